@@ -139,6 +139,24 @@ describe('a refused request', () => {
     expect(second.ok && second.text).toBe(first.ok && first.text)
   })
 
+  it.each([
+    ['null', null],
+    ['nothing', undefined],
+    ['an empty object', {}],
+    ['a text', 'oops'],
+    ['an error of the program', new Error('oops')],
+  ])('told by %s is not given again, until the caller says more', async (_, error) => {
+    const session = await createTestTidemark().tide.open('a')
+    await session.append(user('Mend the sums.'))
+    const first = await session.next()
+    const refused = await session.refused(error)
+    expect(refused).toMatchObject({ ok: false, reason: 'failed', failure: { kind: 'unknown' } })
+    expect(await session.next()).toEqual(refused)
+    expect(await session.refused({ status: 503 })).toMatchObject({ ok: true, act: 'wait' })
+    const second = await session.next()
+    expect(second.ok && second.text).toBe(first.ok && first.text)
+  })
+
   it('that is withheld is not announced as sent', async () => {
     const session = await createTestTidemark().tide.open('a')
     let sent = 0

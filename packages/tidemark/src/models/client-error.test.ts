@@ -44,9 +44,47 @@ describe('readClientError', () => {
       { kind: 'overflow', status: 400 },
     ],
     ['a body as a text', JSON.stringify(TOO_LONG), { kind: 'overflow' }],
-    ['a text', 'no connection', { kind: 'network', message: 'no connection' }],
-    ['nothing', undefined, { kind: 'network' }],
+    [
+      'a response under the error that wraps it',
+      new Error('The agent failed', { cause: Anthropic.APIError.generate(400, TOO_LONG, '', new Headers()) }),
+      { kind: 'overflow', status: 400 },
+    ],
+    [
+      'the last error of several tries',
+      Object.assign(new Error('Failed after 3 attempts'), {
+        lastError: { statusCode: 529, message: 'busy' },
+      }),
+      { kind: 'overloaded', retryable: true },
+    ],
+    [
+      'a connection that broke, by its code',
+      Object.assign(new Error('oh'), { code: 'ECONNRESET' }),
+      { kind: 'network', retryable: true },
+    ],
+    ['a failed connection of the SDK', new Anthropic.APIConnectionError({}), { kind: 'network' }],
+    ['a time limit', new DOMException('late', 'TimeoutError'), { kind: 'timeout', retryable: true }],
+    ['a status alone', { status: 503 }, { kind: 'overloaded', retryable: true }],
   ])('reads %s', (_, error, expected) => {
     expect(readClientError(error, 0)).toMatchObject(expected)
   })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['nothing', undefined],
+    ['an object without fields', {}],
+    ['a text', 'it did not work'],
+    ['a number', 7],
+    ['an error of the program', new Error('x is not a function')],
+    ['an error that wraps itself', createLoop()],
+  ])('does not guess what %s means, and says what to give instead', (_, error) => {
+    const failure = readClientError(error, 0)
+    expect(failure).toMatchObject({ kind: 'unknown', retryable: false })
+    expect(failure.message).toContain('Call refused again with the error that your client threw')
+  })
 })
+
+function createLoop(): Error {
+  const error = new Error('again')
+  error.cause = error
+  return error
+}

@@ -2,24 +2,69 @@
  * Reads the error of a caller's own client as a typed failure: errors of the official SDK and of the AI SDK, error
  * bodies of the API, and exceptions of `fetch`.
  */
-import { isObject, type ModelFailure } from '@tidemark/core'
+import { formatErrorValue, isObject, type ModelFailure, sliceText } from '@tidemark/core'
 import { failureFromException, toAnthropicFailure } from '@tidemark/wire'
 
 /** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
 export function readClientError(error: unknown, now: number): ModelFailure {
+  return readKnownError(error, now, MAX_CAUSES) ?? createUnreadableFailure(error)
+}
+
+/** Clients wrap errors in others a few times at most; the limit ends a chain that leads back to itself. */
+const MAX_CAUSES = 5
+
+/** Reads an error, or the error that it wraps; null if nothing in it says what happened to the request. */
+function readKnownError(error: unknown, now: number, causes: number): ModelFailure | null {
   if (isModelFailure(error)) return error
   const quoted = readQuotedError(error)
-  if (quoted !== null) return readClientError(quoted, now)
-  if (!isObject(error)) return failureFromException(error)
+  if (quoted !== null) return readResponse(quoted, now)
+  if (!isObject(error)) return null
   // Clients such as axios keep the response, with `data` for its body, under the error.
-  if (isObject(error.response) && error.status === undefined && error.error === undefined)
-    return readClientError({ ...error.response, body: error.response.data ?? error.response.body }, now)
+  const response =
+    isObject(error.response) && error.status === undefined && error.error === undefined
+      ? { ...error.response, body: error.response.data ?? error.response.body }
+      : error
+  const failure = readResponse(response, now)
+  if (failure !== null) return failure
+  const wrapped = error.cause ?? error.lastError
+  const inner = causes === 0 ? null : readKnownError(wrapped, now, causes - 1)
+  return inner ?? (isConnectionError(error) ? failureFromException(error, isAbort(error)) : null)
+}
+
+/** Reads an error that has the status or the body of a response; null if it has neither. */
+function readResponse(error: { readonly [field: string]: unknown }, now: number): ModelFailure | null {
   const status = [error.status, error.statusCode].map(toStatus).find((value) => value !== undefined)
   const body = readBody(error)
-  if (status === undefined && body === null) return failureFromException(error, isAbort(error))
+  if (status === undefined && body === null) return null
   const headers = readHeaders(error.headers ?? error.responseHeaders)
   const text = body ?? (typeof error.message === 'string' ? error.message : '')
   return toAnthropicFailure({ body: text, headers, now, ...(status === undefined ? {} : { status }) })
+}
+
+const CONNECTION_NAMES =
+  /^(?:AbortError|TimeoutError|APIUserAbortError|APIConnectionError|APIConnectionTimeoutError)$/
+const CONNECTION_CODES =
+  /^(?:E(?:CONN\w+|PIPE|PROTO|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NETDOWN|TIMEDOUT|SOCKETTIMEDOUT)|UND_ERR_\w+|ERR_(?:STREAM|HTTP2|TLS|SSL|SOCKET|NETWORK)\w*)$/
+const CONNECTION_TEXT =
+  /fetch failed|failed to fetch|load failed|network|connection|socket|terminated|timed? ?out|hang up/i
+
+/** Checks whether an exception tells of a connection that failed, was too slow or was aborted. */
+function isConnectionError(error: { readonly [field: string]: unknown }): boolean {
+  if (!(error instanceof Error)) return false
+  const { name, code } = error as Error & { readonly code?: unknown }
+  if (CONNECTION_NAMES.test(name) || CONNECTION_NAMES.test(error.constructor.name)) return true
+  if (typeof code === 'string' && CONNECTION_CODES.test(code)) return true
+  return CONNECTION_TEXT.test(error.message)
+}
+
+/** The failure of a request about which the error says nothing. It is not sent again: it may have been refused. */
+function createUnreadableFailure(error: unknown): ModelFailure {
+  const found = error instanceof Error ? `${error.name}: ${error.message}` : formatErrorValue(error)
+  return {
+    kind: 'unknown',
+    retryable: false,
+    message: `refused: ${sliceText(found, 0, 200)} does not say what the provider answered. Call refused again with the error that your client threw, or with the answer as { status, body }; for a connection that failed, { status: 503 }. Until then next does not return this request again.`,
+  }
 }
 
 function isModelFailure(error: unknown): error is ModelFailure {

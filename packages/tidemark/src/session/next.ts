@@ -122,8 +122,8 @@ export async function nextRequest<Body>(
 }
 
 /**
- * Failures that the bytes of a request cause: sent again, it would be refused again. After any other failure, such as a
- * wrong API key or an abort by the caller, the same request may succeed.
+ * Failures that the bytes of a request cause, or may cause: sent again, it would be refused again. After any other
+ * failure, such as a wrong API key or an abort by the caller, the same request may succeed.
  */
 const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
   'overflow',
@@ -131,6 +131,7 @@ const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
   'media',
   'thinking-binding',
   'invalid-request',
+  'unknown',
 ])
 
 /** Returns the provider's refusal if the request is the one that it refused, and would refuse again. */

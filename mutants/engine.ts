@@ -351,4 +351,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'const place = omitUndefined({ afterUuid: afterUuid && undefined })',
     tests: ['test/library/refused'],
   },
+  {
+    name: 'unreadable-error-repeats-the-request',
+    law: 'is not given again, until the caller says more',
+    file: 'packages/tidemark/src/models/client-error.ts',
+    find: 'readKnownError(error, now, MAX_CAUSES) ?? createUnreadableFailure(error)',
+    replace: 'readKnownError(error, now, MAX_CAUSES) ?? failureFromException(error)',
+    tests: ['test/library/refused'],
+  },
+  {
+    name: 'model-that-throws-in-its-reply-ends-the-turn',
+    law: 'by throwing is asked again',
+    file: 'packages/core/src/engine/call-model.ts',
+    find: 'retryable: isBegun, message }',
+    replace: 'retryable: false, message }',
+    tests: [`${TESTS}/broken-replies`],
+  },
 ]

@@ -160,14 +160,20 @@ export async function* streamReply(
       if (isLastEvent(event)) return
     }
   } catch (thrown) {
-    const message = thrown instanceof Error ? thrown.message : String(thrown)
-    yield fail({ kind: 'unknown', retryable: false, message })
+    yield fail(describeThrownReply(thrown, turn.signal?.aborted === true, assembly.message !== null))
   } finally {
     const closing = events?.return?.()
     if (!isAbandoned) await closing
     // An abandoned model call may never end, and its errors are ignored.
     else closing?.catch(() => {})
   }
+}
+
+/** A model that throws in the middle of its reply has cut it off, like a connection that breaks: it may be sent again. */
+function describeThrownReply(thrown: unknown, isAborted: boolean, isBegun: boolean): ModelFailure {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  if (isAborted) return { kind: 'aborted', retryable: false, message }
+  return { kind: isBegun ? 'bad-reply' : 'unknown', retryable: isBegun, message }
 }
 
 const INCOMPLETE_REPLY: ModelFailure = {

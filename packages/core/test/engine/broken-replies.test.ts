@@ -241,10 +241,30 @@ describe('a model that breaks its promise', () => {
     expect(logLines(outcome.state).slice(2, 4)).toEqual(['assistant: one', 'system reply_dropped'])
   })
 
-  it('by throwing ends the turn with what it said, and the block it had sent is in the log', async () => {
-    const model = createModel(() => {
+  const createThrower = (): Model =>
+    createModel(() => {
       throw new Error('no such thing')
     })
+
+  it('by throwing is asked again, as after a broken connection, and nothing is shown twice', async () => {
+    const { clock, sleeps } = createQuickClock()
+    const host = createTestHost({ journal: createFakeJournal(), clock, model: createThrower() })
+    const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(outcome.ok).toBe(true)
+    expect(sleeps).toHaveLength(1)
+    expect(events.find(({ type }) => type === 'retrying')).toMatchObject({
+      cause: { kind: 'bad-reply', retryable: true, message: 'no such thing' },
+    })
+    expect(logLines(outcome.state).slice(2, 4)).toEqual(['assistant: one', 'system reply_dropped'])
+  })
+
+  it('by throwing before it said anything ends the turn with what it threw', async () => {
+    const model: Model = {
+      // biome-ignore lint/correctness/useYield: a model that fails before its first event.
+      async *stream() {
+        throw new Error('no such thing')
+      },
+    }
     const host = createTestHost({ journal: createFakeJournal(), model })
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome).toMatchObject({
@@ -252,7 +272,6 @@ describe('a model that breaks its promise', () => {
       reason: 'failed',
       failure: { kind: 'unknown', retryable: false, message: 'no such thing' },
     })
-    expect(logLines(outcome.state).slice(2)).toEqual(['assistant: one', 'system reply_dropped'])
   })
 })
 

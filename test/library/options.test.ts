@@ -46,9 +46,27 @@ describe('options that are wrong are named in one line', () => {
     expect(() => createTidemark({ model, carrier: [] } as unknown as TidemarkOptions)).toThrow(
       'createTidemark: unknown option carrier. Did you mean carriers?',
     )
+    expect(() => createTidemark({ modle: model } as unknown as TidemarkOptions)).toThrow(
+      'createTidemark: unknown option modle. Did you mean model?',
+    )
+    expect(() =>
+      createTidemark({ model, hostTools: { clearble: [] } } as unknown as TidemarkOptions),
+    ).toThrow('hostTools: unknown option clearble. Did you mean clearable?')
     expect(() => createTidemark({ model, colour: 1 } as unknown as TidemarkOptions)).toThrow(
       /^createTidemark: unknown option colour\. Known: model, home, /,
     )
+  })
+
+  it('a name that is no option of a session', async () => {
+    const { tide } = createTestTidemark()
+    await expect(tide.open('a', { modle: model } as object)).rejects.toThrow(
+      'open: unknown option modle. Did you mean model?',
+    )
+    const session = await tide.open('a')
+    await expect(session.export({ titel: 'x' } as object)).rejects.toThrow(
+      'export: unknown option titel. Did you mean title?',
+    )
+    expect(() => session.run('Hi', { tool: {} } as object)).toThrow('run: unknown option tool. Did you mean')
   })
 
   it.each<[string, Partial<TidemarkOptions>]>([

@@ -146,7 +146,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
     (value) => typeof value === 'boolean' || (typeof value === 'string' && value !== ''),
   ),
   transcript: flag,
-  hostTools: object,
+  hostTools: checkHostTools,
   summariser: choice,
   entitlement: expect(
     'an object with isEntitled and isOverage, each true or false',
@@ -156,6 +156,14 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   clock: port('now', 'sleep'),
   ids: port('next'),
   deadlines: port('within'),
+}
+
+const HOST_TOOLS: readonly (keyof HostTools)[] = ['clearable', 'readOnly', 'protected', 'clearsUnlisted']
+
+function checkHostTools(value: unknown): string | null {
+  if (!isObject(value)) return 'an object with clearable, readOnly, protected or clearsUnlisted'
+  checkOptionNames('hostTools', value, HOST_TOOLS)
+  return null
 }
 
 const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'postCompact']
@@ -209,12 +217,12 @@ export function checkModel(caller: string, model: unknown): void {
 function checkOptions(options: TidemarkOptions): void {
   if (!isObject(options))
     throw badOptionError('options', 'createTidemark: expected options with at least a model.')
+  checkOptionNames('createTidemark', options, Object.keys(CHECKS))
   if (options.model === undefined)
     throw badOptionError(
       'model',
       'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.',
     )
-  checkOptionNames('createTidemark', options, Object.keys(CHECKS))
   for (const [name, value] of Object.entries(options)) checkOption('createTidemark', name, value)
   if (options.memory === true && (options.home !== undefined || options.journal !== undefined))
     throw badOptionError(

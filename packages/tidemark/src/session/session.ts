@@ -19,6 +19,7 @@ import {
   withCosts,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
+import { checkOptionNames } from '../platform/argument-errors.ts'
 import { appendMessages } from './append.ts'
 import {
   type ContextBreakdown,
@@ -189,7 +190,9 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
         measure: session.model.estimator.text,
       }),
     messages: () => toApiMessages(session.state.flat),
-    export({ title = `Conversation ${session.id}`, redacts = true } = {}) {
+    async export(options = {}) {
+      checkOptionNames('export', options, ['title', 'redacts'])
+      const { title = `Conversation ${session.id}`, redacts = true } = options
       const { blobs } = settings
       return exportMarkdown(session.state.session, { title, blobs, ...(redacts ? { redact } : {}) })
     },

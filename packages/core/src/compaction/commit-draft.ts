@@ -92,6 +92,7 @@ export async function* commitDraft(
     }
     if (failure.reason === 'locked')
       return refuseRewrite('locked', 'Another writer holds the session; nothing was changed.')
+    if (failure.reason === 'port') return refuseRewrite('port', failure.message)
     if (failure.reason !== 'conflict') return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
     await refreshSession(turn)
   }

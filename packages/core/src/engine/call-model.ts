@@ -184,7 +184,7 @@ const INCOMPLETE_REPLY: ModelFailure = {
 
 /** Adds to the failure the response records that arrived but could not be appended, so that the host can save them. */
 function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly UnlinkedRecord[]): TurnFailure {
-  if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
+  if (!('unsaved' in halt)) return halt
   return { ...halt, unsaved: [...halt.unsaved, ...linkRecords(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
 }
 

@@ -120,6 +120,13 @@ export type TurnFailure =
       readonly refusal: FailedAppend
       readonly unsaved: readonly NewRecord[]
     }
+  /** A port of the host failed: the journal could not write, or the clock threw. `unsaved`: as above. */
+  | {
+      readonly ok: false
+      readonly reason: 'port'
+      readonly message: string
+      readonly unsaved: readonly NewRecord[]
+    }
   /** The request violates rules of the provider and was not sent. */
   | { readonly ok: false; readonly reason: 'invalid'; readonly findings: readonly Finding[] }
   | { readonly ok: false; readonly reason: 'failed'; readonly failure: ModelFailure }
@@ -253,6 +260,8 @@ export type RefusalReason =
   /** Another writer changed the context in the meantime. */
   | 'superseded'
   | 'locked'
+  /** A port of the host failed, such as a journal on a full disk. */
+  | 'port'
   /** The next request after the compaction would violate the provider's rules. */
   | 'invalid'
   | 'nothing-to-undo'

@@ -15,7 +15,7 @@ import { NO_PARENT, readRecordAt } from '../log/session-log.ts'
 import { repairRecordText } from '../log/well-formed-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
-import type { NewRecord, Signal } from './ports.ts'
+import type { AppendOutcome, NewRecord, Signal } from './ports.ts'
 import { applyRecords, readNewRecords, type SessionState } from './session-state.ts'
 
 /** Everything that the steps of a turn share. `state` is replaced after every append. */
@@ -74,11 +74,13 @@ async function* appendBatch(
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const outcome = await withWriteLock(turn, async (): Promise<TurnFailure | readonly SessionRecord[]> => {
     const records = create().map(repairRecordText)
-    const { id, position } = turn.state
-    const result =
-      createdAt === undefined || createdAt === position
-        ? await turn.host.journal.append(id, position, records)
-        : { ok: false as const, reason: 'conflict' as const, position }
+    const { position } = turn.state
+    if (createdAt !== undefined && createdAt !== position) {
+      const refusal = { ok: false, reason: 'conflict', position } as const
+      return { ok: false, reason: 'conflict', refusal, unsaved: records }
+    }
+    const result = await appendOrExplain(turn, records)
+    if (typeof result === 'string') return { ok: false, reason: 'port', message: result, unsaved: records }
     if (!result.ok) return { ok: false, reason: result.reason, refusal: result, unsaved: records }
     // The state may have changed during the append, so the records are added to the current state.
     turn.state = applyRecords(turn.state, result.records, result.position)
@@ -87,6 +89,19 @@ async function* appendBatch(
   if ('reason' in outcome) return outcome
   yield { type: 'appended', records: outcome }
   return null
+}
+
+/** Appends records to the journal. Returns a sentence for the user if the journal throws, as on a full disk. */
+async function appendOrExplain(
+  { state, host }: TurnContext,
+  records: readonly NewRecord[],
+): Promise<AppendOutcome | string> {
+  try {
+    return await host.journal.append(state.id, state.position, records)
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown)
+    return `The session could not be saved: ${why.replace(/\.$/, '')}. Everything before is in the log; repair the storage, then continue.`
+  }
 }
 
 /** Reads the records that other writers appended. Called after a conflict. */

@@ -31,6 +31,7 @@ export async function* pinRecord(
     { type: 'system', subtype: 'pin', isMeta: true, pin: { target, pinned } },
   ])
   if (failure === null) return result
+  if (failure.reason === 'port') return refuseRewrite('port', failure.message)
   return refuseRewrite(
     failure.reason === 'locked' ? 'locked' : 'superseded',
     'The log has moved on; nothing was pinned.',

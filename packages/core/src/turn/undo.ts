@@ -50,6 +50,7 @@ export async function* undoRewrite(
     }
     if (failure.reason === 'locked')
       return refuseRewrite('locked', 'Another writer holds the session; nothing was undone.')
+    if (failure.reason === 'port') return refuseRewrite('port', failure.message)
     await refreshSession(turn)
   }
   return refuseRewrite('superseded', 'Others kept writing to the session; nothing was undone. Try again.')

@@ -150,6 +150,7 @@ function messageUuids(records: readonly SessionRecord[]): readonly string[] {
 }
 
 function toAppendError({ id }: OpenSession, failure: TurnFailure): TidemarkError {
+  if (failure.reason === 'port') return new TidemarkError('io-failed', `append: ${failure.message}`)
   if (failure.reason !== 'locked') return new TidemarkError('io-failed', `append: ${failure.reason}.`)
   const { owner, message } = failure.refusal as { readonly owner: string; readonly message: string }
   return new TidemarkError('locked', message, { details: { session: id, owner } })

@@ -29,6 +29,7 @@ import {
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { withCheckedIds, withCheckedTime, withNamedErrors } from '../platform/checked-ports.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
@@ -286,29 +287,9 @@ export function createSettings(options: TidemarkOptions): TidemarkSettings {
     historyTool: history === false ? null : history === true ? HISTORY_TOOL_NAME : history,
     isHistoryAutomatic: options.history === undefined,
     clock,
-    ids: options.ids ?? systemIds,
+    ids: options.ids === undefined ? systemIds : withCheckedIds(options.ids),
     deadlines: options.deadlines ?? createDeadlines(clock),
   }
-}
-
-/** Latest time that a date can express, in milliseconds since 1970. */
-const MAX_TIME_MS = 8.64e15
-
-/** Returns the clock with a check of its time, now and at each later call: a log needs times that are dates. */
-function withCheckedTime(clock: Clock): Clock {
-  const checked: Clock = {
-    now() {
-      const time: unknown = clock.now()
-      if (typeof time === 'number' && Math.abs(time) <= MAX_TIME_MS) return time
-      throw badOptionError(
-        'clock',
-        `clock: now() returned ${formatErrorValue(time)}; expected milliseconds since 1970.`,
-      )
-    },
-    sleep: (ms, signal) => clock.sleep(ms, signal),
-  }
-  checked.now()
-  return checked
 }
 
 /** Returns the model that the policy names for summaries; null if it names none. */
@@ -335,7 +316,8 @@ function createStores(options: TidemarkOptions): Stores {
   }
   const home = findHome(options)
   const folder = blobs === undefined ? createBlobFolder({ home }) : blobs
-  if (journal !== undefined) return { journal, locks: false, blobs: folder, ...NO_FILES }
+  if (journal !== undefined)
+    return { journal: withNamedErrors(journal), locks: false, blobs: folder, ...NO_FILES }
   const files = createFileJournal({ home })
   return {
     journal: files,

@@ -7,6 +7,7 @@ import {
   isBlock,
   type MessageContent,
   startCalibration,
+  TidemarkError,
   type TurnContext,
   type TurnEvent,
   type TurnFailure,
@@ -92,8 +93,8 @@ async function* runTurn(
 ): AsyncGenerator<SessionEvent, RunOutcome> {
   let text = ''
   let isContinued = false
+  const run = createTurnContext(session, { signals })
   try {
-    const run = createTurnContext(session, { signals })
     await refreshFromLog(session, run)
     session.pendingRequest = null
     session.refusal = null
@@ -108,6 +109,11 @@ async function* runTurn(
       } else if (step.value.type === 'answer-continued') isContinued = true
       yield step.value
     }
+  } catch (thrown) {
+    // Ports of the caller fail with an error that names them. Any other error is a fault of the library.
+    if (!(thrown instanceof TidemarkError)) throw thrown
+    const failure: TurnFailure = { ok: false, reason: 'port', message: thrown.message, unsaved: [] }
+    return toRunOutcome(yield* endTurn(run, failure), text)
   } finally {
     release()
   }
@@ -167,6 +173,7 @@ export function describeFailure(failure: TurnFailure, messages: readonly ApiMess
     case 'call-limit':
       return `The turn made ${failure.calls} calls to the model and was stopped. Run with null to continue.`
     case 'prefix':
+    case 'port':
     case 'full':
       return failure.message
   }

@@ -367,4 +367,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'retryable: false, message }',
     tests: [`${TESTS}/broken-replies`],
   },
+  {
+    name: 'replayed-call-is-taken-as-new',
+    law: 'appended again',
+    file: 'packages/tidemark/src/session/replayed-messages.ts',
+    find: "if (hasCall || roleBefore === 'assistant') return true",
+    replace: "if (roleBefore === 'assistant') return hasCall",
+    tests: ['test/library/own-loop-input'],
+  },
 ]

@@ -1,6 +1,6 @@
 /** What a host with its own loop gives: a system prompt in the format of the API, parameters, and its message list. */
 import type Anthropic from '@anthropic-ai/sdk'
-import { anthropic, assistant, user } from 'tidemark'
+import { anthropic, assistant, type Message, toolResult, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
 
@@ -116,9 +116,90 @@ describe("a host's own message list", () => {
     list.push({ role: 'assistant', content: response.content }, { role: 'user', content: 'Go on.' })
     const before = session.messages()
     await expect(session.append(...list)).rejects.toThrow(
-      'append: the session talk begins with the first 2 of these messages already: ["user",{"type":"text","text":"Mend the sums."}] … Append only what is new; the session keeps the conversation.',
+      'append: the session talk has this user message already, and the 1 after it: "Mend the sums.". Append only what is new; the session keeps the conversation.',
     )
     expect(session.messages()).toEqual(before)
+  })
+
+  const PLAN =
+    'First the sums of the orders, then the dates of the invoices, then the names of the customers, in this order.'
+  const marked = { cache_control: { type: 'ephemeral' } } as const
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'Read', input: { path: 'a' } } as const
+  const CALLS: Message[] = [
+    { role: 'user', content: 'Mend the sums.' },
+    { role: 'assistant', content: [{ type: 'text', text: 'I read.' }, call] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] },
+    { role: 'assistant', content: 'Done.' },
+  ]
+  const TALK: Message[] = [
+    { role: 'user', content: 'What is to do?' },
+    { role: 'assistant', content: PLAN },
+    { role: 'user', content: 'Good.' },
+    { role: 'assistant', content: 'Done.' },
+  ]
+  const withMarkers = (list: readonly Message[]): Message[] =>
+    list.map(({ role, content }) => ({
+      role,
+      content:
+        typeof content === 'string'
+          ? [{ type: 'text', text: content, ...marked }]
+          : content.map((block) => ({ ...block, ...marked })),
+    }))
+
+  it.each<[string, readonly Message[], readonly Message[]]>([
+    ['whole', CALLS, CALLS],
+    ['whole, without tool calls', TALK, TALK],
+    ['with cache markers', CALLS, withMarkers(CALLS)],
+    ['with cache markers, without tool calls', TALK, withMarkers(TALK)],
+    ['from the second message on', CALLS, CALLS.slice(1)],
+    ['from the second message on, without tool calls', TALK, TALK.slice(1)],
+    ['from its last answer on', TALK, TALK.slice(3)],
+    ['with what is new', CALLS, [...CALLS, { role: 'user', content: 'And the dates?' }]],
+  ])('appended again %s, in one call or one by one, is refused', async (_, logged, list) => {
+    for (const isOneByOne of [false, true]) {
+      const session = await createTestTidemark().tide.open('talk')
+      await session.append(...logged)
+      const replay = async (): Promise<void> => {
+        for (const messages of isOneByOne ? list.map((message) => [message]) : [list])
+          await session.append(...messages)
+      }
+      await expect(replay()).rejects.toThrow('Append only what is new; the session keeps the conversation.')
+      // One by one, the first prompt may be an honest repetition, so it is taken.
+      expect(session.messages().length).toBeLessThanOrEqual(isOneByOne ? 5 : 4)
+    }
+  })
+
+  it('appended again after run is refused, though the log has a record for each tool result', async () => {
+    const world = createTestTidemark()
+    const session = await world.tide.open('talk')
+    await session.run('Mend the sums.', world.tools).outcome
+    const before = session.messages()
+    await expect(session.append(...(before as Message[]))).rejects.toThrow('has this user message already')
+    expect(session.messages()).toEqual(before)
+  })
+
+  it('is no list if prompt and answer honestly repeat', async () => {
+    const script = () => ({ blocks: [{ type: 'text', text: PLAN }] })
+    const world = createTestTidemark({ script })
+    const session = await world.tide.open('talk')
+    for (let turn = 0; turn < 3; turn += 1) {
+      await session.append(user('What is to do?'))
+      const request = await session.next<Body>()
+      if (!request.ok) throw new Error(request.message)
+      const { content } = (await respond(world, request.body, request.betas)) as { content: object[] }
+      await session.append({ role: 'assistant', content } as Message)
+    }
+    expect(session.messages()).toHaveLength(6)
+    await session.append(user('yes'), user('yes'))
+    await session.append(user('yes'))
+  })
+
+  it('does not hide that a response is stored once, with its new result', async () => {
+    const session = await createTestTidemark().tide.open('talk')
+    const response = { id: 'msg_1', role: 'assistant', content: [call] } as const
+    await session.append(user('Mend the sums.'), response)
+    await session.append(response, toolResult('toolu_1', 'x'))
+    expect(session.messages()).toHaveLength(3)
   })
 
   it('is taken whole by a new session, and a prompt may be repeated', async () => {

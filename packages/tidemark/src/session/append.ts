@@ -16,7 +16,6 @@ import {
   type SessionLog,
   type SessionRecord,
   type SpilledContent,
-  sliceText,
   spillLargeResult,
   TidemarkError,
   type ToolUseBlock,
@@ -31,6 +30,7 @@ import { decodeResponse, omitUndefined } from '@tidemark/wire'
 import { drainEvents } from './events.ts'
 import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { createTurnContext, emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
+import { checkNotReplayed } from './replayed-messages.ts'
 
 /** Appends messages to the log and returns the uuids of their records in order. A response has one record per block. */
 export async function appendMessages(
@@ -39,7 +39,8 @@ export async function appendMessages(
 ): Promise<readonly string[]> {
   return trackWork(session, async () => {
     const given = replaceLoneSurrogates(inputs.map(checkMessageInput))
-    checkNotReplayed(session, given)
+    const { id, state, pendingRequest } = session
+    checkNotReplayed(id, state.session, given, pendingRequest !== null)
     const uuids: string[] = []
     for (const { reply, messages } of toBatches(session, given)) {
       // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
@@ -53,43 +54,6 @@ export async function appendMessages(
     }
     return uuids
   })
-}
-
-/**
- * Throws if the caller appends its whole message list again, as loops without a session send it with every request: the
- * conversation would be doubled. Such a list repeats the beginning of the log, responses included.
- */
-function checkNotReplayed({ id, state }: OpenSession, inputs: readonly MessageInput[]): void {
-  if (!inputs.some(({ role }) => role === 'assistant')) return
-  const given = inputs.flatMap((input) =>
-    input.role === 'attachment' ? [] : [JSON.stringify([input.role, ...toBlocks(input.content)])],
-  )
-  const known = listLoggedMessages(state.session, given.length)
-  const differs = given.findIndex((message, index) => message !== known[index])
-  const repeated = differs === -1 ? given.length : differs
-  if (repeated < 2) return
-  const shown = sliceText(given[0] ?? '', 0, 80)
-  throw new TidemarkError(
-    'bad-record',
-    `append: the session ${id} begins with the first ${repeated} of these messages already: ${shown} … Append only what is new; the session keeps the conversation.`,
-    { details: { repeated } },
-  )
-}
-
-/** Returns role and content of the first messages in the log, as JSON, with the records of one response joined. */
-function listLoggedMessages({ records }: SessionLog, most: number): readonly string[] {
-  const messages: { readonly id: string | null; readonly blocks: Block[] }[] = []
-  for (const record of records) {
-    if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) continue
-    if (record.isMeta === true || record.isCompactSummary === true) continue
-    const id = record.type === 'assistant' ? record.message.id : null
-    const last = messages.at(-1)
-    const blocks = toBlocks(record.message.content)
-    if (id !== null && last?.id === id) last.blocks.push(...blocks)
-    else if (messages.length < most) messages.push({ id, blocks: [...blocks] })
-    else break
-  }
-  return messages.map(({ id, blocks }) => JSON.stringify([id === null ? 'user' : 'assistant', ...blocks]))
 }
 
 interface Batch {

@@ -1,0 +1,180 @@
+/**
+ * Notices a caller that appends its own message list again, as loops without a session send it with every request: the
+ * conversation would be doubled. A prompt may honestly repeat ("yes"), a tool call or a whole exchange does not.
+ */
+import {
+  type Block,
+  isKnownRecord,
+  isTextBlock,
+  isThinkingBlock,
+  isToolResult,
+  isToolUse,
+  type SessionLog,
+  sliceText,
+  TidemarkError,
+  toBlocks,
+} from '@tidemark/core'
+import type { MessageInput } from './messages.ts'
+
+/** One block of a conversation, without thinking, which callers often remove. */
+interface Part {
+  readonly role: 'user' | 'assistant'
+  readonly block: Block
+  /** Id of the response; null for other messages, and for a response that was given without its id. */
+  readonly id: string | null
+  /** Number of the message, from 0. Consecutive user messages count as one, because callers join tool results. */
+  readonly message: number
+}
+
+/** A stretch of the log that the appended messages, with the messages just before them, repeat. */
+interface Repetition {
+  /** Index of the first repeated block of the appended messages. */
+  readonly first: number
+  /** Number of repeated messages, and how many of these are appended now. */
+  readonly messages: number
+  readonly appended: number
+  /** True if the stretch begins with the first or second message of the log. */
+  readonly isFromStart: boolean
+  /** True if the log has the response under the same id. */
+  readonly isSameResponse: boolean
+}
+
+/**
+ * Throws `bad-record` if the messages repeat messages of the log. `isAwaited`: `next` gave a request; a single message is
+ * then its response, which may say what an earlier one said.
+ */
+export function checkNotReplayed(
+  session: string,
+  log: SessionLog,
+  inputs: readonly MessageInput[],
+  isAwaited: boolean,
+): void {
+  if (isAwaited && inputs.length === 1) return
+  if (!inputs.some(({ role }) => role === 'assistant')) return
+  const given = listGivenParts(inputs)
+  const known = listLoggedParts(log)
+  for (const [index, part] of given.entries()) {
+    if (part.role !== 'assistant' || given[index - 1]?.message === part.message) continue
+    const repetition = findRepetition(known, given, index, isAwaited)
+    if (repetition !== null) throw createReplayError(session, given, repetition)
+  }
+}
+
+function createReplayError(session: string, given: readonly Part[], repetition: Repetition): TidemarkError {
+  const { first, appended } = repetition
+  const { role, block } = given[first] as Part
+  const shown = isTextBlock(block) ? block.text : isToolUse(block) ? `${block.name} ${block.id}` : block.type
+  const more = appended === 1 ? '' : `, and the ${appended - 1} after it`
+  return new TidemarkError(
+    'bad-record',
+    `append: the session ${session} has this ${role} message already${more}: ${JSON.stringify(sliceText(shown, 0, 80))}. Append only what is new; the session keeps the conversation.`,
+    { details: { repeated: appended } },
+  )
+}
+
+/** Finds the stretch of the log that the response at `index` and its neighbours repeat; null if it may be a new one. */
+function findRepetition(
+  known: readonly Part[],
+  given: readonly Part[],
+  index: number,
+  isAwaited: boolean,
+): Repetition | null {
+  const all = [...known, ...given]
+  const at = known.length + index
+  const response = given.filter(({ message }) => message === given[index]?.message)
+  for (let start = 0; start < known.length; start += 1) {
+    if (!isWholeMessage(known, start, response)) continue
+    let from = 0
+    while (start - from > 0 && isSamePart(known[start - from - 1], all[at - from - 1])) from += 1
+    let to = response.length
+    while (start + to < known.length && isSamePart(known[start + to], given[index + to])) to += 1
+    const first = Math.max(0, index - from)
+    const begin = known[start - from]?.message ?? 0
+    const repetition: Repetition = {
+      first,
+      messages: (known[start + to - 1]?.message ?? 0) - begin + 1,
+      appended: (given[index + to - 1]?.message ?? 0) - (given[first]?.message ?? 0) + 1,
+      isFromStart: begin <= 1,
+      isSameResponse: response[0]?.id !== null && response[0]?.id === known[start]?.id,
+    }
+    if (isReplay(repetition, response, isAwaited, all[at - 1]?.role)) return repetition
+  }
+  return null
+}
+
+/** Checks whether `response` is the whole message of the log that begins at `start`. */
+function isWholeMessage(known: readonly Part[], start: number, response: readonly Part[]): boolean {
+  const { message } = known[start] as Part
+  return (
+    known[start - 1]?.message !== message &&
+    known[start + response.length]?.message !== message &&
+    response.every((part, offset) => isSamePart(part, known[start + offset]))
+  )
+}
+
+/** An answer of fewer characters, such as "Done.", may follow the same prompt twice. */
+const LONG_ANSWER = 80
+
+function isReplay(
+  { messages, appended, isFromStart, isSameResponse }: Repetition,
+  response: readonly Part[],
+  isAwaited: boolean,
+  roleBefore: Part['role'] | undefined,
+): boolean {
+  // A response with its id is stored once, however often it is appended; one with another id is a new one.
+  if (isSameResponse) return appended > 1
+  if (response[0]?.id !== null) return false
+  const hasCall = response.some(({ block }) => isToolUse(block))
+  if (appended > 1 && (isFromStart || hasCall)) return true
+  if (isAwaited) return false
+  if (hasCall || roleBefore === 'assistant') return true
+  const length = response.reduce((sum, { block }) => sum + (isTextBlock(block) ? block.text.length : 0), 0)
+  return isFromStart && messages > (length >= LONG_ANSWER ? 1 : 2)
+}
+
+/** Compares two blocks by what identifies them: calls by id, results by their call, texts by their text. */
+function isSamePart(one: Part | undefined, other: Part | undefined): boolean {
+  if (one === undefined || other === undefined || one.role !== other.role) return false
+  const [a, b] = [one.block, other.block]
+  if (isTextBlock(a) && isTextBlock(b)) return a.text === b.text
+  if (isToolUse(a) && isToolUse(b)) return a.id === b.id && a.name === b.name
+  if (isToolResult(a) && isToolResult(b)) return a.tool_use_id === b.tool_use_id
+  return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
+}
+
+function formatWithoutMarker({ cache_control: _, ...block }: Block): string {
+  return JSON.stringify(block)
+}
+
+function listGivenParts(inputs: readonly MessageInput[]): readonly Part[] {
+  const parts: Part[] = []
+  for (const input of inputs)
+    if (input.role !== 'attachment') {
+      const id = typeof input.id === 'string' ? input.id : null
+      addParts(parts, { role: input.role, id }, toBlocks(input.content), input.role === 'assistant')
+    }
+  return parts
+}
+
+function listLoggedParts({ records }: SessionLog): readonly Part[] {
+  const parts: Part[] = []
+  for (const record of records) {
+    if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) continue
+    if (record.isMeta === true || record.isCompactSummary === true) continue
+    const id = record.type === 'assistant' ? record.message.id : null
+    addParts(parts, { role: record.type, id }, toBlocks(record.message.content), parts.at(-1)?.id !== id)
+  }
+  return parts
+}
+
+function addParts(
+  parts: Part[],
+  { role, id }: Pick<Part, 'role' | 'id'>,
+  blocks: readonly Block[],
+  isNew: boolean,
+): void {
+  const last = parts.at(-1)
+  const before = last?.message ?? -1
+  const message = isNew || last?.role !== role ? before + 1 : before
+  for (const block of blocks) if (!isThinkingBlock(block)) parts.push({ role, block, id, message })
+}

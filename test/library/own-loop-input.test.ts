@@ -101,6 +101,23 @@ describe('next({ parameters })', () => {
   })
 })
 
+describe('a tool call in an appended response', () => {
+  it('is fitted to the schema of its tool, as in run, and is stored once', async () => {
+    const session = await createTestTidemark().tide.open('talk')
+    const properties = { limit: { type: 'integer' }, all: { type: 'boolean' } }
+    const input_schema = { type: 'object', properties, additionalProperties: false }
+    await session.append(user('Read.'))
+    await session.next({ tools: [{ name: 'Read', input_schema }] })
+    const input = { limit: '5', all: 'true', why: 'I want to' }
+    const call = { type: 'tool_use', id: 'toolu_1', name: 'Read', input }
+    const response = { id: 'msg_1', role: 'assistant', content: [call] } as const
+    const uuids = await session.append(response)
+    expect(await session.append(response)).toEqual(uuids)
+    expect(session.messages()[1]?.content).toEqual([{ ...call, input: { limit: 5, all: true } }])
+    expect(input.limit).toBe('5')
+  })
+})
+
 describe("a host's own message list", () => {
   it('appended again is refused with a line that names the duplicate, and changes nothing', async () => {
     const world = createTestTidemark()

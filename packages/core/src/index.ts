@@ -248,6 +248,7 @@ export {
   type WriteLock,
 } from './engine/session-writer.ts'
 export { buildForkRequest, type ForkRequestOptions } from './engine/side-call.ts'
+export { fitReply } from './engine/tool-input.ts'
 export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
 export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'

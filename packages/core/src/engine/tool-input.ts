@@ -6,7 +6,7 @@
 import { type Block, isToolUse } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { isSameJson } from '../request/block-index.ts'
-import type { ReplyEvent } from './reply.ts'
+import type { Reply, ReplyEvent } from './reply.ts'
 
 interface FittedInput {
   /** The input with numbers and booleans in place of strings, without fields that the schema forbids. */
@@ -29,21 +29,23 @@ export function describeMisfit(name: string, problems: readonly string[]): strin
   return `The input does not fit the schema of ${name}, so the tool was not run: ${listed}. Call again with an input that fits.`
 }
 
-/**
- * Fits the tool calls in an event of a reply, before the reply is logged. Inputs that were cut off, or whose exact text
- * must be kept, stay as they are.
- */
+/** Fits the tool calls in an event of a reply, before the reply is logged, in the same way as `fitReply`. */
 export function fitReplyEvent(event: ReplyEvent, tools: readonly JsonObject[]): ReplyEvent {
   if (event.type === 'block-ended') {
     const isKept = event.raw !== undefined || event.cutInput !== undefined
     return isKept ? event : { ...event, block: fitBlock(event.block, tools) }
   }
   if ((event.type !== 'reply-ended' && event.type !== 'reply-failed') || event.reply === null) return event
-  const { message, rawBlocks, cutInputs } = event.reply
-  if (typeof message.content === 'string') return event
+  return { ...event, reply: fitReply(event.reply, tools) } as ReplyEvent
+}
+
+/** Fits the tool calls of a whole reply. Inputs that were cut off, or whose exact text must be kept, stay as they are. */
+export function fitReply(reply: Reply, tools: readonly JsonObject[]): Reply {
+  const { message, rawBlocks, cutInputs } = reply
+  if (typeof message.content === 'string') return reply
   const kept = new Set([...rawBlocks, ...cutInputs].map(({ index }) => index))
   const content = message.content.map((block, index) => (kept.has(index) ? block : fitBlock(block, tools)))
-  return { ...event, reply: { ...event.reply, message: { ...message, content } } } as ReplyEvent
+  return { ...reply, message: { ...message, content } }
 }
 
 function fitBlock(block: Block, tools: readonly JsonObject[]): Block {

@@ -4,6 +4,7 @@ import {
   type Block,
   createUndoNotice,
   finishModelCall,
+  fitReply,
   isKnownRecord,
   isTextBlock,
   isToolResult,
@@ -65,13 +66,16 @@ interface Batch {
  * Groups messages into batches that are written together. Consecutive user messages and attachments form one batch.
  * Each response is a batch of its own, because it ends the model call that it answers.
  */
-function toBatches({ settings, model }: OpenSession, inputs: readonly MessageInput[]): readonly Batch[] {
+function toBatches(
+  { settings, model, tools }: OpenSession,
+  inputs: readonly MessageInput[],
+): readonly Batch[] {
   const batches: Batch[] = []
   for (const input of inputs) {
     const last = batches.at(-1)
     if (input.role === 'assistant') {
       const reply = toReply(input, settings.ids.next('response'), model.choice.id)
-      batches.push({ reply, messages: [] })
+      batches.push({ reply: fitReply(reply, tools.definitions), messages: [] })
     } else if (last === undefined || last.reply !== null) batches.push({ reply: null, messages: [input] })
     else last.messages.push(input)
   }

@@ -375,4 +375,20 @@ export const mutants: readonly Mutant[] = [
     replace: "if (roleBefore === 'assistant') return hasCall",
     tests: ['test/library/own-loop-input'],
   },
+  {
+    name: 'compacted-session-is-asked-again',
+    law: 'has nothing to continue, until there is a prompt',
+    file: 'packages/core/src/turn/recover-refusal.ts',
+    find: 'return FINISHED_STOPS.has(record.message.stop_reason)',
+    replace: 'return false',
+    tests: ['test/library/going-on'],
+  },
+  {
+    name: 'tokens-of-another-tokenizer-are-compared',
+    law: 'is not refused as larger',
+    file: 'packages/core/src/tokens/context-meter.ts',
+    find: 'meter.estimator.hasTokensOf(model) ? countContextTokens(usage) : 0',
+    replace: 'countContextTokens(usage)',
+    tests: ['test/library/going-on'],
+  },
 ]

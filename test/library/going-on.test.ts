@@ -127,3 +127,96 @@ describe('a compaction right after a switch of model', () => {
     expect(await session.run('Do part 6.', world.tools).outcome).toMatchObject({ ok: true })
   })
 })
+
+/** A session of four turns, and the uuids of their prompts. */
+async function openWorked(modelId: string, resultTokens = 2_500) {
+  const world = createTestTidemark({ modelId, turns: 2, thinkingTokens: 20, resultTokens })
+  const session = await world.tide.open('talk')
+  const prompts: string[] = []
+  session.on('appended', ({ records }) => {
+    for (const record of records)
+      if (record.type === 'user' && JSON.stringify(record).includes('Do part'))
+        prompts.push(record.uuid ?? '')
+  })
+  for (const part of [1, 2, 3, 4]) await session.run(`Do part ${part}.`, world.tools).outcome
+  const choose = (id: string) =>
+    anthropic(id, { apiKey: 'any', fetch: world.simulator.fetch as typeof fetch })
+  return { world, session, prompts, choose }
+}
+
+describe('a finished session that was compacted', () => {
+  it.each(['claude-sonnet-5-5', 'claude-opus-5-5', 'claude-sonnet-4-5'])(
+    'has nothing to continue, until there is a prompt: %s',
+    async (modelId) => {
+      const { world, session } = await openWorked(modelId)
+      expect(await session.compact()).toMatchObject({ ok: true })
+      const sent = world.simulator.requests.length
+      const refused = {
+        ok: false,
+        reason: 'invalid',
+        message: 'The last message is an answer of the model: append a prompt first.',
+      }
+      expect(await session.run(null, world.tools).outcome).toMatchObject(refused)
+      expect(await session.next()).toMatchObject(refused)
+      await session.close()
+      const again = await world.tide.open('talk')
+      expect(await again.run(null, world.tools).outcome).toMatchObject(refused)
+      expect(world.simulator.requests.length).toBe(sent)
+      expect(await again.run('Do part 5.', world.tools).outcome).toMatchObject({ ok: true })
+    },
+  )
+
+  it('goes on if a prompt or a tool result was waiting', async () => {
+    const { world, session } = await openWorked('claude-sonnet-5-5')
+    await session.append(user('Do part 5.'))
+    expect(await session.compact()).toMatchObject({ ok: true })
+    expect(await session.run(null, world.tools).outcome).toMatchObject({ ok: true })
+  })
+})
+
+describe('a session that is opened with another model', () => {
+  it.each(['run', 'next'])(
+    'goes on with %s though its context begins with a summary block that the model does not accept',
+    async (way) => {
+      for (const hasMore of [false, true]) {
+        const { world, session, prompts, choose } = await openWorked('claude-opus-5-5')
+        const block = await session.compact({ form: 'up_to', pivot: prompts.at(-1) ?? '' })
+        expect(block).toMatchObject({ compaction: { summarizer: 'block' } })
+        if (hasMore) await session.run('Do part 4b.', world.tools).outcome
+        await session.close()
+        const again = await world.tide.open('talk', { model: choose('claude-sonnet-4-5') })
+        if (way === 'run')
+          expect(await again.run('Do part 5.', world.tools).outcome).toMatchObject({ ok: true })
+        await again.append(user('Do part 6.'))
+        const request = await again.next()
+        expect(request).toMatchObject({ ok: true })
+        expect(request.ok && request.text).not.toContain('"type":"compaction"')
+        expect(world.simulator.requests.every(({ status }) => status === 200)).toBe(true)
+      }
+    },
+  )
+
+  it('takes max_tokens that next was given, as far as the new model has them', async () => {
+    const { session, choose } = await openWorked('claude-opus-5-5')
+    await session.append(user('Do part 5.'))
+    const thinking = { type: 'enabled', budget_tokens: 90_000 }
+    await session.next({ parameters: { max_tokens: 100_000, thinking } })
+    await session.switchModel(choose('claude-sonnet-4-5'))
+    const limited = await session.next({ settle: true })
+    expect(limited).toMatchObject({ body: { max_tokens: 64_000, thinking: { budget_tokens: 63_999 } } })
+    await session.switchModel(choose('claude-opus-5-5'))
+    const whole = await session.next({ parameters: { thinking: null } })
+    expect(whole).toMatchObject({ body: { max_tokens: 100_000 } })
+  })
+})
+
+describe('a compaction from a message on, right after a switch to a model with more tokens for the same text', () => {
+  it.each(['claude-opus-5-5', 'claude-sonnet-5-5'])('is not refused as larger: %s', async (to) => {
+    const { session, prompts, choose } = await openWorked('claude-sonnet-4-5', 600)
+    expect(await session.switchModel(choose(to))).toMatchObject({ ok: true })
+    const before = session.contextRemaining()
+    const end = await session.compact({ form: 'from', pivot: prompts.at(-1) ?? '' })
+    expect(end).toMatchObject({ ok: true })
+    expect(before.source).toBe('estimated')
+  })
+})

@@ -140,14 +140,15 @@ interface ResponseRecord {
 }
 
 function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): ContextMeter {
-  const { id, usage } = answer.record.message
+  const { id, usage, model } = answer.record.message
   const isAnchor = meter.measuredResponse?.response === id
   const run = withRecord(
     meter.currentResponse?.response === id ? meter.currentResponse : startRun(meter, answer),
     meter,
     answer,
   )
-  const context = countContextTokens(usage)
+  // Tokens of another tokenizer cannot be compared with those of the model in use, after a switch of model.
+  const context = meter.estimator.hasTokensOf(model) ? countContextTokens(usage) : 0
   if (context === 0 || run.isOld || !isMeasuredPart(meter, answer.place, answer.entry.index)) {
     // The output tokens of a record are ignored if the record does not report the size of this context.
     const anchor =

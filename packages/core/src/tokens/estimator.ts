@@ -31,9 +31,15 @@ export interface Estimator {
   prefix(payload: Pick<Payload, 'system' | 'tools'>): number
   /** Estimates the tokens of a whole API request. */
   payload(payload: Payload): number
+  /** Returns true if `model` counts the same tokens as the estimator, so that its reported usage can be compared. */
+  hasTokensOf(model: string): boolean
 }
 
-export function createEstimator(weights: EstimatorWeights): Estimator {
+/** `hasTokensOf`: as in `Estimator`. Default: all models count the same tokens. */
+export function createEstimator(
+  weights: EstimatorWeights,
+  hasTokensOf: Estimator['hasTokensOf'] = () => true,
+): Estimator {
   const scale: TextScales = {
     weights,
     text: createTextScale(weights.text),
@@ -48,6 +54,7 @@ export function createEstimator(weights: EstimatorWeights): Estimator {
     sumTokens((tools ?? []).map((tool) => roundTokens(scale.text([toJson(tool)]))))
   return {
     weights,
+    hasTokensOf,
     text: (text) => block({ type: 'text', text }),
     block,
     content,

@@ -13,7 +13,8 @@ import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
-import type { AssistantMessage } from '../log/record.ts'
+import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
+import { readRecordAt } from '../log/session-log.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
 import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
@@ -174,12 +175,33 @@ export const NOTHING_TO_ANSWER: TurnFailure = {
 const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['end_turn', 'stop_sequence', 'refusal'])
 const CUT_STOPS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded', null])
 
-/** Returns how the answer at the end of the context ended; null if the last message is not an answer. */
-export function findLastAnswer({ flat, view }: SessionState): LastAnswer | null {
+/**
+ * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. An answer that
+ * a compaction has summarized since counts only if it was finished, because it can no longer be continued.
+ */
+export function findLastAnswer(state: SessionState): LastAnswer | null {
+  const { flat, view } = state
+  if (listUnansweredCalls(flat).length > 0) return null
+  if (isAnsweredBeforeCompaction(state)) return { isFinished: true, isCut: false }
   const last = flat.tail.at(-1) ?? flat.frozen.last
-  if (last?.message.role !== 'assistant' || listUnansweredCalls(flat).length > 0) return null
+  if (last?.message.role !== 'assistant') return null
   const uuid = last.origins.at(-1)
   const record = view.entries.toArray().findLast((entry) => entry.record.uuid === uuid)?.record
+  if (record?.isCompactSummary === true) return null
   const stop = record?.type === 'assistant' ? (record.message.stop_reason ?? null) : null
   return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop) }
+}
+
+/** Returns true if nothing was said since the newest compaction, and the last message before it is a finished answer. */
+function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
+  const newest = view.rewrites.at(-1)
+  if (newest?.kind !== 'compact') return false
+  for (let position = view.branch.length - 1; position >= 0; position -= 1) {
+    const record = readRecordAt(session, view.branch.at(position) ?? 0)
+    if (!isKnownRecord(record) || record.type === 'system') continue
+    if (position > newest.position && record.batch?.id === newest.batchId) continue
+    if (position > newest.position || record.type === 'user') return false
+    if (record.type === 'assistant') return FINISHED_STOPS.has(record.message.stop_reason)
+  }
+  return false
 }

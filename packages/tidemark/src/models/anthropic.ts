@@ -69,6 +69,10 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
     maxOutput: entry.maxOutput,
     priceList: priceList(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy),
+    hasTokenizerOf: (model) => {
+      const other = lookUpModel(catalogue, model)
+      return !other.found || other.model.tokenizer === entry.tokenizer
+    },
     connect: (settings) =>
       createAnthropicModel({ credentials, ...settings, ...omitUndefined({ baseUrl, fetch: options.fetch }) }),
     parameters: options.parameters ?? {},

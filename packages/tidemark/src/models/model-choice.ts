@@ -23,6 +23,11 @@ export interface ModelChoice {
   readonly priceList: FindModelPrices
   /** Returns the weights that the token estimator starts with, before it is calibrated by reported usage. */
   readonly weights: (policy: Policy['estimate']) => EstimatorWeights
+  /**
+   * Returns true if another model, named as in a log, has the same tokenizer. After a switch between tokenizers the
+   * context is estimated until the new model has reported its size. Default: all models have the same.
+   */
+  readonly hasTokenizerOf?: (model: string) => boolean
   /** Creates the connection to the model. Called once per session, and once more for the summarizer. */
   readonly connect: (settings: ConnectOptions) => Model
   /** Fields of every API request other than tools, system and messages, such as `max_tokens` and `thinking`. */

@@ -39,6 +39,7 @@ import {
 } from './open-session.ts'
 import { describeFailure } from './run.ts'
 import { withParameters } from './session-model.ts'
+import { replaceRefusedSummary } from './switch-model.ts'
 import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
 
 export interface NextOptions {
@@ -181,6 +182,8 @@ async function* prepareRequest(
     const failure = yield* appendUnlinkedRecords(run, [createMissingResultsRecord(calls)])
     if (failure !== null) return failure
   }
+  const refused = yield* replaceRefusedSummary(session, run)
+  if (refused !== null) return refused
   const ready = yield* prepareNextRequest(run, endsInPrompt(run) ? 'prompt' : 'call', (request) =>
     findStandingRefusal(session, request),
   )

@@ -27,6 +27,7 @@ import {
   refreshFromLog,
   reserveSession,
 } from './open-session.ts'
+import { replaceRefusedSummary } from './switch-model.ts'
 import { checkToolsRunnable, createToolset, type ToolOptions } from './tools.ts'
 
 export interface RunOptions extends ToolOptions {
@@ -99,7 +100,8 @@ async function* runTurn(
     session.pendingRequest = null
     session.refusal = null
     const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)
-    const events = tooLarge === null ? takeTurn(run, prompt) : endTurn(run, tooLarge)
+    const failure = tooLarge ?? (yield* replaceRefusedSummary(session, run))
+    const events = failure === null ? takeTurn(run, prompt) : endTurn(run, failure)
     for (;;) {
       const step = await events.next()
       if (step.done === true) return toRunOutcome(step.value, text)
@@ -161,9 +163,9 @@ export function describeFailure(failure: TurnFailure, messages: readonly ApiMess
       return 'message' in failure.refusal ? failure.refusal.message : 'Another process holds the session.'
     case 'invalid': {
       if (messages.length === 0) return 'The conversation is empty: append a prompt first.'
-      if (messages.at(-1)?.role === 'assistant')
-        return 'The last message is an answer of the model: append a prompt first.'
       const [first] = failure.findings
+      if (messages.at(-1)?.role === 'assistant' || first?.code === 'prefill-refused')
+        return 'The last message is an answer of the model: append a prompt first.'
       return `The provider would reject the request: ${first?.path ?? ''}: ${first?.message ?? 'invalid'}.`
     }
     case 'failed':

@@ -7,6 +7,7 @@ import {
   createEstimator,
   createIndexRules,
   type Estimator,
+  isObject,
   type JsonObject,
   type Model,
   type ScaledPolicy,
@@ -34,7 +35,7 @@ const DEFAULT_MAX_TOKENS = 8_192
 export function createSessionModel(choice: ModelChoice, settings: TidemarkSettings): SessionModel {
   const { policy, switches, options } = settings
   const { maxOutput } = choice
-  const estimator = createEstimator(choice.weights(policy.estimate))
+  const estimator = createEstimator(choice.weights(policy.estimate), choice.hasTokenizerOf)
   const scaled = scalePolicy(policy, { window: choice.window, maxOutput }, switches)
   const rules = createIndexRules({
     estimator,
@@ -59,6 +60,21 @@ export function withParameters(model: SessionModel, changes: JsonObject): Sessio
     parameters: applyParameterChanges(model.parameters, changes),
     parameterChanges: { ...model.parameterChanges, ...changes },
   }
+}
+
+/**
+ * Returns the model with the parameters that `next` was given for another model. A number of output tokens that this
+ * model does not have is lowered to its limit, and a thinking budget with it; a later switch starts from what was given.
+ */
+export function withGivenParameters(model: SessionModel, given: JsonObject): SessionModel {
+  const changed = withParameters(model, given)
+  const { max_tokens: asked, thinking } = changed.parameters
+  const { maxOutput } = model.choice
+  if (maxOutput === null || typeof asked !== 'number' || asked <= maxOutput) return changed
+  const budget = isObject(thinking) ? thinking.budget_tokens : undefined
+  const isOver = typeof budget === 'number' && budget >= maxOutput
+  const limited = isOver ? { thinking: { ...Object(thinking), budget_tokens: maxOutput - 1 } } : {}
+  return { ...changed, parameters: { ...changed.parameters, max_tokens: maxOutput, ...limited } }
 }
 
 /**

@@ -11,6 +11,9 @@ import {
   isCompactionBlock,
   type RefusedRewrite,
   startCalibration,
+  type TurnContext,
+  type TurnEvent,
+  type TurnFailure,
   toApiMessages,
   toBlocks,
 } from '@tidemark/core'
@@ -26,7 +29,12 @@ import {
 } from './open-session.ts'
 import { checkModel } from './options.ts'
 import { type BusyOutcome, refuseIfBusy, refuseIfPending } from './rewrite.ts'
-import { createSessionModel, type SessionModel, withParameters, withRetryEvents } from './session-model.ts'
+import {
+  createSessionModel,
+  type SessionModel,
+  withGivenParameters,
+  withRetryEvents,
+} from './session-model.ts'
 
 export type SwitchOutcome =
   | {
@@ -64,7 +72,7 @@ export async function switchModel(session: OpenSession, choice: ModelChoice): Pr
   try {
     await refreshFromLog(session, createTurnContext(session))
     const model = createSessionModel(choice, session.settings)
-    return await fitAndSwitch(session, withParameters(model, session.model.parameterChanges))
+    return await fitAndSwitch(session, withGivenParameters(model, session.model.parameterChanges))
   } finally {
     release()
   }
@@ -104,6 +112,23 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
 function holdsRefusedSummary({ state }: OpenSession, { choice }: SessionModel): boolean {
   if (choice.profile.compaction.blocks) return false
   return toApiMessages(state.flat).some(({ content }) => toBlocks(content).some(isCompactionBlock))
+}
+
+/**
+ * Compacts the context of a session that was opened with another model than before, if it holds a summary block that
+ * this model does not accept. Returns a failure if that is not possible, because every request would be refused.
+ */
+export async function* replaceRefusedSummary(
+  session: OpenSession,
+  run: TurnContext,
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  if (!holdsRefusedSummary(session, session.model)) return null
+  const { compaction } = createTurnHost(session)
+  const end = yield* compact(run, compaction, { trigger: 'manual', cause: 'model-switch' })
+  if (end.ok) return null
+  if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
+  const message = `The context begins with a summary that ${session.model.choice.id} does not accept, and it could not be replaced: ${end.message}`
+  return { ok: false, reason: 'full', message }
 }
 
 /**

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Session } from 'tidemark'
 import { toolResult, user } from 'tidemark'
+import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemarkOptions } from '../support/test-tidemark.ts'
 
@@ -121,6 +122,30 @@ describe('the history tool, with nothing set', () => {
     expect(names(bodies[0])).toContain('history')
     await tide.close()
   })
+
+  it.each(['claude-sonnet-5-5', 'claude-opus-5-5', 'claude-sonnet-4-5'])(
+    'stays declared when the session is opened again, also if it came late or its text was another: %s',
+    async (modelId) => {
+      for (const isLate of [false, true]) {
+        const store: MemoryStore = new Map()
+        const first = createTestTidemark({ modelId, turns: 1, journal: createMemoryJournal(store) })
+        const session = await first.tide.open('s')
+        if (isLate) await session.run('Hello.').outcome
+        await session.run('Fix the login.', first.tools).outcome
+        await first.tide.close()
+        const { lines = [] } = store.get('s') ?? {}
+        for (const [index, line] of lines.entries())
+          lines[index] = line.replaceAll("Reads this conversation's own past", 'Reads')
+        const again = createTestTidemark({ modelId, turns: 1, journal: createMemoryJournal(store) })
+        const later = await again.tide.open('s', { tools: first.coder.tools })
+        await later.append(user('And the dates.'))
+        const request = await later.next()
+        expect(request.ok && request.text).toContain('"name":"history"')
+        expect(request.ok && request.text).not.toContain('tool_removal')
+        await again.tide.close()
+      }
+    },
+  )
 
   it('is not declared in the caller’s own loop, without tools, or beside a tool of that name', async () => {
     const own = createTestTidemark()

@@ -251,7 +251,12 @@ export { buildForkRequest, type ForkRequestOptions } from './engine/side-call.ts
 export { fitReply } from './engine/tool-input.ts'
 export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
-export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'
+export {
+  createHistoryTool,
+  type HistoryAnswer,
+  isHistoryTool,
+  runHistoryTool,
+} from './history/history-tool.ts'
 export type { HistorySource } from './history/search-history.ts'
 export {
   type BlobReader,

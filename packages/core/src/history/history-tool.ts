@@ -5,7 +5,7 @@
 
 import { HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
 import type { Block } from '../log/block.ts'
-import type { JsonObject } from '../log/json.ts'
+import { isObject, type JsonObject } from '../log/json.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import { takeHead } from '../summary/truncate-text.ts'
 import { findHistoryItem, type HistoryItem } from './find-record.ts'
@@ -50,6 +50,17 @@ export function createHistoryTool(name: string = HISTORY_TOOL_NAME): JsonObject 
     },
   }
 }
+
+/**
+ * Checks whether a tool of a log is the engine's history tool. It is recognised by its input fields, because its texts
+ * may be worded differently in another version; a tool of the host that is also named `history` has other fields.
+ */
+export function isHistoryTool({ input_schema: schema }: JsonObject): boolean {
+  const fields = isObject(schema) && isObject(schema.properties) ? Object.keys(schema.properties) : []
+  return HISTORY_FIELDS.every((field) => fields.includes(field))
+}
+
+const HISTORY_FIELDS: readonly string[] = ['id', 'lines', 'text', 'from', 'to', 'last', 'cursor']
 
 export interface HistoryAnswer {
   /** The `content` of the tool result. */

@@ -6,6 +6,7 @@ import {
   canToolReadFiles,
   createHistoryTool,
   HISTORY_TOOL_NAME,
+  isHistoryTool,
   type JsonObject,
   type ModelFailure,
   openSession,
@@ -177,8 +178,9 @@ function toolsFromLog(state: SessionState, { historyTool, isHistoryAutomatic }: 
 
 /** Checks whether the newest request of the log declared the engine's history tool, and not a tool of the same name. */
 function isHistoryInLog({ prefix }: SessionState): boolean {
-  const own = createHistoryTool(HISTORY_TOOL_NAME)
-  return prefix.current?.epoch.tools?.some(({ description }) => description === own.description) === true
+  const declared = prefix.current?.epoch.tools.find(({ name }) => name === HISTORY_TOOL_NAME)
+  const tool = prefix.tools.get(HISTORY_TOOL_NAME)?.definition ?? declared
+  return tool !== undefined && isHistoryTool(tool)
 }
 
 /** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */

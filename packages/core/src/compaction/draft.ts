@@ -20,7 +20,7 @@ import type {
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listDiscoveredTools } from '../request/announced-prefix.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
-import type { SourceAttachment } from '../sources/context-source.ts'
+import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
 import { redact } from '../summary/redact.ts'
 import { type CompactionSpan, listKeptUuids, readMessageRole } from '../summary/select-span.ts'
@@ -56,6 +56,8 @@ export interface UnmeasuredDraft {
   readonly allSources: readonly SourceAttachment[]
   /** uuids of attachments in the kept messages that are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
+  /** Context sources that failed or took too long, and are therefore left out. */
+  readonly failedSources: CollectedSources['failed']
   /** Attachments with text that hooks added to the context. */
   readonly hookContext: readonly SourceAttachment[]
   /**
@@ -329,7 +331,7 @@ export function createCompactionRecords(
  * all records appended after the draft was planned.
  */
 export function createDraftReceipt(
-  { plan, sourcesBefore, sourcesAfter, hookContext, summary }: UnmeasuredDraft,
+  { plan, sourcesBefore, sourcesAfter, failedSources, hookContext, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Receipt {
   return createReceipt({
@@ -338,6 +340,7 @@ export function createDraftReceipt(
     after: after.view.entries.toArray(),
     summarised: plan.span.summarised,
     carried: [...sourcesBefore, ...sourcesAfter, ...hookContext],
+    leftOut: failedSources.map(({ carrier, why }) => ({ source: carrier, why })),
     unfit: summary.missingFacts,
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
     clean: redact,

@@ -19,7 +19,7 @@ import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
 import { arrangeAttachments, collectSources, findPreviousAttachments } from '../sources/collect-sources.ts'
-import type { SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
+import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import { type CompactionDraft, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
@@ -185,6 +185,8 @@ interface ReattachedSources {
   readonly carried: readonly SourceAttachment[]
   readonly superseded: readonly string[]
   readonly skipped: readonly SkippedAttachment[]
+  /** Sources that failed or took too long, with the reason. */
+  readonly failed: CollectedSources['failed']
 }
 
 /** Reads the context sources (todos, plan, files) again. Returns their attachments; null if the turn was aborted. */
@@ -194,9 +196,9 @@ async function* reattachSources(
   { span }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, ReattachedSources | null> {
   if (compaction.sources === undefined || compaction.sources.length === 0)
-    return { carried: [], superseded: [], skipped: [] }
+    return { carried: [], superseded: [], skipped: [], failed: [] }
   yield { type: 'phase', phase: 'bringing back context' }
-  const { failed, ...sources } = await collectSources(limitSourceTime(compaction, turn.signal), {
+  const sources = await collectSources(limitSourceTime(turn, compaction), {
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered],
     policy: turn.host.policy,
@@ -204,7 +206,7 @@ async function* reattachSources(
     measure: compaction.estimator.text,
   })
   if (isTurnAborted(turn)) return null
-  for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
+  for (const { carrier, why } of sources.failed) yield { type: 'restore-failed', carrier, why }
   return sources
 }
 
@@ -296,7 +298,7 @@ async function createDraft(
 ): Promise<UnmeasuredDraft> {
   const { plan } = input.task
   const summary = checkSummary(turn, compaction, plan, input.written.summary)
-  const { carried, superseded } = input.sources
+  const { carried, superseded, failed } = input.sources
   const isBlock = summary.block !== null
   // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
@@ -310,6 +312,7 @@ async function createDraft(
     sourcesAfter: behind,
     allSources: carried,
     outdated: superseded,
+    failedSources: failed,
     hookContext: input.hooks,
     snapshot: await absorbPrefixChanges(turn, { span: plan.span, outdated: superseded, isBlock, added: [] }),
     durationMs: 0,

@@ -1,3 +1,4 @@
+import { createFakeJournal, createTestHost } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
@@ -70,10 +71,10 @@ function carrier(render: ContextSource['render']): ContextSource {
 }
 
 function offered(render: ContextSource['render'], signal?: { aborted: boolean }): AsyncIterator<SourceItem> {
-  const [bounded] = limitSourceTime(
-    { deadlines, sources: [carrier(render)] } as unknown as CompactionServices,
-    signal,
-  )
+  const [bounded] = limitSourceTime({ host: createTestHost({ journal: createFakeJournal() }), signal }, {
+    deadlines,
+    sources: [carrier(render)],
+  } as unknown as CompactionServices)
   if (bounded === undefined) throw new Error('there is one')
   return bounded.render({} as never)[Symbol.asyncIterator]()
 }
@@ -95,7 +96,7 @@ describe('a carrier', () => {
       await new Promise(() => {})
     })
     await offers.next()
-    await expect(offers.next()).rejects.toThrow('took longer than 20 seconds')
+    await expect(offers.next()).rejects.toThrow('took longer than 10 seconds')
   })
 
   it('is not asked once the person has called it off', async () => {

@@ -41,8 +41,9 @@ import { type ContextSource, type SourceItem, updateShownAttachments } from '../
 import { collectSourceUpdates } from '../sources/source-updates.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
-import type { Signal } from './ports.ts'
-import { appendUnlinkedRecords, type TurnContext } from './session-writer.ts'
+import { appendUnlinkedRecords, isTurnAborted, type TurnContext } from './session-writer.ts'
+
+const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 /** Maximum number of passes. A new prefix snapshot may leave changes for the next pass, but never this often. */
 const MAX_ROUNDS = 8
@@ -53,7 +54,7 @@ const MAX_ROUNDS = 8
  */
 export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   let present = await readHostPrefix(turn)
-  if ('ok' in present) return present
+  if ('ok' in present) return isTurnAborted(turn) ? ABORTED : present
   if (turn.state.prefix.current === null) {
     const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
@@ -67,7 +68,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
     if (round === 0 && change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')) {
       turn.state = { ...turn.state, sectionTexts: new Map() }
       present = await readHostPrefix(turn)
-      if ('ok' in present) return present
+      if ('ok' in present) return isTurnAborted(turn) ? ABORTED : present
       continue
     }
     yield { type: 'prefix-changed', change }
@@ -173,7 +174,9 @@ type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
   const { known, since } = findReusableTexts(turn)
-  const rendered = await Promise.all(listSectionsToCompute(host.sections, known).map(renderSection))
+  const rendered = await Promise.all(
+    listSectionsToCompute(host.sections, known).map((section) => renderSection(turn, section)),
+  )
   const failed = rendered.find((each) => 'ok' in each)
   if (failed !== undefined) return failed
   const texts = new Map([...known, ...rendered.flatMap((each) => ('ok' in each ? [] : [each]))])
@@ -223,12 +226,12 @@ function findReusableTexts({ state, host }: TurnContext): {
     : { known: new Map(), since }
 }
 
-async function renderSection({
-  name,
-  compute,
-}: PlacedSection): Promise<readonly [string, SectionText] | PrefixFailure> {
+async function renderSection(
+  turn: TurnContext,
+  { name, compute }: PlacedSection,
+): Promise<readonly [string, SectionText] | PrefixFailure> {
   try {
-    const text: unknown = await compute()
+    const text: unknown = await computeInTime(turn, compute)
     if (text === null || text === undefined) return [name, null]
     return typeof text === 'string'
       ? [name, replaceLoneSurrogates(text)]
@@ -236,6 +239,21 @@ async function renderSection({
   } catch (thrown) {
     return createPrefixFailure(`Section "${name}" could not be computed: ${describeThrown(thrown)}`)
   }
+}
+
+/** Computes a section within the time limit of hooks, because both run code of the host. Throws if it takes longer. */
+async function computeInTime(
+  { host, signal }: TurnContext,
+  compute: PlacedSection['compute'],
+): Promise<unknown> {
+  const { timeoutSeconds } = host.policy.turn.hooks
+  const deadlines = host.compaction?.deadlines
+  if (deadlines === undefined) return await compute()
+  const end = await deadlines.within(timeoutSeconds * 1000, async () => compute(), signal)
+  if (end.ok) return end.value
+  throw new Error(
+    end.why === 'timeout' ? `it took longer than ${timeoutSeconds} seconds.` : 'it was aborted.',
+  )
 }
 
 /**
@@ -327,7 +345,7 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
   if (compaction === undefined || !isTelling || mustDelayUpdate(turn.state.flat, profile)) return null
   const { session, view } = turn.state
   const shown = updateShownAttachments(turn.state.shownAttachments, view.entries)
-  const { carried, failed } = await collectSourceUpdates(limitSourceTime(compaction, turn.signal), {
+  const { carried, failed } = await collectSourceUpdates(limitSourceTime(turn, compaction), {
     session,
     shown,
     policy,
@@ -335,7 +353,7 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
     measure: compaction.estimator.text,
   })
   turn.state = { ...turn.state, shownAttachments: shown }
-  if (turn.signal?.aborted === true) return { ok: false, reason: 'aborted' }
+  if (isTurnAborted(turn)) return ABORTED
   for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
   return yield* appendUnlinkedRecords(
     turn,
@@ -343,17 +361,16 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
   )
 }
 
-/** Time limit for one item of a context source, such as a file on a disk that does not respond. */
-const MAX_ITEM_SECONDS = 20
-
 /**
- * Returns the context sources with a time limit for each item. A source that exceeds the limit fails; the others are
- * still used.
+ * Returns the context sources with a time limit for each. A source that exceeds it, or hangs when the turn is aborted,
+ * fails; what it gave before and the other sources are still used.
  */
 export function limitSourceTime(
+  { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
   { sources = [], deadlines }: CompactionServices,
-  signal: Signal | undefined,
 ): readonly ContextSource[] {
+  const { timeoutSeconds } = host.policy.rehydrate
+  const tooLong = `took longer than ${timeoutSeconds} seconds`
   return sources.map((carrier) => ({
     name: carrier.name,
     kind: carrier.kind,
@@ -362,10 +379,12 @@ export function limitSourceTime(
     limit: (context) => carrier.limit(context),
     render: async function* (context): AsyncGenerator<SourceItem, void> {
       const offers = carrier.render(context)[Symbol.asyncIterator]()
+      const end = host.clock.now() + timeoutSeconds * 1000
       try {
         for (;;) {
-          const next = await deadlines.within(MAX_ITEM_SECONDS * 1000, () => offers.next(), signal)
-          if (!next.ok) throw new Error(next.why === 'timeout' ? ITEM_TIMEOUT_MESSAGE : 'was aborted')
+          const left = end - host.clock.now()
+          const next = left <= 0 ? TIMED_OUT : await deadlines.within(left, async () => offers.next(), signal)
+          if (!next.ok) throw new Error(next.why === 'timeout' ? tooLong : 'was aborted')
           if (next.value.done === true) return
           yield replaceLoneSurrogates(next.value.value)
         }
@@ -377,4 +396,4 @@ export function limitSourceTime(
   }))
 }
 
-const ITEM_TIMEOUT_MESSAGE = `took longer than ${MAX_ITEM_SECONDS} seconds`
+const TIMED_OUT = { ok: false, why: 'timeout' } as const

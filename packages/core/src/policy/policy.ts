@@ -550,6 +550,8 @@ interface RehydratePolicy {
    * context.
    */
   readonly deltas: boolean
+  /** Time limit, in seconds, for reading one context source. One that takes longer is left out, and the receipt says so. */
+  readonly timeoutSeconds: number
 }
 
 /** Facts that every summary must contain. The engine adds the ones that the summary lacks. */
@@ -594,6 +596,7 @@ const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   planMode: fieldSpec(true, booleanCheck()),
   agents: fieldSpec(true, booleanCheck()),
   deltas: fieldSpec(true, booleanCheck()),
+  timeoutSeconds: fieldSpec(10, wholeNumberCheck(1)),
 }
 
 const ledgerFields: FieldSpecs<LedgerPolicy> = {

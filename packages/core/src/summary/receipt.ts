@@ -18,6 +18,8 @@ export interface Receipt {
   /** uuids of the records kept verbatim. */
   readonly kept: readonly string[]
   readonly carried: readonly ReceiptAttachment[]
+  /** Context sources that are not attached because they failed or took too long; missing if there are none. */
+  readonly leftOut?: readonly LeftOutSource[]
   readonly lost: LostItems
   /** Facts missing from the summary that were too large to be added: uuids of messages and results, file paths, texts of tasks. */
   readonly unfit: readonly string[]
@@ -30,6 +32,11 @@ export interface Receipt {
 interface ReceiptAttachment {
   readonly kind: string
   readonly key: string
+}
+
+interface LeftOutSource {
+  readonly source: string
+  readonly why: string
 }
 
 interface LostItems {
@@ -66,6 +73,7 @@ interface ReceiptInput {
   readonly after: readonly ContextEntry[]
   readonly summarised: readonly ContextEntry[]
   readonly carried: readonly ReceiptAttachment[]
+  readonly leftOut?: readonly LeftOutSource[]
   readonly unfit?: readonly string[]
   readonly unpinned?: readonly string[]
   /** Removes credentials from a text, by the same rules as for the summary. */
@@ -75,7 +83,7 @@ interface ReceiptInput {
 const MAX_IDENTIFIERS = 200
 
 export function createReceipt(input: ReceiptInput): Receipt {
-  const { before, after, summarised, carried, unfit = [], unpinned = [] } = input
+  const { before, after, summarised, carried, leftOut = [], unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))
   return {
     summarised: summarised.map(({ record }) => record.uuid),
@@ -83,6 +91,7 @@ export function createReceipt(input: ReceiptInput): Receipt {
       .filter((entry) => isVisibleToModel(entry) && shown.has(entry.record.uuid))
       .map(({ record }) => record.uuid),
     carried: carried.map(({ kind, key }) => ({ kind, key })),
+    ...(leftOut.length === 0 ? {} : { leftOut }),
     lost: findLosses(input),
     retrievable: before.map(({ record }) => record.uuid).filter((uuid) => !shown.has(uuid)),
     unfit,

@@ -1,6 +1,6 @@
 /**
  * Context sources and hooks: state is read again from its source after a compaction, and hooks run before and after.
- * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/hooks-and-carriers.ts`.
+ * Runs against the simulator, in this process: `npm run example examples/hooks-and-carriers.ts`.
  */
 import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
 import { anthropic, createTidemark, hostSource } from 'tidemark'

@@ -1,16 +1,24 @@
 /**
- * Your own loop with the Anthropic SDK: Tidemark keeps the log, compacts and builds the request; you send it.
- * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/own-loop.ts`.
+ * Your own loop with the Anthropic SDK: Tidemark keeps the log, compacts and builds the request; you send it, and report
+ * a request that fails. Here the second request is answered by an overloaded server.
+ * Runs against the simulator, in this process: `npm run example examples/own-loop.ts`.
  */
 import Anthropic from '@anthropic-ai/sdk'
-import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
+import { createCoder, createSimulator, type Script, withSummaries } from '@tidemark/simulator'
 import { anthropic, createTidemark, toolResult, user } from 'tidemark'
 
 type Body = Anthropic.MessageCreateParamsNonStreaming
 
 const coder = createCoder({ turns: 4, resultTokens: 500 })
-const { fetch } = createSimulator({ script: withSummaries(coder.script) })
-const client = new Anthropic({ apiKey: 'any', fetch, baseURL: 'http://simulator.test' })
+const play = withSummaries(coder.script)
+let calls = 0
+const script: Script = (request, context) => {
+  calls += 1
+  const isOverloaded = calls === 2
+  return isOverloaded ? { blocks: [], fault: { type: 'status', status: 529 } } : play(request, context)
+}
+const { fetch } = createSimulator({ script })
+const client = new Anthropic({ apiKey: 'any', fetch, baseURL: 'http://simulator.test', maxRetries: 0 })
 const tide = createTidemark({
   model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }),
   system: 'You are a coder.',
@@ -22,7 +30,17 @@ await session.append(user('The sum of an order is wrong by a cent. Fix it.'))
 for (;;) {
   const request = await session.next<Body>({ tools: coder.tools })
   if (!request.ok) throw new Error(request.message)
-  const response = await client.messages.create(request.body, { headers: request.headers })
+  let response: Anthropic.Message
+  try {
+    response = await client.messages.create(request.body, { headers: request.headers })
+  } catch (error) {
+    // Too long, refused media or thinking: the context is changed. A fault that may pass: wait. Otherwise nothing helps.
+    const refused = await session.refused(error)
+    if (!refused.ok) throw error
+    console.log(`${refused.failure.kind}: ${refused.act}`)
+    if (refused.act === 'wait') await new Promise((resolve) => setTimeout(resolve, refused.delayMs))
+    continue
+  }
   await session.append(response)
   const { cache_read_input_tokens: read } = response.usage
   console.log(`${response.stop_reason}: ${read} tokens from the cache, ${request.forecast.read} expected`)

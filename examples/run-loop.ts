@@ -1,6 +1,6 @@
 /**
  * The built-in loop: tools, events, a pinned message, a compaction in three steps, and its undo.
- * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/run-loop.ts`.
+ * Runs against the simulator, in this process: `npm run example examples/run-loop.ts`.
  */
 import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
 import { anthropic, createTidemark, type ToolContext, type Tools, user } from 'tidemark'

@@ -49,6 +49,22 @@ function complaints(programs: readonly string[]): readonly string[] {
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
 }
 
+describe('the README', () => {
+  it('names the versions of Node that the packages ask for', () => {
+    const readEngine = (path: string): string => {
+      const { engines } = JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8'))
+      return String(engines.node).replace('>=', '')
+    }
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8').replaceAll('\n', ' ')
+    const [library, command, repository] = ['packages/tidemark', 'packages/cli', '.'].map(readEngine)
+    expect(readme).toContain(`any Node from ${repository} on can run`)
+    expect(readme).toContain(
+      `the packages need Node ${library} or newer, and the command \`tidemark\` ${command}.`,
+    )
+    expect(readEngine('packages/simulator')).toBe(library)
+  })
+})
+
 describe('the example in the README', () => {
   const [example = ''] = snippets('README.md')
 

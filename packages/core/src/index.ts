@@ -293,6 +293,7 @@ export {
   type LogReadResult,
   type LogResumePoint,
 } from './log/decode-log.ts'
+export { isHostNotice } from './log/host-texts.ts'
 export {
   findJsonMember,
   findNonJsonPath,

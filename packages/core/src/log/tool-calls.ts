@@ -12,6 +12,7 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from './block.ts'
+import { readRefusalText } from './host-texts.ts'
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 
@@ -294,8 +295,8 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
       const run = record.type === 'user' && isToolResult(block) ? runs.get(block.tool_use_id) : undefined
       if (run === undefined || run.resultIndex !== null) continue
       const result = readToolResultText(block.content)
-      const failed = block.is_error === true || (run.kind === 'run' && hasFailingExitCode(result))
       const refused = isToolResult(block) && readRefusal(block) !== null
+      const failed = refused || block.is_error === true || (run.kind === 'run' && hasFailingExitCode(result))
       runs.set(run.id, { ...run, resultIndex: place, resultUuid: uuid, result, failed, refused })
     }
   })
@@ -318,27 +319,9 @@ export function readToolResultText(content: unknown): string {
   return content.flatMap((block: Block) => (isTextBlock(block) ? [block.text] : [])).join('\n')
 }
 
-/** Matches the error result that a host writes when the user refuses a tool call. */
-const REFUSAL =
-  /^\s*(?:Error: )?(?:The user doesn['’]t want to (?:proceed|take this action)|The user (?:rejected|refused|declined|denied) (?:this|the) (?:tool|action|call|command)|User (?:rejected|refused|declined|denied)\b|\[Request interrupted by user for tool use\]|The agent proposed a plan that was rejected by the user)/
-/** Matches the words with which a host introduces what the user typed when refusing. */
-const REFUSAL_WORDS = /\bthe user (?:said|provided the following reason for the rejection)\s*:\s*/i
-/** Matches a note that a host adds after the user's words. */
-const REFUSAL_NOTE = /\n\nNote: The user['’]s next message may contain [\s\S]*$/
-
-/**
- * Returns the words that the user typed when refusing a tool call, and an empty text for a refusal without words.
- * Returns null if the result is not a refusal. Only errors count, since the output of a tool may quote anything.
- */
+/** Returns what the user typed when refusing a tool call; see `readRefusalText`. Null if the result is no refusal. */
 export function readRefusal({ content, is_error }: ToolResultBlock): string | null {
-  const result = is_error === true ? readToolResultText(content) : ''
-  if (!REFUSAL.test(result)) return null
-  const words = REFUSAL_WORDS.exec(result)
-  if (words === null) return ''
-  return result
-    .slice(words.index + words[0].length)
-    .replace(REFUSAL_NOTE, '')
-    .trim()
+  return readRefusalText(readToolResultText(content), is_error === true)
 }
 
 /**

@@ -209,6 +209,89 @@ describe('answers to questions of the model', () => {
   })
 })
 
+describe('answers in other shapes', () => {
+  const asked = {
+    name: 'request_user_input',
+    input: { questions: [{ id: 'db', question: 'Which database?' }] },
+  }
+
+  it.each<[string, unknown]>([
+    ['by question, in an object', { answers: { 'Which database?': { answer: 'SQLite' } } }],
+    ['by the id of the question, in a list', { answers: { db: { answers: ['SQLite'] } } }],
+    ['in a list with the questions', { answers: [{ question: 'Which database?', answer: 'SQLite' }] }],
+    ['in a list alone', [{ id: 'db', response: 'SQLite' }]],
+    ['as texts', { answers: ['SQLite'] }],
+    ['alone', { answer: 'SQLite' }],
+  ])('are read %s, from the result and from the log of the host', (_, shape) => {
+    const expected = [{ kind: 'answer', text: 'SQLite', question: { text: 'Which database?' } }]
+    expect(readResult(JSON.stringify(shape), { is_error: false }, asked)).toMatchObject(expected)
+    expect(readResult(JSON.stringify(shape), {}, asked)).toMatchObject(expected)
+  })
+
+  it('are read from what the host logged apart, even if the result is an error', () => {
+    const block = { type: 'tool_result', tool_use_id: 'c1', content: 'Stream closed', is_error: true }
+    const toolUseResult = {
+      answers: [{ question: 'Which database?', answer: 'SQLite', notes: 'only for tests' }],
+    }
+    expect(readUserInputs(new SessionBuilder().user([block], { toolUseResult }))).toMatchObject([
+      { kind: 'answer', text: 'SQLite\nonly for tests', question: { text: 'Which database?' } },
+    ])
+  })
+
+  it.each([
+    ...['mcp__ui__ask_user', 'ask_followup_question', 'AskUser', 'askHuman', 'prompt_user', 'question'],
+    ...['ui.ask_user', 'get_user_input', 'mcp__form__request_user_input', 'ask-clarifying-question'],
+  ])('are the result of any tool whose name asks the user: %s', (name) => {
+    const call = { name, input: { question: 'Which port?' } }
+    const expected = [{ kind: 'answer', text: '8080', question: { text: 'Which port?' } }]
+    for (const result of ['8080', '<answer>\n8080\n</answer>', 'User answered: 8080'])
+      expect(
+        readResult(result, { is_error: false }, call).map((one) => ({ ...one, text: one.text.trim() })),
+      ).toMatchObject(expected)
+    expect(readResult('8080', {}, call)).toMatchObject(expected)
+  })
+
+  it.each(['task_user', 'get_user', 'list_questions', 'user_search', 'TaskUserAssign', 'get_user_feedback'])(
+    'are not the result of a tool that asks nobody: %s',
+    (name) => {
+      expect(readResult('8080', { is_error: false }, { name, input: { id: 1 } })).toEqual([])
+    },
+  )
+
+  it('are not the error of a tool that failed before the user could answer', () => {
+    const failure = '<tool_use_error>InputValidationError: questions is missing</tool_use_error>'
+    expect(readResult(failure, {}, asked)).toEqual([])
+  })
+})
+
+it('a text that the user attached as a document is what the user wrote', () => {
+  const document = (source: object) => ({ type: 'document', source })
+  const record = new SessionBuilder().user([
+    document({ type: 'text', media_type: 'text/plain', data: 'Use Postgres.' }),
+    document({ type: 'content', content: [{ type: 'text', text: 'No ORM.' }] }),
+    document({ type: 'base64', media_type: 'application/pdf', data: 'AAAA' }),
+    { type: 'text', text: 'Build this.' },
+  ] as never)
+  expect(readUserInputs(record).map(({ kind, text }) => [kind, text])).toEqual([
+    ['document', 'Use Postgres.'],
+    ['document', 'No ORM.'],
+    ['prompt', 'Build this.'],
+  ])
+  expect(isUserMessage(record)).toBe(true)
+})
+
+it.each(['human', 'user', 'voice'])('a message whose origin is no program is of the user: %s', (kind) => {
+  expect(readUserTypedText(new SessionBuilder().user('Go on', { origin: { kind } }))).toBe('Go on')
+})
+
+it('a command that the user ran in the shell of Codex is what the user typed', () => {
+  const content =
+    '<user_shell_command>\n<command>\nls src\n</command>\n<result>\nExit code: 0\n</result>\n</user_shell_command>'
+  expect(readUserInputs(new SessionBuilder().user(content))).toMatchObject([
+    { kind: 'shell', text: 'ls src' },
+  ])
+})
+
 describe('a message queued while the model worked', () => {
   const queued = (attachment: object): SessionRecord =>
     new SessionBuilder().attachment({ type: 'queued_command', ...attachment } as never)
@@ -216,6 +299,16 @@ describe('a message queued while the model worked', () => {
   it('is a message of the user', () => {
     const record = queued({ prompt: 'Also the tests.', commandMode: 'prompt', origin: { kind: 'human' } })
     expect([readUserTypedText(record), isUserMessage(record)]).toEqual(['Also the tests.', true])
+  })
+
+  it.each<[string, object]>([
+    ['an object', { prompt: { text: 'Also the tests.' } }],
+    ['a field of its own', { text: 'Also the tests.' }],
+    ['blocks', { prompt: [{ type: 'text', text: 'Also the tests.' }, { type: 'image' }] }],
+    ['an object with blocks', { prompt: { content: [{ type: 'text', text: 'Also the tests.' }] } }],
+    ['texts', { prompt: ['Also the tests.'] }],
+  ])('is read from %s', (_, attachment) => {
+    expect(readUserInputs(queued(attachment))).toMatchObject([{ kind: 'queued', text: 'Also the tests.' }])
   })
 
   it('is not a notice in the queue', () => {

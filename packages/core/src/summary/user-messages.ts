@@ -3,9 +3,10 @@
  * short. Also finds which of it a text lacks, and tells the user's words from words that only pose as theirs.
  */
 import { isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
+import { INTERRUPTION_START } from '../log/host-texts.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
-import { type AskedQuestion, INTERRUPTION_START, readUserInputs, type UserInput } from '../log/user-input.ts'
+import { readUserInputs, type UserInput } from '../log/user-input.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -97,7 +98,7 @@ function formatInput({ kind, text, question }: UserInput): string {
   return `${question === null ? '' : `${formatQuestion(question)}\n`}Answered: ${text}`
 }
 
-function formatQuestion({ text, options }: AskedQuestion): string {
+function formatQuestion({ text, options }: NonNullable<UserInput['question']>): string {
   return `Asked: "${text}"${options.length === 0 ? '' : ` (options: ${options.join(' | ')})`}`
 }
 

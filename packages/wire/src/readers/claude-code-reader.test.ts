@@ -169,15 +169,34 @@ describe('a message queued while the model worked', () => {
     ['became a prompt', [queue('dequeue')]],
     ['was taken back by the user', [queue('popAll', 'stop')]],
     ['has its own attachment', [queue('remove', 'stop')]],
-    ['still waits', []],
+    [
+      'was logged as a prompt without leaving the queue',
+      [user('b', { message: { role: 'user', content: 'stop' } })],
+    ],
   ])('is none where it %s', (_, lines) => {
     expect(prompts([user('a'), queue('enqueue', 'stop'), ...lines])).toEqual([])
   })
 
+  it('is an attachment at the end where it still waits, and the model has not seen it', () => {
+    const task = '<task-notification>x</task-notification>'
+    const waiting = ['also the tests', task, '/clear', 'and the docs'].map((text) => queue('enqueue', text))
+    expect(prompts([user('a'), ...waiting])).toEqual([
+      ['queued-2', 'a', 'also the tests'],
+      ['queued-5', 'queued-2', 'and the docs'],
+    ])
+    const blocks = [{ type: 'text', text: 'and the docs' }]
+    const inBlocks = { type: 'queue-operation', operation: 'enqueue', sessionId: 's', content: blocks }
+    expect(prompts([user('a'), JSON.stringify(inBlocks)])).toEqual([['queued-2', 'a', blocks]])
+    expect(
+      prompts([user('a'), JSON.stringify(inBlocks), JSON.stringify({ ...inBlocks, operation: 'remove' })]),
+    ).toEqual([])
+  })
+
   it('does not change the guess about reminders that are not logged', () => {
-    const lines = [user('a'), queue('enqueue', 'also the tests'), queue('remove')]
-    const { records } = readAll(lines, 'claude-code')
-    expect(findReminderRule(records.map(({ record }) => record))?.every).toBe(10)
+    for (const ops of [[queue('remove')], []]) {
+      const { records } = readAll([user('a'), queue('enqueue', 'also the tests'), ...ops], 'claude-code')
+      expect(findReminderRule(records.map(({ record }) => record))?.every).toBe(10)
+    }
   })
 })
 

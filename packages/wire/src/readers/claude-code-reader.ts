@@ -4,6 +4,7 @@ import {
   isNestedTooDeep,
   isObject,
   type LogLineReader,
+  readUserInputs,
   type SessionRecord,
 } from '@tidemark/core'
 import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
@@ -66,7 +67,7 @@ function finishLog(reading: RecordReaderState, rest: string): LogEndResult {
   if (isTorn) reading.damage.add('torn-line', reading.line, TORN_LINE)
   const { reader, damage, meta } = reading
   const found = catchTooDeep(reading, () => reader.finish(isTorn ? '' : rest), null) ?? reader.finish()
-  const records = withLineNumbers(reading, found.records)
+  const records = [...withLineNumbers(reading, found.records), ...listWaitingMessages(reading)]
   return { records, damage: mergeDamage(found.damage, damage.list), meta: meta.meta }
 }
 
@@ -113,33 +114,60 @@ function withLineNumbers(
 }
 
 // A message that the user sends while the model works is queued. Newer versions log an attachment when the model gets
-// it. Older ones log only that it left the queue, without its text.
+// it. Older ones log only that it left the queue, without its text. A message may also wait until the log ends.
 
 interface QueuedMessages {
-  /** Texts that wait in the queue, oldest first. */
-  waiting: string[]
+  /** The records of messages that wait in the queue, oldest first. */
+  waiting: WaitingMessage[]
   /** uuid of the newest record of the main conversation, which a queued message follows. */
   lastUuid: string | null
+}
+
+interface WaitingMessage {
+  readonly record: { readonly [field: string]: unknown }
+  readonly line: number
 }
 
 /**
  * Returns the record, or an attachment with the queued message in its place if the record only says that the model got
  * the message. A message that the user took back (`popAll`), or that became a prompt (`dequeue`), needs no attachment.
  */
-function readQueue(queue: QueuedMessages, record: SessionRecord, line: number): SessionRecord {
-  const { type, operation, content, timestamp, sessionId }: { readonly [field: string]: unknown } = {
-    ...record,
+function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): SessionRecord {
+  const record: WaitingMessage['record'] = { ...given }
+  const { operation, content } = record
+  if (typeof given.uuid === 'string' && given.isSidechain !== true) queue.lastUuid = given.uuid
+  if (given.type !== 'queue-operation') {
+    if (queue.waiting.length > 0) dropArrivedMessages(queue, given)
+    return given
   }
-  if (typeof record.uuid === 'string' && record.isSidechain !== true) queue.lastUuid = record.uuid
-  if (type !== 'queue-operation') return record
-  if (operation === 'enqueue') queue.waiting.push(typeof content === 'string' ? content : '')
+  if (operation === 'enqueue') queue.waiting.push({ record, line })
   if (operation === 'popAll') queue.waiting = []
   if (operation === 'dequeue') queue.waiting.shift()
-  if (operation !== 'remove') return record
-  const at = typeof content === 'string' ? queue.waiting.indexOf(content) : 0
-  const [prompt = ''] = at === -1 ? [] : queue.waiting.splice(at, 1)
-  if (typeof content === 'string' || !isMessageText(prompt)) return record
-  return {
+  if (operation !== 'remove') return given
+  const isNamed = content !== undefined && content !== null
+  const at = isNamed ? queue.waiting.findIndex((one) => isSameContent(one.record.content, content)) : 0
+  const [left] = at === -1 ? [] : queue.waiting.splice(at, 1)
+  if (isNamed || left === undefined) return given
+  return toQueuedAttachment(queue, { record: { ...record, content: left.record.content }, line }) ?? given
+}
+
+/** Removes messages from the queue that a record contains, as a prompt or as an attachment of its own. */
+function dropArrivedMessages(queue: QueuedMessages, record: SessionRecord): void {
+  const texts = new Set(readUserInputs(record).map(({ text }) => text.trim()))
+  if (texts.size === 0) return
+  queue.waiting = queue.waiting.filter(
+    ({ record: { content } }) => typeof content !== 'string' || !texts.has(content.trim()),
+  )
+}
+
+function isSameContent(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** Creates the attachment of a queued message; null if it is a notice of a program or a local command. */
+function toQueuedAttachment(queue: QueuedMessages, { record, line }: WaitingMessage): SessionRecord | null {
+  const { content: prompt, timestamp, sessionId } = record
+  const attachment = {
     ...record,
     type: 'attachment',
     uuid: `queued-${line}`,
@@ -148,11 +176,21 @@ function readQueue(queue: QueuedMessages, record: SessionRecord, line: number): 
     sessionId: typeof sessionId === 'string' ? sessionId : '',
     attachment: { type: 'queued_command', prompt, commandMode: 'prompt' },
   } as SessionRecord
+  const isMessage = readUserInputs(attachment).some(({ text }) => !LOCAL_COMMAND.test(text))
+  return isMessage ? attachment : null
 }
 
-/** Checks whether a queued text is a message of the user: not a notice of a finished task, and not a local command. */
-function isMessageText(text: string): boolean {
-  return text.trim() !== '' && !/^\s*(?:\{"task_id"|<task-notification>|\/\S+\s*$)/.test(text)
+const LOCAL_COMMAND = /^\s*\/\S+\s*$/
+
+/** Returns attachments of the messages that still wait when the log ends. The model has not seen them. */
+function listWaitingMessages({ format, queue }: RecordReaderState): readonly LogRecord[] {
+  if (format === 'tidemark') return []
+  return queue.waiting.flatMap((waiting) => {
+    const record = toQueuedAttachment(queue, waiting)
+    if (record === null) return []
+    queue.lastUuid = record.uuid ?? null
+    return [{ record, line: waiting.line }]
+  })
 }
 
 function collectMeta(meta: MetaCollector, record: SessionRecord): void {
@@ -258,5 +296,5 @@ export function findReminderRule(records: Iterable<SessionRecord>): ReminderRule
 
 /** Checks whether the reader made an attachment from the queue of messages. The program did not log it. */
 function isFromQueue(record: SessionRecord): boolean {
-  return readField(record, 'operation') === 'remove'
+  return readField(record, 'operation') !== undefined
 }

@@ -1,5 +1,5 @@
 /** Converts one item of a Codex rollout (Codex's session log) to content blocks, and determines who wrote it. */
-import { type Block, isTextBlock, type RawBlockText } from '@tidemark/core'
+import { type Block, isHostNotice, isTextBlock, type RawBlockText } from '@tidemark/core'
 import type { CodexLine, JsonFields } from './codex-line.ts'
 import {
   readContentText,
@@ -174,13 +174,11 @@ export function readAgentMessage(payload: JsonFields): CodexItem {
 
 // Detects messages with the user's role that Codex wrote itself, such as environment, instructions and notices.
 
-/**
- * Matches the XML element that encloses a text. The elements that Codex itself writes have an underscore in their name,
- * with few exceptions.
- */
+/** Matches the XML element that encloses a text. */
 const ENCLOSING_ELEMENT = /^<([a-z][\w-]*)[^>]*>/i
-const ELEMENTS_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
-const INSTRUCTIONS_HEADING = '# AGENTS.md instructions'
+/** Names of elements that Codex writes, besides those that every reader of user input knows. */
+const CODEX_ELEMENT =
+  /_(?:context|instructions|notification|aborted|spec|mode|switch|info|state)$|^(?:goal|plugins)$/
 
 /** Checks whether all text of a message was written by Codex itself. */
 function isCodexContext(blocks: readonly Block[]): boolean {
@@ -190,10 +188,16 @@ function isCodexContext(blocks: readonly Block[]): boolean {
 
 function isContextText(text: string): boolean {
   const trimmed = text.trim()
-  if (trimmed.startsWith(INSTRUCTIONS_HEADING)) return true
+  if (isHostNotice(trimmed)) return true
   const name = ENCLOSING_ELEMENT.exec(trimmed)?.[1]
-  if (name === undefined || !trimmed.endsWith(`</${name}>`)) return false
-  return name.includes('_') || ELEMENTS_WITHOUT_UNDERSCORE.has(name)
+  return name !== undefined && CODEX_ELEMENT.test(name) && trimmed.endsWith(`</${name}>`)
+}
+
+/** Checks whether a message is a shell command that the user ran. Codex does not count it as a turn. */
+export function isUserShellCommand({ blocks }: CodexInputItem): boolean {
+  return blocks.some(
+    (block) => isTextBlock(block) && block.text.trimStart().startsWith('<user_shell_command>'),
+  )
 }
 
 /** A log line that is held back until the model response that it belongs to is known. It then becomes a record. */

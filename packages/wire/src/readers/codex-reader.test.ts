@@ -88,7 +88,12 @@ describe('records of a rollout', () => {
     ['user', '<subagent_notification>{}</subagent_notification>', 'user meta'],
     ['user', '<skill>\n<name>x</name>\n</skill>', 'user meta'],
     ['user', '<codex_internal_context source="goal">x</codex_internal_context>', 'user meta'],
+    ['user', '<turn_aborted>\nThe user interrupted.\n</turn_aborted>', 'user meta'],
+    ['user', '<user_instructions>\nUse tabs.\n</user_instructions>', 'user meta'],
     ['user', '<div>what is wrong here?</div>', 'user: <div>'],
+    ['user', '<my_widget>red</my_widget>', 'user: <my_widget>'],
+    ['user', '<skill>x</skill> is not shown, and <skill>y</skill>', 'user: <skill>'],
+    ['user', '<user_shell_command>\n<command>ls</command>\n</user_shell_command>', 'user: <user_shell'],
     ['user', '<environment_context> is what I mean', 'user: <environment_context>'],
   ])('a message of the %s: %j', (role, text, expected) => {
     expect(describeRecords(readAll([message(role, text)]).records)[0]).toMatch(

@@ -10,6 +10,7 @@ import {
   type CodexInputItem,
   type CodexModelItem,
   createItemKey,
+  isUserShellCommand,
   type NonConversationItem,
   type PendingRecord,
   type ToolResultItem,
@@ -102,7 +103,7 @@ function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): 
   }
   const place = createRecordFields(log, draft)
   indexCodexItem(log, item, place.uuid)
-  if (item.from === 'user') log.prompts.push(toPrompt(item, place))
+  if (item.from === 'user' && !isUserShellCommand(item)) log.prompts.push(toPrompt(item, place))
   return item.from === 'model'
     ? toAssistantRecord(place, item, { ...response, model: draft.model })
     : toUserRecord(place, item)

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
+import { SessionBuilder } from '../../testing/session-builder.ts'
+import { extractSessionFacts } from '../summary/session-facts.ts'
+import { readRefusalText } from './host-texts.ts'
+import { listToolRuns } from './tool-calls.ts'
+import { readUserTypedText } from './user-input.ts'
+
+const typed = (content: string): string | null => readUserTypedText(new SessionBuilder().user(content))
+
+describe('an element that the user quotes keeps its content', () => {
+  it.each([
+    'Why is this not shown? <skill>\nname: deploy\n</skill> It worked before.',
+    'Why is this not shown?\n<environment_context>\n<cwd>/app</cwd>\n</environment_context>\nIt worked before.',
+    'Look:\n<system-reminder>\nBe brief.\n</system-reminder>\nWhere does it come from?',
+    '<skill>deploy with care</skill> is not rendered',
+    '<skill>\nname: deploy\n</skill>\n\nPlease review the skill above.',
+    '<user_instructions>Use tabs.</user_instructions>\nPlease shorten these.',
+    '<system-reminder>Be brief.</system-reminder> appears in every prompt, why?',
+    '<task-notification>x</task-notification>, is that yours?',
+    'What do you do with <system-reminder>Be brief.</system-reminder>',
+    '<skill>one</skill> or <skill>two</skill>',
+    '<my_widget>red</my_widget>',
+    '# AGENTS.md instructions are wrong, please shorten them',
+    '# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>\nWhy is this sent?',
+  ])('%j', (content) => {
+    expect(typed(content)).toBe(content)
+  })
+})
+
+it.each([
+  '<skill>\n<name>deploy</name>\nSteps.\n</skill>',
+  '<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>',
+  '# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>',
+  '# AGENTS.md instructions for /app\n\nUse tabs.',
+  '# AGENTS.md instructions\n\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<environment_context>b</environment_context>',
+  '<user_instructions>\n\nUse tabs.\n\n</user_instructions>',
+  '<environment_context>\n<cwd>/app</cwd>\n</environment_context>\n<user_instructions>Use tabs.</user_instructions>',
+  '<subagent_notification>{"said":"</subagent_notification>"}</subagent_notification>',
+  '<permissions instructions>\nAsk first.\n</permissions instructions>',
+  '<system-reminder>a</system-reminder>\n<task-notification>b</task-notification>\n',
+])('a whole text of a program is not what the user typed: %j', (content) => {
+  expect(typed(content)).toBeNull()
+})
+
+const REJECTED =
+  'The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file).'
+
+describe('a refusal is read whatever the program', () => {
+  it.each<[string, string]>([
+    [`Permission for this tool use was denied. ${REJECTED} Try a different approach.`, ''],
+    [`Permission for this tool use was denied. ${REJECTED} The user said:\nuse pnpm`, 'use pnpm'],
+    ['Permission to use Bash with command git push has been denied.', ''],
+    [
+      `<tool_use_error>The user doesn't want to proceed with this tool use. ${REJECTED} To tell you how to proceed, the user said:\nuse pnpm</tool_use_error>`,
+      'use pnpm',
+    ],
+    ['User rejected the edit', ''],
+    ['User rejected: use pnpm', 'use pnpm'],
+    ['User rejected this change with feedback: use pnpm', 'use pnpm'],
+    ['The user has declined the command. Reason: use pnpm', 'use pnpm'],
+    ['exec command rejected by user', ''],
+    ['rejected by user: use pnpm', 'use pnpm'],
+    ['The user rejected permission to use this specific tool call.', ''],
+    [
+      'PermissionCorrectedError: The user rejected permission to use this specific tool call with the following feedback: use pnpm',
+      'use pnpm',
+    ],
+    [
+      'The user denied this operation and provided the following feedback:\n<feedback>\nuse pnpm\n</feedback>',
+      'use pnpm',
+    ],
+    ['Blocked by user', ''],
+    ['Skipped due to queued user message.', ''],
+    ['[Operation Cancelled] Reason: User did not allow tool call', ''],
+    ['Tool execution denied.', ''],
+  ])('%j', (result, words) => {
+    expect(readRefusalText(result, true)).toBe(words)
+  })
+
+  it.each([
+    'bash: /etc/shadow: Permission denied',
+    'Error: permission to use the port was lost; the user table is locked',
+    'Error: bot was blocked by user',
+    'Exit code 1\nThe user rejected permission to use this specific tool call.',
+    '<tool_use_error>Cancelled: parallel tool call Bash errored</tool_use_error>',
+  ])('a failure is not a refusal: %j', (result) => {
+    expect(readRefusalText(result, true)).toBeNull()
+  })
+
+  it('Codex does not mark a refusal as an error, and only a result that is nothing else counts', () => {
+    const unmarked = [
+      'exec command rejected by user',
+      'patch rejected by user',
+      'user rejected MCP tool call',
+      'exec_command failed for `git push`: CreateProcess { message: "Rejected(\\"rejected by user\\")" }',
+    ]
+    expect(unmarked.map((result) => readRefusalText(result, false))).toEqual(['', '', '', ''])
+    expect(readRefusalText('exec command rejected by user\nin line 3 of the log', false)).toBeNull()
+  })
+
+  it('a command that the user refused is not told as failing', () => {
+    const work = new CodingSession(new SessionBuilder('refused'))
+    work.calls('exec_command', { cmd: 'git push' }, 'exec command rejected by user')
+    work.calls(
+      'bash',
+      { command: 'npm publish' },
+      'The user rejected permission to use this tool call.',
+      true,
+    )
+    expect(listToolRuns(work.history).map(({ failed, refused }) => [failed, refused])).toEqual([
+      [true, true],
+      [true, true],
+    ])
+    const { commands, failedCalls } = extractSessionFacts(work.history)
+    expect(commands).toEqual([])
+    expect(failedCalls.map(({ isRefused }) => isRefused)).toEqual([true, true])
+  })
+})

@@ -132,4 +132,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'start + taken.length + 1 : null',
     tests: ['packages/core/src/history/history-tool.test'],
   },
+  {
+    name: 'todo-lists-are-cleared',
+    law: 'results of set_todos can be cleared',
+    file: 'packages/core/src/clearing/tool-result-index.ts',
+    find: 'return isTodoOrPlanTool(tool) || isAskingTool(tool)',
+    replace: 'return isAskingTool(tool)',
+    tests: ['packages/core/src/log/todo-list.test'],
+  },
+  {
+    name: 'added-todos-replace-the-list',
+    law: 'items that are merged into the list or added to it',
+    file: 'packages/core/src/log/todo-list.ts',
+    find: 'addItems(isWhole ? new Map() : todos, list)',
+    replace: 'addItems(new Map(), list)',
+    tests: ['packages/core/src/log/todo-list.test'],
+  },
 ]

@@ -86,6 +86,38 @@ describe('after a compaction, with nothing set', () => {
     )
   })
 
+  it('a file whose reading was stored as a blob is back with its text, not with its beginning and end', async () => {
+    const { tide } = createTestTidemark({
+      policy: {
+        compact: { chain: { local: 'only' } },
+        spill: { thresholdTokens: 500, headTokens: 100, tailTokens: 100, exceptTools: ['other'] },
+      },
+      history: true,
+    })
+    const session = await tide.open('s', { tools: [READ_TOOL] })
+    await session.append(user('Fix the login.'))
+    const lines = Array.from({ length: 300 }, (_, line) => `export const line${line} = ${line}`)
+    await call(session, 'open_file', { path: '/src/login.ts' }, lines.join('\n'))
+    await call(session, 'other', {}, 'x '.repeat(9_000))
+    expect(JSON.stringify(session.messages())).not.toContain('line150 = 150')
+    const text = await compacted(session)
+    expect(text).toContain('the file itself was not read again]\\nexport const line0 = 0')
+    expect(text).toContain('line150 = 150')
+    await tide.close()
+  })
+
+  it('todos and a plan are back, whatever their tools are called', async () => {
+    const { session, tide } = await openWorked()
+    await call(session, 'update_tasks', { items: [{ title: 'write the fix', done: false }] }, 'saved')
+    await call(session, 'write_plan', { text: 'First the fix, then the docs.' }, 'saved')
+    await call(session, 'other', {}, 'x '.repeat(9_000))
+    const text = await compacted(session)
+    expect(text).toContain('[pending] write the fix')
+    expect(text).toContain('First the fix, then the docs.')
+    expect(text).not.toContain('[pending] write the test')
+    await tide.close()
+  })
+
   it('the policy switches each of them off', async () => {
     const policy = { rehydrate: { todos: false, plan: false, files: { count: 0 } } }
     const { session, tide } = await openWorked({

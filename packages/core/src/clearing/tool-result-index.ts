@@ -6,6 +6,8 @@
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
+import { isAskingTool } from '../log/question-answers.ts'
+import { isTodoOrPlanTool } from '../log/todo-list.ts'
 import {
   isFileUnchangedNotice,
   type LargeInput,
@@ -290,17 +292,14 @@ export interface HostTools {
 }
 
 /**
- * Tools whose results cannot be obtained again by repeating the call: questions to the user, task and todo lists,
- * notebooks.
+ * Tools whose results cannot be obtained again by repeating the call: agents, tasks, modes, notebooks. So are questions to
+ * the user, todo lists and plans, in tools of any name that says so.
  */
 const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'agent',
-  'askuserquestion',
   'enterplanmode',
   'exitplanmode',
   'notebookedit',
-  'question',
-  'requestuserinput',
   'task',
   'taskcreate',
   'taskget',
@@ -308,9 +307,6 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'taskoutput',
   'taskstop',
   'taskupdate',
-  'todo',
-  'todoread',
-  'todowrite',
   'updateplan',
 ])
 
@@ -334,5 +330,6 @@ export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}):
  * (`TodoWrite`, `todo_write`).
  */
 function isNeverClearable(tool: string): boolean {
-  return NEVER_CLEARABLE.has(tool.toLowerCase().replace(/[^a-z]/g, ''))
+  if (NEVER_CLEARABLE.has(tool.toLowerCase().replace(/[^a-z]/g, ''))) return true
+  return isTodoOrPlanTool(tool) || isAskingTool(tool)
 }

@@ -54,9 +54,14 @@ const TOOL_FAILURE =
   /^\s*(?:<tool_use_error>|(?:\w*Error|MCP error[^:\n]*|Unknown tool|No such tool|Tool \S+ not found|Invalid\b[^:\n]*|Timed? ?out)\b)/i
 
 function isAskingCall({ name, input }: ToolUseBlock): boolean {
-  const words = splitToolName(name)
-  if (ASKING_NAME.test(words)) return true
-  return MAYBE_ASKING_NAME.test(words) && listQuestions(input).length > 0
+  return (
+    isAskingTool(name) || (MAYBE_ASKING_NAME.test(splitToolName(name)) && listQuestions(input).length > 0)
+  )
+}
+
+/** Checks by its name whether a tool asks the user. */
+export function isAskingTool(name: string): boolean {
+  return ASKING_NAME.test(splitToolName(name))
 }
 
 /** Returns the words of a tool's name in lower case, without the name of an MCP server: `ask user` for `mcp__ui__askUser`. */

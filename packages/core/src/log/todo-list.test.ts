@@ -2,7 +2,9 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCarryContext } from '../../test/carry/carried-session.ts'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { todosSource } from '../sources/builtin-sources.ts'
+import { createClearableCheck } from '../clearing/tool-result-index.ts'
+import { createPolicy } from '../policy/create-policy.ts'
+import { planSource, todosSource } from '../sources/builtin-sources.ts'
 import { collectSources } from '../sources/collect-sources.ts'
 import { extractSessionFacts } from '../summary/session-facts.ts'
 import { isOpenTodo, isTodoInProgress, readTodoList, type TodoItem } from './todo-list.ts'
@@ -64,6 +66,69 @@ describe('the summary and the todos source read the same list', () => {
       ],
       [todo('a', 'in_progress'), todo('b', 'done')],
     ],
+    [
+      'items that say whether they are done',
+      [
+        [
+          'update_tasks',
+          { items: [{ title: 'a', done: true }, { title: 'b', done: false }, { title: 'c' }] },
+        ],
+      ],
+      [todo('a', 'completed'), todo('b'), todo('c')],
+    ],
+    [
+      'the newest of lists under many names',
+      [
+        ['todo_write', { todos: [{ content: 'a', status: 'pending' }] }],
+        ['todowrite', { todos: [{ id: '1', content: 'b', status: 'pending' }] }],
+        ['mcp__planner__set_todos', { items: ['c', 'd'] }],
+      ],
+      [todo('c'), todo('d')],
+    ],
+    [
+      'texts with boxes',
+      [['update_todo_list', { todos: '[x] a\n- [-] b\n[ ] c' }]],
+      [todo('a', 'completed'), todo('b', 'in_progress'), todo('c')],
+    ],
+    [
+      'steps of a plan',
+      [['update_plan', { steps: [{ step: 'a', state: 'done' }, 'b'] }]],
+      [todo('a', 'done'), todo('b')],
+    ],
+    [
+      'items that are merged into the list or added to it',
+      [
+        [
+          'todo_write',
+          {
+            todos: [
+              { id: 1, content: 'a', status: 'pending' },
+              { id: 2, content: 'b', status: 'pending' },
+            ],
+          },
+        ],
+        ['todo_write', { merge: true, todos: [{ id: 2, status: 'completed' }] }],
+        ['todo_write', { merge: true, todos: [{ id: 1, content: 'A', status: 'pending' }] }],
+        ['add_todos', { items: ['c'] }],
+        ['update_tasks', { tasks: [{ id: 1, status: 'doing' }] }],
+      ],
+      [todo('A', 'doing'), todo('b', 'completed'), todo('c')],
+    ],
+    [
+      'items that share an id',
+      [
+        [
+          'set_todos',
+          {
+            todos: [
+              { id: 1, text: 'a' },
+              { id: 1, text: 'b' },
+            ],
+          },
+        ],
+      ],
+      [todo('a'), todo('b')],
+    ],
     ['an emptied list', [listed, ['TodoWrite', { todos: [] }]], []],
     ['an emptied plan', [listed, ['update_plan', { plan: [] }]], []],
     [
@@ -76,6 +141,10 @@ describe('the summary and the todos source read the same list', () => {
         ['mcp__tracker__create_task', { title: 'x' }],
         ['Task', { description: 'look around', prompt: 'Look.' }],
         ['TaskUpdate', { taskId: '99', status: 'completed' }],
+        ['delete_todos', { items: ['x'] }],
+        ['add_to_docs', { items: ['x'] }],
+        ['run_task', { steps: ['x'] }],
+        ['mcp__tracker__update_tasks', { items: ['x'] }],
       ],
       [todo('old')],
     ],
@@ -107,6 +176,38 @@ describe('the summary and the todos source read the same list', () => {
     )
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(['[doing] a'])
   })
+})
+
+it.each<[string, object, string | null]>([
+  ['ExitPlanMode', { plan: 'a' }, 'a'],
+  ['write_plan', { text: 'a' }, 'a'],
+  ['submitPlan', { markdown: 'a' }, 'a'],
+  ['plan', { content: 'a' }, 'a'],
+  ['ExitPlanMode', { plan: '- [ ] a' }, '- [ ] a'],
+  ['write_plan', { file_path: '/plan.md', content: 'a' }, null],
+  ['explain_plan', { text: 'SELECT 1' }, null],
+  ['choose_subscription', { plan: 'pro' }, null],
+  ['update_plan', { plan: [{ step: 'a', status: 'pending' }] }, null],
+])(
+  'the plan that %s submits with %j comes back after a compaction, and is in the summary',
+  async (tool, input, plan) => {
+    const work = session([[tool, input]])
+    expect(extractSessionFacts(work.history).plan?.text ?? null).toBe(plan)
+    if (plan !== null) expect(extractSessionFacts(work.history).todos).toEqual([])
+    const { carried } = await collectSources([planSource()], createCarryContext(work.builder))
+    expect(carried.map(({ attachment }) => attachment.planContent)).toEqual(plan === null ? [] : [plan])
+  },
+)
+
+it.each<[string, boolean]>([
+  ...['set_todos', 'todo_write', 'update_tasks', 'write_plan', 'mcp__planner__set_todos'].map(
+    (tool): [string, boolean] => [tool, false],
+  ),
+  ...['ask_user', 'mcp__ui__ask_user', 'AskUserQuestion'].map((tool): [string, boolean] => [tool, false]),
+  ...['add_to_docs', 'run_task', 'explain_plan', 'autodoc'].map((tool): [string, boolean] => [tool, true]),
+])('results of %s can be cleared: %j', (tool, expected) => {
+  const isClearable = createClearableCheck(createPolicy({}).clear, { clearsUnlisted: true, readOnly: [tool] })
+  expect(isClearable(tool)).toBe(expected)
 })
 
 it.each([

@@ -1,8 +1,10 @@
 /**
- * Reads the current todo list from tool calls. Some tools write the whole list (`TodoWrite`, Codex's `update_plan`);
- * others create and update single tasks (`TaskCreate`, `TaskUpdate`).
+ * Reads the current todo list and the plan from tool calls. Some tools write the whole list (`TodoWrite`, Codex's
+ * `update_plan`), others create and update single tasks (`TaskCreate`, `TaskUpdate`), others write a plan as a text
+ * (`ExitPlanMode`). Hosts choose their own names, so the words of a tool's name and the fields of its input decide.
  */
 import { isObject } from './json.ts'
+import { splitToolName } from './question-answers.ts'
 import { hasToolRunSucceeded, type ToolRun } from './tool-calls.ts'
 
 export interface TodoItem {
@@ -26,14 +28,57 @@ interface TodoList {
 /** Names of tools whose input is always a whole todo list: the default of the policy field `rehydrate.todoTools`. */
 export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 
-const LIST_FIELDS = ['todos', 'plan', 'tasks']
-const TEXT_FIELDS = ['content', 'subject', 'step', 'title', 'text', 'description']
-const LIST_TOOL_NAME = /todo|task|plan/i
+// The names and fields by which lists, tasks and plans are recognized. docs/context-sources.md tells them to hosts.
+
+const WRITING =
+  '(?:set|write|update|edit|manage|save|store|record|create|make|add|append|replace|complete|submit|draft)'
 /**
- * Matches names of tools that create or update single tasks. MCP tools are excluded, because the tasks of an issue
- * tracker are not the model's todo list.
+ * Names, in words, of tools that hold the model's todo list or plan. Only the first counts for MCP tools, because the tasks
+ * of an issue tracker are not the model's.
  */
+const TODO_NAME = new RegExp(
+  `(?:^| |${WRITING}|read|list|get)to ?dos?(?=$| |write|read|list)|(?:^| )check ?list`,
+)
+const TASK_NAME = new RegExp(`(?:^| )${WRITING} ?(?:\\w+ )?tasks?(?: list)?$|(?:^| )tasks? ?${WRITING}$`)
+const PLAN_NAME = new RegExp(
+  `^plan$|(?:^| )(?:${WRITING}|propose|present|exit|revise|finalize) ?(?:the )?plan`,
+)
+/** Names of tools whose list is not the new todo list: it says what to remove or to find, or is added to it. */
+const NOT_WRITING_NAME = /^(?:delete|remove|list|get|read|search|find|fetch) /
+const ADDING_NAME = /(?:^| )(?:add|append)|(?:^| )create ?(?:todos|tasks)$/
+
+/** Fields with a list whose items state their status, in a tool of any name. */
+const LIST_FIELDS = ['todos', 'plan', 'tasks']
+/** Fields with a list in a tool whose name is that of a list; the status of an item is then optional. */
+const NAMED_LIST_FIELDS = [
+  ...LIST_FIELDS,
+  ...['items', 'steps', 'list', 'entries', 'checklist', 'todo_list', 'todoList'],
+]
+const TEXT_FIELDS = [
+  ...['content', 'subject', 'step', 'title', 'text', 'description'],
+  ...['name', 'task', 'todo', 'label'],
+]
+const STATUS_FIELDS = ['status', 'state']
+const DONE_FIELDS = [
+  ...['done', 'completed', 'complete', 'checked', 'finished'],
+  ...['isDone', 'isCompleted', 'is_done'],
+]
+const PLAN_FIELDS = ['plan', 'text', 'content', 'markdown', 'body', 'plan_text', 'planText']
+/** Matches a line of a list that is given as one text, as in `- [x] Write the test`. */
+const CHECK_LINE = /^\s*(?:[-*+]|\d+[.)])?\s*\[([ xX~>-])\]\s+(.*\S)\s*$/
+const LIST_TOOL_NAME = /todo|task|plan/i
+/** Matches names of tools that create or update single tasks. */
 const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
+
+/** Checks by its name whether a tool holds the todo list or the plan. */
+export function isTodoOrPlanTool(name: string): boolean {
+  return isListTool(name) || (!name.startsWith('mcp__') && PLAN_NAME.test(splitToolName(name)))
+}
+
+function isListTool(name: string): boolean {
+  const words = splitToolName(name)
+  return TODO_NAME.test(words) || (!name.startsWith('mcp__') && TASK_NAME.test(words))
+}
 
 type Input = Readonly<Record<string, unknown>>
 
@@ -48,15 +93,28 @@ export function readTodoList(
   for (const run of runs) {
     if (!hasToolRunSucceeded(run) || !isObject(run.input)) continue
     const list = readList(run.name, run.input, todoTools)
+    const isWhole = list !== null && run.input.merge !== true && !ADDING_NAME.test(splitToolName(run.name))
     const task = list === null ? readCreatedTask(run.name, run.input) : null
-    if (list !== null) todos = new Map(list.map((item, index) => [`list ${index}`, item]))
-    else if (task !== null) {
+    if (list !== null) {
+      todos = addItems(isWhole ? new Map() : todos, list)
+    } else if (task !== null) {
       made += 1
       todos.set(readCreatedId(run, made), task)
-    } else if (!applyTaskUpdate(todos, run.name, run.input)) continue
-    newest = { callId: run.id, callIndex: run.callIndex, isWhole: list !== null }
+    } else if (!applyTaskUpdates(todos, run.name, run.input)) continue
+    newest = { callId: run.id, callIndex: run.callIndex, isWhole }
   }
   return newest === null ? null : { ...newest, items: [...todos.values()] }
+}
+
+/** Adds items to a list. An item with the id of an earlier one replaces it, except within one call. */
+function addItems(todos: ReadonlyMap<string, TodoItem>, list: readonly ListedItem[]): Map<string, TodoItem> {
+  const all = new Map(todos)
+  const ids = new Set<unknown>()
+  for (const [index, { id, text, status }] of list.entries()) {
+    all.set(id === null || ids.has(id) ? `list ${todos.size + index}` : `task ${id}`, { text, status })
+    ids.add(id)
+  }
+  return all
 }
 
 export function isOpenTodo({ status }: TodoItem): boolean {
@@ -67,30 +125,66 @@ export function isTodoInProgress(item: TodoItem): boolean {
   return isOpenTodo(item) && /progress|active|doing/i.test(item.status)
 }
 
+interface ListedItem extends TodoItem {
+  readonly id: string | number | null
+}
+
 /**
- * Reads a whole todo list: items with text and status. For a tool named in `todoTools`, a list of plain strings in any
- * input field is accepted too.
+ * Reads a list of todo items. In a tool whose name is that of a list, texts are items too, and an item need not state
+ * its status. For a tool named in `todoTools`, the list may be in any input field.
  */
-function readList(name: string, input: Input, todoTools: readonly string[]): readonly TodoItem[] | null {
+function readList(name: string, input: Input, todoTools: readonly string[]): readonly ListedItem[] | null {
   const isKnown = todoTools.includes(name)
-  const lists = isKnown ? Object.values(input) : LIST_FIELDS.map((field) => input[field])
-  const list: unknown = lists.find((value) => Array.isArray(value))
-  if (!Array.isArray(list)) return null
-  const items = list.flatMap((value) => readItem(value, isKnown ? 'pending' : null) ?? [])
-  if (isKnown || (list.length === 0 && LIST_TOOL_NAME.test(name))) return items
+  const isNamed = isKnown || (isTodoOrPlanTool(name) && !NOT_WRITING_NAME.test(splitToolName(name)))
+  const fields = isNamed ? NAMED_LIST_FIELDS : LIST_FIELDS
+  const values = isKnown ? Object.values(input) : fields.map((field) => input[field])
+  const list: unknown = values.find((value) => Array.isArray(value))
+  // The text of a plan is not a list, even if it contains one.
+  if (!Array.isArray(list)) return isKnown || isListTool(name) ? readCheckList(values) : null
+  const items = list.flatMap((value) => readItem(value, isNamed ? 'pending' : null) ?? [])
+  if (input.merge === true && items.length < list.length) return null
+  if (isKnown || (list.length === 0 && (isNamed || LIST_TOOL_NAME.test(name)))) return items
   return list.length > 0 && items.length === list.length ? items : null
+}
+
+const CHECK_MARKS: ReadonlyMap<string, string> = new Map([
+  [' ', 'pending'],
+  ['x', 'completed'],
+  ['X', 'completed'],
+])
+
+/** Reads a list that is given as one text with a box before each item; null if there is none. */
+function readCheckList(values: readonly unknown[]): readonly ListedItem[] | null {
+  const text = values.find((value) => typeof value === 'string' && value.split('\n').some(isCheckLine))
+  if (typeof text !== 'string') return null
+  return text.split('\n').flatMap((line) => {
+    const [, mark = '', item = ''] = CHECK_LINE.exec(line) ?? []
+    return item === '' ? [] : [{ id: null, text: item, status: CHECK_MARKS.get(mark) ?? 'in_progress' }]
+  })
+}
+
+function isCheckLine(line: string): boolean {
+  return CHECK_LINE.test(line)
 }
 
 /**
  * Reads one todo item; null if it is not one. `status` is the default status; if it is null, the item must state its
  * own.
  */
-function readItem(value: unknown, status: string | null): TodoItem | null {
-  if (typeof value === 'string') return status === null ? null : { text: value, status }
+function readItem(value: unknown, status: string | null): ListedItem | null {
+  if (typeof value === 'string') return status === null ? null : { id: null, text: value, status }
   if (!isObject(value)) return null
   const text = TEXT_FIELDS.map((name) => value[name]).find((given) => typeof given === 'string')
-  const given = typeof value.status === 'string' ? value.status : value.done === true ? 'completed' : status
-  return typeof text === 'string' && given !== null ? { text, status: given } : null
+  const given = readStatus(value) ?? status
+  return typeof text === 'string' && given !== null ? { id: readTaskId(value), text, status: given } : null
+}
+
+/** Returns the status of an item as it states it, in words or as done or not done; null if it states none. */
+function readStatus(item: Input): string | null {
+  const status = STATUS_FIELDS.map((name) => item[name]).find((given) => typeof given === 'string')
+  if (typeof status === 'string') return status
+  const done = DONE_FIELDS.map((name) => item[name]).find((given) => typeof given === 'boolean')
+  return done === undefined ? null : done ? 'completed' : 'pending'
 }
 
 function readTaskId({ taskId, task_id, id }: Input): string | number | null {
@@ -105,7 +199,8 @@ function readTaskId({ taskId, task_id, id }: Input): string | number | null {
 function readCreatedTask(name: string, input: Input): TodoItem | null {
   if (!TASK_TOOL_NAME.test(name) || input.prompt !== undefined || readTaskId(input) !== null) return null
   const subject = input.subject ?? input.title
-  return readItem(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
+  const item = readItem(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
+  return item === null ? null : { text: item.text, status: item.status }
 }
 
 /** Returns the id of a created task: the id in the tool's result, or, without one, the number of tasks created so far. */
@@ -113,15 +208,40 @@ function readCreatedId({ result }: ToolRun, made: number): string {
   return `task ${/(?:#|"(?:task_?)?id"\s*:\s*"?)(\w+)/i.exec(result)?.[1] ?? made}`
 }
 
-/** Applies a tool call that updates one task. Returns true if the call changed a task. */
-function applyTaskUpdate(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
+/** Applies a tool call that updates tasks, one or a list of them. Returns true if the call changed a task. */
+function applyTaskUpdates(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
+  if (!TASK_TOOL_NAME.test(name)) return false
+  const list: unknown = NAMED_LIST_FIELDS.map((field) => input[field]).find((value) => Array.isArray(value))
+  if (!Array.isArray(list)) return applyTaskUpdate(todos, input)
+  return list
+    .filter(isObject)
+    .map((update) => applyTaskUpdate(todos, update))
+    .includes(true)
+}
+
+function applyTaskUpdate(todos: Map<string, TodoItem>, input: Input): boolean {
   const key = `task ${readTaskId(input)}`
-  const before = TASK_TOOL_NAME.test(name) ? todos.get(key) : undefined
+  const before = todos.get(key)
   if (before === undefined) return false
   if (input.status === 'deleted') return todos.delete(key)
-  const subject = input.subject ?? input.title
+  const subject = input.subject ?? input.title ?? input.content
   const text = typeof subject === 'string' ? subject : before.text
-  const status = typeof input.status === 'string' ? input.status : before.status
+  const status = readStatus(input) ?? before.status
   todos.set(key, { text, status })
   return text !== before.text || status !== before.status
+}
+
+// The plan.
+
+/**
+ * Returns the plan that a tool call submits as a text, or null: the field `plan` of a tool with "plan" in its name, or the
+ * text of a tool whose name says that it writes a plan. A plan in a file is not read here, since the file has it.
+ */
+export function readPlanText({ name, input, path }: Pick<ToolRun, 'name' | 'input' | 'path'>): string | null {
+  if (!isObject(input) || path !== null || !/plan/i.test(name)) return null
+  const fields = isTodoOrPlanTool(name) ? PLAN_FIELDS : ['plan']
+  const text = fields
+    .map((field) => input[field])
+    .find((value) => typeof value === 'string' && value.trim() !== '')
+  return typeof text === 'string' ? text : null
 }

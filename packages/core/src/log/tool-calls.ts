@@ -58,7 +58,10 @@ export interface FileToolNames {
   readonly writeTools?: readonly string[]
 }
 
-const PATH_FIELDS = ['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename', 'file']
+const PATH_FIELDS = [
+  ...['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename', 'file'],
+  ...['filepath', 'file_name', 'fileName', 'absolute_path', 'absolutePath', 'relative_path', 'relativePath'],
+]
 const OLD_TEXT_FIELDS = ['old_string', 'old_str', 'oldString', 'oldText']
 const NEW_TEXT_FIELDS = [
   ...['new_string', 'new_str', 'newString', 'newText'],
@@ -66,7 +69,7 @@ const NEW_TEXT_FIELDS = [
 ]
 /** Names of old and new text that mean a replacement only together. */
 const REPLACEMENT_PAIRS = { old: 'new', search: 'replace', find: 'replace', before: 'after' }
-const CONTENT_FIELDS = ['content', 'contents', 'file_text', 'text', 'body']
+const CONTENT_FIELDS = ['content', 'contents', 'file_text', 'text', 'body', 'file_content', 'fileContent']
 const QUERY_FIELDS = ['pattern', 'query', 'glob', 'regex']
 const COMMAND_FIELDS = ['command', 'cmd', 'script']
 const PATCH_FIELDS = ['input', 'patch', 'patchText']
@@ -105,9 +108,8 @@ export function describeToolCall(name: string, input: unknown, tools: FileToolNa
   const act = path === null ? null : classifyFileCall(name, fields, tools)
   if (path !== null && act !== null) return describeFileCall(path, act, fields)
   const command = findCommand(fields)
-  const touches = listPatchedFiles(
-    command ?? (path === null ? findTextField(fields, PATCH_FIELDS) : null) ?? '',
-  )
+  const patch = command ?? (path === null ? findTextField(fields, PATCH_FIELDS) : null) ?? ''
+  const touches = [...listPatchedFiles(patch), ...(command === null ? listWrittenFiles(fields) : [])]
   if (command !== null) return { ...NO_FACTS, kind: 'run', command, touches }
   if (touches.length === 0) return { ...NO_FACTS, kind: isSearchCall(name, fields) ? 'search' : 'other' }
   const kind = touches.every((touch) => touch.action === 'write') ? 'write' : 'edit'
@@ -143,10 +145,14 @@ function classifyFileCall(name: string, input: Input, tools: FileToolNames): Fil
   if (readTools.includes(name)) return 'read'
   const isWrite = findTextField(input, CONTENT_FIELDS) !== null
   if (writeTools.includes(name)) return isWrite ? 'write' : 'edit'
-  if (REMOTE_FIELDS.some((field) => input[field] !== undefined)) return null
+  if (isRemoteCall(input)) return null
   if (listReplacements(input).length > 0) return 'edit'
   if (isWrite) return 'write'
   return isSearchCall(name, input) ? null : 'read'
+}
+
+function isRemoteCall(input: Input): boolean {
+  return REMOTE_FIELDS.some((field) => input[field] !== undefined)
 }
 
 function isSearchCall(name: string, input: Input): boolean {
@@ -192,6 +198,16 @@ function listPairedReplacement(edit: Input): readonly TextReplacement[] {
       return [{ oldText, newText, replaceAll: edit.all === true }]
   }
   return []
+}
+
+/** Returns the files that a tool call writes as a list of paths with texts. */
+function listWrittenFiles(input: Input): readonly FileTouch[] {
+  const { files } = input
+  if (!Array.isArray(files) || isRemoteCall(input)) return []
+  return files.filter(isObject).flatMap((file): readonly FileTouch[] => {
+    const [path, newText] = [findPath(file), findTextField(file, CONTENT_FIELDS)]
+    return path === null || newText === null ? [] : [{ path, action: 'write', newText }]
+  })
 }
 
 /** Returns the files that are named in a patch in the format of Codex's `apply_patch`. */

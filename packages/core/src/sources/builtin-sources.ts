@@ -3,9 +3,8 @@
 import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { toBlocks } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
 import { listBranchRecords } from '../log/session-log.ts'
-import { readTodoList } from '../log/todo-list.ts'
+import { readPlanText, readTodoList } from '../log/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../log/tool-calls.ts'
 import type { DroppableSource } from '../policy/policy.ts'
 import { takeHead } from '../summary/truncate-text.ts'
@@ -68,18 +67,13 @@ function toPlanItem(path: string, text: string, source: string): SourceItem {
 /** Returns the newest plan that a tool such as `ExitPlanMode` was called with, unless kept messages show that call. */
 function readPlanFromRecords({ session, kept }: SourceContext): readonly SourceItem[] {
   const run = listToolRuns(listBranchRecords(session)).findLast(
-    (each) => hasToolRunSucceeded(each) && /plan/i.test(each.name) && readPlanText(each.input) !== null,
+    (each) => hasToolRunSucceeded(each) && readPlanText(each) !== null,
   )
-  const text = readPlanText(run?.input)
+  const text = run === undefined ? null : readPlanText(run)
   if (run === undefined || text === null) return []
   const path = `the call ${run.id}`
   if (isCallKept(kept, run.id)) return [{ id: path, why: `${path} is among the kept messages` }]
   return [toPlanItem(path, text, run.id)]
-}
-
-function readPlanText(input: unknown): string | null {
-  const plan = isObject(input) ? input.plan : undefined
-  return typeof plan === 'string' && plan.trim() !== '' ? plan : null
 }
 
 const PLAN_MODE_TEXT =

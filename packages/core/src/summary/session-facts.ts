@@ -6,7 +6,7 @@
 
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { readTodoList, type TodoItem } from '../log/todo-list.ts'
+import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
 import { replaceLoneSurrogates, sliceText } from '../log/well-formed-text.ts'
 import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
@@ -86,13 +86,8 @@ function findPlan(
   )
   if (attached?.type === 'attachment')
     return { text: clean(String(attached.attachment.planContent)), uuid: attached.uuid }
-  const run = runs.findLast(({ input }) => readPlan(input) !== null)
-  return run === undefined ? null : { text: clean(readPlan(run.input) ?? ''), uuid: run.uuid }
-}
-
-function readPlan(input: unknown): string | null {
-  const plan = typeof input === 'object' && input !== null && 'plan' in input ? input.plan : null
-  return typeof plan === 'string' && plan.trim() !== '' ? plan : null
+  const run = runs.findLast((each) => readPlanText(each) !== null)
+  return run === undefined ? null : { text: clean(readPlanText(run) ?? ''), uuid: run.uuid }
 }
 
 function findEarlierSummary(

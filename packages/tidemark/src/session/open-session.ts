@@ -2,7 +2,6 @@
 import {
   type CompactingHost,
   type CompactionServices,
-  type ContextSource,
   canToolReadFiles,
   createHistoryTool,
   HISTORY_TOOL_NAME,
@@ -23,7 +22,7 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { badOptionError } from '../platform/argument-errors.ts'
-import { createDefaultSources } from '../sources/log-sources.ts'
+import { withDefaultSources } from '../sources/log-sources.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { type SessionModel, withRetryEvents, withSummarizerRetryEvents } from './session-model.ts'
@@ -147,19 +146,14 @@ function createCompactionHost(
   const { carriers = [], hooks, cleanups, autonomous } = options
   const summarizer = withSummarizerRetryEvents(input.summarizer, settings, listeners)
   const log = settings.logPath(id)
+  const given = typeof carriers === 'function' ? carriers({ id, log }) : carriers
   return {
     deadlines: settings.deadlines,
-    sources: withDefaultSources(typeof carriers === 'function' ? carriers({ id, log }) : carriers, log),
+    sources: withDefaultSources(given, log, settings.blobs),
     ...omitUndefined({ hooks, cleanups, isAutonomous: autonomous }),
     ...(settings.blobs === null ? {} : { blobs: settings.blobs }),
     ...(summarizer === null ? {} : { summaryModel: summarizer }),
   }
-}
-
-/** Returns the caller's context sources, and the default ones, which read the log, where the caller has none of that name. */
-function withDefaultSources(given: readonly ContextSource[], log: string | null): readonly ContextSource[] {
-  const names = new Set(given.map(({ name }) => name))
-  return [...given, ...createDefaultSources(log).filter(({ name }) => !names.has(name))]
 }
 
 /** Returns the tools of the newest request in the log, for a compaction before the first turn. They cannot be run. */

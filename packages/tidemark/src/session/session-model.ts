@@ -42,7 +42,11 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,
     // A list in the policy is meant to be complete; without one, tools of any name can be cleared.
-    host: { clearsUnlisted: options.policy?.clear?.tools === undefined, ...options.hostTools },
+    host: {
+      clearsUnlisted: options.policy?.clear?.tools === undefined,
+      ...options.hostTools,
+      protected: [...policy.rehydrate.todoTools, ...(options.hostTools?.protected ?? [])],
+    },
   })
   // `max_tokens` is the number of tokens that the policy reserves for a response. A larger value would leave less space
   // for input.

@@ -4,6 +4,7 @@
  */
 
 import {
+  type BlobReader,
   type ContextSource,
   describeToolCall,
   type FileReader,
@@ -17,6 +18,7 @@ import {
   normalizePath,
   planSource,
   readToolResultText,
+  restoreSpilledResults,
   type SessionRecord,
   type SessionState,
   sliceText,
@@ -24,6 +26,7 @@ import {
   type ToolUseBlock,
   toBlocks,
   todosSource,
+  type UserRecord,
 } from '@tidemark/core'
 import { createDiskFileReader } from './disk-sources.ts'
 
@@ -39,18 +42,31 @@ interface LogSourcesOptions {
   readonly path: string
 }
 
+/** Returns the caller's context sources, and the default ones, which read the log, where the caller has none of that name. */
+export function withDefaultSources(
+  given: readonly ContextSource[],
+  log: string | null,
+  blobs: BlobReader | null,
+): readonly ContextSource[] {
+  const names = new Set(given.map(({ name }) => name))
+  return [...given, ...createDefaultSources(log, blobs).filter(({ name }) => !names.has(name))]
+}
+
 /**
  * Returns the default context sources of a session: the last known texts of its files, its todos and its plan, all from
- * the log. Nothing is read from the disk. `log` is the path of the session's log, which is never attached.
+ * the log. Nothing is read from the disk, except from `blobs`, which have the whole text of large results. `log` is the
+ * path of the session's log, which is never attached.
  */
-export function createDefaultSources(log: string | null): readonly ContextSource[] {
+function createDefaultSources(log: string | null, blobs: BlobReader | null): readonly ContextSource[] {
   const never = (): readonly string[] => (log === null ? [] : [log])
   const createFiles = (texts: ReadonlyMap<string, LogText>): ContextSource =>
     filesSource({ reader: createLogReader(texts, null), never })
   const files: ContextSource = {
     ...createFiles(new Map()),
-    render: (context) =>
-      createFiles(collectLogTexts(listRecords(context.session), null, true)).render(context),
+    async *render(context) {
+      const records = await restoreSpilledReads(listRecords(context.session), blobs)
+      yield* createFiles(collectLogTexts(records, null, true)).render(context)
+    },
   }
   return [files, todosSource(), planSource()]
 }
@@ -72,6 +88,45 @@ function createFileReader({ session }: SessionState, { folder, fromDisk }: LogSo
 /** Returns the records of the session's branch, in order. */
 function listRecords(session: SessionState['session']): readonly SessionRecord[] {
   return [...session.branch].flatMap((index) => session.records.at(index) ?? [])
+}
+
+/** Returns the records with the whole text of files whose reading was stored as blobs, where it is still there. */
+async function restoreSpilledReads(
+  records: readonly SessionRecord[],
+  blobs: BlobReader | null,
+): Promise<readonly SessionRecord[]> {
+  if (blobs === null || !records.some(({ spilled }) => spilled !== undefined)) return records
+  const reads = new Set(records.flatMap(listReadCalls))
+  return Promise.all(
+    records.map((record) => {
+      const isRead = record.spilled?.some(({ toolUseId }) => reads.has(toolUseId)) === true
+      return isRead && isUserRecord(record) ? restoreRead(record, blobs) : record
+    }),
+  )
+}
+
+function listReadCalls(record: SessionRecord): readonly string[] {
+  if (!isKnownRecord(record) || record.type !== 'assistant') return []
+  const calls = toBlocks(record.message.content).filter(isToolUse)
+  return calls.flatMap(({ id, name, input }) => (describeToolCall(name, input).kind === 'read' ? [id] : []))
+}
+
+function isUserRecord(record: SessionRecord): record is UserRecord {
+  return isKnownRecord(record) && record.type === 'user'
+}
+
+/** Restores the results of a record. A result whose blob is missing or unreadable still counts as spilled. */
+async function restoreRead(record: UserRecord, blobs: BlobReader): Promise<UserRecord> {
+  const restored = await restoreSpilledResults(record, blobs).catch(() => record)
+  const texts = readResultTexts(restored)
+  const shown = readResultTexts(record)
+  const spilled = record.spilled?.filter(({ toolUseId: id }) => texts.get(id) === shown.get(id)) ?? []
+  return { ...restored, spilled }
+}
+
+function readResultTexts({ message }: UserRecord): ReadonlyMap<string, string> {
+  const results = toBlocks(message.content).filter(isToolResult)
+  return new Map(results.map((block) => [block.tool_use_id, readToolResultText(block.content)]))
 }
 
 /**

@@ -117,3 +117,19 @@ describe('a refusal is read whatever the program', () => {
     expect(failedCalls.map(({ isRefused }) => isRefused)).toEqual([true, true])
   })
 })
+
+it.each<[string, string]>([
+  ['blanks', ' '.repeat(200_000)],
+  ['line breaks', `a${'\n'.repeat(200_000)}b`],
+  ['reminders', `a${'\n<system-reminder>x</system-reminder>'.repeat(5_000)}`],
+  ['errors', `Error: ${' '.repeat(200_000)}`],
+])('a long text of %s is read at once', (_, text) => {
+  const work = new CodingSession(new SessionBuilder('long'))
+  work.calls('ask_user', { question: 'Which?' }, `a${text}b`)
+  work.calls('Bash', { command: 'ls' }, text, true)
+  work.calls('set_todos', { todos: text }, 'ok')
+  const started = performance.now()
+  extractSessionFacts(work.history)
+  typed(text)
+  expect(performance.now() - started).toBeLessThan(3_000)
+})

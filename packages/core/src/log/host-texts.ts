@@ -49,8 +49,6 @@ const PROJECT_INSTRUCTIONS =
 const TASK_STATE = /^\{"task_id":[\s\S]*\}$/
 /** Matches text on the same line after an element, which is then part of the user's sentence, and so is the element. */
 const SENTENCE_CONTINUES = /^(?:[^\S\n]+\S|[.,;:!?)'"`])/
-const TRAILING_REMINDER =
-  /(?:^|\n)[^\S\n]*<system-reminder>(?:(?!<system-reminder>)[\s\S])*<\/system-reminder>\s*$/
 
 /**
  * Returns a text without the notices of a program: an empty text if there is nothing else, and otherwise without those
@@ -66,8 +64,20 @@ export function removeHostNotices(given: string): string {
     if (length === 0 || (isElementEnd(start, length) && SENTENCE_CONTINUES.test(rest))) break
     text = rest
   }
-  while (TRAILING_REMINDER.test(text)) text = text.replace(TRAILING_REMINDER, '')
-  return text
+  for (;;) {
+    const start = findTrailingReminder(text)
+    if (start === null) return text
+    text = text.slice(0, start)
+  }
+}
+
+/** Returns where the reminder at the end of a text begins; null if there is none on lines of its own. */
+function findTrailingReminder(text: string): number | null {
+  const end = text.trimEnd()
+  const open = end.endsWith('</system-reminder>') ? end.lastIndexOf('<system-reminder>') : -1
+  if (open === -1) return null
+  const line = end.lastIndexOf('\n', open) + 1
+  return end.slice(line, open).trim() === '' ? Math.max(0, line - 1) : null
 }
 
 /** Checks whether a program wrote the whole text, as one notice or several. */
@@ -139,11 +149,12 @@ const REFUSALS: readonly string[] = [
   `tool (?:use|call|execution) (?:was )?${REFUSED}\\b`,
 ]
 /** What may stand before the words of a refusal. */
-const BEFORE_REFUSAL = '^\\s*(?:(?:<[a-z_]*error>|\\[[^\\]\\n]*\\] Result:|(?:[\\w ]*Error|Error):)\\s*)*'
+const BEFORE_REFUSAL =
+  '^(?:(?:<[a-z_]*error>|\\[[^\\]\\n]{0,200}\\] Result:|(?:\\w+ ){0,3}\\w*Error:)\\s{0,4})*'
 const REFUSAL = new RegExp(`${BEFORE_REFUSAL}(?:${REFUSALS.join('|')})`, 'i')
 /** Matches whole results with which Codex refuses a tool call. It does not mark them as errors. */
 const UNMARKED_REFUSAL =
-  /^\s*(?:(?:exec command |patch |tool call )?rejected by user|user (?:rejected|cancelled) MCP tool call|exec_command failed for [^\n]*\bRejected\(\\*"rejected by user[^\n]*)\s*$/
+  /^(?:(?:exec command |patch |tool call )?rejected by user|user (?:rejected|cancelled) MCP tool call|exec_command failed for [^\n]*\bRejected\(\\*"rejected by user[^\n]*)$/
 /** Matches the words with which a program introduces what the user typed when refusing. */
 const WORDS_START = new RegExp(
   [
@@ -159,7 +170,9 @@ const WORDS_START = new RegExp(
 )
 /** Matches what a program adds after the user's words. */
 const WORDS_END =
-  /\n\nNote: The user['’]s next message may contain [\s\S]*$|<\/[a-z_]*error>\s*$|<environment_details>[\s\S]*$/
+  /\n\nNote: The user['’]s next message may contain [\s\S]*$|<\/[a-z_]*error>$|<environment_details>[\s\S]*$/
+/** A program's words before those of the user are shorter than this. */
+const REFUSAL_CHARACTERS = 2_000
 /** Matches a reason that is the program's own. */
 const OWN_REASON = /^User (?:did not allow|cancell?ed)\b[^\n]*$/i
 
@@ -168,12 +181,14 @@ const OWN_REASON = /^User (?:did not allow|cancell?ed)\b[^\n]*$/i
  * Returns null if the result is not a refusal. The output of a tool may quote anything, so that a result which is not
  * marked as an error must be a refusal and nothing else.
  */
-export function readRefusalText(result: string, isError: boolean): string | null {
-  if (!(isError ? REFUSAL : UNMARKED_REFUSAL).test(result)) return null
-  const words = isError ? WORDS_START.exec(result) : null
+export function readRefusalText(given: string, isError: boolean): string | null {
+  const result = given.trim()
+  const head = isError ? result.slice(0, REFUSAL_CHARACTERS) : result
+  if (!(isError ? REFUSAL : UNMARKED_REFUSAL).test(head)) return null
+  const words = isError ? WORDS_START.exec(head) : null
   if (words === null) return ''
   let text = result.slice(words.index + words[0].length)
-  while (WORDS_END.test(text)) text = text.replace(WORDS_END, '')
-  const inside = /^<feedback>([\s\S]*)<\/feedback>\s*$/.exec(text.trim())?.[1] ?? text
+  while (WORDS_END.test(text)) text = text.replace(WORDS_END, '').trimEnd()
+  const inside = /^<feedback>([\s\S]*)<\/feedback>$/.exec(text.trim())?.[1] ?? text
   return OWN_REASON.test(inside.trim()) ? '' : inside.trim()
 }

@@ -179,16 +179,17 @@ function toAnswer(about: string, texts: readonly string[]): readonly FoundAnswer
 
 // Answers in prose.
 
-const ANSWER_END = /"?\s*\.\s*(?:You can now continue|Read the answers carefully)[\s\S]*$/
+const ANSWER_END = /\.\s{0,4}(?:You can now continue|Read the answers carefully)/
 const ANSWER_START =
   /^\s*(?:the )?user(?:['’]s)?(?: has)? (?:answered|answers?|said|replied|responded|response|reply|selected|chose)(?: (?:your|the) questions?)?\s*:\s*/i
-const ANSWER_ELEMENT = /^\s*<(answer|user_message|response)>([\s\S]*)<\/\1>\s*$/
+const ANSWER_ELEMENT = /^<(answer|user_message|response)>([\s\S]*)<\/\1>$/
 /** What a host writes for a question that the user left out. */
 const NO_ANSWER = 'Unanswered'
 
 /** Finds the answers in a result such as `User has answered your questions: "Which?"="This", "When?"="Now".` */
 function findAnswers(result: string, questions: readonly KnownQuestion[]): readonly FoundAnswer[] {
-  const plain = result.replace(ANSWER_END, '').replace(ANSWER_START, '')
+  const end = result.search(ANSWER_END)
+  const plain = (end === -1 ? result : withoutEndQuote(result.slice(0, end))).trim().replace(ANSWER_START, '')
   const text = ANSWER_ELEMENT.exec(plain)?.[2] ?? plain
   if (text.trim() === '') return []
   const marks = questions
@@ -198,7 +199,11 @@ function findAnswers(result: string, questions: readonly KnownQuestion[]): reado
   if (marks.length === 0) return [{ about: questions[0]?.text ?? '', text: text.trim() }]
   const answers = marks.map(({ about, mark, at }, index) => {
     const answer = text.slice(at + mark.length, marks[index + 1]?.at)
-    return { about, text: answer.replace(/"?[,\s]*$/, '') }
+    return { about, text: withoutEndQuote(answer.trimEnd().replace(/,$/, '')) }
   })
   return answers.filter((answer) => answer.text !== NO_ANSWER)
+}
+
+function withoutEndQuote(text: string): string {
+  return text.trimEnd().replace(/"$/, '')
 }

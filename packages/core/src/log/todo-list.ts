@@ -65,7 +65,7 @@ const DONE_FIELDS = [
 ]
 const PLAN_FIELDS = ['plan', 'text', 'content', 'markdown', 'body', 'plan_text', 'planText']
 /** Matches a line of a list that is given as one text, as in `- [x] Write the test`. */
-const CHECK_LINE = /^\s*(?:[-*+]|\d+[.)])?\s*\[([ xX~>-])\]\s+(.*\S)\s*$/
+const CHECK_LINE = /^(?:[-*+]|\d+[.)])? ?\[([ xX~>-])\] +(.*)$/
 const LIST_TOOL_NAME = /todo|task|plan/i
 /** Matches names of tools that create or update single tasks. */
 const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
@@ -158,13 +158,13 @@ function readCheckList(values: readonly unknown[]): readonly ListedItem[] | null
   const text = values.find((value) => typeof value === 'string' && value.split('\n').some(isCheckLine))
   if (typeof text !== 'string') return null
   return text.split('\n').flatMap((line) => {
-    const [, mark = '', item = ''] = CHECK_LINE.exec(line) ?? []
+    const [, mark = '', item = ''] = CHECK_LINE.exec(line.trim()) ?? []
     return item === '' ? [] : [{ id: null, text: item, status: CHECK_MARKS.get(mark) ?? 'in_progress' }]
   })
 }
 
 function isCheckLine(line: string): boolean {
-  return CHECK_LINE.test(line)
+  return CHECK_LINE.test(line.trim())
 }
 
 /**

@@ -1,7 +1,8 @@
-/** The simulator's control API and request log: each rule of them broken, and the test that must notice. */
+/** The simulator's control API, request log and coder: each rule of them broken, and the test that must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const CONTROL = ['packages/simulator/test/control-api.test']
+const CODER_CLIENTS = ['packages/simulator/test/coder-clients.test']
 const REQUEST_LOG = ['packages/simulator/test/request-log.test']
 
 export const mutants: readonly Mutant[] = [
@@ -60,5 +61,29 @@ export const mutants: readonly Mutant[] = [
     find: 'abandon: () => state.threads.release(continues)',
     replace: 'abandon: () => undefined',
     tests: ['packages/simulator/test/threads.test'],
+  },
+  {
+    name: 'the-coder-ignores-failed-edits',
+    law: 'reads a file that must be read first',
+    file: 'packages/simulator/src/scripts/coder-client.ts',
+    find: 'place.repair === null && hasFailed',
+    replace: "place.repair === 'again' && hasFailed",
+    tests: CODER_CLIENTS,
+  },
+  {
+    name: 'the-coder-trusts-changes-whose-results-it-never-saw',
+    law: 'failed just before a compaction',
+    file: 'packages/simulator/src/scripts/coder-client.ts',
+    find: 'if (unseen !== null && places',
+    replace: 'if (unseen === -1 && places',
+    tests: CODER_CLIENTS,
+  },
+  {
+    name: 'requests-for-a-title-move-the-coder',
+    law: 'do not change where the coder stands',
+    file: 'packages/simulator/src/scripts/coder.ts',
+    find: 'if (client === null && !hasOwnTools(request.tools))',
+    replace: 'if (client === null && hasOwnTools(request.tools))',
+    tests: CODER_CLIENTS,
   },
 ]

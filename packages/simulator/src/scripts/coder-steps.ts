@@ -25,11 +25,19 @@ interface StepOptions {
   readonly resultTokens: number
   /** Maximum number of tool calls in one response. */
   readonly parallel: number
+  /**
+   * `simulated`: the files exist before the first step, and `npm test` is simulated. `client`: the files are on the disk
+   * of a client, so the first steps write them, and the tests are commands that any shell can run.
+   */
+  readonly place: 'simulated' | 'client'
 }
 
-interface StepCall {
+/** A tool call in the terms of the coder's own tools, and `Write`. */
+export interface StepCall {
   readonly name: string
   readonly input: JsonObject
+  /** Files that are wrong if this call fails, although the call does not read or write them itself. */
+  readonly checks?: readonly string[]
 }
 
 export interface CoderStep {
@@ -52,8 +60,10 @@ interface StepSequence {
 const MAX_JOBS_IN_MEMORY = 64
 
 export function createCoderSteps(options: StepOptions): StepSequence {
-  const { seed, files, resultTokens } = options
-  const initial = createSimulatedRepository({ seed, files, fileTokens: resultTokens })
+  const { seed, files, resultTokens, place } = options
+  const created = createSimulatedRepository({ seed, files, fileTokens: resultTokens })
+  const initial = place === 'simulated' ? created : new Map([...created, [NOTES_PATH, formatNotes()]])
+  const setup = place === 'simulated' ? [] : createSetupSteps(initial, options)
   const kept = new Map<number, readonly CoderStep[]>()
   let next = 0
   let repository = initial
@@ -73,7 +83,8 @@ export function createCoderSteps(options: StepOptions): StepSequence {
   const { length } = job(0)
   return {
     stepAt(index) {
-      const step = job(Math.floor(index / length))[index % length]
+      const later = index - setup.length
+      const step = later < 0 ? setup[index] : job(Math.floor(later / length))[later % length]
       if (step === undefined) throw new RangeError(`There is no step ${index}.`)
       return step
     },
@@ -102,18 +113,33 @@ interface JobMove {
   readonly calls: readonly StepCall[]
 }
 
-function createJobSteps(
-  number: number,
+/** Creates the steps that write all files on the disk of a client. */
+function createSetupSteps(files: SimulatedRepository, options: StepOptions): readonly CoderStep[] {
+  const calls = [...files].map(([path, content]) => writeCall(path, content))
+  return createSteps([{ intent: 'I write the files that I work on', calls }], new Map(), options).steps
+}
+
+interface CreatedSteps {
+  readonly steps: readonly CoderStep[]
+  /** The repository after the last step. */
+  readonly repository: SimulatedRepository
+}
+
+function createJobSteps(number: number, before: SimulatedRepository, options: StepOptions): CreatedSteps {
+  return createSteps(listMoves(createJob(number, before, options), options), before, options)
+}
+
+function createSteps(
+  moves: readonly JobMove[],
   before: SimulatedRepository,
   options: StepOptions,
-): { readonly steps: readonly CoderStep[]; readonly repository: SimulatedRepository } {
-  const moves = listMoves(createJob(number, before, options), options)
+): CreatedSteps {
   const size = { seed: options.seed, outputTokens: 0 }
   let repository = before
   const steps = moves.flatMap(({ intent, calls }) =>
     groupItems(calls, options.parallel).map((group) => {
       const step = { intent, calls: group, repository }
-      for (const call of group.filter(({ name }) => name === 'Edit'))
+      for (const call of group.filter(({ name }) => name === 'Edit' || name === 'Write'))
         repository = runCoderTool(repository, { id: '', ...call }, size).repository
       return step
     }),
@@ -130,10 +156,7 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
   const { module, function: which, from, to } = job
   const name = formatFunctionName(module, which)
   const wrong = chooseWrongLimit(job)
-  const test = toolCall('Bash', {
-    command: `npm test -- ${module}`,
-    description: `Run the tests of ${module}`,
-  })
+  const test = testCall(job, options)
   const mend = editCall(toSourcePath(module), formatLimitLine(which, wrong), formatLimitLine(which, to))
   return [
     {
@@ -152,15 +175,53 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
         ),
       ],
     },
-    { intent: `I run the tests of ${module}`, calls: [test] },
+    { intent: `I run the tests of ${module}`, calls: [testCall(job, options)] },
     {
       intent: `The tests fail: I look closer at ${toSourcePath(module)}`,
       calls: [toolCall('Grep', { pattern: `limit${which}\\b`, path: toSourcePath(module) })],
     },
     { intent: `I put the value itself into ${name}, which is what the test expects`, calls: [mend] },
-    { intent: `I run the tests of ${module} again`, calls: [test] },
-    { intent: `${name} is done: I tick it off`, calls: [todoCall(job, 'completed')] },
+    {
+      intent: `I run the tests of ${module} again`,
+      calls: [{ ...test, checks: [toSourcePath(module), toTestPath(module)] }],
+    },
+    {
+      intent: `${name} is done: I tick it off`,
+      calls: [todoCall(job, 'completed'), ...(options.place === 'simulated' ? [] : listNoteCalls(job))],
+    },
   ]
+}
+
+/**
+ * Runs the tests of a module. On the disk of a client, where the functions cannot be run, the test is that source and
+ * test have the same limit, after the test file has been printed so that the result has the size of a test run.
+ */
+function testCall({ module, function: which, to }: LimitJob, { place }: StepOptions): StepCall {
+  const [source, test] = [toSourcePath(module), toTestPath(module)]
+  const command = [
+    `cat ${test} && grep -nxF "${formatLimitLine(which, to)}" ${source}`,
+    `grep -nxF "${formatExpectationLine(module, which, to)}" ${test} || { echo "FAIL ${module}"; exit 1; }`,
+  ].join(' && ')
+  return toolCall('Bash', {
+    command: place === 'simulated' ? `npm test -- ${module}` : command,
+    description: `Run the tests of ${module}`,
+  })
+}
+
+// A file that grows with each job, and one for each module that each job on the module writes anew.
+
+export const NOTES_PATH = 'NOTES.md'
+const NEXT_NOTE = '<!-- next note -->'
+
+function formatNotes(): string {
+  return `# Notes\n\n${NEXT_NOTE}\n`
+}
+
+function listNoteCalls(job: LimitJob): readonly StepCall[] {
+  const { number, module, function: which, from, to } = job
+  const note = `- Job ${number + 1}: ${formatFunctionName(module, which)} now has the limit ${to}.`
+  const report = `# ${module}\n\nJob ${number + 1} raised limit ${which} from ${from} to ${to}.\n`
+  return [editCall(NOTES_PATH, NEXT_NOTE, `${note}\n${NEXT_NOTE}`), writeCall(`reports/${module}.md`, report)]
 }
 
 /**
@@ -191,6 +252,10 @@ function todoCall(job: LimitJob, status: 'in_progress' | 'completed'): StepCall 
 
 function editCall(file_path: string, old_string: string, new_string: string): StepCall {
   return toolCall('Edit', { file_path, old_string, new_string })
+}
+
+function writeCall(file_path: string, content: string): StepCall {
+  return toolCall('Write', { file_path, content })
 }
 
 function toolCall(name: string, input: JsonObject): StepCall {

@@ -33,6 +33,8 @@ export function runCoderTool(
       return runGrep(repository, input)
     case 'Edit':
       return runEdit(repository, input)
+    case 'Write':
+      return runWrite(repository, input)
     case 'Bash':
       return runBash(repository, toText(input.command), size)
     case 'TodoWrite':
@@ -99,6 +101,11 @@ function runEdit(
   const rows = changed.split('\n').slice(first - 1, first + 6)
   const text = `The file ${path} has been updated. Here is a part of it:\n${numberLines(rows, first)}`
   return { text, isError: false, repository: new Map([...repository, [path, changed]]) }
+}
+
+function runWrite(repository: SimulatedRepository, { file_path, content }: JsonObject): ToolOutcome {
+  const text = `The file ${toText(file_path)} has been written.`
+  return { text, isError: false, repository: new Map([...repository, [toText(file_path), toText(content)]]) }
 }
 
 function runBash(repository: SimulatedRepository, command: string, size: TestRunSize): ToolOutcome {

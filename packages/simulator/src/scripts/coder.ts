@@ -1,13 +1,33 @@
 /**
  * The coder: a script that works through a coding task with searches, parallel reads, edits, and tests that fail and
- * pass. It has its own simulated repository, so every tool call can be answered consistently without real tools.
+ * pass. It has its own simulated repository, so every tool call can be answered consistently without real tools. For a
+ * client with real tools, it writes that repository on the client's disk first.
  */
 import { TidemarkError } from '@tidemark/core'
-import { type Block, type JsonObject, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
+import { type Block, isObject, type JsonObject } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
+import {
+  type CoderClient,
+  createClientCalls,
+  findCoderClient,
+  listRepairs,
+  toIdleCall,
+} from './coder-client.ts'
+import {
+  type CallPlace,
+  type CoderPosition,
+  type FoundCoderPosition,
+  findPosition,
+  formatCallId,
+  formatMarker,
+  laterPosition,
+  parseCallPlace,
+  toStepIndex,
+} from './coder-position.ts'
 import type { SimulatedRepository } from './coder-repository.ts'
 import { type CoderStep, createCoderSteps } from './coder-steps.ts'
 import { CODER_TOOLS, runCoderTool } from './coder-tools.ts'
+import { createAnyValue, findDeclaredTools } from './declared-tools.ts'
 import { createFillerText } from './filler-text.ts'
 import {
   listMessageTexts,
@@ -43,7 +63,10 @@ export interface CoderOptions {
 
 export interface Coder {
   readonly script: Script
-  /** Definitions of the coder's tools. The coder calls only tools that the request declares. */
+  /**
+   * Definitions of the coder's own tools, which `toolResult` runs. The coder calls only tools that the request declares.
+   * If one of them can write files, as those of a real client, the coder uses the client's tools and files.
+   */
   readonly tools: readonly JsonObject[]
   /**
    * Runs a tool call on the simulated repository and returns the `tool_result` block. The repository is in the state
@@ -52,6 +75,11 @@ export interface Coder {
   toolResult(call: ToolCall | Block): Block
   /** Returns the files of the simulated repository after the given number of steps. Default: 0. */
   repository(steps?: number): SimulatedRepository
+  /**
+   * Returns the files that the coder has written with the tools of a client after the given number of steps. The paths
+   * are relative to the folder `tidemark-coder` in the client's working directory.
+   */
+  clientFiles(steps: number): SimulatedRepository
 }
 
 type CoderSettings = Required<Omit<CoderOptions, 'task'>> & Pick<CoderOptions, 'task'>
@@ -77,17 +105,24 @@ export const CODER_DEFAULTS: CoderSettings = {
  */
 export function createCoder(options: CoderOptions = {}): Coder {
   const settings = validateSettings({ ...CODER_DEFAULTS, ...options })
-  const steps = createCoderSteps(settings)
+  const steps = createCoderSteps({ ...settings, place: 'simulated' })
+  const clientSteps = createCoderSteps({ ...settings, place: 'client' })
   const reached = new Map<string, CoderPosition>()
 
   const script: Script = (request, context) => {
+    const client = hasOnlyOwnTools(request.tools) ? null : findCoderClient(request)
+    if (client === null && !hasOwnTools(request.tools)) return createSideReply(request)
+    const { stepAt } = client === null ? steps : clientSteps
     const key = readSessionKey(request)
-    const position = choosePosition(findPosition(request.messages, settings.turns), request, reached.get(key))
-    reached.set(key, nextPosition(position, settings.turns))
-    const step = position.step < settings.turns ? steps.stepAt(toStepIndex(position, settings.turns)) : null
-    return step === null
-      ? finalReply(position, request, settings)
-      : replyForStep(step, position, { request, context, settings })
+    const found = findPosition(request.messages, settings.turns)
+    const position = choosePosition(found, request, reached.get(key))
+    const stage = { request, context, settings, client, stepAt }
+    const repair = client === null ? null : createRepairReply(client, { ...found, position }, stage)
+    reached.set(key, repair === null ? nextPosition(position, settings.turns) : position)
+    if (repair !== null) return repair
+    return position.step < settings.turns
+      ? replyForStep(position, stage)
+      : finalReply(position, request, settings)
   }
 
   return {
@@ -95,12 +130,15 @@ export function createCoder(options: CoderOptions = {}): Coder {
     tools: CODER_TOOLS,
     toolResult(call) {
       const { id, name, input } = toToolCall(call)
-      const { repository } = steps.stepAt(parseCallStep(id) ?? findLatestStep(reached, settings.turns))
+      const { repository } = steps.stepAt(
+        parseCallPlace(id)?.index ?? findLatestStep(reached, settings.turns),
+      )
       const size = { seed: `${settings.seed}/${id}`, outputTokens: settings.resultTokens }
       const { text, isError } = runCoderTool(repository, { id, name, input }, size)
       return { type: 'tool_result', tool_use_id: id, content: text, ...(isError ? { is_error: true } : {}) }
     },
     repository: (count = 0) => steps.stepAt(count).repository,
+    clientFiles: (count) => clientSteps.stepAt(count).repository,
   }
 }
 
@@ -151,28 +189,101 @@ function findLatestStep(reached: ReadonlyMap<string, CoderPosition>, turns: numb
   return Math.max(0, ...[...reached.values()].map((position) => toStepIndex(position, turns)))
 }
 
-interface StepContext {
+/** Checks whether a request declares tools of the coder's own, by their names. */
+function hasOwnTools(tools: readonly JsonObject[]): boolean {
+  return tools.some(({ name }) => CODER_TOOLS.some((own) => own.name === name))
+}
+
+/** Checks whether the coder's own tools are declared, and none that writes files. */
+function hasOnlyOwnTools(tools: readonly JsonObject[]): boolean {
+  return hasOwnTools(tools) && findDeclaredTools(tools).write === undefined
+}
+
+/**
+ * Answers a request that declares no tools the coder could work with, such as one for the title of a conversation: with
+ * JSON if the request has a schema for it, otherwise with the beginning of the prompt.
+ */
+function createSideReply({ messages, body }: ScriptRequest): Reply {
+  const format: unknown = body.output_config?.format ?? body.output_format
+  const schema: unknown = isObject(format) ? format.schema : null
+  const text = isObject(schema)
+    ? JSON.stringify(createAnyValue(schema as JsonObject))
+    : takeCharacters(findPrompt(messages), SIDE_REPLY_LENGTH)
+  return { blocks: [{ type: 'text', text: text || 'ok' }] }
+}
+
+const SIDE_REPLY_LENGTH = 60
+
+interface Stage {
   readonly request: ScriptRequest
   readonly context: ScriptContext
   readonly settings: CoderSettings
+  /** The client whose tools are used; null for the coder's own tools. */
+  readonly client: CoderClient | null
+  stepAt(index: number): CoderStep
 }
 
-function replyForStep(
-  step: CoderStep,
-  position: CoderPosition,
-  { request, context, settings }: StepContext,
-): Reply {
+function replyForStep(position: CoderPosition, stage: Stage): Reply {
+  const { settings, client } = stage
   const index = toStepIndex(position, settings.turns)
-  const tag = hashText(`${settings.seed}/${readSessionKey(request)}/${context.index}`).slice(0, 8)
-  const declared = new Set(request.tools.map((tool) => tool.name))
-  const calls: readonly ReplyBlock[] = step.calls
-    .filter((call) => declared.has(call.name))
-    .map((call, number) => ({ type: 'tool_use', id: formatCallId({ index, call: number, tag }), ...call }))
-  const texts = settings.textTokens > 0 || calls.length === 0 ? [stepTextBlock(step, position, settings)] : []
+  const step = stage.stepAt(index)
+  const calls =
+    client === null ? createOwnCalls(step, index, stage) : createStepCalls(step, index, client, stage)
+  const text = stepTextBlock(step.intent, position, settings)
+  const texts = settings.textTokens > 0 || calls.length === 0 ? [text] : []
   return { blocks: [...thinkingBlocks(settings, index), ...texts, ...calls] }
 }
 
-function stepTextBlock({ intent }: CoderStep, position: CoderPosition, settings: CoderSettings): ReplyBlock {
+/** Creates the part of call ids that differs from request to request. */
+function createTag({ request, context, settings }: Stage): string {
+  return hashText(`${settings.seed}/${readSessionKey(request)}/${context.index}`).slice(0, 8)
+}
+
+function createOwnCalls({ calls }: CoderStep, index: number, stage: Stage): readonly ReplyBlock[] {
+  const declared = new Set(stage.request.tools.map((tool) => tool.name))
+  return calls
+    .filter((call) => declared.has(call.name))
+    .map(({ name, input }, number) => {
+      const id = formatCallId({ index, number, repair: null, file: 0 }, createTag(stage))
+      return { type: 'tool_use', id, name, input }
+    })
+}
+
+function createStepCalls(
+  { calls, repository }: CoderStep,
+  index: number,
+  client: CoderClient,
+  stage: Stage,
+): readonly ReplyBlock[] {
+  const formatId = (place: CallPlace) => formatCallId(place, createTag(stage))
+  const placed = calls.map((call, number) => ({ place: { index, number, repair: null, file: 0 }, call }))
+  const made = createClientCalls(placed, client, { after: stage.stepAt(index + 1).repository, formatId })
+  if (made.length > 0) return made
+  const idle = toIdleCall(client, repository)
+  const id = formatId({ index, number: calls.length, repair: null, file: 0 })
+  return idle === null ? [] : [{ type: 'tool_use', id, ...idle }]
+}
+
+/** Creates a response that repairs what failed in the last step; null if there is nothing to repair. */
+function createRepairReply(
+  client: CoderClient,
+  { position, isCompacted }: FoundCoderPosition,
+  stage: Stage,
+): Reply | null {
+  const index = toStepIndex(position, stage.settings.turns) - 1
+  if (position.step === 0) return null
+  const repairs = listRepairs(stage.request.messages, isCompacted ? index : null, stage.stepAt)
+  if (repairs[0]?.place.index !== index) return null
+  const after = stage.stepAt(index + 1).repository
+  const formatId = (place: CallPlace) => formatCallId(place, createTag(stage))
+  const calls = createClientCalls(repairs, client, { after, formatId })
+  if (calls.length === 0) return null
+  const intent = 'I look at the files that I changed and repair them if something failed'
+  const text = stepTextBlock(intent, { ...position, step: position.step - 1 }, stage.settings)
+  return { blocks: [...thinkingBlocks(stage.settings, index), text, ...calls] }
+}
+
+function stepTextBlock(intent: string, position: CoderPosition, settings: CoderSettings): ReplyBlock {
   const head = `${formatMarker(position, settings.turns)}: ${intent}.`
   const spare = settings.textTokens - Math.ceil(Buffer.byteLength(head) / 4)
   const more = createFillerText(`${settings.seed}/text/${position.task}/${position.step}`, Math.max(0, spare))
@@ -201,110 +312,4 @@ function findPrompt(messages: ScriptRequest['messages']): string {
 function toToolCall(call: ToolCall | Block): ToolCall {
   const { id, name, input } = call
   return { id: String(id ?? ''), name: String(name ?? ''), input: (input ?? {}) as JsonObject }
-}
-
-// The coder finds its last step in the conversation, from its tool call ids and from phrases such as `Step 3 of 24`
-// in its texts. After a compaction only a summary may be left, which may not contain the phrases.
-
-/**
- * Position of the next response: the number of the task (one per user prompt) and of the step within the task. If
- * `step` equals the number of turns, the response is the task's final text.
- */
-interface CoderPosition {
-  readonly task: number
-  readonly step: number
-}
-
-const START_POSITION: CoderPosition = { task: 0, step: 0 }
-
-export interface FoundCoderPosition {
-  readonly position: CoderPosition
-  /** True if the position was found in a response of the coder; false if it was found in a summary or not at all. */
-  readonly isCertain: boolean
-  /** True if a summary follows the newest response of the coder, or if only a summary is left. */
-  readonly isCompacted: boolean
-}
-
-function findPosition(messages: readonly MessageParam[], turns: number): FoundCoderPosition {
-  const at = messages.findLastIndex((message) => findMessagePosition(message, turns) !== null)
-  const newest = messages[at]
-  const read = newest === undefined ? null : findMessagePosition(newest, turns)
-  const summaries = messages.slice(at + 1).flatMap(findSummaryTexts)
-  const quoted = summaries.flatMap(findMarkers)
-  return {
-    position: [...quoted, read ?? START_POSITION].reduce(laterPosition),
-    isCertain: read !== null,
-    isCompacted: summaries.length > 0,
-  }
-}
-
-function laterPosition(one: CoderPosition, other: CoderPosition): CoderPosition {
-  const isLater = one.task === other.task ? one.step > other.step : one.task > other.task
-  return isLater ? one : other
-}
-
-/** Returns the index of a step counted over all tasks; 0 for the first step of the first task. */
-function toStepIndex({ task, step }: CoderPosition, turns: number): number {
-  return task === 0 ? step : task * turns + step
-}
-
-function formatCallId({ index, call, tag }: { index: number; call: number; tag: string }): string {
-  return `toolu_coder_${index.toString(36)}_${call}_${tag}`
-}
-
-/** Returns the index of the step that made a tool call; null if the coder did not create the call id. */
-function parseCallStep(id: string): number | null {
-  const [, index] = /^toolu_coder_([0-9a-z]+)_\d+_/.exec(id) ?? []
-  return index === undefined ? null : Number.parseInt(index, 36)
-}
-
-/**
- * Returns the words with which a response of the coder begins, such as `Step 3 of 24` or `Task 1 done after 24
- * steps`.
- */
-function formatMarker({ task, step }: CoderPosition, turns: number): string {
-  if (step >= turns) return `Task ${task + 1} done after ${turns} steps`
-  const of = Number.isFinite(turns) ? ` of ${turns}` : ''
-  return task === 0 ? `Step ${step + 1}${of}` : `Task ${task + 1}, step ${step + 1}${of}`
-}
-
-function findMessagePosition(message: MessageParam, turns: number): CoderPosition | null {
-  if (message.role !== 'assistant') return null
-  const found = toBlocks(message.content).flatMap((block) => findBlockPositions(block, turns))
-  return found.length === 0 ? null : found.reduce(laterPosition)
-}
-
-function findBlockPositions(block: Block, turns: number): readonly CoderPosition[] {
-  if (block.type === 'text') return findMarkers(readTextField(block, 'text'))
-  const index = block.type === 'tool_use' ? parseCallStep(readTextField(block, 'id')) : null
-  return index === null ? [] : [{ task: Math.floor(index / turns), step: (index % turns) + 1 }]
-}
-
-const MARKER_PATTERN = /\bTask (\d+) done after \d+ steps\b|\b(?:Task (\d+), step|Step) (\d+)\b(?! steps)/g
-
-/**
- * Finds phrases such as `Step 3 of 24` in a text. Returns for each phrase the position of the response that comes
- * next.
- */
-function findMarkers(text: string): readonly CoderPosition[] {
-  return [...text.matchAll(MARKER_PATTERN)].map(([, done, task, step]) =>
-    done === undefined
-      ? { task: task === undefined ? 0 : Number(task) - 1, step: Number(step) }
-      : { task: Number(done), step: 0 },
-  )
-}
-
-const SUMMARY_PATTERN = /\bsummar(?:y|i[sz]ed)\b/i
-const SESSION_PATTERN = /\b(?:conversation|session|continu\w+)\b/i
-
-/**
- * Returns the texts of summaries in a message: compaction blocks, and user texts that mention a summary of the
- * conversation.
- */
-function findSummaryTexts(message: MessageParam): readonly string[] {
-  return toBlocks(message.content).flatMap((block) => {
-    if (block.type === 'compaction') return [readTextField(block, 'content')]
-    const text = block.type === 'text' && message.role === 'user' ? readTextField(block, 'text') : ''
-    return SUMMARY_PATTERN.test(text) && SESSION_PATTERN.test(text) ? [text] : []
-  })
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readReplyText } from '../../test/script-request.ts'
+import { createCoder } from './coder.ts'
 import { loadScenario } from './load-script.ts'
 import { findNamedScript, SCRIPT_NAMES } from './named-scripts.ts'
 
@@ -87,7 +88,10 @@ describe('a script by name', () => {
 
   it('with options', async () => {
     const loaded = findNamedScript('coder?turns=7&files=2&seed=x&task=Tea')
-    expect(loaded.ok ? await readReplyText(loaded.script) : loaded.message).toMatch(/^Step 1 of 7: /)
+    const { tools } = createCoder()
+    expect(loaded.ok ? await readReplyText(loaded.script, { tools }) : loaded.message).toMatch(
+      /^Step 1 of 7: /,
+    )
   })
 
   it.each([

@@ -1,0 +1,227 @@
+/**
+ * The coder at work with the tools of a real client, such as Claude Code, opencode or pi: translates its calls into the
+ * tools that the request declares, with paths in a folder of its own, and repairs what a failed call left undone.
+ */
+import type { Block, JsonObject, MessageParam } from '../protocol/api.ts'
+import { type CallPlace, parseCallPlace } from './coder-position.ts'
+import type { SimulatedRepository } from './coder-repository.ts'
+import { type CoderStep, NOTES_PATH, type StepCall } from './coder-steps.ts'
+import {
+  createInput,
+  type DeclaredTools,
+  type FieldValues,
+  findDeclaredTools,
+  type ToolRole,
+} from './declared-tools.ts'
+import { listMessageTexts, listToolCalls, listToolResults, type ScriptRequest } from './script.ts'
+
+/** The folder in the working directory of the client that has all files of the coder. */
+const CODER_FOLDER = 'tidemark-coder'
+
+export interface CoderClient {
+  readonly tools: DeclaredTools
+  /** Path of the coder's folder: absolute if the request names the working directory. */
+  readonly folder: string
+}
+
+/** Finds the tools and the folder of a client. Returns null if the client declares no tool that can write a file. */
+export function findCoderClient(request: ScriptRequest): CoderClient | null {
+  const tools = findDeclaredTools(request.tools)
+  if (tools.write === undefined && tools.shell === undefined) return null
+  const directory = findWorkingDirectory(request)
+  return { tools, folder: directory === null ? CODER_FOLDER : `${directory}/${CODER_FOLDER}` }
+}
+
+const DIRECTORY_PATTERN =
+  /\b(?:working directory|cwd)(?: is)?[\s>:=*`"']{1,10}((?:\/|[a-z]:[\\/])[^\n<>"`]*)/i
+
+/** Finds the working directory in the system prompt, in system messages, or in the first message of the user. */
+function findWorkingDirectory({ system, messages }: ScriptRequest): string | null {
+  const texts = [
+    ...system.map(({ text }) => String(text)),
+    ...messages.filter(({ role }) => role === 'system').flatMap(listMessageTexts),
+    ...messages.slice(0, 1).flatMap(listMessageTexts),
+  ]
+  for (const text of texts) {
+    const [, directory] = DIRECTORY_PATTERN.exec(text) ?? []
+    if (directory !== undefined) return directory.trim().replace(/[\\/]+$/, '')
+  }
+  return null
+}
+
+// Translation of calls.
+
+export interface ClientCall {
+  readonly name: string
+  readonly input: JsonObject
+}
+
+/**
+ * Translates a call of the coder for a client. Without a tool of its own, a call becomes a command of the shell, and an
+ * edit writes the whole file. Returns null if that is impossible too.
+ *
+ * @param after The files after the step of the call.
+ */
+export function toClientCall(
+  call: StepCall,
+  client: CoderClient,
+  after: SimulatedRepository,
+): ClientCall | null {
+  const { folder } = client
+  const [path, command] = [String(call.input.file_path), String(call.input.command)]
+  const values: FieldValues = { path: `${folder}/${path}` }
+  switch (call.name) {
+    case 'Read':
+      return useTool('read', values, client) ?? useShell(`cat ${path}`, client)
+    case 'Write': {
+      const content = String(call.input.content)
+      return (
+        useTool('write', { ...values, content }, client) ??
+        useShellToWrite(`${folder}/${path}`, content, client)
+      )
+    }
+    case 'Edit': {
+      const [oldText, newText] = [String(call.input.old_string), String(call.input.new_string)]
+      const edit = { ...values, oldText, newText, edits: [{ oldText, newText }] }
+      return useTool('edit', edit, client) ?? toClientCall(writeWholeFile(path, after), client, after)
+    }
+    case 'Grep': {
+      const [pattern, within] = [String(call.input.pattern), String(call.input.path)]
+      const search = useTool('search', { pattern, path: `${folder}/${within}` }, client)
+      return search ?? useShell(`grep -rnE '${pattern}' ${within}`, client)
+    }
+    case 'Bash':
+      return useShell(command, client)
+    default:
+      return (
+        useTool('todos', { todos: call.input.todos as readonly FieldValues[] }, client) ??
+        useShell('ls -R .', client)
+      )
+  }
+}
+
+/** Writes the notes again. For a step none of whose calls the client has a tool for, since a step without calls ends the turn. */
+export function toIdleCall(client: CoderClient, repository: SimulatedRepository): ClientCall | null {
+  return toClientCall(writeWholeFile(NOTES_PATH, repository), client, repository)
+}
+
+function useTool(role: ToolRole, values: FieldValues, { tools }: CoderClient): ClientCall | null {
+  const tool = tools[role]
+  return tool === undefined ? null : { name: tool.name, input: createInput(tool.schema, values) }
+}
+
+/** Runs a command in the coder's folder, in a subshell so that the client's own directory does not change. */
+function useShell(command: string, client: CoderClient): ClientCall | null {
+  const values = {
+    command: `(cd ${quoteForShell(client.folder)} && ${command})`,
+    description: 'Work on the files of the coder',
+  }
+  return useTool('shell', values, client)
+}
+
+function useShellToWrite(path: string, content: string, client: CoderClient): ClientCall | null {
+  const file = quoteForShell(path)
+  const folder = quoteForShell(path.replace(/\/[^/]*$/, ''))
+  const text = content.endsWith('\n') ? content : `${content}\n`
+  const command = `mkdir -p ${folder} && cat > ${file} <<'END_OF_FILE'\n${text}END_OF_FILE`
+  return useTool('shell', { command, description: 'Write a file of the coder' }, client)
+}
+
+function quoteForShell(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+function writeWholeFile(path: string, files: SimulatedRepository): StepCall {
+  return { name: 'Write', input: { file_path: path, content: files.get(path) ?? '' } }
+}
+
+// Repairs. A failed call on a file (not read before, changed meanwhile, deleted) is repaired with two responses: the
+// first reads the file, the second edits it again, or writes it whole if it does not have the expected text. The ids
+// of calls say which call they repair, so nothing has to be remembered.
+
+export interface RepairCall {
+  readonly place: CallPlace
+  readonly call: StepCall
+}
+
+/**
+ * Lists the calls that repair the failed calls of the last response; none if nothing failed or if the repair itself
+ * did, in which case the coder goes on.
+ *
+ * @param unseen The index of the last step if a compaction may have removed its results, otherwise null. All its changes
+ * are then looked at.
+ */
+export function listRepairs(
+  messages: readonly MessageParam[],
+  unseen: number | null,
+  stepAt: (index: number) => CoderStep,
+): readonly RepairCall[] {
+  const last = messages.findLastIndex(({ role }) => role === 'assistant')
+  const calls = messages.slice(Math.max(last, 0), last + 1).flatMap(listToolCalls)
+  const places = calls.flatMap(({ id }) => ({ id, place: parseCallPlace(id) }))
+  if (unseen !== null && places.every(({ place }) => place === null)) return listUnseenChanges(unseen, stepAt)
+  const results = messages.slice(last + 1).flatMap((message) => listToolResults(message))
+  return places.flatMap(({ id, place }): readonly RepairCall[] => {
+    const result = results.find((each) => each.id === id)
+    const call = place === null ? undefined : stepAt(place.index).calls[place.number]
+    if (place === null || result === undefined || call === undefined) return []
+    if (place.repair === 'look')
+      return listSecondRepairs(place, call, result, stepAt(place.index + 1).repository)
+    const hasFailed = result.isError || (call.checks !== undefined && /^FAIL /m.test(result.text))
+    return place.repair === null && hasFailed ? listFirstRepairs(place, call) : []
+  })
+}
+
+function listUnseenChanges(index: number, stepAt: (index: number) => CoderStep): readonly RepairCall[] {
+  return stepAt(index).calls.flatMap((call, number) =>
+    call.name === 'Read' ? [] : listFirstRepairs({ index, number, repair: null, file: 0 }, call),
+  )
+}
+
+function listFirstRepairs(place: CallPlace, call: StepCall): readonly RepairCall[] {
+  return listFiles(call).map((file_path, file) => ({
+    place: { ...place, repair: 'look', file },
+    call: { name: 'Read', input: { file_path } },
+  }))
+}
+
+function listSecondRepairs(
+  place: CallPlace,
+  call: StepCall,
+  { text, isError }: { readonly text: string; readonly isError: boolean },
+  after: SimulatedRepository,
+): readonly RepairCall[] {
+  const path = listFiles(call)[place.file]
+  const [oldText, newText] = [String(call.input.old_string), String(call.input.new_string)]
+  const isDone = call.name === 'Read' || (call.name === 'Edit' && hasLines(text, newText))
+  if (path === undefined || (isDone && !isError)) return []
+  const isEditable = call.name === 'Edit' && !isError && hasLines(text, oldText)
+  return [{ place: { ...place, repair: 'again' }, call: isEditable ? call : writeWholeFile(path, after) }]
+}
+
+/** Checks whether a file, as a tool prints it, has these lines. A line may have its number before it. */
+function hasLines(printed: string, lines: string): boolean {
+  const rows = printed.split('\n')
+  return lines.split('\n').every((line) => rows.some((row) => row.trimEnd().endsWith(line)))
+}
+
+/** Lists the files that a call reads, changes or checks. */
+function listFiles({ name, input, checks }: StepCall): readonly string[] {
+  if (checks !== undefined) return checks
+  return name === 'Read' || name === 'Edit' || name === 'Write' ? [String(input.file_path)] : []
+}
+
+/** Returns the blocks of calls for a client, with their ids. */
+export function createClientCalls(
+  calls: readonly RepairCall[],
+  client: CoderClient,
+  {
+    after,
+    formatId,
+  }: { readonly after: SimulatedRepository; readonly formatId: (place: CallPlace) => string },
+): readonly Block[] {
+  return calls.flatMap(({ place, call }) => {
+    const translated = toClientCall(call, client, after)
+    return translated === null ? [] : [{ type: 'tool_use', id: formatId(place), ...translated }]
+  })
+}

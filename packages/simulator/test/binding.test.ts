@@ -13,6 +13,7 @@ import {
   text,
   user,
 } from './ask.ts'
+import { STRICT, REQUEST as SUMMARY_REQUEST, summaryScript } from './summaries.ts'
 import {
   CONTROLS,
   type Conversation,
@@ -238,6 +239,26 @@ describe('the sentence that describes the change', () => {
     expect(told.body.error.message).toContain(
       'Content before this block differs from when it was created, first at `messages.2.content.0`.',
     )
+  })
+
+  it('names the first block that differs, after a compaction block that replaced what came before', async () => {
+    const simulator = simulate({ script: summaryScript })
+    const asked = { betas: ['compact-2026-01-12', CONTROLS] }
+    const block = { type: 'compaction', content: 'It was about looking.', encrypted_content: null }
+    const send = (goal: string, ...later: readonly object[]) =>
+      postMessage(
+        simulator,
+        {
+          ...SUMMARY_REQUEST,
+          ...STRICT,
+          context_management: { edits: [{ type: 'compact_20260112' }] },
+          messages: [user('look'), assistant(block), user(goal), ...later],
+        },
+        asked,
+      )
+    const { content } = (await send('go on')).body
+    const { body } = await send('stop', { role: 'assistant', content }, user('more'))
+    expect(body.error.message).toContain('first at `messages.2.content.0`.')
   })
 
   it('names thinking that is missing', async () => {

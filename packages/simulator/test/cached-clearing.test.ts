@@ -14,6 +14,7 @@ import {
   tokens,
   user,
 } from './ask.ts'
+import { COMPACT, REQUEST, summaryScript, WITH_COMPACTION_BETA } from './summaries.ts'
 
 const IDS = ['toolu_0', 'toolu_1', 'toolu_2', 'toolu_3']
 
@@ -68,6 +69,16 @@ describe('cached clearing', () => {
     const told = await send(simulator, 3, ['toolu_0'])
     expect(told.body.usage.cache_deleted_input_tokens).toBe(0)
     expect(readUsageFigures(told)).toEqual(readUsageFigures(first))
+  })
+
+  it('applies to a compaction on demand: the deleted result is not read', async () => {
+    const simulator = simulate({ cachedClearing: true, script: summaryScript })
+    await postMessage(simulator, { ...REQUEST, messages: turns(3) })
+    const request = { ...REQUEST, ...COMPACT, messages: turns(3, ['toolu_0']) }
+    const { body } = await postMessage(simulator, request, WITH_COMPACTION_BETA)
+    const [whole, compacted] = simulator.requests.map(({ usage }) => usage)
+    expect(body.content[0].type).toBe('compaction')
+    expect(compacted?.cacheRead).toBe((whole?.write5m ?? 0) - RESULT)
   })
 
   it('rejects an unknown reference', async () => {

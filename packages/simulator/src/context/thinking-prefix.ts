@@ -27,6 +27,8 @@ export interface ThinkingPrefix {
    * the block.
    */
   readonly before: readonly PromptTreeNode[]
+  /** One entry per message block of the request: the prefix that ends with the block. */
+  readonly after: readonly PromptTreeNode[]
   /** The prefix that new thinking will be bound to. It ends before the current assistant turn. */
   readonly end: PromptTreeNode
   /** The prefix that ends with the last message of the request. */
@@ -121,8 +123,9 @@ function trackMessages(
   pieces: readonly RequestBlock[],
   resumption: CompactedStart | null,
   start: PromptTreeNode | null,
-): Pick<ThinkingPrefix, 'before' | 'end' | 'afterAll'> {
+): Pick<ThinkingPrefix, 'before' | 'after' | 'end' | 'afterAll'> {
   const before: PromptTreeNode[] = []
+  const after: PromptTreeNode[] = []
   let node = tree.root
   let turn = node
   let role: string | null = null
@@ -140,8 +143,9 @@ function trackMessages(
     } else if (!isThinkingBlock(piece.block))
       node = tree.addBlock(node, toPromptZone(piece), ignoreUrlQuery(piece.block))
     before.push(turn)
+    after.push(node)
   }
-  return { before, end: role === 'assistant' ? turn : node, afterAll: node }
+  return { before, after, end: role === 'assistant' ? turn : node, afterAll: node }
 }
 
 /**
@@ -191,8 +195,10 @@ function describeMessageChange(
 ): string | null {
   const then = tracker.find(change.signed.messages)
   if (then === undefined) return null
-  const position = findFirstDifference(listChains(then), listChains(now))
-  const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinkingBlock(block))[position]
+  const known = new Set(listChains(then))
+  const added = new Set(listChains(now).filter((chain) => !known.has(chain)))
+  const { after } = change.boundPrefix
+  const piece = change.pieces.find((_, index) => added.has(after[index]?.chain ?? ''))
   return piece === undefined
     ? 'Content before this block is missing.'
     : `Content before this block differs from when it was created, first at \`${formatBlockPath(piece)}\`.`
@@ -201,10 +207,5 @@ function describeMessageChange(
 function listChains(node: PromptTreeNode): readonly string[] {
   const chains: string[] = []
   for (let at: PromptTreeNode | null = node; at !== null; at = at.parent) chains.push(at.chain)
-  return chains.reverse().slice(1)
-}
-
-function findFirstDifference(one: readonly string[], other: readonly string[]): number {
-  const at = one.findIndex((chain, index) => chain !== other[index])
-  return at < 0 ? one.length : at
+  return chains
 }

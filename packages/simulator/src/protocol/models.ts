@@ -5,7 +5,10 @@
 import type { ModelPrices } from '@tidemark/core'
 import { type ModelEntry, modelCatalogue, type ThinkingMode } from '@tidemark/wire'
 
-export type Effort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+/** The levels of effort, from low to high. */
+export const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
+
+export type Effort = (typeof EFFORTS)[number]
 export type CacheLevel = 'tools' | 'system' | 'messages'
 
 export interface SimulatedModel {
@@ -104,7 +107,7 @@ function toSimulatedModel(entry: ModelEntry): SimulatedModel {
 }
 
 function isEffort(value: string | undefined): value is Effort {
-  return value !== undefined && ['low', 'medium', 'high', 'xhigh', 'max'].includes(value)
+  return EFFORTS.some((effort) => effort === value)
 }
 
 /** Checks whether the model `reader` accepts thinking that the model `author` created. */

@@ -41,7 +41,11 @@ export interface ModelResponse {
   commit(): void
 }
 
-function readPromptCache(state: SimulatorState, prepared: PreparedRequest, call: ResponseInput): CacheResult {
+export function readPromptCache(
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  call: ResponseInput,
+): CacheResult {
   const { prompt, key, model, deletions } = prepared
   return applyRequestToCache(state.store, {
     prompt,
@@ -163,7 +167,7 @@ function signNewThinking(
  * Subtracts the tokens of deleted tool results from the tokens read from the cache. `deleted` is the number
  * subtracted; null if the `cache_edits` extension is off.
  */
-function applyDeletions(
+export function applyDeletions(
   state: SimulatorState,
   { deletions, prompt, shown }: PreparedRequest,
   { hit, split }: CacheResult,

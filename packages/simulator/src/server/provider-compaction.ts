@@ -5,7 +5,7 @@
 
 import type { CompactionSignature } from '../context/signatures.ts'
 import { buildPrompt } from '../prompt-cache/prompt.ts'
-import { applyRequestToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
+import type { CacheResult } from '../prompt-cache/prompt-cache.ts'
 import { type Block, isObject, type RequestBlock, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
@@ -13,11 +13,13 @@ import type { Reply } from '../scripts/script.ts'
 import { listContextEdits, MIN_COMPACT_TRIGGER } from '../validation/edit-rules.ts'
 import {
   answerMessage,
+  applyDeletions,
   buildCompactionUsage,
   createModelResponse,
   type ModelCallTokens,
   type ModelResponse,
   type ResponseInput,
+  readPromptCache,
 } from './answer-message.ts'
 import { callScript } from './call-script.ts'
 import { buildRequestCacheKey, type PreparedRequest } from './prepare-prompt.ts'
@@ -109,6 +111,7 @@ function replaceBySummary(state: SimulatorState, prepared: PreparedRequest, bloc
     shown: pieces,
     prompt,
     key,
+    deletions: { pieces, references: new Set() },
     boundPrefix: () => ({ ...boundPrefix(), end, afterAll: end }),
   }
 }
@@ -131,22 +134,17 @@ interface SummaryCallResult {
 async function runSummaryCall(
   state: SimulatorState,
   prepared: PreparedRequest,
-  { headers, number, now }: ResponseInput,
+  call: ResponseInput,
   requested: unknown,
 ): Promise<SummaryCallResult> {
   const custom = typeof requested === 'string' && requested.trim() !== '' ? requested : null
   const instructions = custom ?? PROVIDER_SUMMARY_PROMPT
   const added = countTextTokens(instructions)
-  const { prompt, key, shown, model } = prepared
+  const { prompt, shown } = prepared
   const question = { kind: 'compaction', instructions, pieces: shown, prompt, added } as const
-  const cache = applyRequestToCache(state.store, {
-    prompt,
-    key,
-    minimum: model.cacheMinimum,
-    now,
-    request: number,
-  })
-  const { reply, output } = await callScript(state, prepared, question, { headers, number })
+  const cache = readPromptCache(state, prepared, call)
+  const { split } = applyDeletions(state, prepared, cache)
+  const { reply, output } = await callScript(state, prepared, question, call)
   const written = output.blocks
     .filter((block) => block.type === 'text')
     .map((block) => readTextField(block, 'text'))
@@ -155,7 +153,7 @@ async function runSummaryCall(
     text: finished ? extractSummary(written.join('\n'), custom === null) : null,
     stopReason: finished ? 'compaction' : output.stopReason,
     iteration: {
-      split: { ...cache.split, input: cache.split.input + added },
+      split: { ...split, input: split.input + added },
       outputTokens: output.tokens,
     },
     reply,

@@ -10,7 +10,7 @@ import {
   reject,
 } from '../protocol/answer.ts'
 import { BETA_NAMES, parseBetas } from '../protocol/api.ts'
-import type { Effort, SimulatedModel } from '../protocol/models.ts'
+import { EFFORTS, type SimulatedModel } from '../protocol/models.ts'
 import type { Endpoint } from '../validation/validate.ts'
 import { authenticateApiKey, type RequestHeaders } from './accounts.ts'
 import { createControlRoutes } from './control-routes.ts'
@@ -173,7 +173,6 @@ function buildModelPage(
 }
 
 const toSupported = (yes: boolean): { readonly supported: boolean } => ({ supported: yes })
-const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
 function toModelInfo(model: SimulatedModel, betas: ReadonlySet<string>): object {
   const thinks = (type: string): { readonly supported: boolean } =>

@@ -13,10 +13,9 @@ import {
   type RequestBlock,
   toBlocks,
 } from '../protocol/api.ts'
-import type { Effort } from '../protocol/models.ts'
+import { EFFORTS } from '../protocol/models.ts'
 import type { RequestRule, RuleContext } from './rule.ts'
 
-const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 const MINIMAL_THINKING_MODES = new Set(['disabled', 'between_tools'])
 const USE_ADAPTIVE = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
 

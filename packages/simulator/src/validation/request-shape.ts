@@ -4,6 +4,7 @@
  */
 
 import { BETA_NAMES, hasBetaFamily, isObject } from '../protocol/api.ts'
+import { EFFORTS } from '../protocol/models.ts'
 import { BLOCK_SHAPES, cacheControlShape, textBlockShape } from './block-shapes.ts'
 import {
   anyShape,
@@ -130,7 +131,7 @@ const toolDefinitionShape: ValueShape = unionShape(
 
 // Shapes of messages, settings and context edits.
 
-const effort = nullableShape(literalShape('low', 'medium', 'high', 'xhigh', 'max'))
+const effort = nullableShape(literalShape(...EFFORTS))
 const typeField = requiredField(stringShape())
 
 const messageFields = objectShape({

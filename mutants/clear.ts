@@ -248,8 +248,8 @@ export const mutants: readonly Mutant[] = [
     name: 'opened-again-taken-for-cold',
     law: 'keeps the deletions that stand',
     file: 'packages/core/src/engine/measure-context.ts',
-    find: 'if (state.cacheModel !== null || current === null) return state',
-    replace: 'if (state.cacheModel === null || current === null) return state',
+    find: 'const restored = isRestored ? {} : { clearingEdge, cacheModel }',
+    replace: 'const restored = isRestored ? { clearingEdge, cacheModel } : {}',
     tests: ['test/clearing/recalled'],
   },
   {

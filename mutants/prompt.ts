@@ -336,4 +336,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'rewrittenAt',
     tests: ['test/library/changing-tools'],
   },
+  {
+    name: 'message-with-a-new-marker-sent-twice',
+    law: 'is byte for byte the plain one',
+    file: 'packages/wire/src/anthropic/incremental-request.ts',
+    find: 'stretch.from === from && stretch.to <= to',
+    replace: 'stretch.from === from',
+    tests: ['packages/wire/test/laws/growing-request'],
+  },
+  {
+    name: 'every-message-weighed-at-each-response',
+    law: 'encodes no earlier message again',
+    file: 'packages/core/src/cache/cache-model.ts',
+    find: 'if (weigh !== undefined) return weight + weighMessageBlocks(blockIndex, start, end, weigh)',
+    replace: 'return weight + weighMessageBlocks(blockIndex, start, end, weigh ?? weighBytes)',
+    tests: ['test/library/long-sessions'],
+  },
 ]

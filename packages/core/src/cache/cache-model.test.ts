@@ -103,6 +103,19 @@ describe('prefixes', () => {
     expect([kept?.prefixes.length, kept?.prefixes[0]?.usedAt]).toEqual([256, 44])
   })
 
+  it('of a very long session are measured by the sizes of those that are still cached', () => {
+    const sizes = Array.from({ length: 600 }, (_, index) => ({
+      blocks: front + (index % 300),
+      tokens: index,
+    }))
+    const long = { ...chain([prefix(7, 0), prefix(299, 0)]), sizes: AppendList.of(sizes) }
+    const [kept] = addRequestChain(EMPTY_CACHE_MODEL, long, true).chains
+    expect(kept?.sizes.toArray()).toEqual([
+      { blocks: front + 7, tokens: 307 },
+      { blocks: front + 299, tokens: 599 },
+    ])
+  })
+
   it('end with the one that the newest request left', () => {
     const last = chain([]).markedPrefixes.at(-1)?.blocks ?? 0
     const full = chain([prefix(2, 0), prefix(last - front, 7)])

@@ -6,7 +6,7 @@
 
 import { type Block, isThinkingBlock } from '../log/block.ts'
 import { countJsonBytes, type JsonObject } from '../log/json.ts'
-import type { AppendList } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type BlockIndex,
@@ -69,11 +69,13 @@ export const EMPTY_CACHE_MODEL: CacheModel = { chains: [] }
 
 const MAX_CHAINS = 8
 const MAX_PREFIXES = 256
+const MAX_SIZES = 2 * MAX_PREFIXES
 
 /** Adds a request chain as the newest one. `follows`: true if it continues the newest chain so far and replaces it. */
 export function addRequestChain({ chains }: CacheModel, chain: RequestChain, follows: boolean): CacheModel {
   const prefixes = limitPrefixes(chain.prefixes)
-  return { chains: [{ ...chain, prefixes }, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
+  const limited = { ...chain, prefixes, sizes: limitSizes(chain.sizes, prefixes) }
+  return { chains: [limited, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
 }
 
 function limitPrefixes(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
@@ -81,6 +83,16 @@ function limitPrefixes(prefixes: readonly CachedPrefix[]): readonly CachedPrefix
   const byLife = prefixes.toSorted((one, other) => prefixExpiry(other) - prefixExpiry(one))
   const kept = new Set(byLife.slice(0, MAX_PREFIXES))
   return prefixes.filter((prefix) => kept.has(prefix))
+}
+
+/** If there are too many sizes, keeps those of the cached prefixes. The search for a size then takes a limited time. */
+function limitSizes(
+  sizes: AppendList<PrefixSize>,
+  prefixes: readonly CachedPrefix[],
+): AppendList<PrefixSize> {
+  if (sizes.length <= MAX_SIZES) return sizes
+  const byLength = new Map(sizes.toArray().map((size) => [size.blocks, size]))
+  return AppendList.of(prefixes.flatMap(({ blocks }) => byLength.get(blocks) ?? []))
 }
 
 /**
@@ -300,7 +312,7 @@ export function estimatePrefixSize(
   request: CacheableRequest,
   sizes: AppendList<PrefixSize>,
   blocks: number,
-  weigh: EstimateBlock = weighBytes,
+  weigh?: EstimateBlock,
 ): { readonly tokens: number; readonly isKnown: boolean } {
   const known = findPrefixSize(sizes, blocks)
   if (known !== null) return { tokens: known, isKnown: true }
@@ -317,22 +329,34 @@ export function estimatePrefixSize(
   return { tokens: Math.round(below.tokens + share * (above.tokens - below.tokens)), isKnown: false }
 }
 
-/** Sums the estimated tokens of the blocks after block number `from`, up to and including block number `to`. */
+/**
+ * Sums the estimated tokens of the blocks after block number `from`, up to and including block number `to`. Without
+ * `weigh`, the bytes that the block index has counted are used, so the time does not grow with the number of messages.
+ */
 function weighBetween(
   { front, blockIndex }: CacheableRequest,
   from: number,
   to: number,
-  weigh: EstimateBlock,
+  weigh: EstimateBlock | undefined,
 ): number {
-  let weight = front.slice(from, to).reduce((sum, block) => sum + weigh(block), 0)
+  const weight = front.slice(from, to).reduce((sum, block) => sum + (weigh ?? weighBytes)(block), 0)
+  const start = Math.max(from - front.length, 0)
   const end = Math.min(to - front.length, blockIndex.end.blocks)
-  for (let at = Math.max(from - front.length, 0); at < end; at += 1) {
-    const index = findMessageOfBlock(blockIndex, at + 1)
-    const message = messageAt(blockIndex.messages, index)
+  if (end <= start) return weight
+  if (weigh !== undefined) return weight + weighMessageBlocks(blockIndex, start, end, weigh)
+  const countBytes = (blocks: number): number => countTotalsOfBlocks(blockIndex, blocks).bytes
+  return weight + (countBytes(end) - countBytes(start)) / BYTES_PER_TOKEN
+}
+
+function weighMessageBlocks(counted: BlockIndex, from: number, to: number, weigh: EstimateBlock): number {
+  let weight = 0
+  for (let at = from; at < to; at += 1) {
+    const index = findMessageOfBlock(counted, at + 1)
+    const message = messageAt(counted.messages, index)
     const block =
       message === undefined
         ? undefined
-        : toMessageBlocks(message)[at - readTotalsBeforeMessage(blockIndex, index).blocks]
+        : toMessageBlocks(message)[at - readTotalsBeforeMessage(counted, index).blocks]
     weight += block === undefined ? 0 : weigh(block)
   }
   return weight

@@ -105,7 +105,7 @@ export function toApiMessages(flat: FlattenedContext): readonly ApiMessage[] {
 export function listTracedMessages(
   flat: Pick<FlattenedContext, 'frozen' | 'tail'>,
 ): readonly TracedMessage[] {
-  return [...flat.frozen.toArray(), ...flat.tail]
+  return flat.frozen.toArray().concat(flat.tail)
 }
 
 function addEntry(flat: FlattenedContext, entry: ContextEntry, boundaryIndex: number): FlattenedContext {

@@ -17,6 +17,7 @@ import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
@@ -93,7 +94,7 @@ export function gatherPlanContext(
   const tracking = collectTracking(given, host)
   const { tools, parameters, model } = host.modelSettings()
   const { thinking } = parameters
-  const known = withCacheModel(withContextState(given, compaction), host)
+  const { state: known, sent } = withCacheModel(withContextState(given, compaction), host)
   const { current } = known.prefix
   const { meter, register, expectedResult } = known.context
   const tokens = measureContext(known, host, compaction).expected
@@ -104,8 +105,7 @@ export function gatherPlanContext(
     : null
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
-    // Before this process has sent a request, the next one is used: its cache markers are at the same places.
-    sent: known.lastRequest ?? (current === null ? null : buildNextRequest(known, current, host).request),
+    sent,
     flat: known.flat,
     profile,
     policy: policy.clear,
@@ -169,13 +169,17 @@ function findPriceCompaction({ view, session }: SessionState): number | null {
   return null
 }
 
-/** Returns what compacting now would save and drop, as the planner sees it; null if it would not pay. */
+/**
+ * Returns what compacting now would save and drop, as the planner sees it; null if it would not pay. Also returns the
+ * session state with updated planning data.
+ */
 export function adviseCompaction(
-  state: SessionState,
+  given: SessionState,
   host: TurnHost,
   compaction: CompactionServices,
-): CompactionAdvice | null {
-  return makeContextPlan(gatherPlanContext(state, host, compaction, 'call').context).advice
+): { readonly advice: CompactionAdvice | null; readonly state: SessionState } {
+  const { context, state } = gatherPlanContext(given, host, compaction, 'call')
+  return { advice: makeContextPlan(context).advice, state }
 }
 
 function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {
@@ -186,13 +190,21 @@ function measureIdleTime({ session, lastResponseIndex }: SessionState, now: numb
 
 /**
  * Rebuilds the expected content of the provider's cache from the log of a reopened session. Without this, a valid cache
- * would count as expired, and tool results deleted in the cache would be sent again.
+ * would count as expired, and tool results deleted in the cache would be sent again. `sent`: the last request; before
+ * this process has sent one, the next one, whose cache markers are at the same places.
  */
-function withCacheModel<State extends SessionState>(state: State, host: TurnHost): State {
+function withCacheModel<State extends SessionState>(
+  state: State,
+  host: TurnHost,
+): { readonly state: State; readonly sent: AssembledRequest | null } {
   const { current } = state.prefix
-  if (state.cacheModel !== null || current === null) return state
-  const { clearingEdge, cacheModel } = buildNextRequest(state, current, host).state
-  return { ...state, clearingEdge, cacheModel }
+  const isRestored = state.cacheModel !== null
+  if (current === null || (isRestored && state.lastRequest !== null))
+    return { state, sent: state.lastRequest }
+  const next = buildNextRequest(state, current, host)
+  const { clearingEdge, cacheModel, checkedMessages } = next.state
+  const restored = isRestored ? {} : { clearingEdge, cacheModel }
+  return { state: { ...state, checkedMessages, ...restored }, sent: state.lastRequest ?? next.request }
 }
 
 /**

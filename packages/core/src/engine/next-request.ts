@@ -36,9 +36,9 @@ export function buildNextRequest(state: SessionState, standing: CurrentPrefix, h
   const { profile, clock } = host
   const edge = holdRequestEdge(state, host)
   const question = toAssembleQuestion({ ...state, clearingEdge: edge }, standing, host)
-  const request = assembleRequest(question, state.lastRequest ?? undefined)
-  const checked = checkMessages(state, request, host)
   const lineage = state.cacheModel ?? restoreCacheModel(question, state.view)
+  const request = assembleRequest(question, state.lastRequest ?? lineage.chains[0])
+  const checked = checkMessages(state, request, host)
   return {
     request,
     forecast: forecastCacheRead(lineage, { request, now: clock.now(), profile }),

@@ -31,21 +31,23 @@ export function replaceLoneSurrogates<T>(value: T): T {
   return repairValue(value, MAX_DEPTH) as T
 }
 
+/** Looks at every string of a value. Nothing is copied, because each record of a log is checked when it is read. */
+function hasLoneSurrogate(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return !value.isWellFormed()
+  if (depth === 0 || typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some((item) => hasLoneSurrogate(item, depth - 1))
+  const fields = value as Readonly<Record<string, unknown>>
+  for (const key in fields) if (!key.isWellFormed() || hasLoneSurrogate(fields[key], depth - 1)) return true
+  return false
+}
+
 function repairValue(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return value.isWellFormed() ? value : value.toWellFormed()
-  if (depth === 0) return value
-  if (Array.isArray(value)) {
-    const repaired = value.map((item) => repairValue(item, depth - 1))
-    return repaired.some((item, index) => item !== value[index]) ? repaired : value
-  }
+  if (!hasLoneSurrogate(value, depth)) return value
+  if (typeof value === 'string') return value.toWellFormed()
+  if (Array.isArray(value)) return value.map((item) => repairValue(item, depth - 1))
   if (!isObject(value)) return value
-  let isChanged = false
-  const entries = Object.entries(value).map(([key, item]): [string, unknown] => {
-    const repaired: [string, unknown] = [key.toWellFormed(), repairValue(item, depth - 1)]
-    if (repaired[0] !== key || repaired[1] !== item) isChanged = true
-    return repaired
-  })
-  return isChanged ? Object.fromEntries(entries) : value
+  const entries = Object.entries(value)
+  return Object.fromEntries(entries.map(([key, item]) => [key.toWellFormed(), repairValue(item, depth - 1)]))
 }
 
 /**

@@ -7,7 +7,7 @@
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Role } from '../context/payload.ts'
 import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
+import { countJsonBytes, isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { isTurnEndingBlock } from '../log/record.ts'
 
@@ -39,6 +39,8 @@ interface BlockTotals {
   readonly positions: number
   /** Number of thinking blocks. */
   readonly thinkingBlocks: number
+  /** Size of the blocks as JSON in UTF-8 bytes. The tokens of a stretch of messages are estimated from it. */
+  readonly bytes: number
   /**
    * Set if the last block was a tool call or tool result: its type. A next block of the same type then adds no
    * position.
@@ -65,6 +67,7 @@ const START_TOTALS: BlockTotals = {
   blocks: 0,
   positions: 0,
   thinkingBlocks: 0,
+  bytes: 0,
   openRun: null,
   blocksBeforePrompt: 0,
   traits: NO_TRAITS,
@@ -118,7 +121,10 @@ export function countTotalsThroughBlock(counted: BlockIndex, index: number, bloc
   const message = messageAt(counted.messages, index)
   let count = readTotalsBeforeMessage(counted, index)
   if (message === undefined) return count
-  for (const each of toMessageBlocks(message).slice(0, block + 1)) {
+  const blocks = toMessageBlocks(message)
+  // Nearly always the last block is asked for. Its counts are known, and no block has to be read.
+  if (block >= blocks.length - 1) return readTotalsBeforeMessage(counted, index + 1)
+  for (const each of blocks.slice(0, block + 1)) {
     count = addBlockTotals(count, each, message.message.role, counted.collapsesRuns)
   }
   return count
@@ -160,14 +166,16 @@ function addMessageTotals(
 const RUN_BLOCK_TYPES = new Set(['tool_use', 'tool_result'])
 
 function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses: boolean): BlockTotals {
+  const bytes = count.bytes + (countJsonBytes(block) ?? 0)
   // A `cache_edits` block is an instruction about the cache and not part of the prompt, so it takes no position.
-  if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1 }
+  if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1, bytes }
   const run = collapses && RUN_BLOCK_TYPES.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.openRun
   return {
     blocks: count.blocks + 1,
     positions: count.positions + (goesOn ? 0 : 1),
     thinkingBlocks: count.thinkingBlocks + (isThinkingBlock(block) ? 1 : 0),
+    bytes,
     openRun: run,
     blocksBeforePrompt: role === 'user' && isTurnEndingBlock(block) ? count.blocks : count.blocksBeforePrompt,
     traits: withBlockTraits(count.traits, block),

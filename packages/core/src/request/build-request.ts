@@ -78,15 +78,18 @@ export interface AssembleRequestInput {
 
 const NO_FIELDS: JsonObject = {}
 
+/** What an API request reuses of the one before it. Of a request restored from a log, only the block index is known. */
+type PreviousRequest = Partial<Pick<AssembledRequest, 'messages' | 'given' | 'blockIndex'>>
+
 /** Assembles an API request. Parts of `previous`, the last API request, that are still valid are reused. */
 export function assembleRequest(
   question: AssembleRequestInput,
-  previous?: AssembledRequest,
+  previous: PreviousRequest = {},
 ): AssembledRequest {
   const { front, flat, profile, ttl, extra = NO_FIELDS } = question
   const refers = profile.capabilities.cacheEdits
   const indexWith = (messages: MessageList): BlockIndex =>
-    indexBlocks(messages, profile.cache.collapsesToolRuns, previous?.blockIndex)
+    indexBlocks(messages, profile.cache.collapsesToolRuns, previous.blockIndex)
   if (ttl === null) {
     // With caching off, the messages are sent as the host supplied them, including cache markers set by the host.
     const messages = { frozen: flat.frozen, tail: flat.tail }
@@ -188,9 +191,13 @@ export function findRequestProblems(checked: ValidationState, request: Assembled
 
 /** Builds the complete payload with cache markers and cache references inserted, for codecs that cannot insert them. */
 export function toPayload(request: AssembledRequest): Payload {
+  const { addsCacheReferences } = request
   const marked = request.markers.filter(isOnMessage)
+  const indexes = new Set(marked.map(({ place }) => place.index))
   const messages = listTracedMessages(request.messages).map((message, index) =>
-    withMessageMarkers(message, index, marked, request.addsCacheReferences),
+    addsCacheReferences || indexes.has(index)
+      ? withMessageMarkers(message, index, marked, addsCacheReferences)
+      : message.message,
   )
   return { ...toRequestFields(request), messages }
 }
@@ -273,8 +280,8 @@ export interface UnmarkedMessages extends MessageList {
  * Returns the messages of an API request before and after removal of cache markers, so that `stripMarkers` can continue
  * from them. Undefined if caching was off.
  */
-export function toUnmarkedMessages(request: AssembledRequest | undefined): UnmarkedMessages | undefined {
-  return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
+export function toUnmarkedMessages({ messages, given }: PreviousRequest): UnmarkedMessages | undefined {
+  return messages === undefined || given === undefined ? undefined : { ...messages, given }
 }
 
 /**

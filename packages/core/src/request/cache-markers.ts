@@ -12,7 +12,6 @@
 import type { TracedMessage } from '../context/flatten.ts'
 import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
@@ -303,6 +302,5 @@ export function takeFirstMessages(
   { frozen, tail, calls }: MessagesWithCalls,
   count: number,
 ): MessagesWithCalls {
-  const messages = [...frozen.toArray(0, count), ...tail.slice(0, Math.max(0, count - frozen.length))]
-  return { frozen: AppendList.of(messages), tail: [], calls }
+  return { frozen: frozen.take(count), tail: tail.slice(0, Math.max(0, count - frozen.length)), calls }
 }

@@ -5,6 +5,7 @@
 import {
   type Clock,
   DEFAULT_POLICY,
+  type JsonObject,
   type Model,
   type ModelCall,
   type ModelFailure,
@@ -191,20 +192,21 @@ interface EncodedBody {
 const STREAMING = { stream: true }
 
 /**
- * Returns a function that encodes the request bodies of successive model calls. Each message is encoded once and
- * cached, so a longer conversation only adds the cost of joining strings. Calls of several sessions may alternate.
+ * Returns a function that encodes the request bodies of successive model calls, with `fields` added to each. Each
+ * message is encoded once and cached, so the time does not grow with the conversation. Calls of several sessions may
+ * alternate.
  */
-export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
+export function createBodyEncoder(fields: JsonObject = STREAMING): (call: ModelCall) => EncodedBody {
   let previous: IncrementalRequest | undefined
   return (call) => {
     if (call.request !== undefined) {
-      previous = extendRequest(call.request, { fields: STREAMING, previous })
+      previous = extendRequest(call.request, { fields, previous })
       return { text: joinIncrementalRequest(previous), betas: previous.betas }
     }
     // This request was not assembled by the engine, so there are no cached message texts to reuse.
     const { payload, raw } = call
     const options = raw === undefined ? {} : { raw: { messages: raw } }
-    const encoded = encodeRequest({ ...payload, ...STREAMING }, options)
+    const encoded = encodeRequest({ ...payload, ...fields }, options)
     return { text: joinEncodedRequest(encoded), betas: encoded.betas }
   }
 }

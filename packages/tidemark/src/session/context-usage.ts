@@ -191,7 +191,10 @@ export interface ContextRemaining {
 
 export function measureContextRemaining(session: OpenSession): ContextRemaining {
   const host = createTurnHost(session)
-  const { expected, high, source } = measureContext(session.state, host, host.compaction)
+  const { advice, state } = adviseCompaction(session.state, host, host.compaction)
+  // What was counted is kept, so that the next measurement counts only what is appended after it.
+  session.state = state
+  const { expected, high, source } = measureContext(state, host, host.compaction)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
   const percentLeft = lines === null ? null : computeThresholdState(lines, expected).percentLeft
@@ -204,6 +207,6 @@ export function measureContextRemaining(session: OpenSession): ContextRemaining 
     percentLeft,
     lines,
     ladder: reached === null || percentLeft === null ? null : { ...reached, percentLeft },
-    advice: adviseCompaction(session.state, host, host.compaction),
+    advice,
   }
 }

@@ -12,7 +12,6 @@ import {
   isPrompt,
   type JsonObject,
   listUnansweredCalls,
-  type ModelCallInput,
   type ModelFailureKind,
   measureContext,
   NOTHING_TO_ANSWER,
@@ -27,7 +26,6 @@ import {
   toApiMessages,
   toModelCallInput,
 } from '@tidemark/core'
-import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
   createTurnContext,
@@ -136,21 +134,18 @@ const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
 ])
 
 /** Returns the provider's refusal if the request is the one that it refused, and would refuse again. */
-function findStandingRefusal({ refusal }: OpenSession, request: AssembledRequest): TurnFailure | null {
+function findStandingRefusal(session: OpenSession, request: AssembledRequest): TurnFailure | null {
+  const { refusal } = session
   if (refusal === null || refusal.failure.retryable || !CAUSED_BY_REQUEST.has(refusal.failure.kind))
     return null
-  if (refusal.text !== toRequestText(request)) return null
+  if (refusal.text !== toRequestText(session, request)) return null
   return { ok: false, reason: 'failed', failure: refusal.failure }
 }
 
 /** Returns everything that is sent of a request: its betas, and the exact JSON text of its body. */
-export function toRequestText(request: AssembledRequest): string {
-  const { payload, raw } = toModelCallInput(request)
-  return `${payload.betas?.join() ?? ''}\n${toBodyText({ payload, raw })}`
-}
-
-function toBodyText({ payload, raw }: Pick<ModelCallInput, 'payload' | 'raw'>): string {
-  return joinEncodedRequest(encodeRequest(payload, { raw: { messages: raw } }))
+export function toRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
+  const { text, betas } = encodeBody(toModelCallInput(request))
+  return `${betas.join()}\n${text}`
 }
 
 /** Names of body fields that `next` builds itself, each with where it comes from. */
@@ -217,7 +212,7 @@ function toReadyRequest<Body>(
     forecast,
     context: measureContext(session.state, host, host.compaction),
     get text() {
-      return toBodyText(call)
+      return session.encodeBody(call).text
     },
   }
 }

@@ -21,6 +21,7 @@ import {
   type WriteLock,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
+import { createBodyEncoder } from '../models/anthropic-http.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
@@ -60,6 +61,8 @@ export interface OpenSession {
   sections: readonly PlacedSection[]
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
   pendingRequest: PendingModelCall | null
+  /** Encodes the bodies of the requests that `next` returns. Messages of earlier requests are not encoded again. */
+  readonly encodeBody: ReturnType<typeof createBodyEncoder>
   /** What the provider has refused since the last response; null if nothing. */
   refusal: Refusal | null
   /** Ids of the tool calls whose results are being appended. */
@@ -127,6 +130,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
     pendingRequest: null,
+    encodeBody: createBodyEncoder({}),
     refusal: null,
     arrivingResults: new Set(),
     busyWith: null,
@@ -240,6 +244,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, scaled, rules } = model
   const { saveDiff } = settings
+  const retrieval = findRetrievalPaths(session)
   return {
     journal: settings.journal,
     model: model.port,
@@ -265,13 +270,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       return { tools: offered, model: choice.id, parameters }
     },
     runTool: session.tools.run,
-    compaction: {
-      ...session.compactionHost,
-      estimator,
-      scaled,
-      rules,
-      retrieval: findRetrievalPaths(session),
-    },
+    compaction: { ...session.compactionHost, estimator, scaled, rules, retrieval },
   }
 }
 

@@ -54,13 +54,14 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
 }
 
 /** Adds a failure to what was refused since the last response. */
-function updateRefusal({ refusal, pendingRequest }: OpenSession, failure: ModelFailure): Refusal {
+function updateRefusal(session: OpenSession, failure: ModelFailure): Refusal {
+  const { refusal, pendingRequest } = session
   const { tried = NO_REMEDIES_TRIED, waits = 0, text = '' } = refusal ?? {}
   return {
     failure,
     tried,
     waits,
-    text: pendingRequest === null ? text : toRequestText(pendingRequest.request),
+    text: pendingRequest === null ? text : toRequestText(session, pendingRequest.request),
   }
 }
 

@@ -33,6 +33,20 @@ interface IncrementalMessages extends MarkedTexts {
   readonly frozenTexts: AppendList<MessageText>
   readonly tailTexts: readonly MessageText[]
   readonly frozenMessages: AppendList<TracedMessage>
+  /** The frozen messages between those with a cache marker, in order. */
+  readonly stretches: readonly JoinedStretch[]
+}
+
+/**
+ * The joined texts of successive frozen messages without a cache marker, from the index `from` up to, but not
+ * including, the index `to`. The next request appends to this text. JavaScript engines do not copy the texts for that.
+ */
+interface JoinedStretch {
+  readonly from: number
+  readonly to: number
+  /** True if tool results have a `cache_reference`. */
+  readonly isReferenced: boolean
+  readonly text: string
 }
 
 /**
@@ -70,26 +84,28 @@ export function extendRequest(
   }
 }
 
-/** Returns the whole request body as one string. */
+/** Returns the whole request body as one string. The time depends on the messages that were added, not on all of them. */
 export function joinIncrementalRequest({ parameters, tools, system, messages }: IncrementalRequest): string {
   const lists = [
     ...(tools === null ? [] : [`"tools":[${tools.join(',')}]`]),
     ...(system === null ? [] : [`"system":[${system.join(',')}]`]),
   ]
-  return `{${[parameters, ...lists].join(',')},"messages":[${listMessageTexts(messages).join(',')}]}`
+  return `{${[parameters, ...lists].join(',')},"messages":[${joinMessages(messages)}]}`
 }
 
-/** Returns the JSON text of each message as it is sent. */
-function listMessageTexts({
-  frozenTexts,
-  tailTexts,
-  overlays,
-  referencedUntil,
-}: IncrementalMessages): readonly string[] {
-  return [...frozenTexts.toArray(), ...tailTexts].map(
-    (message, index) =>
-      overlays.get(index) ?? (index < referencedUntil ? textWithReferences(message) : message.text),
+function joinMessages(messages: IncrementalMessages): string {
+  const { frozenTexts, tailTexts, overlays, referencedUntil, stretches } = messages
+  const tail = new Map(
+    tailTexts.map((message, at): [number, string] => {
+      const index = frozenTexts.length + at
+      return [index, textAsSent(message, index < referencedUntil)]
+    }),
   )
+  const joined = new Map([...stretches.map(({ from, text }) => [from, text] as const), ...tail, ...overlays])
+  // `join` would copy every text, and `+` does not.
+  return [...joined]
+    .sort(([one], [other]) => one - other)
+    .reduce((before, [index, text]) => (index === 0 ? text : `${before},${text}`), '')
 }
 
 function extendMessages(
@@ -101,8 +117,40 @@ function extendMessages(
   let settled = isExtension ? previous.frozenTexts : AppendList.of<MessageText>()
   for (const message of frozen.toArray(settled.length)) settled = settled.push(encodeMessage(message))
   const tailTexts = tail.map(encodeMessage)
-  const overlays = applyMarkers(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
-  return { frozenTexts: settled, tailTexts, ...overlays, frozenMessages: frozen }
+  const marked = applyMarkers(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
+  const known = isExtension ? previous.stretches : []
+  return {
+    frozenTexts: settled,
+    tailTexts,
+    ...marked,
+    frozenMessages: frozen,
+    stretches: joinStretches(settled, marked, known),
+  }
+}
+
+/** Joins the frozen messages between those with a cache marker. `known`: the stretches of the previous request. */
+function joinStretches(
+  texts: AppendList<MessageText>,
+  { overlays, referencedUntil }: MarkedTexts,
+  known: readonly JoinedStretch[],
+): readonly JoinedStretch[] {
+  const marked = [...overlays.keys()]
+    .filter((index) => index < texts.length)
+    .sort((one, other) => one - other)
+  const stretches: JoinedStretch[] = []
+  let from = 0
+  for (const to of [...marked, texts.length]) {
+    const isReferenced = to <= referencedUntil
+    const begun = known.find(
+      (stretch) => stretch.from === from && stretch.to <= to && stretch.isReferenced === isReferenced,
+    )
+    let text = begun?.text ?? ''
+    for (const message of texts.toArray(begun?.to ?? from, to))
+      text += (text === '' ? '' : ',') + textAsSent(message, isReferenced)
+    if (from < to) stretches.push({ from, to, isReferenced, text })
+    from = to + 1
+  }
+  return stretches
 }
 
 /**
@@ -166,9 +214,9 @@ function encodeMessage(message: TracedMessage): MessageText {
   return text
 }
 
-/** Returns the JSON text of a message with a cache reference on each tool result. The text is cached. */
-function textWithReferences(message: MessageText): string {
-  if (message.insertions.every(({ reference }) => reference === '')) return message.text
+/** Returns the JSON text of a message, with a cache reference on each tool result if `isReferenced`. The text is cached. */
+function textAsSent(message: MessageText, isReferenced: boolean): string {
+  if (!isReferenced || message.insertions.every(({ reference }) => reference === '')) return message.text
   const text =
     referencedTextCache.get(message) ??
     applyOverlay(message, { markers: new Map(), referencedUntil: message.insertions.length })

@@ -96,12 +96,15 @@ describe('a request that grows', () => {
         let previous: AssembledRequest | undefined
         let grown: IncrementalRequest | undefined
         for (const [index, record] of generateSession(new GeneratorChoices(choices)).records.entries()) {
-          session = appendRecord(session, roughened(record, choices[index % choices.length] ?? 0))
+          const dice = choices[index % choices.length] ?? 0
+          session = appendRecord(session, roughened(record, dice))
           view = updateContextView(view, session)
           flat = flattenContext(view, flat)
-          const result = [...flat.frozen]
+          const results = [...flat.frozen]
             .flatMap(({ message }) => (typeof message.content === 'string' ? [] : message.content))
-            .find((block) => block.type === 'tool_result')
+            .filter((block) => block.type === 'tool_result')
+          // The marker before the results that may be cleared stands somewhere else at each request.
+          const result = results[dice % results.length]
           const first = typeof result?.tool_use_id === 'string' ? result.tool_use_id : null
           const edge = { result: first, left: null, rewrittenAt: 0 }
           const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)

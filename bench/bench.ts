@@ -16,13 +16,21 @@ const watch: Stopwatch = { now: () => performance.now(), collect: () => globalTh
 async function loadCases(): Promise<readonly BenchCase[]> {
   const names = existsSync(FOLDER) ? readdirSync(FOLDER) : []
   const files = names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-  return Promise.all(
+  const loaded = await Promise.all(
     files.sort().map(async (name) => {
-      const loaded: { readonly benchCase?: BenchCase } = await import(pathToFileURL(join(FOLDER, name)).href)
-      if (loaded.benchCase === undefined) throw new Error(`bench/cases/${name} must export \`benchCase\``)
-      return loaded.benchCase
+      const { benchCase, benchCases }: CaseFile = await import(pathToFileURL(join(FOLDER, name)).href)
+      const cases = benchCases ?? (benchCase === undefined ? [] : [benchCase])
+      if (cases.length === 0)
+        throw new Error(`bench/cases/${name} must export \`benchCase\` or \`benchCases\``)
+      return cases
     }),
   )
+  return loaded.flat()
+}
+
+interface CaseFile {
+  readonly benchCase?: BenchCase
+  readonly benchCases?: readonly BenchCase[]
 }
 
 async function main(): Promise<number> {

@@ -2,7 +2,7 @@
  * What a bench case is. A time alone means nothing on another machine, so every case is a ratio between two
  * things measured in the same run: the subject, and a baseline that the bound is stated against.
  *
- * A case is a file in `bench/cases` that exports `benchCase`:
+ * A case is a file in `bench/cases` that exports `benchCase`, or several as `benchCases`:
  *
  *     export const benchCase: BenchCase = {
  *       name: 'append-is-flat',
@@ -16,7 +16,7 @@ export interface BenchCase {
   /** What the ratio means, in words. */
   readonly compares: string
   readonly bound: Bound
-  /** How often each side is measured; the median of the rounds counts. */
+  /** How often each side is measured in one attempt; the median of the rounds counts. */
   readonly rounds?: number
   prepare(): Contest | Promise<Contest>
 }
@@ -30,6 +30,8 @@ export interface Contest {
   baseline(): unknown
   /** Calls in one sample of each side. Found by trial where absent; give it where a call uses something up. */
   readonly calls?: { readonly subject: number; readonly baseline: number }
+  /** What precedes each sample of a side, and is not timed. */
+  readonly before?: { subject(): unknown; baseline(): unknown }
   /** Lets go of what `prepare` took hold of. */
   close?(): void | Promise<void>
 }

@@ -27,11 +27,15 @@ export const USUAL_EFFORT: Effort = { rounds: 15, sampleMs: 5 }
 /** No sample has more calls than this, however short they are: a call that costs nothing must not run for ever. */
 const MOST_CALLS = 1 << 22
 
-type Call = () => unknown
+interface Side {
+  call(): unknown
+  before(): unknown
+}
 
 export async function measure(contest: Contest, effort: Effort, watch: Stopwatch): Promise<Measured> {
-  const subject: Call = () => contest.subject()
-  const baseline: Call = () => contest.baseline()
+  const { before } = contest
+  const subject: Side = { call: () => contest.subject(), before: () => before?.subject() }
+  const baseline: Side = { call: () => contest.baseline(), before: () => before?.baseline() }
   const calls = contest.calls ?? {
     subject: await callsFor(subject, effort.sampleMs, watch),
     baseline: await callsFor(baseline, effort.sampleMs, watch),
@@ -39,9 +43,9 @@ export async function measure(contest: Contest, effort: Effort, watch: Stopwatch
   const rounds: { readonly subject: number; readonly baseline: number }[] = []
   for (let round = 0; round < effort.rounds; round += 1) {
     const first = round % 2 === 0
-    const before = first ? await sample(subject, calls.subject, watch) : null
+    const early = first ? await sample(subject, calls.subject, watch) : null
     const base = await sample(baseline, calls.baseline, watch)
-    rounds.push({ subject: before ?? (await sample(subject, calls.subject, watch)), baseline: base })
+    rounds.push({ subject: early ?? (await sample(subject, calls.subject, watch)), baseline: base })
   }
   return {
     ratio: median(rounds.map((round) => round.subject / round.baseline)),
@@ -50,15 +54,16 @@ export async function measure(contest: Contest, effort: Effort, watch: Stopwatch
   }
 }
 
-async function callsFor(call: Call, sampleMs: number, watch: Stopwatch): Promise<number> {
+async function callsFor(side: Side, sampleMs: number, watch: Stopwatch): Promise<number> {
   for (let calls = 1; ; calls *= 2) {
-    const took = (await sample(call, calls, watch)) * calls
+    const took = (await sample(side, calls, watch)) * calls
     if (took >= sampleMs || calls >= MOST_CALLS) return calls
   }
 }
 
 /** Milliseconds a call. */
-async function sample(call: Call, calls: number, watch: Stopwatch): Promise<number> {
+async function sample({ call, before }: Side, calls: number, watch: Stopwatch): Promise<number> {
+  await before()
   watch.collect()
   const start = watch.now()
   for (let index = 0; index < calls; index += 1) {

@@ -6,14 +6,15 @@ import type { CaseResult } from './run-case.ts'
 export function benchTable(results: readonly CaseResult[]): string {
   const rows = results.map((result) => [
     result.name,
-    result.ratios.map(ratioText).join(', ') || '–',
+    result.ratios.length === 0 ? '–' : ratioText(result.ratio),
+    result.ratios.map(ratioText).join(', '),
     boundText(result.bound),
     timeText(result.subjectMs),
     timeText(result.baselineMs),
     verdictOf(result),
     result.compares,
   ])
-  return table(['case', 'ratio', 'bound', 'subject', 'baseline', 'verdict', 'compares'], rows)
+  return table(['case', 'ratio', 'attempts', 'bound', 'subject', 'baseline', 'verdict', 'compares'], rows)
 }
 
 export function benchJson(results: readonly CaseResult[]): string {

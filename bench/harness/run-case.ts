@@ -1,19 +1,21 @@
-/** Runs one case: a missed bound is measured again before it is believed, since machines are noisy. */
+/** Runs one case: always so many attempts, and the median of all of them counts, since machines are noisy. */
 import { type BenchCase, type Bound, meets } from './bench-case.ts'
-import { type Effort, type Measured, measure, type Stopwatch, USUAL_EFFORT } from './measure.ts'
+import { type Effort, type Measured, measure, median, type Stopwatch, USUAL_EFFORT } from './measure.ts'
 
+/** The figures are medians of the attempts. */
 export interface CaseResult extends Measured {
   readonly name: string
   readonly compares: string
   readonly bound: Bound
   readonly ok: boolean
-  /** The ratio of every attempt; the last one is what counts. */
+  /** The ratio of every attempt. */
   readonly ratios: readonly number[]
   /** What went wrong, where the case did not run to its end. */
   readonly error: string | null
 }
 
-export const MOST_ATTEMPTS = 3
+/** The same whatever the first attempts give: stopping at a good one would report the best instead of the usual. */
+export const ATTEMPTS = 3
 
 export async function runCase(
   benchCase: BenchCase,
@@ -22,17 +24,19 @@ export async function runCase(
 ): Promise<CaseResult> {
   const { name, compares, bound } = benchCase
   const effort = { ...usual, rounds: benchCase.rounds ?? usual.rounds }
-  const ratios: number[] = []
-  let measured: Measured = { ratio: Number.NaN, subjectMs: Number.NaN, baselineMs: Number.NaN }
+  const attempts: Measured[] = []
+  let error: string | null = null
   try {
-    while (ratios.length < MOST_ATTEMPTS && !meets(measured.ratio, bound)) {
-      measured = await attempt(benchCase, effort, watch)
-      ratios.push(measured.ratio)
-    }
-  } catch (error) {
-    return { name, compares, bound, ...measured, ok: false, ratios, error: messageOf(error) }
+    while (attempts.length < ATTEMPTS) attempts.push(await attempt(benchCase, effort, watch))
+  } catch (thrown) {
+    error = messageOf(thrown)
   }
-  return { name, compares, bound, ...measured, ok: meets(measured.ratio, bound), ratios, error: null }
+  const ratios = attempts.map(({ ratio }) => ratio)
+  const ratio = median(ratios)
+  const subjectMs = median(attempts.map((each) => each.subjectMs))
+  const baselineMs = median(attempts.map((each) => each.baselineMs))
+  const ok = error === null && meets(ratio, bound)
+  return { name, compares, bound, ratio, subjectMs, baselineMs, ok, ratios, error }
 }
 
 async function attempt(benchCase: BenchCase, effort: Effort, watch: Stopwatch): Promise<Measured> {

@@ -43,8 +43,9 @@ export function checkBatchStamp({ seq, batch }: SessionRecord): string | null {
  * field of this name for anything.
  */
 export function withoutForeignBatch(record: SessionRecord): SessionRecord {
-  const { batch, ...rest } = record
-  return batch === undefined || isBatchStamp(batch) ? record : (rest as SessionRecord)
+  if (record.batch === undefined || isBatchStamp(record.batch)) return record
+  const { batch: _, ...rest } = record
+  return rest as SessionRecord
 }
 
 /**

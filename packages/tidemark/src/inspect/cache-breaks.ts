@@ -40,6 +40,7 @@ import {
   createProviderProfile,
   type LogRecord,
   lookUpModel,
+  type ModelEntry,
   pricesAtDate,
 } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-log.ts'
@@ -51,6 +52,7 @@ import {
   hasStreamedResponses,
   isLoggedTogether,
   type ReplayedRequest,
+  type ReplayedSession,
   readCacheTtl,
   replayRequests,
   toCallSource,
@@ -62,18 +64,23 @@ import { addAmounts, roundDollars } from './spending.ts'
 /**
  * Returns cache breaks and clearing costs in order of time. `calls`: all API calls of the main conversation and of
  * subagents. Calls that were copied from an earlier log file are replayed, because later calls read their cache
- * entries, but they are not reported.
+ * entries, but they are not reported. `onSession` gets the session that the replay of the main conversation built.
  */
 export function findCacheBreaks(
   log: Pick<LogContents, 'records' | 'agents'> & Partial<Pick<LogContents, 'meta'>>,
   calls: readonly LoggedCall[],
   catalogue: Catalogue,
+  onSession?: (replayed: ReplayedSession) => void,
 ): CacheReport {
   const conversations = [{ agent: null, records: log.records }, ...log.agents]
   const isForked = (log.meta?.forkedFrom ?? null) !== null
   const reports = conversations.map(({ agent, records }) => {
     const own = calls.filter((call) => call.agent === agent)
-    return replayConversation(records, own, catalogue, agent === null && isForked)
+    const isMain = agent === null
+    return replayConversation(records, own, catalogue, {
+      isForked: isMain && isForked,
+      onEnd: isMain ? onSession : undefined,
+    })
   })
   return {
     cacheBreaks: reports.flatMap(({ cacheBreaks }) => cacheBreaks).sort(byTime),
@@ -95,15 +102,18 @@ interface ReplayedCall {
   readonly isUntimed: boolean
 }
 
-/**
- * Finds the cache breaks and clearing costs of one conversation. `isForked`: the session may begin with a copy of
- * another session's history.
- */
+interface ReplayOptions {
+  /** True if the session may begin with a copy of another session's history. */
+  readonly isForked: boolean
+  readonly onEnd: ((replayed: ReplayedSession) => void) | undefined
+}
+
+/** Finds the cache breaks and clearing costs of one conversation. */
 function replayConversation(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
   catalogue: Catalogue,
-  isForked: boolean,
+  { isForked, onEnd }: ReplayOptions,
 ): CacheReport {
   const cacheBreaks: LoggedCacheBreak[] = []
   const clearingCosts: ClearingCost[] = []
@@ -113,8 +123,9 @@ function replayConversation(
   let watch = createCacheMonitor()
   let model = EMPTY_CACHE_MODEL
   let before: ReplayedCall | null = null
-  for (const now of replayRequests(records, calls)) {
-    const rules = findCallRules(catalogue, now.call)
+  const findRules = createRulesFinder(catalogue)
+  for (const now of replayRequests(records, calls, onEnd)) {
+    const rules = findRules(now.call)
     const last: ReplayedRequest | null = before?.moment ?? null
     const lifetime: CacheTtl = readCacheTtl(
       now.call,
@@ -250,15 +261,25 @@ interface LoggedCallRules extends CacheBreakRules {
   readonly isDescribed: boolean
 }
 
-function findCallRules(catalogue: Catalogue, call: LoggedCall): LoggedCallRules {
-  const found = lookUpModel(catalogue, call.model)
-  const entry = found.found ? found.model : null
-  const prices = entry === null ? null : pricesAtDate(entry, call.at)
-  return {
-    isDescribed: entry !== null,
-    policy: DEFAULT_POLICY.cache.breaks,
-    profile: entry === null ? strictProfile : createProviderProfile(entry),
-    prices: prices === null || reportsWrites(call) ? prices : withWritesAsInput(prices),
+/** Creates a function that returns the rules for a call. Each model is looked up once, because that takes time. */
+function createRulesFinder(catalogue: Catalogue): (call: LoggedCall) => LoggedCallRules {
+  const models = new Map<string, { readonly entry: ModelEntry | null; readonly profile: ProviderProfile }>()
+  return (call) => {
+    let model = models.get(call.model)
+    if (model === undefined) {
+      const found = lookUpModel(catalogue, call.model)
+      const entry = found.found ? found.model : null
+      model = { entry, profile: entry === null ? strictProfile : createProviderProfile(entry) }
+      models.set(call.model, model)
+    }
+    const { entry, profile } = model
+    const prices = entry === null ? null : pricesAtDate(entry, call.at)
+    return {
+      isDescribed: entry !== null,
+      policy: DEFAULT_POLICY.cache.breaks,
+      profile,
+      prices: prices === null || reportsWrites(call) ? prices : withWritesAsInput(prices),
+    }
   }
 }
 

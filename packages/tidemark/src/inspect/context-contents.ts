@@ -215,12 +215,26 @@ export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
       const found = lookUpModel(catalogue, model)
       const family = found.found ? found.model.tokenizer : null
       const estimator =
-        families.get(family) ?? createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate))
+        families.get(family) ??
+        withBlockCache(createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate)))
       families.set(family, estimator)
       const stripsThinking = found.found && found.model.thinking.keepsPrior === false
       const entry = { estimator, stripsThinking }
       models.set(model, entry)
       return entry
+    },
+  }
+}
+
+/** Makes an estimator count each block object once. A report needs the size of every block several times. */
+function withBlockCache(estimator: Estimator): Estimator {
+  const known = new WeakMap<Block, number>()
+  return {
+    ...estimator,
+    block(block) {
+      const tokens = known.get(block) ?? estimator.block(block)
+      known.set(block, tokens)
+      return tokens
     },
   }
 }

@@ -83,6 +83,7 @@ export async function inspectFiles(
     const { file, sizeBytes } = log
     const position = { file, number: index + 1, of: logs.length, totalBytes: sizeBytes }
     const read = await readLog(log, {
+      keepsRawBlocks: false,
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined
         ? {}

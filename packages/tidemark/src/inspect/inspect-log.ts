@@ -1,11 +1,5 @@
 /** Creates the report that `tidemark inspect` shows for one log. The result depends only on the log and the options. */
-import {
-  appendRecord,
-  buildContextView,
-  emptySessionLog,
-  redactStrings,
-  type SessionRecord,
-} from '@tidemark/core'
+import { redactStrings, type SessionRecord } from '@tidemark/core'
 import { type Catalogue, type LogRecord, lookUpModel } from '@tidemark/wire'
 import { findUserPrompts, type LogContents } from '../logs/read-log.ts'
 import { findCacheBreaks } from './cache-breaks.ts'
@@ -22,6 +16,7 @@ import {
   listLogCalls,
   sumUsage,
 } from './logged-calls.ts'
+import type { ReplayedSession } from './logged-requests.ts'
 import type { LogDamage, SessionReport } from './report.ts'
 import { type DayFormatter, reportSpending } from './spending.ts'
 
@@ -46,7 +41,6 @@ export function inspectLog(
 ): SessionReport {
   const records: readonly SessionRecord[] = log.records.map(({ record }) => record)
   const identity = describeLog(log)
-  const damaged = listDamage(log)
 
   // Counts and costs exclude the prompts and API calls that an earlier log file also contains.
   const prompts = findUserPrompts(records, seenPrompts)
@@ -73,7 +67,10 @@ export function inspectLog(
   const estimator = reportEstimatorError(records, log.format, estimates.forModel)
 
   // Cache breaks of the log, and the cost of all calls.
-  const cacheReport = findCacheBreaks(log, calls, catalogue)
+  let damaged: readonly LogDamage[] = []
+  const cacheReport = findCacheBreaks(log, calls, catalogue, (replayed) => {
+    damaged = listDamage(log, replayed)
+  })
   const estimate = ({ model: id, blocks }: LoggedCall): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
   const pricing = { catalogue, format: log.format, estimate }
@@ -126,8 +123,11 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
 /**
  * Lists damaged lines and broken links between records in line order. Damage in the log files of subagents comes last.
  */
-function listDamage({ records, damage, agents }: LogContents): readonly LogDamage[] {
-  const found: readonly LogDamage[] = [...damage, ...findStructuralDamage(records)]
+function listDamage(
+  { damage, agents }: LogContents,
+  replayed: ReplayedSession,
+): readonly LogDamage[] {
+  const found: readonly LogDamage[] = [...damage, ...listStructuralDamage(replayed)]
   const own = found.toSorted((one, other) => one.line - other.line)
   return [
     ...own.map(({ kind, line, why }) => ({ kind, line, why })),
@@ -137,20 +137,17 @@ function listDamage({ records, damage, agents }: LogContents): readonly LogDamag
   ]
 }
 
-/** Maximum number of broken links between records that are reported; the search stops after it. */
+/** Maximum number of broken links between records that are reported. */
 const MAX_STRUCTURAL_DAMAGE = 1_000
 
 /**
- * Finds broken links between records: missing parents, repeated uuids, and compaction boundaries that name unknown
+ * Lists broken links between records: missing parents, repeated uuids, and compaction boundaries that name unknown
  * records.
  */
-function findStructuralDamage(records: readonly LogRecord[]): readonly LogDamage[] {
-  let session = emptySessionLog()
-  for (const { record, line } of records) {
-    session = appendRecord(session, record, line)
-    if (session.damage.length < MAX_STRUCTURAL_DAMAGE) continue
-    const why = 'what comes behind this was not looked at for missing parents and repeated uuids'
-    return [...session.damage, { kind: 'not-checked', line, why }]
-  }
-  return [...session.damage, ...buildContextView(session).damage]
+function listStructuralDamage({ session, view }: ReplayedSession): readonly LogDamage[] {
+  const links = session.damage.toArray()
+  const last = links[MAX_STRUCTURAL_DAMAGE - 1]
+  if (last === undefined) return [...links, ...view.damage]
+  const why = 'what comes behind this was not looked at for missing parents and repeated uuids'
+  return [...links.slice(0, MAX_STRUCTURAL_DAMAGE), { kind: 'not-checked', line: last.line, why }]
 }

@@ -5,6 +5,7 @@
 import {
   appendRecord,
   applyParameterChanges,
+  type ContextView,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
@@ -21,6 +22,7 @@ import {
   readUserInputs,
   type SentMarker,
   type SentRequest,
+  type SessionLog,
   type SessionRecord,
   toBlocks,
   toSentParameters,
@@ -53,13 +55,20 @@ interface LoggedPrefix extends Pick<SentRequest, 'tools' | 'system'> {
 
 const UNKNOWN_PREFIX: LoggedPrefix = { tools: [], system: [], parameters: null }
 
+/** The session and the context that the log of a conversation leads to. */
+export interface ReplayedSession {
+  readonly session: SessionLog
+  readonly view: ContextView
+}
+
 /**
  * Yields the rebuilt requests in the order of the log. Requests without usage are skipped, because their cache reads
- * are unknown.
+ * are unknown. `onEnd` gets the session after all records.
  */
 export function* replayRequests(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
+  onEnd?: (replayed: ReplayedSession) => void,
 ): Generator<ReplayedRequest> {
   const waiting = new Map(calls.filter(({ usage }) => usage !== null).map((call) => [call.key, call]))
   const readSettings = createSettingsReader()
@@ -93,8 +102,9 @@ export function* replayRequests(
     since.push(read)
     settings = readSettings(read)
     prefix = updatePrefix(read.record, prefix)
-    session = appendRecord(session, read.record)
+    session = appendRecord(session, read.record, read.line)
   }
+  onEnd?.({ session, view: updateContextView(view, session) })
 }
 
 /**

@@ -22,6 +22,11 @@ import {
   openFileLines,
 } from './read-lines.ts'
 
+export interface OpenLogOptions extends LineReadOptions {
+  /** False if nothing that is read will be sent to a provider, which makes reading faster. Default: true. */
+  readonly keepsRawBlocks?: boolean
+}
+
 export interface OpenLog {
   readonly ok: true
   readonly path: string
@@ -63,12 +68,12 @@ export interface ParsedLine extends SplitLine {
   readonly records: readonly LogRecord[]
 }
 
-export async function openLog(path: string, options: LineReadOptions = {}): Promise<OpenLog | LogRefusal> {
+export async function openLog(path: string, options: OpenLogOptions = {}): Promise<OpenLog | LogRefusal> {
   const feed = await openFileLines(path, options)
   if ('ok' in feed) return feed
   try {
     const start = await readStart(feed, options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES)
-    if (!('ok' in start)) return toOpenLog(feed, start)
+    if (!('ok' in start)) return toOpenLog(feed, start, options)
     await feed.close()
     return start
   } catch (error) {
@@ -77,8 +82,9 @@ export async function openLog(path: string, options: LineReadOptions = {}): Prom
   }
 }
 
-function toOpenLog(feed: FileLines, start: LogStart): OpenLog {
+function toOpenLog(feed: FileLines, start: LogStart, options: OpenLogOptions): OpenLog {
   const { path, packing, sizeBytes, modifiedMs } = feed
+  const createParser = (): LineParser => createLineParser(start.format, options)
   return {
     ok: true,
     path,
@@ -86,18 +92,16 @@ function toOpenLog(feed: FileLines, start: LogStart): OpenLog {
     packing,
     sizeBytes,
     modifiedMs,
-    read: (visit) => readRecords(feed, start, visit),
-    lines: () => readLines(feed, start),
+    read: (visit) => readRecords(readLines(feed, start, createParser()), visit),
+    lines: () => readLines(feed, start, createParser()),
     close: () => feed.close(),
   }
 }
 
 async function readRecords(
-  feed: FileLines,
-  start: LogStart,
+  chunks: ReturnType<typeof readLines>,
   visit: (records: readonly LogRecord[]) => void,
 ): Promise<LogReadResult> {
-  const chunks = readLines(feed, start)
   for (;;) {
     const { value, done } = await chunks.next()
     if (done) return value
@@ -109,9 +113,9 @@ async function readRecords(
 async function* readLines(
   feed: FileLines,
   start: LogStart,
+  parser: LineParser,
 ): AsyncGenerator<readonly ParsedLine[], LogReadResult> {
   try {
-    const parser = createLineParser(start.format)
     yield start.lines.map(parser.take)
     let chunk = start.rest === null ? await feed.next() : null
     for (; chunk !== null; chunk = await feed.next()) yield chunk.map(parser.take)
@@ -128,8 +132,8 @@ interface LineParser {
   end(rest: SplitLine, fault: string | null): LogReadResult & { readonly last: ParsedLine }
 }
 
-function createLineParser(format: LogFormat): LineParser {
-  const reader = createLogReader(format)
+function createLineParser(format: LogFormat, { keepsRawBlocks = true }: OpenLogOptions): LineParser {
+  const reader = createLogReader(format, { keepsRawBlocks })
   const flaws = createDamageCollector()
   let lines = 0
   function countLine({ problem }: SplitLine): void {

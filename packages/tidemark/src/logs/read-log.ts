@@ -4,8 +4,7 @@ import { type Damage, readUserInputs, redact, type SessionRecord, TidemarkError 
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
 import { findAgentFiles } from './find-logs.ts'
 import { type FoundLog, type LogRefusal, refuseLog } from './log-search-result.ts'
-import { openLog } from './open-log.ts'
-import type { LineReadOptions } from './read-lines.ts'
+import { type OpenLogOptions, openLog } from './open-log.ts'
 
 export interface LogContents {
   readonly ok: true
@@ -35,7 +34,7 @@ export interface AgentLog {
   readonly fault?: string | null
 }
 
-export interface ReadLogOptions extends LineReadOptions {
+export interface ReadLogOptions extends OpenLogOptions {
   /** Reads the logs of subagents as well. Default: true. */
   readonly withAgents?: boolean
 }
@@ -68,7 +67,7 @@ function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents)
   return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
 }
 
-async function readFile(path: string, options: LineReadOptions): Promise<LogContents | LogRefusal> {
+async function readFile(path: string, options: OpenLogOptions): Promise<LogContents | LogRefusal> {
   const chains = createSideChains()
   const log = await openLog(path, options)
   if (!log.ok) return log

@@ -4,6 +4,7 @@ import {
   isNestedTooDeep,
   isObject,
   type LogLineReader,
+  type LogReaderOptions,
   readUserInputs,
   type SessionRecord,
 } from '@tidemark/core'
@@ -30,10 +31,13 @@ interface RecordReaderState {
   line: number
 }
 
-export function createRecordReader(format: 'claude-code' | 'tidemark'): LogReader {
+export function createRecordReader(
+  format: 'claude-code' | 'tidemark',
+  options: Pick<LogReaderOptions, 'keepsRawBlocks'> = {},
+): LogReader {
   const reading: RecordReaderState = {
     format,
-    reader: createLogLineReader(),
+    reader: createLogLineReader(options),
     queue: { waiting: [], lastUuid: null },
     damage: createDamageCollector(),
     meta: createMetaCollector(),
@@ -133,13 +137,13 @@ interface WaitingMessage {
  * the message. A message that the user took back (`popAll`), or that became a prompt (`dequeue`), needs no attachment.
  */
 function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): SessionRecord {
-  const record: WaitingMessage['record'] = { ...given }
-  const { operation, content } = record
   if (typeof given.uuid === 'string' && given.isSidechain !== true) queue.lastUuid = given.uuid
   if (given.type !== 'queue-operation') {
     if (queue.waiting.length > 0) dropArrivedMessages(queue, given)
     return given
   }
+  const record: WaitingMessage['record'] = { ...given }
+  const { operation, content } = record
   if (operation === 'enqueue') queue.waiting.push({ record, line })
   if (operation === 'popAll') queue.waiting = []
   if (operation === 'dequeue') queue.waiting.shift()
@@ -194,7 +198,7 @@ function listWaitingMessages({ format, queue }: RecordReaderState): readonly Log
 }
 
 function collectMeta(meta: MetaCollector, record: SessionRecord): void {
-  const fields: { readonly [field: string]: unknown } = { ...record }
+  const fields = record as unknown as { readonly [field: string]: unknown }
   meta.addTime(fields.timestamp)
   meta.setOnce('cwd', fields.cwd)
   meta.setOnce('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)

@@ -1,5 +1,5 @@
 /** Detects which program wrote a session log, from its first lines, and creates the reader for that log. */
-import { isObject, parseJson } from '@tidemark/core'
+import { isObject, type LogReaderOptions, parseJson } from '@tidemark/core'
 import { createRecordReader } from './claude-code-reader.ts'
 import { isCodexLine, type JsonFields } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
@@ -69,7 +69,13 @@ function describeUnknownFormat(isBlank: boolean, isJson: boolean): string {
   return `has no JSON lines: ${EXPECTED_FORMATS}`
 }
 
-/** Creates a reader for one log. Each log needs its own reader. */
-export function createLogReader(format: LogFormat): LogReader {
-  return format === 'codex' ? createCodexReader() : createRecordReader(format)
+/**
+ * Creates a reader for one log. Each log needs its own reader. `keepsRawBlocks`: false if nothing that was read will be
+ * sent to a provider, which makes reading faster.
+ */
+export function createLogReader(
+  format: LogFormat,
+  options: Pick<LogReaderOptions, 'keepsRawBlocks'> = {},
+): LogReader {
+  return format === 'codex' ? createCodexReader() : createRecordReader(format, options)
 }

@@ -119,6 +119,21 @@ describe('breakdown', () => {
     adds()
     expect(session.breakdown().classes.map(({ name }) => name)).toContain('summaries')
   })
+
+  it('counts results that the provider cleared on its side as cleared, so that no class is negative', async () => {
+    const world = createTestTidemark({ window: 100_000, turns: 60, resultTokens: 2_000 })
+    const session = await world.tide.open('a')
+    const cleared: string[] = []
+    session.on('microcompact', ({ way }) => cleared.push(way))
+    expect(await session.run('Mend the sums.', world.tools).outcome).toMatchObject({ ok: true })
+    expect(new Set(cleared)).toEqual(new Set(['native']))
+    const { classes, total } = session.breakdown()
+    const shares = Object.fromEntries(classes.map(({ name, tokens }) => [name, tokens]))
+    expect(Object.entries(shares).filter(([, tokens]) => tokens < 0)).toEqual([])
+    expect(classes.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(total.tokens)
+    const { messages } = session.breakdown()
+    expect(messages.filter(({ kind, tokens }) => kind === 'user' && tokens < 60).length).toBeGreaterThan(20)
+  })
 })
 
 describe('switchModel', () => {

@@ -133,6 +133,7 @@ export {
   toApiMessages,
 } from './context/flatten.ts'
 export type { ApiMessage, Payload, Role } from './context/payload.ts'
+export { withProviderClearings } from './context/provider-clearings.ts'
 export {
   createInterruptedResult,
   type MessageRepair,

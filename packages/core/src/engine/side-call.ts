@@ -9,6 +9,7 @@ import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/ca
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
+import { isProviderClearing } from '../context/provider-clearings.ts'
 import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -34,7 +35,6 @@ import {
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
 import type { RequestPrefix } from '../request/prefix-snapshot.ts'
-import { isProviderClearing } from '../summary/select-span.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,

@@ -7,14 +7,9 @@ import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts
 import type { ContextView } from '../context/context-view.ts'
 import { findCutPoints } from '../context/cut-points.ts'
 import { flattenContext, listWaitingCallIds } from '../context/flatten.ts'
+import { isProviderClearing } from '../context/provider-clearings.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
-import {
-  isClearedByProvider,
-  isMicrocompactBoundary,
-  isPrompt,
-  isSyntheticError,
-  type KnownRecord,
-} from '../log/record.ts'
+import { isPrompt, isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { isUserMessage } from '../log/user-input.ts'
 import type { CompactionForm } from './summary-prompt.ts'
 
@@ -284,12 +279,4 @@ function isUserPrompt(record: KnownRecord): boolean {
 /** Returns the position of the last entry that is part of a model's response; −1 if there is none. */
 function findLastResponse(entries: readonly ContextEntry[]): number {
   return entries.findLastIndex(({ record }) => record.type === 'assistant' && !isSyntheticError(record))
-}
-
-/**
- * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
- * the cleared tool results are still sent.
- */
-export function isProviderClearing(record: KnownRecord): boolean {
-  return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
 }

@@ -215,6 +215,25 @@ describe('sizes', () => {
   })
 })
 
+describe('results that the provider cleared on its side', () => {
+  it('count as cleared in what stays and in what is left, with the messages still sent whole', async () => {
+    const upTo = lines[8]?.uuid ?? ''
+    const whole = await compacted({ upTo })
+    const reads = lines.flatMap((line) => JSON.stringify(line).match(/toolu_\d+(?=","name":"Read")/) ?? [])
+    const microcompactMetadata = { trigger: 'auto', way: 'native', tokensSaved: 9, compactedToolIds: reads }
+    const clearing = { type: 'system', subtype: 'microcompact_boundary', microcompactMetadata }
+    const links = { uuid: 'cleared-by-provider', parentUuid: lines.at(-1)?.uuid, isSidechain: false }
+    writeLines([...lines, { ...clearing, ...links, timestamp: '2026-03-09T09:10:00.000Z' }])
+    const cleared = await compacted({ upTo })
+    const drop = whole.report.plan.stays.tokens - cleared.report.plan.stays.tokens
+    expect(reads).toHaveLength(3)
+    expect(cleared.report.plan.stays.records).toBe(whole.report.plan.stays.records)
+    expect(drop).toBeGreaterThan(whole.report.plan.stays.tokens / 2)
+    expect(whole.report.tokensAfter - cleared.report.tokensAfter).toBeGreaterThan(0.8 * drop)
+    expect(JSON.stringify(cleared.report.messages)).toContain('row299x2')
+  })
+})
+
 /** Adds tokens to the cache reads of a response, as a larger system prompt that the log does not have would. */
 function withLargerPrefix(line: WorkingLine, tokens: number): unknown {
   const { message } = line as { readonly message?: { readonly usage?: Record<string, number> } }

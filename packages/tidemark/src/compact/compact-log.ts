@@ -17,6 +17,7 @@ import {
   isVisibleToModel,
   measureContext,
   toApiMessages,
+  withProviderClearings,
 } from '@tidemark/core'
 import type { LogContents } from '../logs/read-log.ts'
 import {
@@ -208,7 +209,7 @@ function createPreview(
     at: cut.at,
     movedFrom: cut.movedFrom,
     recordsAfter: cut.leftOut,
-    plan: describePlan(draft, session.room.estimator),
+    plan: describePlan(draft, session),
     price,
     summarizer: summary.summarizer,
     fallbackReason: summary.fallbackReason,
@@ -240,16 +241,24 @@ function createCompactionStep(
 
 function describePlan(
   { plan, sourcesBefore, sourcesAfter }: CompactionDraft,
-  estimator: Estimator,
+  session: LoggedSession,
 ): PlannedCompaction {
   const { span, target } = plan
+  const { estimator } = session.room
+  // The spans contain the records as they were sent; what the provider cleared on its side fills no window.
+  const held = new Map(listHeldEntries(session).map((entry) => [entry.index, entry]))
+  const measure = (entries: readonly ContextEntry[]): RecordsSize =>
+    measurePortion(
+      entries.map((entry) => held.get(entry.index) ?? entry),
+      estimator,
+    )
   const back = [...sourcesBefore, ...sourcesAfter]
   return {
     form: span.form,
     target,
-    goes: measurePortion(span.summarised, estimator),
-    stays: measurePortion([...span.kept, ...span.pinned], estimator),
-    unanswered: measurePortion(span.unanswered, estimator),
+    goes: measure(span.summarised),
+    stays: measure([...span.kept, ...span.pinned]),
+    unanswered: measure(span.unanswered),
     comesBack: { records: back.length, tokens: Math.round(addUp(back.map(({ tokens }) => tokens))) },
     note: span.note,
   }
@@ -302,8 +311,14 @@ function estimatePrefix(session: LoggedSession): number {
  * Estimates the tokens of the current context. The same estimator measures the compacted context, so the two sizes can
  * be compared.
  */
-function countShownTokens({ state, room }: LoggedSession): number {
-  return measurePortion([...state.view.entries], room.estimator).tokens
+function countShownTokens(session: LoggedSession): number {
+  return measurePortion(listHeldEntries(session), session.room.estimator).tokens
+}
+
+/** Returns the entries of the context as the provider holds them: what it cleared on its side is shown as cleared. */
+function listHeldEntries({ state, host }: LoggedSession): readonly ContextEntry[] {
+  const { inputs, writeTools } = host.policy.clear
+  return withProviderClearings(state.view.entries, inputs ? writeTools : []).toArray()
 }
 
 function priceDraft(

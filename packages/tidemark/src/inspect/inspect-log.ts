@@ -123,10 +123,7 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
 /**
  * Lists damaged lines and broken links between records in line order. Damage in the log files of subagents comes last.
  */
-function listDamage(
-  { damage, agents }: LogContents,
-  replayed: ReplayedSession,
-): readonly LogDamage[] {
+function listDamage({ damage, agents }: LogContents, replayed: ReplayedSession): readonly LogDamage[] {
   const found: readonly LogDamage[] = [...damage, ...listStructuralDamage(replayed)]
   const own = found.toSorted((one, other) => one.line - other.line)
   return [

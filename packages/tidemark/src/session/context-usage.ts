@@ -1,6 +1,7 @@
 /**
  * Measures what fills the context window and how many tokens are left. The parts are estimates, while the total may
- * come from the provider. The difference is listed as a separate part, so that the parts add up to the total.
+ * come from the provider. What the parts lack is listed as a separate part; parts that exceed the total are scaled down
+ * together. So the parts add up to the total, and none is negative.
  */
 import {
   adviseCompaction,
@@ -17,6 +18,7 @@ import {
   type TokenBreakdown,
   type TokenTally,
   toShownRecord,
+  withProviderClearings,
 } from '@tidemark/core'
 import { createTurnHost, type OpenSession } from './open-session.ts'
 
@@ -53,28 +55,59 @@ export interface MessageShare {
 export function measureBreakdown(session: OpenSession): ContextBreakdown {
   const host = createTurnHost(session)
   const { expected, source } = measureContext(session.state, host, host.compaction)
-  const { account, attachments } = countContext(session)
-  const classes = [...prefixShares(session), ...classShares(account, attachments)].filter(
-    ({ tokens }) => tokens > 0,
-  )
+  const entries = listHeldEntries(session)
+  const { account, attachments } = countContext(session, entries)
+  const estimated = [...prefixShares(session), ...classShares(account, attachments)]
+  const sum = sumTokens(estimated)
+  const scale = Math.min(1, expected / Math.max(1, sum))
+  const classes = toTotal(scaleTokens(estimated, scale), Math.min(sum, expected))
   const difference: ContextShare = {
     name: source === 'estimated' ? 'estimate correction' : 'counted by the provider only',
-    tokens: expected - classes.reduce((sum, { tokens }) => sum + tokens, 0),
+    tokens: expected - sumTokens(classes),
     source: source === 'estimated' ? 'estimated' : 'measured',
   }
   return {
     total: { tokens: expected, source },
-    classes: difference.tokens === 0 ? classes : [...classes, difference],
-    tools: toShares(addTallies(account.toolRequests, account.toolResults)),
-    files: toShares(account.reads),
-    carriers: toShares(attachments),
-    messages: messageShares(session),
-    duplicateReads: findDuplicateReads(account),
+    classes: [...classes, difference].filter(({ tokens }) => tokens > 0),
+    tools: scaleTokens(toShares(addTallies(account.toolRequests, account.toolResults)), scale),
+    files: scaleTokens(toShares(account.reads), scale),
+    carriers: scaleTokens(toShares(attachments), scale),
+    messages: scaleTokens(messageShares(session, entries), scale),
+    duplicateReads: scaleTokens(findDuplicateReads(account), scale),
   }
 }
 
+type Counted = { readonly tokens: number }
+
+function sumTokens(shares: readonly Counted[]): number {
+  return shares.reduce((sum, { tokens }) => sum + tokens, 0)
+}
+
+function scaleTokens<Share extends Counted>(shares: readonly Share[], scale: number): readonly Share[] {
+  return scale === 1
+    ? shares
+    : shares.map((share) => ({ ...share, tokens: Math.round(share.tokens * scale) }))
+}
+
+/** Adds what rounding left over to the largest share, so that the shares add up to `total`. */
+function toTotal<Share extends Counted>(shares: readonly Share[], total: number): readonly Share[] {
+  const rest = total - sumTokens(shares)
+  const most = Math.max(...shares.map(({ tokens }) => tokens))
+  const place = shares.findIndex(({ tokens }) => tokens === most)
+  return shares.map((share, index) => (index === place ? { ...share, tokens: share.tokens + rest } : share))
+}
+
+/** Returns the entries of the context as the provider holds them: what it cleared on its side counts as cleared. */
+function listHeldEntries({ state, settings }: OpenSession): readonly ContextEntry[] {
+  const { inputs, writeTools } = settings.policy.clear
+  return withProviderClearings(state.view.entries, inputs ? writeTools : []).toArray()
+}
+
 /** Estimates the tokens of the context as the model sees it: a cleared tool result counts as its placeholder. */
-function countContext({ state, model, settings }: OpenSession): {
+function countContext(
+  { model, settings }: OpenSession,
+  entries: readonly ContextEntry[],
+): {
   readonly account: TokenBreakdown
   readonly attachments: ReadonlyMap<string, TokenTally>
 } {
@@ -84,7 +117,7 @@ function countContext({ state, model, settings }: OpenSession): {
     readTools: settings.policy.clear.tools.filter((tool) => /read/i.test(tool)),
   })
   const attachments = new Map<string, TokenTally>()
-  for (const entry of state.view.entries) {
+  for (const entry of entries) {
     if (!isVisibleToModel(entry)) continue
     const { record } = entry
     if (record.type === 'attachment') {
@@ -127,13 +160,13 @@ function classShares(
   ]
 }
 
-function messageShares({ state, model }: OpenSession): readonly MessageShare[] {
+function messageShares({ model }: OpenSession, entries: readonly ContextEntry[]): readonly MessageShare[] {
   const toShare = (entry: ContextEntry): MessageShare => ({
     uuid: entry.record.uuid,
     kind: entry.record.isCompactSummary === true ? 'summary' : entry.record.type,
     tokens: Math.round(model.estimator.entry(entry)),
   })
-  return [...state.view.entries].map(toShare).filter(({ tokens }) => tokens > 0)
+  return entries.map(toShare).filter(({ tokens }) => tokens > 0)
 }
 
 /**

@@ -1,0 +1,70 @@
+/**
+ * What the provider holds of the context. A provider that clears on its side gets the messages unchanged and clears them
+ * again for each request, so the entries of the context still contain what the model no longer sees.
+ */
+import { isToolUse, toBlocks } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import type { AppendList } from '../log/persistent-collections.ts'
+import {
+  CACHE_EDITS_DROPPED_SUBTYPE,
+  type ClearedInput,
+  isClearedByProvider,
+  isMicrocompactBoundary,
+  type KnownRecord,
+  type MicrocompactMetadata,
+} from '../log/record.ts'
+import { WRITE_TOOLS } from '../log/tool-calls.ts'
+import { applyClearingToEntries, type ContextEntry } from './context-entry.ts'
+
+/**
+ * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
+ * the cleared tool results are still sent.
+ */
+export function isProviderClearing(record: KnownRecord): boolean {
+  return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
+}
+
+/**
+ * Returns the entries with everything cleared that the provider has cleared or deleted on its side. Use it to measure
+ * the context, never to send it. `inputTools`: names of the tools whose inputs the provider clears with their results.
+ */
+export function withProviderClearings(
+  entries: AppendList<ContextEntry>,
+  inputTools: readonly string[] = WRITE_TOOLS,
+): AppendList<ContextEntry> {
+  return listClearingsInForce(entries).reduce(
+    (held, metadata) =>
+      applyClearingToEntries(held, {
+        ...metadata,
+        clearedInputs: metadata.way === 'native' ? listClearedInputs(held, metadata, inputTools) : [],
+      }),
+    entries,
+  )
+}
+
+/** Deletions from the provider's cache end when that cache has expired; context edits are repeated in each request. */
+function listClearingsInForce(entries: AppendList<ContextEntry>): readonly MicrocompactMetadata[] {
+  let found: MicrocompactMetadata[] = []
+  for (const { record } of entries) {
+    if (record.type !== 'system') continue
+    if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE) found = found.filter(({ way }) => way === 'native')
+    if (isMicrocompactBoundary(record) && isProviderClearing(record)) found.push(record.microcompactMetadata)
+  }
+  return found
+}
+
+function listClearedInputs(
+  entries: AppendList<ContextEntry>,
+  { compactedToolIds }: MicrocompactMetadata,
+  inputTools: readonly string[],
+): readonly ClearedInput[] {
+  const ids = new Set<unknown>(Array.isArray(compactedToolIds) ? compactedToolIds : [])
+  if (inputTools.length === 0 || ids.size === 0) return []
+  return [...entries].flatMap(({ record }) =>
+    (record.type === 'assistant' ? toBlocks(record.message.content) : []).flatMap((block) =>
+      isToolUse(block) && ids.has(block.id) && inputTools.includes(block.name) && isObject(block.input)
+        ? Object.keys(block.input).map((field) => ({ toolUseId: block.id, field }))
+        : [],
+    ),
+  )
+}

@@ -215,6 +215,23 @@ describe('sizes', () => {
   })
 })
 
+it('a plan that the model made is attached again, as in an open session', async () => {
+  const plan = 'Move the tide tables to one folder, then delete the copies.'
+  const common = { sessionId: 'working-0000', cwd: '/home/user/tides', isSidechain: false }
+  const call = { type: 'tool_use', id: 'toolu_plan', name: 'ExitPlanMode', input: { plan } }
+  const result = { type: 'tool_result', tool_use_id: 'toolu_plan', content: 'The user approved the plan.' }
+  const message = { id: 'msg_plan', role: 'assistant', model: 'claude-sonnet-4-5', content: [call] }
+  const timestamp = '2026-03-09T08:59:00.000Z'
+  writeLines([
+    { ...common, type: 'user', uuid: 'p1', parentUuid: null, timestamp, message: { role: 'user', content: 'Plan it.' } },
+    { ...common, type: 'assistant', uuid: 'p2', parentUuid: 'p1', timestamp, message },
+    { ...common, type: 'user', uuid: 'p3', parentUuid: 'p2', timestamp, message: { role: 'user', content: [result] } },
+    ...lines.map((line, index) => (index === 0 ? { ...line, parentUuid: 'p3' } : line)),
+  ])
+  const { written } = await compacted()
+  expect(written.added).toContain(`"planContent":"${plan}"`)
+})
+
 describe('results that the provider cleared on its side', () => {
   it('count as cleared in what stays and in what is left, with the messages still sent whole', async () => {
     const upTo = lines[8]?.uuid ?? ''

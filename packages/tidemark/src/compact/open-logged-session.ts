@@ -77,14 +77,15 @@ export async function openLoggedSession(
   const estimator = createEstimator(model.weights(policy.estimate))
   const scaled = scalePolicy(policy, model)
   const { largeInput } = scaled.budgets.clear
-  const fromDisk = log.format === 'tidemark' && options.at === undefined
+  const isOwn = log.format === 'tidemark'
+  const fromDisk = isOwn && options.at === undefined
   const room: CompactionServices = {
     estimator,
     scaled,
     rules: createIndexRules({ estimator, policy: policy.clear, largeInput }),
     deadlines: createDeadlines(clock),
     retrieval: { historyTool: null, transcript },
-    sources: createLogSources(state, { folder: log.meta.cwd, fromDisk, path }),
+    sources: createLogSources(state, { folder: log.meta.cwd, fromDisk, path, isOwn }),
     ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
   }
   const host = createLogHost({ journal, clock, ids, policy, compaction: room }, model, state)

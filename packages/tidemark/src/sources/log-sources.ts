@@ -40,6 +40,8 @@ interface LogSourcesOptions {
   readonly fromDisk: boolean
   /** The path of the session's log, which is never re-attached as a file. */
   readonly path: string
+  /** True for a session of Tidemark, whose tools may return the text of a file without line numbers. */
+  readonly isOwn: boolean
 }
 
 /** Returns the caller's context sources, and the default ones, which read the log, where the caller has none of that name. */
@@ -68,20 +70,26 @@ function createDefaultSources(log: string | null, blobs: BlobReader | null): rea
       yield* createFiles(collectLogTexts(records, null, true)).render(context)
     },
   }
+  return withSourcesFromLog(files)
+}
+
+/** The sources of every session, open or compacted from its log: its files, and its todos and plan from the log. */
+function withSourcesFromLog(files: ContextSource): readonly ContextSource[] {
   return [files, todosSource(), planSource()]
 }
 
 export function createLogSources(state: SessionState, options: LogSourcesOptions): readonly ContextSource[] {
   const { folder, path } = options
   const never = (): readonly string[] => [path]
-  return [
-    filesSource({ reader: createFileReader(state, options), never, ...(folder === null ? {} : { folder }) }),
-    todosSource(),
-  ]
+  const reader = createFileReader(state, options)
+  return withSourcesFromLog(filesSource({ reader, never, ...(folder === null ? {} : { folder }) }))
 }
 
-function createFileReader({ session }: SessionState, { folder, fromDisk }: LogSourcesOptions): FileReader {
-  const log = createLogReader(collectLogTexts(listRecords(session), folder), folder)
+function createFileReader(
+  { session }: SessionState,
+  { folder, fromDisk, isOwn }: LogSourcesOptions,
+): FileReader {
+  const log = createLogReader(collectLogTexts(listRecords(session), folder, isOwn), folder)
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
 }
 

@@ -428,6 +428,7 @@ export {
   applyParameterChanges,
   type CurrentPrefix,
   emptyAnnouncedPrefix,
+  listLoadedTools,
   updateAnnouncedPrefix,
 } from './request/announced-prefix.ts'
 export type { MessageList } from './request/block-index.ts'

@@ -13,6 +13,7 @@ import { toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import {
+  type CompactBoundary,
   isCompactBoundary,
   isKnownRecord,
   isSyntheticError,
@@ -174,10 +175,10 @@ function withAnnouncedTools(
 }
 
 /** Returns the names of the tools that a mid-conversation system message adds or removes. */
-function listChangedTools({ message }: UserRecord): readonly unknown[] {
+function listChangedTools({ message }: UserRecord): readonly string[] {
   return toBlocks(message.content).flatMap(({ tool }) => {
-    if (!isObject(tool)) return []
-    return [isObject(tool.definition) ? tool.definition.name : tool.name]
+    const { name } = isObject(tool) ? (isObject(tool.definition) ? tool.definition : tool) : {}
+    return typeof name === 'string' ? [name] : []
   })
 }
 
@@ -189,7 +190,9 @@ export function listDiscoveredTools({ tools, entries }: AnnouncedPrefix): readon
   const found = entries
     .toArray()
     .filter(isVisibleOrBoundary)
-    .flatMap(({ record }) => listLoadedTools(record))
+    .flatMap(({ record }) =>
+      isCompactBoundary(record) ? readListedTools(record) : listReferencedTools(record),
+    )
   const names = new Set([...found, ...tools.keys()])
   return [...names].filter((name) => tools.get(name)?.definition !== null).sort()
 }
@@ -198,11 +201,21 @@ function isVisibleOrBoundary(entry: ContextEntry): boolean {
   return isVisibleToModel(entry) || isCompactBoundary(entry.record)
 }
 
-function listLoadedTools(record: KnownRecord): readonly string[] {
-  if (isCompactBoundary(record)) {
-    const names: unknown = record.compactMetadata.preCompactDiscoveredTools
-    return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : []
-  }
+/**
+ * Returns the names of the tools that a record loads, removes or changes during the conversation: a message or an update
+ * that changes tools, or the result of a tool search.
+ */
+export function listLoadedTools(record: KnownRecord): readonly string[] {
+  if (record.type === 'system') return isObject(record.delta?.tools) ? Object.keys(record.delta.tools) : []
+  return [...listReferencedTools(record), ...(record.type === 'user' ? listChangedTools(record) : [])]
+}
+
+function readListedTools({ compactMetadata }: CompactBoundary): readonly string[] {
+  const names: unknown = compactMetadata.preCompactDiscoveredTools
+  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : []
+}
+
+function listReferencedTools(record: KnownRecord): readonly string[] {
   if (record.type !== 'user' && record.type !== 'assistant') return []
   return toBlocks(record.message.content).flatMap(({ content }) => {
     const items = isObject(content) ? content.tool_references : content
@@ -210,10 +223,11 @@ function listLoadedTools(record: KnownRecord): readonly string[] {
   })
 }
 
-/** Reads a `tool_reference`, by which the result of a tool search loads a tool. */
+/** Reads a `tool_reference`, by which the result of a tool search loads a tool. Some programs log it with `name`. */
 function readReferencedTool(item: unknown): readonly string[] {
-  if (!isObject(item) || item.type !== 'tool_reference' || typeof item.tool_name !== 'string') return []
-  return [item.tool_name]
+  if (!isObject(item) || item.type !== 'tool_reference') return []
+  const name = item.tool_name ?? item.name
+  return typeof name === 'string' ? [name] : []
 }
 
 /**

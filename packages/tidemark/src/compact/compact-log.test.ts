@@ -223,9 +223,23 @@ it('a plan that the model made is attached again, as in an open session', async 
   const message = { id: 'msg_plan', role: 'assistant', model: 'claude-sonnet-4-5', content: [call] }
   const timestamp = '2026-03-09T08:59:00.000Z'
   writeLines([
-    { ...common, type: 'user', uuid: 'p1', parentUuid: null, timestamp, message: { role: 'user', content: 'Plan it.' } },
+    {
+      ...common,
+      type: 'user',
+      uuid: 'p1',
+      parentUuid: null,
+      timestamp,
+      message: { role: 'user', content: 'Plan it.' },
+    },
     { ...common, type: 'assistant', uuid: 'p2', parentUuid: 'p1', timestamp, message },
-    { ...common, type: 'user', uuid: 'p3', parentUuid: 'p2', timestamp, message: { role: 'user', content: [result] } },
+    {
+      ...common,
+      type: 'user',
+      uuid: 'p3',
+      parentUuid: 'p2',
+      timestamp,
+      message: { role: 'user', content: [result] },
+    },
     ...lines.map((line, index) => (index === 0 ? { ...line, parentUuid: 'p3' } : line)),
   ])
   const { written } = await compacted()

@@ -143,6 +143,21 @@ const CASES: readonly Case[] = [
     evidence: 'line 5: loaded WebFetch; nothing of 51,000 tokens was read',
   },
   {
+    name: 'a tool that a message added with its definition',
+    log: startLog()
+      .prompt()
+      .line({
+        type: 'user',
+        message: {
+          role: 'system',
+          content: [{ type: 'tool_addition', tool: { definition: { name: 'Deploy' } } }],
+        },
+      })
+      .answer(0, NOTHING_READ),
+    cause: 'tools-changed',
+    evidence: 'line 4: loaded Deploy; nothing of 50,000 tokens was read',
+  },
+  {
     name: 'a notice of no tools at all',
     log: startLog()
       .line({
@@ -268,6 +283,23 @@ const CASES: readonly Case[] = [
     })(),
     cause: 'memory-changed',
     evidence: 'line 4: CLAUDE.md was written; nothing of 51,000 tokens was read',
+  },
+  {
+    name: 'a memory file written by a tool of another program',
+    log: (() => {
+      const log = startLog().prompt()
+      const call = log.call('editor', {
+        command: 'create',
+        path: '/home/user/shop/AGENTS.md',
+        file_text: 'x',
+      })
+      return log
+        .answer(50_000, { blocks: [call] })
+        .result(String(call.id))
+        .answer(0, NOTHING_READ)
+    })(),
+    cause: 'memory-changed',
+    evidence: 'line 4: AGENTS.md was written; nothing of 51,000 tokens was read',
   },
   {
     name: 'another folder',

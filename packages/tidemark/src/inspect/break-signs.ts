@@ -3,10 +3,11 @@
  * loaded, a written memory file, another working directory.
  */
 import {
+  describeToolCall,
   isKnownRecord,
   isObject,
-  isToolResult,
   isToolUse,
+  listLoadedTools,
   type SessionRecord,
   toBlocks,
 } from '@tidemark/core'
@@ -90,38 +91,20 @@ function announcesNothing(attachment: { readonly [field: string]: unknown }): bo
  */
 export const findToolLoad: CauseFinder = (since) =>
   findFirst(since, (record) => {
-    const names = listLoadedTools(record)
+    const names = isKnownRecord(record) ? listLoadedTools(record) : []
     return names.length === 0 ? null : { cause: 'tools-changed', evidence: `loaded ${names.join(', ')}` }
   })
 
-function listLoadedTools(record: SessionRecord): readonly string[] {
-  if (!isKnownRecord(record)) return []
-  if (record.type === 'system') return Object.keys(record.delta?.tools ?? {})
-  if (record.type !== 'user') return []
-  return toBlocks(record.message.content).flatMap((block): readonly string[] => {
-    if (isToolResult(block)) return readToolReferences(block.content)
-    const tool = block.type === 'tool_addition' || block.type === 'tool_removal' ? block.tool : undefined
-    return isObject(tool) ? [String(tool.name ?? '')] : []
-  })
-}
-
-function readToolReferences(content: unknown): readonly string[] {
-  if (!Array.isArray(content)) return []
-  return content.flatMap((item: unknown) =>
-    isObject(item) && item.type === 'tool_reference' ? [String(item.tool_name ?? item.name ?? '')] : [],
-  )
-}
-
 const MEMORY_FILE_PATTERN =
   /(?:^|[\\/])(?:CLAUDE(?:\.local)?\.md|AGENTS\.md|\.mcp\.json|settings(?:\.local)?\.json)$/
-const WRITE_TOOLS = new Set(['Write', 'Edit', 'MultiEdit'])
 
 export const findMemoryWrite: CauseFinder = (since) =>
   findFirst(since, (record) => {
     if (!isKnownRecord(record) || record.type !== 'assistant') return null
-    const uses = toBlocks(record.message.content).filter(isToolUse)
-    const written = uses.filter(({ name }) => WRITE_TOOLS.has(name)).map(({ input }) => readPathInput(input))
-    const path = written.find((each) => MEMORY_FILE_PATTERN.test(each))
+    const touches = toBlocks(record.message.content)
+      .filter(isToolUse)
+      .flatMap(({ name, input }) => describeToolCall(name, input).touches)
+    const path = touches.find((each) => each.action !== 'read' && MEMORY_FILE_PATTERN.test(each.path))?.path
     const name = path?.split(/[\\/]/).at(-1)
     return name === undefined ? null : { cause: 'memory-changed', evidence: `${name} was written` }
   })
@@ -151,9 +134,4 @@ function commandText(record: SessionRecord): string {
   const { message } = record as { readonly message?: unknown }
   const content = record.type === 'user' && isObject(message) ? message.content : undefined
   return typeof content === 'string' ? content : ''
-}
-
-function readPathInput(input: unknown): string {
-  const path = isObject(input) ? input.file_path : undefined
-  return typeof path === 'string' ? path : ''
 }

@@ -332,6 +332,7 @@ export {
   type CompactCause,
   type CompactMetadata,
   type CompactTrigger,
+  isClearedByProvider,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,

@@ -31,6 +31,7 @@ export {
 } from './inspect/inspect-files.ts'
 export type {
   BreakCause,
+  ClearingActor,
   ClearingCost,
   ContentTokens,
   ContextCurve,

@@ -1,14 +1,8 @@
 /**
- * Renders the context of a session: its size over time with its limits, its rewrites, and what filled it (by class, by
- * tool, largest items, files read repeatedly).
+ * Renders the context of a session: its size over time with its limits, and what filled it (by class, by tool, largest
+ * items, files read repeatedly).
  */
-import type {
-  ContentTokens,
-  ContextCurve,
-  LargeBlock,
-  LoggedClearing,
-  LoggedCompaction,
-} from 'tidemark/internal'
+import type { ContentTokens, ContextCurve, LargeBlock } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 import {
   formatCount,
@@ -222,61 +216,6 @@ function plotRow(value: number | null, { top, rows }: PlotScale): number | null 
 /** Returns the label of a row: the value at its upper edge. Returns null for rows that get no label. */
 function plotLabel(row: number, { step }: PlotScale): number | null {
   return (row + 1) % ROWS_PER_STEP === 0 ? ((row + 1) / ROWS_PER_STEP) * step : null
-}
-
-// The compactions and clearings of a session, in the order in which they happened.
-
-export function renderRewrites(report: SessionReport, screen: Screen): readonly string[] {
-  const { compactions, clearings } = report
-  const rows = [
-    ...compactions.map((act) => ({ act, text: renderCompaction(act, screen) })),
-    ...clearings.map((act) => ({ act, text: renderClearing(act, screen) })),
-  ].sort((one, other) => one.act.afterCall - other.act.afterCall || compareTime(one.act.at, other.act.at))
-  if (rows.length === 0) return []
-  const counts = [
-    ...(compactions.length > 0 ? [formatCount(compactions.length, 'compaction')] : []),
-    ...(clearings.length > 0 ? [formatCount(clearings.length, 'clearing')] : []),
-  ]
-  return [renderHeading('Rewrites', counts.join(', '), screen), ...rows.map(({ text }) => text)]
-}
-
-function compareTime(one: string | null, other: string | null): number {
-  return Number((one ?? '') > (other ?? '')) - Number((one ?? '') < (other ?? ''))
-}
-
-function renderCompaction(act: LoggedCompaction, screen: Screen): string {
-  const how = act.trigger === null ? 'compacted' : `compacted (${sanitizeText(act.trigger)})`
-  const sizes = `${formatSize(act.preTokens)} ${screen.symbols.arrow} ${formatSize(act.postTokens)}`
-  return renderRewrite(act, { mark: screen.symbols.compacted, how, sizes }, screen)
-}
-
-/**
- * Renders a clearing and the tokens that it saved. The context size before it is not shown, because hosts log it in
- * different ways.
- */
-function renderClearing(act: LoggedClearing, screen: Screen): string {
-  const how = act.results > 0 ? `cleared ${formatCount(act.results, 'result')}` : 'cleared'
-  const sizes = `${formatSize(act.savedTokens)} saved`
-  return renderRewrite(act, { mark: screen.symbols.cleared, how, sizes }, screen)
-}
-
-const KIND_WIDTH = 20
-const SIZES_WIDTH = 16
-
-function renderRewrite(
-  { afterCall, at }: LoggedCompaction | LoggedClearing,
-  { mark, how, sizes }: { readonly mark: string; readonly how: string; readonly sizes: string },
-  screen: Screen,
-): string {
-  const { symbols, colors, columns, time } = screen
-  const place = `after call ${formatInteger(afterCall)}${at === null ? '' : `, ${time.full(at)}`}`
-  const where = cutTextEnd(place, columns - KIND_WIDTH - SIZES_WIDTH - 6, symbols.more)
-  const what = alignLeft(cutTextEnd(how, KIND_WIDTH, symbols.more), KIND_WIDTH)
-  return `  ${colors.yellow(mark)} ${what}${alignRight(sizes, SIZES_WIDTH)}  ${colors.dim(where)}`
-}
-
-function formatSize(amount: number | null): string {
-  return amount === null ? '?' : formatTokens(amount)
 }
 
 // What filled the context: token classes, tools, largest items, files read repeatedly.

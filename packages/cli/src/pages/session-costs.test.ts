@@ -23,12 +23,13 @@ function broken(costUsd: number | null, given: Partial<LoggedCacheBreak> = {}): 
   }
 }
 
-function cleared(breakEvenCalls: number | null): ClearingCost {
+function cleared(breakEvenCalls: number | null, by: ClearingCost['by'] = 'host'): ClearingCost {
   return {
     at: '2026-03-09T09:20:00.000Z',
     tokensRewritten: 91_000,
     costUsd: 0.87,
     breakEvenCalls,
+    by,
     model: 'm',
   }
 }
@@ -102,6 +103,13 @@ describe('the breaks of a session', () => {
       `Cache breaks${' '.repeat(104)}none`,
       '  △ not breaks: 3 clearings by the host, 273k tokens re-cached for $2.61; each pays for itself in 82 to 102 calls',
     ])
+  })
+
+  it('name who made the clearings: the host, Tidemark or the provider', () => {
+    const costs = [cleared(null, 'provider'), cleared(null, 'tidemark'), cleared(null, 'provider')]
+    expect(drawn({ clearingCosts: costs }, screen(120)).at(-1)).toBe(
+      '  △ not breaks: 2 clearings by the provider, 1 by Tidemark, 273k tokens re-cached for $2.61',
+    )
   })
 
   it('have no section if there are none', () => {

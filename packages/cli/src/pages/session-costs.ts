@@ -19,6 +19,7 @@ import {
 import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
 import { alignLeft, alignRight, cutTextEnd, sanitizeText, textWidth, wrapText } from '../render/text.ts'
+import { formatClearings } from './session-rewrites.ts'
 
 const COST_CLASS_NAMES: readonly (readonly [keyof CostReport['byClass'], string])[] = [
   ['cacheRead', 'cache reads'],
@@ -92,7 +93,7 @@ function describeUnlogged({ notInLog: { usd, summaries } }: CostReport): readonl
   return [`not included: ${which}, which the host does not log`]
 }
 
-/** Describes what the host's own context rewrites cost: summaries, and re-caching after clearings. */
+/** Describes what rewrites of the context cost: summaries, and re-caching after clearings. */
 function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
   return [
     ...(spentOnCompaction === null || spentOnCompaction > 0
@@ -222,7 +223,7 @@ function renderOmitted(rest: number, { colors, symbols }: Screen): readonly stri
 }
 
 /**
- * Renders what it cost to re-cache the prompt after the host cleared content. This cost is shown separately, because a
+ * Renders what it cost to re-cache the prompt after content was cleared. This cost is shown separately, because a
  * clearing is not counted as a cache break.
  */
 function renderClearingCosts(
@@ -233,7 +234,7 @@ function renderClearingCosts(
   const rewritten = costs.reduce((sum, { tokensRewritten }) => sum + tokensRewritten, 0)
   const calls = costs.map(({ breakEvenCalls }) => breakEvenCalls).filter((number) => number !== null)
   const back = calls.length === 0 ? '' : `; each pays for itself in ${formatCallRange(calls)}`
-  const text = `not breaks: ${formatCount(costs.length, 'clearing')} by the host, ${formatTokens(rewritten)} tokens re-cached for ${formatLosses(costs)}${back}`
+  const text = `not breaks: ${formatClearings(costs)}, ${formatTokens(rewritten)} tokens re-cached for ${formatLosses(costs)}${back}`
   return wrapText(text, columns, `  ${symbols.cleared} `).map(colors.dim)
 }
 

@@ -87,7 +87,7 @@ describe('the page of the sample session', () => {
         the cache saved $0.06
         cache writes without a lifetime are counted as 5-minute writes
 
-      Rewrites                                                1 compaction, 1 clearing
+      Rewrites                                    1 compaction, 1 clearing by the host
         ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
         △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
 
@@ -141,7 +141,7 @@ describe('the page of the sample session', () => {
            207  Edit (request)  src/web/read-form.ts
            199  Bash            npm test -- login read-form
 
-      Cost                           tokens      cost    share                          Rewrites                                              1 compaction, 1 clearing
+      Cost                           tokens      cost    share                          Rewrites                                  1 compaction, 1 clearing by the host
         cache reads                   35.0k    <$0.01    11.5%  ━━╸                       ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
         cache writes, 5 minutes        6.1k     $0.02    49.5%  ━━━━━━━━━━                △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
         input, not cached                40    <$0.01     0.3%  ╸
@@ -193,9 +193,14 @@ function crowded(given: SessionReport): SessionReport {
     money: { ...given.money, missing: [long], assumed: [long], feesUsd: 1_234_567.8, savedByCache: -12 },
     costUsd: null,
     outputEstimatedCalls: 12_345,
-    compactions: [{ trigger: long, preTokens: 1e9, postTokens: null, at: null, afterCall: 1e6 }],
+    compactions: [
+      { trigger: long, preTokens: 1e9, postTokens: null, at: null, afterCall: 1e6, isUndone: true },
+    ],
     clearings: [
-      { trigger: null, preTokens: null, savedTokens: null, results: 1e6, at: report.endedAt, afterCall: 0 },
+      {
+        ...{ trigger: null, preTokens: null, savedTokens: null, results: 1e6, at: report.endedAt },
+        ...{ afterCall: 0, by: 'provider', isUndone: true },
+      },
     ],
     cacheBreaks: Array.from({ length: 7 }, (_, index) => ({
       at: index === 0 ? 'no time' : (report.endedAt ?? ''),
@@ -207,7 +212,9 @@ function crowded(given: SessionReport): SessionReport {
       model: long,
       agent: long,
     })),
-    clearingCosts: [{ at: '', tokensRewritten: 1e9, costUsd: null, breakEvenCalls: 1e9, model: 'm' }],
+    clearingCosts: [
+      { at: '', tokensRewritten: 1e9, costUsd: null, breakEvenCalls: 1e9, by: 'host', model: 'm' },
+    ],
     agents: Array.from({ length: 7 }, () => ({ id: long, apiCalls: 12_345, usage, costUsd: null })),
     estimator: {
       ...given.estimator,

@@ -29,11 +29,11 @@ import {
   renderContextCurve,
   renderLargestItems,
   renderRepeatedReads,
-  renderRewrites,
   renderTokenClasses,
   renderToolUsage,
 } from './session-context.ts'
 import { renderCacheBreaks, renderCosts, renderSpentSince } from './session-costs.ts'
+import { renderRewrites } from './session-rewrites.ts'
 
 /**
  * Renders the page of one session. `sinceDay` is the day of `--since`; the page shows the spending since then in

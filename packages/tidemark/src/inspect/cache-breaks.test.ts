@@ -136,6 +136,7 @@ describe('no breaks', () => {
         tokensRewritten: tokens,
         costUsd: usd,
         breakEvenCalls: calls,
+        by: 'host',
         model: MODEL,
       },
     ])

@@ -45,6 +45,7 @@ import {
 } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-log.ts'
 import { findBreakCause, isFirstForkCall, toBreakCause } from './break-causes.ts'
+import { findClearingActor } from './context-curve.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
@@ -58,7 +59,7 @@ import {
   toCallSource,
   toSentRequest,
 } from './logged-requests.ts'
-import type { CacheReport, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
+import type { CacheReport, ClearingActor, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
 import { addAmounts, roundDollars } from './spending.ts'
 
 /**
@@ -146,7 +147,8 @@ function replayConversation(
     if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, isEdited)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
-    if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(now.call, loss, cost))
+    if (loss?.loss.kind === 'act')
+      clearingCosts.push(toRecordedClearing(now.call, loss, findActor(now), cost))
     else if (loss !== undefined) cacheBreaks.push(toRecordedBreak(now.call, loss, breakCost(outcome)))
     else if (cost !== null) clearingCosts.push(cost)
     else if (outcome.kind === 'broke' && before !== null && !now.call.isCopy) {
@@ -161,7 +163,7 @@ function replayConversation(
   // The log does not contain enough to replay calls outside the conversation, such as summaries.
   for (const call of calls) {
     const loss = call.source === null || call.isCopy ? undefined : losses.get(call.key)
-    if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(call, loss, null))
+    if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(call, loss, 'tidemark', null))
     else if (loss !== undefined) cacheBreaks.push(toRecordedBreak(call, loss, null))
   }
   return { cacheBreaks, clearingCosts, hourWouldSave: addSavings(saved) }
@@ -176,24 +178,33 @@ function breakCost(outcome: CacheCheckOutcome): number | null {
  * null if there was none. A log does not show everything that a clearing removed, so all tokens that were cached again
  * count as its cost.
  */
-function measureClearingCost(
-  { call, recordsSincePrevious: since }: ReplayedRequest,
-  outcome: CacheCheckOutcome,
-): ClearingCost | null {
+function measureClearingCost(now: ReplayedRequest, outcome: CacheCheckOutcome): ClearingCost | null {
+  const { call } = now
   if (call.isCopy) return null
   const { at, model } = call
+  const by = findActor(now)
   if (outcome.kind === 'ours') {
-    const { tokensRewritten, moneySpent, breakEvenTurns } = outcome.act
-    return { at, tokensRewritten, costUsd: roundDollars(moneySpent), breakEvenCalls: breakEvenTurns, model }
+    const { tokensRewritten, moneySpent, breakEvenTurns: breakEvenCalls } = outcome.act
+    return { at, tokensRewritten, costUsd: roundDollars(moneySpent), breakEvenCalls, by, model }
   }
-  if (outcome.kind !== 'broke' || !since.some(({ record }) => isOwnClearing(record))) return null
+  if (outcome.kind !== 'broke' || by === 'provider') return null
   const { tokensLost, moneyLost, ours } = outcome.event
   const breakEvenCalls = ours?.breakEvenTurns ?? null
-  return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, model }
+  return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, by, model }
 }
 
 /**
- * Informs the cache monitor of all compactions, clearings and undos since the previous call. The monitor then expects the loss of cached tokens and does not report a cache break.
+ * Returns who made the clearing that a call paid for. A clearing that changed the messages was logged before the call;
+ * without one, the provider cleared for the call itself.
+ */
+function findActor({ recordsSincePrevious: since }: ReplayedRequest): ClearingActor {
+  const clearing = since.map(({ record }) => record).findLast(isOwnClearing)
+  return clearing === undefined ? 'provider' : findClearingActor(clearing)
+}
+
+/**
+ * Informs the cache monitor of all compactions, clearings and undos since the previous call. The monitor then expects
+ * the loss of cached tokens and does not report a cache break.
  */
 function announceActs(
   watch: CacheMonitor,
@@ -397,6 +408,7 @@ function toRecordedBreak(
 function toRecordedClearing(
   call: LoggedCall,
   { loss }: RecordedLoss,
+  by: ClearingActor,
   found: ClearingCost | null,
 ): ClearingCost {
   return {
@@ -404,6 +416,7 @@ function toRecordedClearing(
     tokensRewritten: loss.tokens,
     costUsd: roundDollars(loss.usd) ?? found?.costUsd ?? null,
     breakEvenCalls: found?.breakEvenCalls ?? null,
+    by,
     model: call.model,
   }
 }

@@ -5,9 +5,13 @@
 import {
   countContextTokens,
   DEFAULT_POLICY,
+  isClearedByProvider,
   isCompactBoundary,
+  isKnownRecord,
   isMicrocompactBoundary,
   isObject,
+  isRewriteBoundary,
+  type MicrocompactBoundary,
   type SessionRecord,
   scalePolicy,
   TidemarkError,
@@ -15,7 +19,14 @@ import {
 import type { FoundModel, LogFormat } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-log.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
-import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, SessionReport } from './report.ts'
+import type {
+  ClearingActor,
+  ContextCurve,
+  ContextPoint,
+  LoggedClearing,
+  LoggedCompaction,
+  SessionReport,
+} from './report.ts'
 
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
 
@@ -74,14 +85,17 @@ export function readContextHistory(
   const measured = calls.filter(({ agent, usage }) => agent === null && countContextTokens(usage) > 0)
   const waiting = new Map(measured.map((call) => [call.key, call]))
   const points: ContextPoint[] = []
-  const compactions: LoggedCompaction[] = []
-  const clearings: LoggedClearing[] = []
+  const compactions: UnfinishedRewrite<LoggedCompaction>[] = []
+  const clearings: UnfinishedRewrite<LoggedClearing>[] = []
+  const undos = createUndoTracker()
   for (const record of records) {
     const key = toResponseKey(record)
     const call = key === null ? undefined : waiting.get(key)
     if (call !== undefined) points.push({ at: call.at, tokens: countContextTokens(call.usage) })
     if (key !== null) waiting.delete(key)
-    const place = { at: toTextOrNull(record.timestamp), afterCall: points.length }
+    undos.take(record, points.length)
+    const { uuid } = record
+    const place = { at: toTextOrNull(record.timestamp), afterCall: points.length, uuid }
     // The metadata of a compaction or clearing is checked field by field, because other programs may omit fields that
     // Tidemark always writes.
     if (isCompactBoundary(record)) {
@@ -97,15 +111,62 @@ export function readContextHistory(
         savedTokens: toCountOrNull(tokensSaved),
         trigger: toTextOrNull(trigger),
         results: Array.isArray(compactedToolIds) ? compactedToolIds.length : 0,
+        by: findClearingActor(record),
         ...place,
       })
     }
   }
-  const withSizeAfter = compactions.map((compaction) => ({
-    ...compaction,
-    postTokens: points[compaction.afterCall]?.tokens ?? compaction.postTokens,
-  }))
-  return { points, clearings, compactions: withSizeAfter }
+  return {
+    points,
+    clearings: clearings.map(({ uuid, ...clearing }) => ({
+      ...clearing,
+      isUndone: undos.undoneAfter(uuid) !== null,
+    })),
+    compactions: compactions.map(({ uuid, ...compaction }) => {
+      const undoneAfter = undos.undoneAfter(uuid)
+      // A request that follows an undo has the size from before the compaction again.
+      const isSent = undoneAfter === null || undoneAfter > compaction.afterCall
+      const postTokens = (isSent ? points[compaction.afterCall]?.tokens : undefined) ?? compaction.postTokens
+      return { ...compaction, postTokens, isUndone: undoneAfter !== null }
+    }),
+  }
+}
+
+/** A compaction or clearing of which it is not known yet whether a later record undoes it. */
+type UnfinishedRewrite<Rewrite> = Omit<Rewrite, 'isUndone'> & { readonly uuid: string | undefined }
+
+interface UndoTracker {
+  /** Takes the records in order. `calls`: number of requests before the record. */
+  take(record: SessionRecord, calls: number): void
+  /** Returns the number of requests before the undo of a compaction or clearing; null if it was not undone. */
+  undoneAfter(uuid: string | undefined): number | null
+}
+
+/** Follows the undos of a log. An undo counts only for the newest rewrite in effect, as the engine has it. */
+function createUndoTracker(): UndoTracker {
+  const inEffect: string[] = []
+  const undone = new Map<string, number>()
+  return {
+    take(record, calls) {
+      if (!isKnownRecord(record) || record.type !== 'system') return
+      // What the provider cleared cannot be undone.
+      const isProviders = isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
+      if (isRewriteBoundary(record) && !isProviders) inEffect.push(record.uuid)
+      const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
+      const last = inEffect.at(-1)
+      if (!isUndo || last === undefined || record.of !== last) return
+      inEffect.pop()
+      undone.set(last, calls)
+    },
+    undoneAfter: (uuid) => undone.get(uuid ?? '') ?? null,
+  }
+}
+
+/** Returns who made a logged clearing. Only Tidemark logs the way of a clearing. */
+export function findClearingActor(record: MicrocompactBoundary): ClearingActor {
+  const { way }: { readonly way?: unknown } = toObjectOrEmpty(record.microcompactMetadata)
+  if (way === 'native') return 'provider'
+  return typeof way === 'string' ? 'tidemark' : 'host'
 }
 
 function toObjectOrEmpty(value: unknown): { readonly [field: string]: unknown } {

@@ -109,7 +109,7 @@ export interface SpendingTotal {
   readonly cacheBreaks: number
   /** Cost of the cache breaks in dollars; null if the cost of any of them is unknown. */
   readonly lostToBreaks: number | null
-  /** Dollars for re-caching after clearings. The host makes clearings on purpose, so they do not count as cache breaks. */
+  /** Dollars for re-caching after clearings. Clearings are made on purpose, so they do not count as cache breaks. */
   readonly spentOnClearings: number | null
 }
 

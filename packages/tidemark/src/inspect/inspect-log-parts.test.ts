@@ -17,6 +17,40 @@ import {
 import { inspectLog } from './inspect-log.ts'
 import { createDayFormatter } from './spending.ts'
 
+describe('a rewrite', () => {
+  const clearing = (way: string | undefined, id: string): Record<string, unknown> => ({
+    microcompactMetadata: { trigger: 'auto', way, tokensSaved: 400, compactedToolIds: [id] },
+  })
+  const report = inspectSession((builder) => {
+    builder.user('go')
+    addAnswer(builder, 'm1', [read1], { usage: usage(0, 20_000) })
+    builder.result('t1', 'x')
+    addAnswer(builder, 'm2', 'yes', { usage: usage(20_000, 1_000) })
+    const compactMetadata = { trigger: 'auto', preTokens: 21_010, postTokens: 4_000 }
+    const boundary = builder.notice('compact_boundary', { compactMetadata } as Record<string, unknown>)
+    builder.user('Summary: it went well.', { isCompactSummary: true })
+    builder.notice('compact_undone', { of: boundary.uuid })
+    builder.user('more')
+    addAnswer(builder, 'm3', 'yes', { usage: usage(21_000, 500) })
+    const first = builder.notice('microcompact_boundary', clearing('budget', 't1'))
+    builder.notice('clear_undone', { of: first.uuid })
+    builder.notice('clear_undone', { of: first.uuid })
+    builder.notice('microcompact_boundary', clearing('native', 't1'))
+    builder.notice('microcompact_boundary', clearing(undefined, 't1'))
+  })
+
+  it('that was undone is marked, and its size is its own, not that of the request after the undo', () => {
+    expect(report.compactions).toMatchObject([
+      { preTokens: 21_010, postTokens: 4_000, afterCall: 2, isUndone: true },
+    ])
+    expect(report.clearings.map(({ isUndone }) => isUndone)).toEqual([true, false, false])
+  })
+
+  it('names who cleared: Tidemark, the provider, or the host', () => {
+    expect(report.clearings.map(({ by }) => by)).toEqual(['tidemark', 'provider', 'host'])
+  })
+})
+
 describe('a copy', () => {
   const tell = (builder: SessionBuilder) => {
     builder.user('go')

@@ -25,10 +25,20 @@ describe('the report of a session', () => {
     expect(report.context.points.map(({ tokens }) => tokens)).toEqual([20_010, 21_010, 21_010, 8_010])
     expect(report.context).toMatchObject({ window: 200_000, windowFrom: 'catalogue', autoCompact: 167_000 })
     expect(report.compactions).toEqual([
-      { trigger: 'manual', preTokens: 21_010, postTokens: 8_010, at: expect.any(String), afterCall: 3 },
+      {
+        trigger: 'manual',
+        preTokens: 21_010,
+        postTokens: 8_010,
+        at: expect.any(String),
+        afterCall: 3,
+        isUndone: false,
+      },
     ])
     expect(report.clearings).toEqual([
-      { trigger: 'auto', preTokens: 900, savedTokens: 400, results: 1, at: expect.any(String), afterCall: 2 },
+      {
+        ...{ trigger: 'auto', preTokens: 900, savedTokens: 400, results: 1, at: expect.any(String) },
+        ...{ afterCall: 2, by: 'host', isUndone: false },
+      },
     ])
   })
 
@@ -68,6 +78,7 @@ describe('the report of a session', () => {
         tokensRewritten: 5_000,
         costUsd: 0.02875,
         breakEvenCalls: null,
+        by: 'host',
         model: MODEL,
       },
     ])

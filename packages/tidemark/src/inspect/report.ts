@@ -104,7 +104,15 @@ export interface LoggedCompaction {
    * Number of requests before the compaction. It is also the index of the first request after it in `context.points`.
    */
   readonly afterCall: number
+  /** True if the log contains an undo of the compaction. */
+  readonly isUndone: boolean
 }
+
+/**
+ * Who cleared content. `host`: the program that ran the session. `tidemark`: this engine, in a session of its own.
+ * `provider`: the provider on its side, with the messages sent unchanged.
+ */
+export type ClearingActor = 'host' | 'tidemark' | 'provider'
 
 export interface LoggedClearing {
   readonly preTokens: number | null
@@ -113,6 +121,9 @@ export interface LoggedClearing {
   readonly results: number
   readonly at: string | null
   readonly afterCall: number
+  readonly by: ClearingActor
+  /** True if the log contains an undo of the clearing. */
+  readonly isUndone: boolean
 }
 
 /** Estimated tokens by kind of content. Each block of the main conversation counts once, however often it was sent. */
@@ -204,7 +215,7 @@ export interface CacheLossCosts {
   readonly lostToBreaks: number | null
   /** Cost of cache breaks as a share of the total cost, to four decimals; null if unknown or if the total is zero. */
   readonly shareLostToBreaks: number | null
-  /** Dollars for re-caching after clearings. The host makes clearings on purpose, so they are not cache breaks. */
+  /** Dollars for re-caching after clearings. Clearings are made on purpose, so they are not cache breaks. */
   readonly spentOnClearings: number | null
 }
 
@@ -280,6 +291,7 @@ export interface ClearingCost {
   readonly costUsd: number | null
   /** Number of later calls after which the smaller context has paid for the clearing; null if unknown. */
   readonly breakEvenCalls: number | null
+  readonly by: ClearingActor
   readonly model: string
 }
 

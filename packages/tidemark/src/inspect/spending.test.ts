@@ -98,7 +98,7 @@ function createBreak(costUsd: number | null): LoggedCacheBreak {
 }
 
 function createClearing(costUsd: number | null): ClearingCost {
-  return { at: '2026-03-09', tokensRewritten: 3_000, costUsd, breakEvenCalls: null, model: 'm' }
+  return { at: '2026-03-09', tokensRewritten: 3_000, costUsd, breakEvenCalls: null, by: 'host', model: 'm' }
 }
 
 describe('moneyLost', () => {

@@ -21,7 +21,6 @@ import { runScript, WrongUse } from './wrong-use.ts'
 const POLICIES: readonly (readonly [name: string, policy: DeepPartial<Policy>])[] = [
   ['only at the line', { clear: { ways: [] } }],
   ['and clearing', {}],
-  ['and price decides', { compact: { economy: true } }],
 ]
 
 await runScript('plan-table', async () => {

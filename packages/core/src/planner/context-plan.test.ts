@@ -82,11 +82,24 @@ describe('plan', () => {
     ])
     expect(planned).toMatchObject({
       way: 'budget',
-      prepare: true,
+      prepare: false,
       refusal: null,
       context: { expected: 150_000, high: 150_000, source: 'measured' },
       ladder: { isAboveWarningThreshold: true, isAboveAutoCompactThreshold: false },
     })
+  })
+
+  it('prepares a summary from the warning line on where policy lets it', () => {
+    const prepares = (tokens: number, background: boolean) => {
+      const situation = new Situation({}, { background })
+      situation.measure(tokens)
+      return makeContextPlan(situation.planContext()).prepare
+    }
+    expect([prepares(146_000, true), prepares(150_000, true), prepares(150_000, false)]).toEqual([
+      false,
+      true,
+      false,
+    ])
   })
 
   it('carries the figures it was decided by', () => {
@@ -197,8 +210,8 @@ it('counts what the provider keeps cleared as gone where nothing has been measur
 
 describe('the soft trigger', () => {
   /** Grows by 1,000 a call; a compaction leaves 33,000. */
-  function growing(overrides = {}): Situation {
-    const situation = new Situation(overrides)
+  function growing(unfinished: Partial<PlanContext['policy']['compact']> = {}): Situation {
+    const situation = new Situation({}, unfinished)
     for (let tokens = 70_000; tokens <= 100_000; tokens += 1_000) {
       situation.measure(tokens)
       situation.builder.user('go on')
@@ -206,14 +219,14 @@ describe('the soft trigger', () => {
     return situation
   }
   const cache = warm()
-  const economy = { compact: { economy: true } }
+  const economy = { economy: true }
   const pays = { cache, moment: 'turn-end', hasPreparedSummary: true } as const
 
   it('price alone compacts nothing by default: it advises, with what is saved and what is dropped', () => {
     const planned = makeContextPlan(growing().planContext(pays))
     expect([planned.act, planned.trace[1]?.why]).toEqual([
       'wait',
-      '66,999 tokens are left before compaction must start; to compact now would pay, but price alone compacts nothing (compact.economy is off)',
+      '66,999 tokens are left before compaction must start; to compact now would pay, but price alone compacts nothing',
     ])
     expect(planned.advice?.droppedTokens).toBe(67_001)
     expect(planned.advice?.savedPer100Calls).toBeGreaterThan(5)
@@ -253,6 +266,8 @@ describe('the soft trigger', () => {
       true,
       expect.stringContaining('compacts nothing below 183,500'),
     ])
+    const lower = growing({ ...economy, economyFloorPercent: 20 }).policy
+    expect(why({ scaled: wide, policy: lower })[0]).toBe('compact')
     expect(why({ tracking: after(100_002) })).toEqual([
       'wait',
       true,

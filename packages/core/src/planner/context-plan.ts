@@ -1,7 +1,7 @@
 /**
  * Plans what to do before the next API request: wait, clear or compact, and why. Clearing is considered first;
- * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it, and
- * compacts only if policy `compact.economy` allows it. The engine carries out the plan.
+ * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it; with
+ * policy `compact.economy` and a prepared summary, it compacts. The engine carries out the plan.
  */
 import { formatCount, formatDollars } from '../cache/cache-break.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
@@ -283,17 +283,14 @@ function explainNotPaying(
     : null
 }
 
-/** Price alone may compact only from this percentage of the auto-compact threshold on. */
-const ECONOMY_FLOOR_PERCENT = 50
-
 /** Explains why a compaction that only saves money does not start now; null if it starts. */
 function findReasonAgainstEconomy(
   { policy, tracking, moment, hasPreparedSummary = false }: PlanContext,
   used: number,
   autoCompact: number,
 ): string | null {
-  if (!policy.compact.economy) return 'price alone compacts nothing (compact.economy is off)'
-  const floor = Math.round((autoCompact * ECONOMY_FLOOR_PERCENT) / 100)
+  if (!policy.compact.economy) return 'price alone compacts nothing'
+  const floor = Math.round((autoCompact * policy.compact.economyFloorPercent) / 100)
   if (used < floor) return `price alone compacts nothing below ${formatCount(floor)} tokens`
   if (tracking.priceCompactedAt !== null && used < tracking.priceCompactedAt)
     return 'less has come since the last compaction that saved money than it replaced'

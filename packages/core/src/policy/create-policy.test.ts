@@ -105,7 +105,9 @@ describe('a field of a feature that is not implemented yet', () => {
     [{ notes: { kept: { minimumMessages: 3 } } }, 'notes.kept.minimumMessages: got 3'],
     [{ memoryFiles: { importHops: 2 } }, 'memoryFiles.importHops: got 2'],
     [{ memoryFiles: { reminderTokens: 9_000 } }, 'memoryFiles.reminderTokens: got 9000'],
-    [{ compact: { background: false } }, 'compact.background: got false'],
+    [{ compact: { background: true } }, 'compact.background: got true'],
+    [{ compact: { economy: true } }, 'compact.economy: got true'],
+    [{ compact: { economyFloorPercent: 30 } }, 'compact.economyFloorPercent: got 30'],
     [{ shares: { ambient: 10 } }, 'shares.ambient: got 10'],
   ])('%j is refused with a line that says so', (overrides, start) => {
     expect(() => createPolicy(overrides)).toThrow(`${start}, allowed is nothing but the default: `)

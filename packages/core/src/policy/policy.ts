@@ -329,18 +329,23 @@ export interface CompactPolicy {
    * reports it.
    */
   readonly pinTokens: number
-  /** Prepare a summary in the background from the warning threshold on. Refused until it is implemented. */
+  /** Prepare a summary in the background from the warning threshold on. Off, and refused until it is implemented. */
   readonly background: boolean
   /**
-   * Compact below the auto-compact threshold if that saves money: above half of it, and only with a prepared summary.
-   * Off by default, because context is worth more than money: the engine then only advises.
+   * Compact below the auto-compact threshold if that saves money, and only with a prepared summary. Off by default,
+   * because context is worth more than money: the engine then only advises. Refused until summaries are prepared.
    */
   readonly economy: boolean
+  /** With `economy`: percentage of the auto-compact threshold below which price alone compacts nothing. */
+  readonly economyFloorPercent: number
   /** Place unchanged context sources before the summary, so that they can still be read from the cache. */
   readonly carriersFirst: boolean
 }
 
 const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'deltas']
+
+/** What the fields of `economy` wait for. */
+const PREPARED_SUMMARIES = 'it needs background summaries, which are'
 
 const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
@@ -372,8 +377,9 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   instructionCharacters: fieldSpec(8_000, wholeNumberCheck()),
   maximumPercentOfReplaced: fieldSpec(100, percentageCheck(1, 100)),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
-  background: awaitFeature('background summaries are', fieldSpec(true, booleanCheck())),
-  economy: fieldSpec(false, booleanCheck()),
+  background: awaitFeature('background summaries are', fieldSpec(false, booleanCheck())),
+  economy: awaitFeature(PREPARED_SUMMARIES, fieldSpec(false, booleanCheck())),
+  economyFloorPercent: awaitFeature(PREPARED_SUMMARIES, fieldSpec(50, percentageCheck(1, 100))),
   carriersFirst: fieldSpec(false, booleanCheck()),
 }
 

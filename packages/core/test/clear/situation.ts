@@ -68,9 +68,11 @@ export class Situation {
   #register: ToolResultIndex
   #meter: ContextMeter = createMeter(ESTIMATOR)
 
-  constructor(overrides: DeepPartial<Policy> = {}) {
+  /** `unfinished`: fields that a policy refuses until their feature is complete, which the planner knows already. */
+  constructor(overrides: DeepPartial<Policy> = {}, unfinished: Partial<Policy['compact']> = {}) {
     // On 200,000 tokens a fifth of what is usable would hold the low-water mark down to 36,000.
-    this.policy = createPolicy({ shares: { clearableResults: 25 }, ...overrides })
+    const policy = createPolicy({ shares: { clearableResults: 25 }, ...overrides })
+    this.policy = { ...policy, compact: { ...policy.compact, ...unfinished } }
     this.rules = rulesFor(this.policy)
     this.#register = createToolResultIndex(this.rules)
     this.builder.user('begin')

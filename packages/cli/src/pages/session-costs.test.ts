@@ -101,7 +101,7 @@ describe('the breaks of a session', () => {
   it('are kept apart from the cost of clearings', () => {
     expect(drawn({ clearingCosts: [cleared(82), cleared(102), cleared(null)] }, screen(120))).toEqual([
       `Cache breaks${' '.repeat(104)}none`,
-      '  △ not breaks: 3 clearings by the host, 273k tokens re-cached for $2.61; each pays for itself in 82 to 102 calls',
+      '  △ not breaks: 3 clearings by the host, 273k tokens re-cached for $2.61; each pays for itself after 82 to 102 calls',
     ])
   })
 

@@ -233,7 +233,7 @@ function renderClearingCosts(
   if (costs.length === 0) return []
   const rewritten = costs.reduce((sum, { tokensRewritten }) => sum + tokensRewritten, 0)
   const calls = costs.map(({ breakEvenCalls }) => breakEvenCalls).filter((number) => number !== null)
-  const back = calls.length === 0 ? '' : `; each pays for itself in ${formatCallRange(calls)}`
+  const back = calls.length === 0 ? '' : `; each pays for itself after ${formatCallRange(calls)}`
   const text = `not breaks: ${formatClearings(costs)}, ${formatTokens(rewritten)} tokens re-cached for ${formatLosses(costs)}${back}`
   return wrapText(text, columns, `  ${symbols.cleared} `).map(colors.dim)
 }

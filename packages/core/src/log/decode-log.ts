@@ -256,10 +256,7 @@ export interface LogReaderOptions {
   readonly start?: LogResumePoint
   /** Return only the records after this position in the log. Default: all records. */
   readonly from?: number
-  /**
-   * Keep the exact JSON text of blocks that parse and stringify would change (`rawBlocks`). Needed by whoever sends the
-   * records to a provider; false saves a reader that only measures them a third of its time. Default: true.
-   */
+  /** Keep the exact text of blocks (`rawBlocks`), which only requests need; false reads faster. Default: true. */
   readonly keepsRawBlocks?: boolean
 }
 
@@ -360,8 +357,7 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   reading.isRecognised = true
   const { note } = decoded
   if (note !== undefined) reportDamage(reading, 'bad-shape', note)
-  const isForeign = reading.keepsRawBlocks && decoded.record.seq == null
-  const record = isForeign ? withRawBlocks(decoded.record, line) : decoded.record
+  const record = reading.keepsRawBlocks ? withRawBlocks(decoded.record, line) : decoded.record
   return addRecordToBatch(reading.gathering, withoutForeignBatch(record), reading.line)
 }
 
@@ -372,7 +368,7 @@ const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it
  * Tidemark's own lines already contain these texts.
  */
 function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
-  if (JSON.stringify(record) === line) return record
+  if (record.seq != null || JSON.stringify(record) === line) return record
   const rawBlocks = findRawBlockTexts(line)
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }

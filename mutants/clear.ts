@@ -133,6 +133,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/clearing/provider-clearing.test'],
   },
   {
+    name: 'breakdown-counts-what-the-provider-cleared',
+    law: 'results cleared by the provider count as cleared',
+    file: 'packages/core/src/context/provider-clearings.ts',
+    find: 'isMicrocompactBoundary(record) && isProviderClearing(record)) found.push',
+    replace: 'isMicrocompactBoundary(record) && !isProviderClearing(record)) found.push',
+    tests: ['packages/tidemark/src/compact/compact-log.test', 'test/library/rewrites.test'],
+  },
+  {
+    name: 'inspect-marks-no-undo',
+    law: 'an undone rewrite is marked',
+    file: 'packages/tidemark/src/inspect/context-curve.ts',
+    find: 'undone.set(last, calls)',
+    replace: 'undone.set(record.uuid, calls)',
+    tests: ['packages/tidemark/src/inspect/inspect-log-parts.test'],
+  },
+  {
     name: 'price-compacts-by-default',
     law: 'price alone compacts nothing',
     file: 'packages/core/src/planner/context-plan.ts',

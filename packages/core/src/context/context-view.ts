@@ -143,11 +143,9 @@ function applyRecord(view: ContextView, session: SessionLog, position: number): 
 
 function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
   const { uuid } = entry.record
-  const following = view.waitingForAnchor.filter((kept) => kept.anchor === uuid)
-  const anchored =
-    following.length === 0
-      ? view.waitingForAnchor
-      : view.waitingForAnchor.filter((kept) => kept.anchor !== uuid)
+  const { waitingForAnchor: waiting } = view
+  const following = waiting.length === 0 ? [] : waiting.filter((kept) => kept.anchor === uuid)
+  const anchored = following.length === 0 ? waiting : waiting.filter((kept) => kept.anchor !== uuid)
   let next: ContextView = { ...view, entries: addEntry(view.entries, entry), waitingForAnchor: anchored }
   for (const item of hideReplacedToolChanges(
     next,

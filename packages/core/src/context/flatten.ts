@@ -243,8 +243,20 @@ interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServ
   readonly calls: readonly string[]
 }
 
+/**
+ * Results of `finishDrafts` by list of drafts. The drafts that end one request are usually frozen unchanged when its
+ * response arrives, so each list is finished only once.
+ */
+const finishedDrafts = new WeakMap<readonly MessageDraft[], FinishedDrafts>()
+
 /** Turns the drafts into messages that the provider accepts, and reports each repair. */
 function finishDrafts(flat: FlattenedContext): FinishedDrafts {
+  const finished = finishedDrafts.get(flat.drafts) ?? computeFinishedDrafts(flat)
+  finishedDrafts.set(flat.drafts, finished)
+  return finished
+}
+
+function computeFinishedDrafts(flat: FlattenedContext): FinishedDrafts {
   const firsts: MessageRepair[] = []
   const start = flat.drafts[0]?.parts.at(0)
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)

@@ -185,6 +185,7 @@ function indexRecord(session: SessionLog, record: ConversationRecord, index: num
 }
 
 function withDamage(session: SessionLog, items: readonly Damage[]): SessionLog {
+  if (items.length === 0) return session
   let { damage } = session
   for (const item of items) damage = damage.push(item)
   return { ...session, damage }

@@ -18,15 +18,21 @@ export function redact(text: string): string {
   return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, replaceSecret), text)
 }
 
-/** Returns a copy of a JSON-like value with every string in it redacted. */
+/** Returns a JSON-like value with every string in it redacted. Parts without a credential are the same objects. */
 export function redactStrings<Value>(value: Value): Value
 export function redactStrings(value: unknown): unknown {
   if (typeof value === 'string') return redact(value)
-  if (Array.isArray(value)) return value.map((item) => redactStrings<unknown>(item))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([field, item]) => [field, redactStrings<unknown>(item)]),
-  )
+  if (Array.isArray(value)) {
+    const redacted = value.map((item) => redactStrings<unknown>(item))
+    return redacted.some((item, index) => item !== value[index]) ? redacted : value
+  }
+  const changed: [string, unknown][] = []
+  for (const [field, item] of Object.entries(value)) {
+    const redacted = redactStrings<unknown>(item)
+    if (redacted !== item) changed.push([field, redacted])
+  }
+  return changed.length === 0 ? value : { ...value, ...Object.fromEntries(changed) }
 }
 
 /** Replaces a matched credential but keeps the named group `kept`; the last argument of a replacer holds the named groups. */

@@ -115,12 +115,16 @@ function findLargestBlocks(
     items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, LARGEST_COUNT)
   const calls: ToolCallsById = new Map()
   let items: MeasuredBlock[] = []
+  let least = 0
   for (const { record, line } of read) {
     for (const block of listBlocks(record)) {
       if (isToolUse(block)) calls.set(block.id, block)
-      items.push({ block, record, tokens: estimate(block), line })
+      const tokens = estimate(block)
+      if (tokens > least) items.push({ block, record, tokens, line })
     }
-    if (items.length > 50 * LARGEST_COUNT) items = takeLargest(items)
+    if (items.length <= 10 * LARGEST_COUNT) continue
+    items = takeLargest(items)
+    least = items.at(-1)?.tokens ?? 0
   }
   return takeLargest(items).map(({ block, record, tokens, line }) => ({
     ...describeBlock(block, record, calls),

@@ -1,7 +1,6 @@
 /** Reads session logs of Claude Code and of Tidemark. Each line of these logs is already a record. */
 import {
   createLogLineReader,
-  isNestedTooDeep,
   isObject,
   type LogLineReader,
   type LogReaderOptions,
@@ -106,14 +105,10 @@ function withLineNumbers(
 ): readonly LogRecord[] {
   if (records.length === 0) return NO_RECORDS
   const { lineNumbers } = reading.reader
-  return records.flatMap((record, index) => {
+  return records.map((record, index) => {
     const line = lineNumbers[index] ?? reading.line
-    if (isNestedTooDeep(record)) {
-      reading.damage.add('bad-shape', line, TOO_DEEP_MESSAGE)
-      return []
-    }
     collectMeta(reading.meta, record)
-    return [{ record: reading.format === 'tidemark' ? record : readQueue(reading.queue, record, line), line }]
+    return { record: reading.format === 'tidemark' ? record : readQueue(reading.queue, record, line), line }
   })
 }
 

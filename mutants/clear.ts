@@ -134,7 +134,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'breakdown-counts-what-the-provider-cleared',
-    law: 'results cleared by the provider count as cleared',
+    law: 'count as cleared',
     file: 'packages/core/src/context/provider-clearings.ts',
     find: 'isMicrocompactBoundary(record) && isProviderClearing(record)) found.push',
     replace: 'isMicrocompactBoundary(record) && !isProviderClearing(record)) found.push',
@@ -142,7 +142,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'inspect-marks-no-undo',
-    law: 'an undone rewrite is marked',
+    law: 'that was undone is marked',
     file: 'packages/tidemark/src/inspect/context-curve.ts',
     find: 'undone.set(last, calls)',
     replace: 'undone.set(record.uuid, calls)',

@@ -176,7 +176,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'code-blocks-are-edited',
     law: 'code blocks stay as they are',
-    file: 'packages/core/src/summary/repair-summary.ts',
+    file: 'packages/core/src/summary/code-blocks.ts',
     find: "isClosing: language.trim() === '' }",
     replace: 'isClosing: true }',
     tests: ['packages/core/src/summary/repair-summary.test'],

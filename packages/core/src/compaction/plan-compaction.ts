@@ -124,7 +124,7 @@ export function planCompaction(
 function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): readonly string[] {
   const count = unpinned.length
   const which = unpinned.map(({ record }) => record.uuid).join(', ')
-  const pins = `Pinned records may take ${pinTokens} tokens in all, and ${count} of them found no room and will be summarized: ${which}. Let others go, or raise compact.pinTokens.`
+  const pins = `Pinned records may have at most ${pinTokens} tokens together. ${count === 1 ? 'One does' : `${count} do`} not fit and will be summarized: ${which}. To keep ${count === 1 ? 'it' : 'them'}, unpin others or raise compact.pinTokens.`
   return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
 }
 

@@ -356,11 +356,11 @@ function createRewrite(
 }
 
 const DAMAGE_REASONS: Partial<Record<DamageKind, string>> = {
-  'boundary-without-summary': 'has no summary behind it and is left out of account',
-  'missing-preserved': 'was to be kept and is not in the log',
+  'boundary-without-summary': 'is a compaction without a summary, so it is ignored',
+  'missing-preserved': 'was kept by a compaction, but is not in the log',
   'missing-anchor':
-    'is not there for kept records to stand behind: they stand at the end of what the compaction wrote',
-  'bad-undo': 'is not the newest standing act, so its undoing is left out of account',
+    'is not in the log; the records that a compaction kept after it are shown at the end of that compaction',
+  'bad-undo': 'is not the newest compaction or clearing in force, so its undo is ignored',
 }
 
 function withDamage(view: ContextView, kind: DamageKind, uuid: string): ContextView {

@@ -5,6 +5,7 @@
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
+import { removeCodeBlocks } from './code-blocks.ts'
 
 /** A text of the model, without credentials. */
 export interface AssistantText {
@@ -36,16 +37,6 @@ export function collectAssistantTexts(
 interface PlacedMessage {
   readonly place: number
   readonly text: string
-}
-
-const CODE_BLOCK = /^[ \t]*(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$|(?![\s\S]))/gm
-
-/** Returns a text without its code blocks. */
-export function removeCodeBlocks(text: string): string {
-  return text
-    .replace(CODE_BLOCK, '')
-    .replace(/\n{3,}/g, '\n\n')
-    .trim()
 }
 
 /** Words that may precede the verb of a request: "ok, now please push it". */

@@ -6,6 +6,7 @@
 import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
+import { findFencedLines } from './code-blocks.ts'
 import { toFileName } from './ledger.ts'
 import { type FailingCommand, isFileEdited, type SessionFacts, type TouchedFile } from './session-facts.ts'
 import {
@@ -222,8 +223,6 @@ const IMPERSONATION =
 const PERMISSION_CLAIM =
   /\busers? (?:has |have |had |already |explicitly |also )*(?:(?:pre-?)?approv|authori[sz]|allow|permit|grant|consent|waiv|gave|given)\w*\b.{0,60}\b(?:all|any|every\w*|commands?|tools?|calls?|actions?|access|permissions?|approvals?|future|further|anything)\b|\bno (?:further |more |additional )?(?:permission|approval|confirmation)s? (?:is |are |was )?(?:needed|required|necessary)\b|\b(?:permission|approval|confirmation)s? (?:is |are |was |has been )?(?:not|no longer) (?:needed|required|necessary)\b|\b(?:all|any|every)\b.{0,40}\b(?:is|are|was|were) (?:pre-?)?(?:approved|authori[sz]ed)\b|\bwithout (?:asking|(?:any |further )?(?:confirmation|permission|approval))\b/i
 const CLAIM_MARK = "Claimed here, not a permission (only the user's own messages give one):"
-/** Matches the first line of a code block: the fence, and the name of the language. It may follow a list marker. */
-const FENCE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})([^`]*)$/
 const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
 const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
 /** A line longer than this is not checked for an order or a question. */
@@ -257,29 +256,6 @@ export function markOrdersAndQuestions(
     return voiced
   })
   return { text: lines.join('\n'), marked }
-}
-
-/**
- * Finds the lines of code blocks, with their fences. A block ends only at a fence of at least the same length without a
- * language, so that a block may contain other fences. A fence that is never closed begins no block.
- */
-function findFencedLines(lines: readonly string[]): ReadonlySet<number> {
-  const fences = lines.flatMap((line, index) => {
-    const [, fence, language = ''] = FENCE.exec(line) ?? []
-    return fence === undefined ? [] : [{ index, fence, isClosing: language.trim() === '' }]
-  })
-  const fenced = new Set<number>()
-  for (let at = 0; at < fences.length; at += 1) {
-    const opening = fences[at]
-    const end = fences.findIndex(
-      ({ fence, isClosing }, later) =>
-        later > at && isClosing && opening !== undefined && fence.startsWith(opening.fence),
-    )
-    if (opening === undefined || end === -1) continue
-    for (let line = opening.index; line <= (fences[end]?.index ?? 0); line += 1) fenced.add(line)
-    at = end
-  }
-  return fenced
 }
 
 function neutralizeLine(line: string): string {

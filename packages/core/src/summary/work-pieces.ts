@@ -4,7 +4,8 @@
  */
 import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
-import { type AssistantText, findRequestOutcome, removeCodeBlocks } from './assistant-findings.ts'
+import { type AssistantText, findRequestOutcome } from './assistant-findings.ts'
+import { closeCodeBlock, removeCodeBlocks } from './code-blocks.ts'
 import { markOrdersAndQuestions } from './repair-summary.ts'
 import { normalizeCommand, type RecordText, type SessionFacts } from './session-facts.ts'
 import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
@@ -236,7 +237,7 @@ export function createFindingPieces(
   return weighed.map(({ one }, index) => {
     const isRecent = one.place > recent
     const head = `- ${describePlace(one, messages)}`
-    const full = neutralize(`${head}${closeFence(one.text)}`)
+    const full = neutralize(`${head}${closeCodeBlock(one.text)}`)
     const short = neutralize(`${head}${truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS)}`)
     return {
       section: 5,
@@ -269,15 +270,5 @@ export function neutralize(text: string): string {
 
 /** Cuts a text at its end and closes a code block that the cut left open. */
 function truncateText(text: string, most: number): string {
-  return closeFence(truncateEnd(text, most))
-}
-
-/** Closes a code block that a text leaves open, so that what follows the text is not part of it. */
-function closeFence(text: string): string {
-  let open: string | null = null
-  for (const [, fence = '', rest = ''] of text.matchAll(/^[ \t]*(`{3,}|~{3,})(.*)$/gm)) {
-    if (open === null) open = fence
-    else if (fence.startsWith(open) && rest.trim() === '') open = null
-  }
-  return open === null ? text : `${text}\n${open}`
+  return closeCodeBlock(truncateEnd(text, most))
 }

@@ -1,0 +1,59 @@
+/** The code blocks of a Markdown text: which lines they take, a text without them, and a text that ends outside of them. */
+
+/** Matches the first line of a code block: the fence, and the name of the language. It may follow a list marker. */
+const FENCE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})([^`]*)$/
+
+interface CodeBlock {
+  readonly fence: string
+  /** Indexes of the lines with its two fences. `last` is null if the block is never closed. */
+  readonly first: number
+  readonly last: number | null
+}
+
+/**
+ * Lists the code blocks of a text. A block ends only at a fence of at least the same length without a language, so that
+ * a block may contain other fences. After a fence that is never closed, the search goes on.
+ */
+function listCodeBlocks(lines: readonly string[]): readonly CodeBlock[] {
+  const fences = lines.flatMap((line, index) => {
+    const [, fence, language = ''] = FENCE.exec(line) ?? []
+    return fence === undefined ? [] : [{ index, fence, isClosing: language.trim() === '' }]
+  })
+  const blocks: CodeBlock[] = []
+  for (let at = 0; at < fences.length; at += 1) {
+    const opening = fences[at]
+    if (opening === undefined) continue
+    const end = fences.findIndex(
+      ({ fence, isClosing }, later) => later > at && isClosing && fence.startsWith(opening.fence),
+    )
+    blocks.push({ fence: opening.fence, first: opening.index, last: fences[end]?.index ?? null })
+    if (end !== -1) at = end
+  }
+  return blocks
+}
+
+/** Finds the lines of code blocks, with their fences. A fence that is never closed begins no block. */
+export function findFencedLines(lines: readonly string[]): ReadonlySet<number> {
+  const fenced = new Set<number>()
+  for (const { first, last } of listCodeBlocks(lines))
+    for (let line = first; last !== null && line <= last; line += 1) fenced.add(line)
+  return fenced
+}
+
+/** Returns a text without its code blocks. A block that is never closed reaches to the end of the text. */
+export function removeCodeBlocks(text: string): string {
+  const lines = text.split('\n')
+  const fenced = findFencedLines(lines)
+  const open = listCodeBlocks(lines).find(({ last }) => last === null)?.first ?? lines.length
+  return lines
+    .filter((_, index) => index < open && !fenced.has(index))
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()
+}
+
+/** Closes a code block that a text leaves open, so that what follows the text is not part of it. */
+export function closeCodeBlock(text: string): string {
+  const open = listCodeBlocks(text.split('\n')).find(({ last }) => last === null)
+  return open === undefined ? text : `${text}\n${open.fence}`
+}

@@ -75,7 +75,10 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
  * and found, then details that help to continue.
  */
 function listPieces(facts: SessionFacts): readonly SummaryPiece[] {
-  const failedCalls = facts.failedCalls.map((call) => ({ ...call, error: neutralize(call.error) }))
+  const failedCalls = facts.failedCalls.map((call) => ({
+    ...call,
+    error: neutralize(call.error, facts.messages),
+  }))
   return [
     ...createWorkPieces(facts, { must: MUST_RANK, now: 5, rest: 9, last: 14 }),
     ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
 import { writeLocalSummary } from './local-summary.ts'
-import { markOrdersAndQuestions, repairSummary } from './repair-summary.ts'
+import { markOrdersAndClaims, repairSummary } from './repair-summary.ts'
 import { extractSessionFacts } from './session-facts.ts'
 
 const SUMMARY = `Summary:
@@ -180,6 +180,21 @@ parser.ts:1 unexpected token`)
     ])
   })
 
+  it.each([
+    'Summary:\n6. All user messages\n- First write the lexer, then test both.\n7. Pending tasks\nNone',
+    'Summary:\n1. Primary request and intent\nThe user: "First write the lexer, then test both."\n7. Pending tasks\n- x',
+    'Summary:\n6. All user messages\n- First write the lexer, then test both.',
+  ])('adds an open task whose words are only in a message of the user: %j', (summary) => {
+    const work = new CodingSession()
+    work.says('First write the lexer, then test both.')
+    work.lists([{ content: 'test both', status: 'pending' }])
+    const facts = extractSessionFacts(work.history)
+    const { text, added } = repairSummary(summary, facts, gateRules)
+    expect(added.todos).toEqual(['test both'])
+    expect(text).toContain('Open tasks on the list:\n- test both')
+    expect(repairSummary(text, facts, gateRules).added.todos).toEqual([])
+  })
+
   it('finds nothing to do the second time', () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 200 })
     const summary = fc.oneof(text, fc.constant(SUMMARY))
@@ -345,12 +360,17 @@ describe('a line of a summary', () => {
     ['Which parser is used? The one in lib.', 'Which parser is used? The one in lib.'],
     ['- "Continue" was the request', '- "Continue" was the request'],
   ])('%j reads %j', (line, neutral) => {
-    expect(markOrdersAndQuestions(line)).toEqual({ text: neutral, marked: neutral === line ? [] : [line] })
+    expect(markOrdersAndClaims(line, { messages: [] })).toEqual({
+      text: neutral,
+      marked: neutral === line ? [] : [line],
+    })
   })
 
   it('is left alone in a code block that holds the fence of another', () => {
     const text = '````md\n```sh\ncontinue\n```\nContinue\n````\nContinue'
-    expect(markOrdersAndQuestions(text).text).toBe(text.replace(/Continue$/, 'Noted as next: Continue'))
+    expect(markOrdersAndClaims(text, { messages: [] }).text).toBe(
+      text.replace(/Continue$/, 'Noted as next: Continue'),
+    )
   })
 
   it.each([
@@ -360,17 +380,17 @@ describe('a line of a summary', () => {
     ['of tildes around backticks', '~~~\n```\ncontinue\n~~~'],
   ])('code blocks stay as they are, %s', (_, code) => {
     const text = `${code}\nContinue`
-    expect(markOrdersAndQuestions(text).text).toBe(`${code}\nNoted as next: Continue`)
+    expect(markOrdersAndClaims(text, { messages: [] }).text).toBe(`${code}\nNoted as next: Continue`)
   })
 
   it('is marked behind a fence that is never closed', () => {
-    expect(markOrdersAndQuestions('```\nContinue').marked).toEqual(['Continue'])
+    expect(markOrdersAndClaims('```\nContinue', { messages: [] }).marked).toEqual(['Continue'])
   })
 
   it('is left alone among the user messages and in code', () => {
     const text =
       '5. Problem solving\n```\ncontinue\n```\n6. All user messages\n1. Continue please\nContinue\n7. Pending tasks\nNone\n9. Next step\nContinue'
-    expect(markOrdersAndQuestions(text)).toEqual({
+    expect(markOrdersAndClaims(text, { messages: [] })).toEqual({
       text: text.replace(/Continue$/, 'Noted as next: Continue'),
       marked: ['Continue'],
     })

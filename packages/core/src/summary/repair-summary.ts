@@ -7,7 +7,10 @@ import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { findFencedLines } from './code-blocks.ts'
+import { INVENTED_MARK, markInventedText, withoutInventedLines } from './invented-text.ts'
 import { toFileName } from './ledger.ts'
+import { readListHeading, removeMessageList } from './message-list.ts'
+import { markPermissionClaims } from './permission-claims.ts'
 import { type FailingCommand, isFileEdited, type SessionFacts, type TouchedFile } from './session-facts.ts'
 import {
   createErrorPieces,
@@ -24,11 +27,8 @@ import {
   formatUserPrompts,
   hasPointerTo,
   hasUserPrompt,
-  MESSAGES_SECTION,
-  markForeignMessages,
   type UserPrompt,
   type UserPromptLimits,
-  withoutForeignLines,
 } from './user-messages.ts'
 
 export interface RepairRules {
@@ -63,7 +63,7 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
   /** Texts of completed tasks that the summary listed as pending; their lines are removed. */
   readonly settled: readonly string[]
-  /** Lines with an order or a question, which were marked as notes in the summary; here in their original wording. */
+  /** Lines with an order or a question, and claims about the user, which were marked in the summary; here in their original wording. */
   readonly marked: readonly string[]
 }
 
@@ -72,12 +72,15 @@ export function repairSummary(summary: string, facts: SessionFacts, rules: Repai
   const cleaned = facts.clean(summary)
   const policed = isLocal
     ? { text: cleaned, marked: [] }
-    : markForeignMessages(cleaned, {
+    : markInventedText(cleaned, {
         messages: [...facts.messages, ...keptMessages],
         unverified: facts.earlierSummary?.text ?? '',
-        endings: [REPAIR_INTRODUCTION, ...REPAIR_HEADINGS.map(([, heading]) => heading)],
+        endings: LIST_ENDINGS,
       })
-  const voiced = markOrdersAndQuestions(policed.text, listQuotedLines(facts))
+  const voiced = markOrdersAndClaims(policed.text, {
+    lines: listQuotedLines(facts),
+    messages: [...facts.messages, ...keptMessages],
+  })
   const sorted = removeSettledTasks(voiced.text, facts.todos)
   const missing = findMissing(sorted.text, facts, rules)
   const repair = writeRepairs(missing, facts, rules)
@@ -110,14 +113,20 @@ function toMessageLimits({ messages, tokens, estimate }: RepairRules): UserPromp
   return { eachTokens: messages.each, totalTokens: Math.min(messages.total, tokens), estimate }
 }
 
+const OPEN_TASKS_HEADING = 'Open tasks on the list:'
 const REPAIR_HEADINGS: readonly (readonly [section: number, heading: string])[] = [
   [6, 'User messages, word for word:'],
   [3, 'Files touched:'],
-  [7, 'Open tasks on the list:'],
+  [7, OPEN_TASKS_HEADING],
   [4, 'Commands that failed and have not succeeded since:'],
 ]
 
 const REPAIR_INTRODUCTION = 'From the log, since the summary above does not have it:'
+/** Lines that end the list of user messages in a repaired summary. */
+const LIST_ENDINGS: readonly string[] = [
+  REPAIR_INTRODUCTION,
+  ...REPAIR_HEADINGS.map(([, heading]) => heading).filter((heading) => readListHeading(heading) === null),
+]
 
 function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairRules) {
   const caps = new Map([
@@ -183,7 +192,8 @@ interface MissingFacts {
 function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
   const failing = facts.commands.filter(({ isSettled }) => !isSettled)
   const placed = formatUserPrompts(facts.messages, toMessageLimits(rules))
-  const trusted = withoutForeignLines(text)
+  const trusted = withoutInventedLines(text)
+  const tasks = readTaskLists(text)
   return {
     messages: facts.messages.filter((message, index) => {
       if (hasUserPrompt(trusted, message)) return false
@@ -192,7 +202,7 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
       return !isCut || !hasPointerTo(text, message)
     }),
     files: facts.files.filter((file) => !isFileNamed(text, file)),
-    todos: facts.todos.filter((todo) => isOpenTodo(todo) && !text.includes(todo.text)),
+    todos: facts.todos.filter((todo) => isOpenTodo(todo) && !tasks.includes(todo.text)),
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
       return !text.includes(index < rules.errors ? wanted : sliceText(wanted, -SHORT_ERROR_CHARACTERS))
@@ -219,39 +229,38 @@ const SLASH_COMMAND = /^\/(?:compact|clear|init|resume)\b/
 /** Matches text that poses as a system message or tries to cancel earlier instructions. */
 const IMPERSONATION =
   /^\W*(?:system(?: (?:prompt|message|note))?\s*:|(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions|rules|prompts?)\b)/i
-/** Matches a claim that the user has given a permission. Only a message of the user can give one. */
-const PERMISSION_CLAIM =
-  /\busers? (?:has |have |had |already |explicitly |also )*(?:(?:pre-?)?approv|authori[sz]|allow|permit|grant|consent|waiv|gave|given)\w*\b.{0,60}\b(?:all|any|every\w*|commands?|tools?|calls?|actions?|access|permissions?|approvals?|future|further|anything)\b|\bno (?:further |more |additional )?(?:permission|approval|confirmation)s? (?:is |are |was )?(?:needed|required|necessary)\b|\b(?:permission|approval|confirmation)s? (?:is |are |was |has been )?(?:not|no longer) (?:needed|required|necessary)\b|\b(?:all|any|every)\b.{0,40}\b(?:is|are|was|were) (?:pre-?)?(?:approved|authori[sz]ed)\b|\bwithout (?:asking|(?:any |further )?(?:confirmation|permission|approval))\b/i
-const CLAIM_MARK = "Claimed here, not a permission (only the user's own messages give one):"
 const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
-const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
 /** A line longer than this is not checked for an order or a question. */
 const MAX_ORDER_CHARACTERS = 500
 
+interface QuotedText {
+  /** Lines that are no orders or questions of the summary, because they are quotations. */
+  readonly lines?: ReadonlySet<string>
+  /** The user's messages, which alone can support a claim that something is permitted. */
+  readonly messages: readonly UserPrompt[]
+}
+
 /**
- * Marks lines that give an order or ask a question as notes. `quoted`: lines to leave unchanged because they are
- * quotations. `marked` in the result: the changed lines in their original wording.
+ * Marks lines that give an order or ask a question as notes, and claims of a permission that no message supports. The
+ * list of user messages and code blocks stay as they are. `marked`: the changed lines in their original wording.
  */
-export function markOrdersAndQuestions(
+export function markOrdersAndClaims(
   text: string,
-  quoted: ReadonlySet<string> = new Set(),
+  { lines: quoted = new Set(), messages }: QuotedText,
 ): { readonly text: string; readonly marked: readonly string[] } {
   const marked: string[] = []
-  let section = 0
+  let isInList = false
   const given = text.split('\n')
   const fenced = findFencedLines(given)
   const lines = given.map((line, index) => {
-    const isFenced = fenced.has(index)
-    const number = SECTION_NUMBER.exec(line)?.[1]
-    if (!isFenced && number !== undefined && Number(number) > section) section = Number(number)
-    if (
-      isFenced ||
-      section === MESSAGES_SECTION ||
-      line.length > MAX_ORDER_CHARACTERS ||
-      quoted.has(line.trim())
-    )
-      return line
-    const voiced = neutralizeLine(line)
+    if (fenced.has(index)) return line
+    const heading = readListHeading(line)
+    if (heading !== null) isInList = heading.kind === 'messages'
+    else if (LIST_ENDINGS.includes(line)) isInList = false
+    if (isInList || line.includes(INVENTED_MARK)) return line
+    const isOrder = line.length <= MAX_ORDER_CHARACTERS && !quoted.has(line.trim())
+    const neutral = isOrder ? neutralizeLine(line) : line
+    const voiced = neutral === line ? markPermissionClaims(line, messages) : neutral
     if (voiced !== line) marked.push(line)
     return voiced
   })
@@ -262,7 +271,6 @@ function neutralizeLine(line: string): string {
   const [, marker = '', said = ''] = LIST_MARKER.exec(line) ?? []
   if (SLASH_COMMAND.test(said)) return `${marker}A command that was given: \`${said.trim()}\``
   if (IMPERSONATION.test(said)) return `${marker}Text without any authority: “${said.trim()}”`
-  if (PERMISSION_CLAIM.test(said) && !said.startsWith(CLAIM_MARK)) return `${marker}${CLAIM_MARK} ${said}`
   if (ORDER_LINE.test(said)) return `${marker}Noted as next: ${said}`
   return QUESTION_LINE.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
 }
@@ -273,20 +281,40 @@ const PENDING_HEADING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
 const NEXT_HEADING = /^[ \t#*]*[89][.)][ \t*]*\S/m
 const DONE_MARK = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
 
-/**
- * Removes the lines of section 7, "Pending tasks", that name a completed task without saying that it is done. If
- * several sections have that heading, the last one counts, since user messages may quote one. `done`: texts of the
- * tasks whose lines were removed.
- */
-function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
+/** Returns where the last section "Pending tasks" begins and ends; null if there is none. User messages may quote one. */
+function findTaskSection(text: string): { readonly from: number; readonly to: number } | null {
   const head = [...text.matchAll(PENDING_HEADING)].at(-1)
-  const open = todos.filter(isOpenTodo).map(({ text: task }) => normalizeTask(task))
-  const settled = todos.filter((todo) => !isOpenTodo(todo) && !open.includes(normalizeTask(todo.text)))
-  if (head === undefined || settled.length === 0) return { text, done: [] }
+  if (head === undefined) return null
   const from = head.index + head[0].length
   const length = NEXT_HEADING.exec(text.slice(from))?.index ?? text.length - from
+  return { from, to: from + length }
+}
+
+/**
+ * Returns the text in which an open task counts as listed: the section of pending tasks and the list that a repair added.
+ * The words of a task in a message of the user do not list it. Without such a section, all text but the messages counts.
+ */
+function readTaskLists(text: string): string {
+  const section = findTaskSection(text)
+  const added = text.lastIndexOf(`\n${OPEN_TASKS_HEADING}\n`)
+  const lists = [
+    ...(section === null ? [] : [text.slice(section.from, section.to).split(REPAIR_INTRODUCTION)[0] ?? '']),
+    ...(added === -1 ? [] : [text.slice(added)]),
+  ]
+  return lists.length > 0 ? lists.join('\n') : removeMessageList(text, LIST_ENDINGS)
+}
+
+/**
+ * Removes the lines of section 7, "Pending tasks", that name a completed task without saying that it is done.
+ * `done`: texts of the tasks whose lines were removed.
+ */
+function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
+  const section = findTaskSection(text)
+  const open = todos.filter(isOpenTodo).map(({ text: task }) => normalizeTask(task))
+  const settled = todos.filter((todo) => !isOpenTodo(todo) && !open.includes(normalizeTask(todo.text)))
+  if (section === null || settled.length === 0) return { text, done: [] }
   const done = new Set<string>()
-  const lines = text.slice(from, from + length).split('\n')
+  const lines = text.slice(section.from, section.to).split('\n')
   const kept = lines.filter((line) => {
     const task = settled.find(({ text: given }) => normalizeTask(line).includes(normalizeTask(given)))
     if (task === undefined || DONE_MARK.test(line)) return true
@@ -294,7 +322,7 @@ function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
     done.add(task.text)
     return false
   })
-  return { text: text.slice(0, from) + kept.join('\n') + text.slice(from + length), done: [...done] }
+  return { text: text.slice(0, section.from) + kept.join('\n') + text.slice(section.to), done: [...done] }
 }
 
 function normalizeTask(text: string): string {

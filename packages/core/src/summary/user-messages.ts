@@ -1,6 +1,6 @@
 /**
  * What the user typed, as a summary quotes it: word for word, with what each text answers, cut only if the budget is
- * short. Also finds which of it a text lacks, and tells the user's words from words that only pose as theirs.
+ * short. Also finds which of it a text lacks.
  */
 import { isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { INTERRUPTION_START } from '../log/host-texts.ts'
@@ -10,7 +10,7 @@ import { readUserInputs, type UserInput } from '../log/user-input.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { readSectionNumber } from './summary-prompt.ts'
+import { LIST_ITEM_START, readMessageList } from './message-list.ts'
 import { formatRecordPointer, truncateEnd, truncateMiddle } from './truncate-text.ts'
 
 export interface UserPrompt {
@@ -220,7 +220,7 @@ function hasPart(text: string, part: string, { lead }: UserPrompt): boolean {
     AFTER_TEXT.lastIndex = at + part.length
     if (!AFTER_TEXT.test(text)) continue
     const before = text.slice(0, at)
-    const start = before.slice(before.lastIndexOf('\n') + 1).replace(LINE_START, '')
+    const start = before.slice(before.lastIndexOf('\n') + 1).replace(LIST_ITEM_START, '')
     if (BEFORE_TEXT.test(start) || (lead !== '' && before.trimEnd().endsWith(lead.trimEnd()))) return true
   }
   const quotations = [`"${part}"`, `“${part}”`].filter((quotation) => text.includes(quotation))
@@ -264,134 +264,13 @@ function findLongest(most: number, holds: (size: number) => boolean): number {
   return least < LEAST_KEPT_CHARACTERS ? 0 : least
 }
 
-// A model may list words under "All user messages" that the user never wrote. They are marked, so that they are not
-// taken for instructions.
-
-/** Marks a line, or the rest of a line after a quotation, that is in no message of the user. */
-const FOREIGN_MARK = "[Not the user's words]"
-const MESSAGES_HEADING =
-  /^[ \t#*]*(?:\d+[.)])?[ \t*]*(?:all )?(?:the )?user(?:['’]s)? messages\b[^\n]{0,40}$/i
-const OTHER_HEADING = /^[ \t]*#{1,6}[ \t]/
-export const MESSAGES_SECTION = 6
-const NO_MESSAGES = /^\W*(?:none|nothing on record|n\/a|\d+ more in the transcript: \S[^\n]*)?\W*$/i
-const LINE_START =
-  /^\s*(?:(?:[-*+>]|\d{1,3}[.)]|\[\d+\]|\*{0,2}(?:user|message|prompt|turn)(?: message)?(?: #?\d+)?\*{0,2}\s*:)\s*)*/i
-/** Matches the number that the engine puts before a message, whose text may itself begin like an item of a list. */
-const MESSAGE_NUMBER = /^\[\d+\] /
-const QUOTATION = /"([^"\n]+)"|“([^”\n]+)”/g
-const POINTER = /\(?(?:\[?… \d+ characters, )?in full in record \S+(?: …\])?\)?$/
-/** A shorter text counts as the user's only if it is a whole line of a message, not if a message merely contains it. */
-const LEAST_CONTAINED_CHARACTERS = 16
-
-interface KnownUserText {
-  readonly messages: readonly UserPrompt[]
-  /** Text whose records are not in the log, for example an earlier summary. What it contains is not marked. */
-  readonly unverified: string
-  /** Lines that end the list of messages, besides the headings of other sections. */
-  readonly endings: readonly string[]
-}
-
-/** Marks the lines under the heading "All user messages" that are in no message of the user. */
-export function markForeignMessages(
-  summary: string,
-  { messages, unverified, endings }: KnownUserText,
-): { readonly text: string; readonly marked: readonly string[] } {
-  const isKnown = createUserTextTest(messages, unverified)
-  const judged = hideContext(summary, messages).split('\n')
-  const marked: string[] = []
-  let isInside = false
-  const lines = summary.split('\n').map((line, index) => {
-    const words = judged[index] ?? line
-    const heading = readHeading(words)
-    if (heading !== null) isInside = heading === 'messages'
-    else if (endings.includes(line)) isInside = false
-    if (!isInside || heading !== null || line.includes(FOREIGN_MARK) || isKnown(words)) return line
-    marked.push(line)
-    return markLine(line, isKnown)
-  })
-  return { text: lines.join('\n'), marked }
-}
-
-/** Tells whether a line is the heading of the list of user messages, another heading that ends it, or none. */
-function readHeading(line: string): 'messages' | 'other' | null {
-  const section = readSectionNumber(line) ?? 0
-  if (section === MESSAGES_SECTION || MESSAGES_HEADING.test(line)) return 'messages'
-  // A lower number may be that of a list in a message.
-  return section > MESSAGES_SECTION || OTHER_HEADING.test(line) ? 'other' : null
-}
-
-/** Returns the lines of a text that are under a heading of user messages. */
-function readMessageList(text: string): string {
-  let isInside = false
-  const lines = text.split('\n').filter((line) => {
-    const heading = readHeading(line)
-    if (heading !== null) isInside = heading === 'messages'
-    return isInside
-  })
-  return lines.join('\n')
-}
-
-/** Matches a question that a summary gives with the reply to it. */
-const ANSWERED_QUESTION =
-  /\((?:answering|in answer to)\s+["“]([^"“”\n]+)["”]\)|\basked:\s*["“]([^"“”\n]+)["”]/gi
-
-/**
- * Removes what stands with the user's words and is not theirs, such as the question that a reply answers. Line breaks
- * stay, so that each line keeps its place. A question that stands alone stays too: it is not what the user wrote.
- */
-function hideContext(text: string, messages: readonly UserPrompt[]): string {
-  const parts = new Set(messages.flatMap(({ context }) => context))
-  const hidden = [...parts]
-    .toSorted((one, other) => other.length - one.length)
-    .reduce((left, part) => left.replaceAll(part, part.replace(/[^\n]+/g, '')), text)
-  const known = [...parts].map(normalizeText)
-  return hidden.replace(ANSWERED_QUESTION, (whole, answering?: string, asked?: string) => {
-    const words = normalizeText((answering ?? asked ?? '').replace(/^…|…$/g, ''))
-    return known.some((part) => part.includes(words)) ? '' : whole
-  })
-}
-
-function markLine(line: string, isKnown: (text: string) => boolean): string {
-  const start = LINE_START.exec(line)?.[0] ?? ''
-  const content = line.slice(start.length)
-  const quoted = [...content.matchAll(QUOTATION)].map(([whole]) => whole).filter(isKnown)
-  if (quoted.length === 0) return `${start}${FOREIGN_MARK} ${content}`
-  const rest = quoted.reduce((text, one) => text.replace(one, ' '), content)
-  return `${start}${quoted.join(' ')}\n${start.replace(/\S/g, ' ')}${FOREIGN_MARK} ${rest.trim()}`
-}
-
-/** Returns a text without its marked lines, to find what it has of the user's messages. */
-export function withoutForeignLines(text: string): string {
-  return text
-    .split('\n')
-    .filter((line) => !line.includes(FOREIGN_MARK))
-    .join('\n')
-}
-
-function createUserTextTest(messages: readonly UserPrompt[], unverified: string): (line: string) => boolean {
-  const own = messages.flatMap(({ text, context }) => {
-    const typed = context.reduce((left, part) => left.replaceAll(part, ''), text)
-    return [typed, ...typed.split('\n').map((line) => line.replace(/^Answered: /, ''))]
-  })
-  const texts = [...own, unverified]
-  const whole = texts.map(normalizeText)
-  const lines = new Set(texts.flatMap((text) => [text, ...text.split('\n')].map(normalizeText)))
-  const isOwn = (part: string): boolean =>
-    lines.has(part) ||
-    (part.length >= LEAST_CONTAINED_CHARACTERS && whole.some((text) => text.includes(part)))
-  return (line) => {
-    const numbered = line.replace(MESSAGE_NUMBER, '')
-    if (NO_MESSAGES.test(line) || [line, numbered].some((text) => lines.has(normalizeText(text)))) return true
-    const content = line.replace(LINE_START, '').trim().replace(POINTER, '')
-    return content.split(/…|\.{3}/).every((part) => {
-      const words = normalizeText(part)
-      return words === '' || isOwn(words)
-    })
-  }
+/** Returns what the user typed of a message, without the questions that it answers. */
+export function removeContext({ text, context }: Pick<UserPrompt, 'text' | 'context'>): string {
+  return context.reduce((left, part) => left.replaceAll(part, ''), text)
 }
 
 /** Returns a text in a form in which quotation marks, emphasis, white space and case make no difference. */
-function normalizeText(text: string): string {
+export function normalizeUserText(text: string): string {
   return text
     .toLowerCase()
     .replace(/["“”'‘’*_`]/g, '')

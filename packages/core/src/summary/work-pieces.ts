@@ -6,7 +6,7 @@ import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
 import { type AssistantText, findRequestOutcome } from './assistant-findings.ts'
 import { closeCodeBlock, removeCodeBlocks } from './code-blocks.ts'
-import { markOrdersAndQuestions } from './repair-summary.ts'
+import { markOrdersAndClaims } from './repair-summary.ts'
 import { normalizeCommand, type RecordText, type SessionFacts } from './session-facts.ts'
 import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
 import { truncateEnd, truncateStart } from './truncate-text.ts'
@@ -92,7 +92,7 @@ function conceptPieces({ runs, clean }: SessionFacts, { rest }: WorkRanks): read
 }
 
 function resultPieces(
-  { commands, todos, plan, earlierSummary }: SessionFacts,
+  { commands, todos, plan, earlierSummary, messages }: SessionFacts,
   { rest }: WorkRanks,
 ): readonly WorkPiece[] {
   const done = todos.filter((todo) => !isOpenTodo(todo)).map(({ text }) => `- Done: ${text}`)
@@ -104,15 +104,22 @@ function resultPieces(
       : [`- Of the commands that failed, ${solved} succeeded later and ${failing} did not (section 4).`]
   return [
     ...[...counts, ...done].map((full) => ({ section: 5, rank: rest, full })),
-    ...quoteWhole('The plan, as last written', plan, rest),
-    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlierSummary, rest),
+    ...quoteWhole('The plan, as last written', plan, { rank: rest, messages }),
+    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlierSummary, {
+      rank: rest,
+      messages,
+    }),
   ]
 }
 
-function quoteWhole(title: string, source: RecordText | null, rank: number): readonly WorkPiece[] {
+function quoteWhole(
+  title: string,
+  source: RecordText | null,
+  { rank, messages }: { readonly rank: number; readonly messages: readonly UserPrompt[] },
+): readonly WorkPiece[] {
   if (source === null) return []
   const head = `- ${title} (record ${source.uuid}):\n`
-  const { text } = markOrdersAndQuestions(source.text)
+  const { text } = markOrdersAndClaims(source.text, { messages })
   const full = `${head}${truncateText(text, ANSWER_CHARACTERS)}`
   return [{ section: 5, rank, full, short: `${head}${truncateText(text, SHORT_ANSWER_CHARACTERS)}` }]
 }
@@ -131,7 +138,7 @@ function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRan
 }
 
 function currentWorkPieces(
-  { texts, runs, clean }: SessionFacts,
+  { texts, runs, messages, clean }: SessionFacts,
   { now, last }: WorkRanks,
 ): readonly WorkPiece[] {
   const pieces: WorkPiece[] = []
@@ -140,7 +147,12 @@ function currentWorkPieces(
     const head = "The model's latest words:\n"
     const full = `${head}${truncateText(latest.text, ANSWER_CHARACTERS)}`
     const short = `${head}${truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS)}`
-    pieces.push({ section: 8, rank: now, full: neutralize(full), short: neutralize(short) })
+    pieces.push({
+      section: 8,
+      rank: now,
+      full: neutralize(full, messages),
+      short: neutralize(short, messages),
+    })
   }
   const calls = runs.slice(-MOST_CALLS).map((run) => `- ${formatCall(run, clean)}`)
   if (calls.length > 0)
@@ -237,8 +249,11 @@ export function createFindingPieces(
   return weighed.map(({ one }, index) => {
     const isRecent = one.place > recent
     const head = `- ${describePlace(one, messages)}`
-    const full = neutralize(`${head}${closeCodeBlock(one.text)}`)
-    const short = neutralize(`${head}${truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS)}`)
+    const full = neutralize(`${head}${closeCodeBlock(one.text)}`, messages)
+    const short = neutralize(
+      `${head}${truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS)}`,
+      messages,
+    )
     return {
       section: 5,
       rank: isRecent ? ranks.recent : ranks.older + index / weighed.length,
@@ -263,9 +278,9 @@ function describePlace({ place }: AssistantText, messages: readonly UserPrompt[]
  * Marks orders in a text of the model or of a tool, which could be taken for the user's in the summary. Questions stay as
  * they are: the summary says whose they are, and the user's replies refer to them.
  */
-export function neutralize(text: string): string {
+export function neutralize(text: string, messages: readonly UserPrompt[]): string {
   const questions = text.split('\n').flatMap((line) => (/\?\W*$/.test(line) ? [line.trim()] : []))
-  return markOrdersAndQuestions(text, new Set(questions)).text
+  return markOrdersAndClaims(text, { lines: new Set(questions), messages }).text
 }
 
 /** Cuts a text at its end and closes a code block that the cut left open. */

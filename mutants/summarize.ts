@@ -206,6 +206,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/tidemark/src/compact/compact-log.test'],
   },
   {
+    name: 'small-summaries-lose-the-request',
+    law: 'has the first request and the latest message at a target of',
+    file: 'packages/core/src/summary/local-summary.ts',
+    find: 'made.tokens <= rules.tokens && made.hasRequests',
+    replace: 'made.tokens <= rules.tokens',
+    tests: ['packages/tidemark/src/compact/compact-log.test'],
+  },
+  {
+    name: 'a-model-is-asked-for-no-gain',
+    law: 'is not asked for where the messages of the user leave almost nothing to gain',
+    file: 'packages/core/src/compaction/write-summary.ts',
+    find: 'if (after > plan.before.expected - plan.leastGain)',
+    replace: 'if (after > plan.before.expected * 2)',
+    tests: ['packages/core/test/engine/compaction.test'],
+  },
+  {
     name: 'code-blocks-are-edited',
     law: 'code blocks stay as they are',
     file: 'packages/core/src/summary/code-blocks.ts',

@@ -77,8 +77,15 @@ function findRefusal(
   after: ContextTokens,
   limit: number | null,
 ): 'not-smaller' | 'above-limit' | null {
-  if (after.expected >= plan.before.expected) return 'not-smaller'
+  if (after.expected > plan.before.expected - plan.leastGain) return 'not-smaller'
   return limit !== null && readJudgedSize(plan, after) > limit ? 'above-limit' : null
+}
+
+export function describeSmallGain({ before, leastGain }: CompactionPlan, after: number): string {
+  const figures = `The context has ${before.expected} tokens now and would have ${after} after a compaction`
+  return after >= before.expected
+    ? `${figures}: nothing is gained.`
+    : `${figures}. That is too little: at least ${leastGain} must be saved (compact.maximumPercentOfReplaced).`
 }
 
 function createOutcome(
@@ -89,10 +96,9 @@ function createOutcome(
 ): DraftResult {
   const { draft, after, state } = fitted
   const { plan } = draft
-  const { before } = plan
   const refusal = findRefusal(plan, after, limit)
   if (refusal === 'not-smaller') {
-    const message = `The result would have ${after.expected} tokens, and there are ${before.expected} now: nothing is gained.`
+    const message = describeSmallGain(plan, after.expected)
     return refuseRewrite('not-smaller', message)
   }
   if (refusal !== null && limit !== null) return refuseIrreducible(fitted, compaction, limit)
@@ -125,7 +131,7 @@ function findLargestSummary({ plan, summary }: UnmeasuredDraft, sizes: DraftSize
   if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
   const aboveLimit =
     limit === null ? 0 : toExpected(Math.max(0, readJudgedSize(plan, fitted) - limit), plan, fitted)
-  const refused = Math.max(aboveLimit, fitted.expected - plan.before.expected + 1)
+  const refused = Math.max(aboveLimit, fitted.expected - plan.before.expected + plan.leastGain)
   return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
 }
 
@@ -167,7 +173,7 @@ function measureDraft(
 /** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
 function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = plan.target === null ? 0 : readJudgedSize(plan, after) - plan.target
-  return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
+  return Math.max(0, aboveTarget, after.expected - plan.before.expected + plan.leastGain)
 }
 
 /** Lists the sources that a draft attaches, in the order in which they would be dropped. */
@@ -262,10 +268,12 @@ function refuseIrreducible(
     ? `has ${after.expected} tokens`
     : `may have up to ${readJudgedSize(plan, after)} tokens`
   const allowed = isTarget ? `the target is ${limit}` : `automatic compaction starts at ${limit + 1}`
-  const advice = isTarget ? 'raise the target' : 'use a model with a larger window'
+  const advice = isTarget
+    ? `The smallest target that works here is ${after.expected}.`
+    : 'Shorten or rewind what fills it, or use a model with a larger window.'
   return refuseRewrite(
     'floor',
-    `What cannot be left out still ${size}, and ${allowed}: ${listed}. Shorten or rewind what fills it, or ${advice}.`,
+    `What cannot be left out still ${size}, and ${allowed}: ${listed}. ${advice}`,
     { floor },
   )
 }

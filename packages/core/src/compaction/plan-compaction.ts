@@ -65,6 +65,8 @@ export interface CompactionPlan {
   readonly before: ContextTokens
   /** Maximum tokens of the context after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
+  /** Tokens that the compaction must save: a share of what it summarizes. 1 if the session cannot continue without it. */
+  readonly leastGain: number
   /**
    * Auto-compact threshold in tokens. A context at or above this size would be compacted again at once. Null if the
    * context window is unknown.
@@ -105,9 +107,12 @@ export function planCompaction(
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
   // A partial compaction summarizes only what the user selected, so it has no default target size.
   const target = form === 'full' && scaled.known ? scaled.lines.target : null
+  const isForced = request.isForced === true || isBlocked
+  const summarized = span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+  const share = 1 - policy.compact.maximumPercentOfReplaced / 100
   return {
     ok: true,
-    request: { ...request, isForced: request.isForced === true || isBlocked },
+    request: { ...request, isForced },
     span,
     entries: state.view.entries,
     rewrites: state.view.rewrites,
@@ -115,6 +120,7 @@ export function planCompaction(
     notes: listNotes(span, policy.compact.pinTokens),
     before,
     target: request.target ?? target,
+    leastGain: isForced ? 1 : Math.max(1, Math.round(summarized * share)),
     autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
     price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
     at: clock.now(),

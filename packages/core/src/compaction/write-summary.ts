@@ -31,6 +31,7 @@ import type { CompactionSpan } from '../summary/select-span.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { calibrateSize } from '../tokens/usage.ts'
+import { describeSmallGain } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-summary-attempt.ts'
 
@@ -48,12 +49,21 @@ export interface WriteSummaryResult {
   readonly attempts: SummaryAttemptState | null
 }
 
-/** Writes the summary by the host's own function, if there is one; otherwise in the ways that policy allows. */
+/**
+ * Writes the summary by the host's own function, if there is one; otherwise in the ways that policy allows. Refuses at
+ * once, without a model call, if the user's messages alone leave too little to gain.
+ */
 export async function* writeSummary(
   turn: TurnContext,
   compaction: CompactionServices,
   task: WriteSummaryInput,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
+  const { plan } = task
+  const size = estimateLeastSize(turn, compaction, plan)
+  const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
+  const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
+  if (after > plan.before.expected - plan.leastGain)
+    return refuseRewrite('not-smaller', describeSmallGain(plan, after))
   if (compaction.writeSummary === undefined)
     return yield* runAttempts(
       turn,
@@ -111,18 +121,48 @@ async function writeByHost(
   }
 }
 
+/**
+ * Estimates the size of the context with the smallest summary, and with the user's messages, which every summary has as
+ * far as their budget allows.
+ */
+function estimateLeastSize(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  plan: CompactionPlan,
+): { readonly least: number; readonly withMessages: number } {
+  const count = createTextCounter(turn.state, turn.host, compaction)
+  const { meter } = withContextState(turn.state, compaction).context
+  const summarized = plan.span.summarised.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
+  const { expected } = calibrateSize(meter.calibration, summarized, turn.host.policy.estimate)
+  const staying = Math.max(0, plan.before.expected - expected)
+  const facts = readFacts(turn.state, plan)
+  const messages = facts.messages.reduce((sum, { text }) => sum + count(text), 0)
+  const { total } = computeMessageBudget(turn, compaction, plan)
+  return {
+    least: Math.round(staying + count(writeLocally(turn, compaction, plan, { facts, tokens: 0 }))),
+    withMessages: Math.round(staying + Math.min(total, messages)),
+  }
+}
+
 /** Collects the input for writing a summary: models, tools, policy and token sizes. */
 export function createAttemptsInput(
-  { state, host }: TurnContext,
+  turn: TurnContext,
   compaction: CompactionServices,
   task: WriteSummaryInput,
 ): AttemptsInput {
+  const { state, host } = turn
   const { estimator, scaled, summaryModel } = compaction
   const { before, span, request, target } = task.plan
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
   const { model, tools } = host.modelSettings()
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
+  // No model call is spent on a target that not even the smallest summary reaches.
+  const isOutOfReach =
+    request.target !== undefined &&
+    compact.chain.local !== 'never' &&
+    estimateLeastSize(turn, compaction, task.plan).least > request.target
+  const isLocalOnly = request.summarizer === 'local' || isOutOfReach
   const own = {
     model,
     profile: host.profile,
@@ -131,8 +171,7 @@ export function createAttemptsInput(
   }
   return {
     span,
-    policy:
-      request.summarizer === 'local' ? { ...compact, chain: { ...compact.chain, local: 'only' } } : compact,
+    policy: isLocalOnly ? { ...compact, chain: { ...compact.chain, local: 'only' } } : compact,
     instructions: task.instructions,
     conversationModel: own,
     directModel: summaryModel?.summariser ?? own,

@@ -113,19 +113,19 @@ function recordLocalSummary(
   outcome: AttemptResult,
 ): SummaryAttemptState {
   const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
-  if (summary !== '' && chain.context.countTextTokens(summary) <= ask.maximumTokens) {
+  // A summary above its tokens is the smallest one. The target is judged with the whole context.
+  const most = Math.max(ask.maximumTokens, sumEntryTokens(chain, ask.entries) - 1)
+  if (summary !== '' && chain.context.countTextTokens(summary) <= most) {
     const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
-    return finishWithSummary(
-      { ...accepted, coveredLocally: [] },
-      { summarizer: 'local', summary, block: null },
-    )
+    const covered = { ...accepted, coveredLocally: [] }
+    return finishWithSummary(covered, { summarizer: 'local', summary, block: null })
   }
   const why = summary === '' ? EMPTY_LOCAL : LARGE_LOCAL
   return advanceToNextAttempt({ ...withStep(chain, ask, 'refused', why), stage: 'failed' })
 }
 
+const LARGE_LOCAL = { reason: 'too-large', message: 'It is larger than what it replaces.' }
 const EMPTY_LOCAL = { reason: 'no-text', message: 'The summary without a model is empty.' }
-const LARGE_LOCAL = { reason: 'too-large', message: 'The summary without a model does not fit.' }
 
 interface AttemptProblem {
   readonly reason: string

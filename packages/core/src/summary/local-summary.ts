@@ -44,17 +44,49 @@ interface LocalSummary {
 /** Maximum share of the summary's tokens for each group of facts, so that no group displaces all others. */
 const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, snippets: 0.25 }
 
+/**
+ * Writes the local summary within `given.tokens`. It always has the first request and the latest message: where not even
+ * these fit, it is the smallest summary that has them, and exceeds its tokens.
+ */
 export function writeLocalSummary(facts: SessionFacts, given: LocalSummaryOptions): LocalSummary {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
   const others = listPieces(facts)
-  let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules))
-  let made = fitLocalSummary(facts, rules, others, room)
+  for (const isTight of rules.tokens < TIGHT_TOKENS ? [true] : [false, true]) {
+    const made = fillLocalSummary(facts, rules, others, isTight)
+    if (made.tokens <= rules.tokens && made.hasRequests) return made
+  }
+  return writeLeastSummary(facts, rules, others)
+}
+
+function fillLocalSummary(
+  facts: SessionFacts,
+  rules: LocalSummaryOptions,
+  others: readonly SummaryPiece[],
+  isTight: boolean,
+): FittedSummary {
+  const empty = { placed: [], leftOut: [] }
+  let room = rules.tokens - rules.estimate.text(formatSections(empty, rules.form, isTight))
+  let made = fitLocalSummary(facts, rules, others, { room, isTight })
   // The whole text may have more tokens than its pieces together, because of rounding and of notes on pieces left out.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
-    made = fitLocalSummary(facts, rules, others, room)
+    made = fitLocalSummary(facts, rules, others, { room, isTight })
   }
   return made
+}
+
+/** Writes the smallest summary that tells what the work is: the first request and the latest message, both shortened. */
+function writeLeastSummary(
+  facts: SessionFacts,
+  { form, estimate }: LocalSummaryOptions,
+  others: readonly SummaryPiece[],
+): LocalSummary {
+  const requests = others.filter(({ rank }) => rank === REQUESTS_RANK)
+  const placed = requests.map(({ section, full, short }) => ({ section, text: short ?? full }))
+  const leftOut = others.filter(({ rank }) => rank !== REQUESTS_RANK)
+  const text = facts.clean(formatSections({ placed, leftOut }, form, true))
+  const ids = [...leftOut.flatMap(({ id }) => id ?? []), ...facts.messages.map(({ uuid }) => uuid)]
+  return { text, tokens: estimate.text(text), leftOut: ids }
 }
 
 /** Creates an estimator that measures each text once, since the same pieces are fitted several times. */
@@ -71,7 +103,7 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
 
 /**
  * Lists the pieces of a local summary except the user messages, each a text about one fact. Pieces with a lower rank are
- * placed first: open tasks and user messages (ranks 1 and 2), then the state of the work, then what the model decided
+ * placed first: the first request and the latest message, open tasks, user messages (ranks up to 2), then the state of the work, then what the model decided
  * and found, then details that help to continue.
  */
 function listPieces(facts: SessionFacts): readonly SummaryPiece[] {
@@ -80,13 +112,14 @@ function listPieces(facts: SessionFacts): readonly SummaryPiece[] {
     error: neutralize(call.error, facts.messages),
   }))
   return [
-    ...createWorkPieces(facts, { must: MUST_RANK, now: 5, rest: 9, last: 14 }),
+    ...createWorkPieces(facts, { requests: REQUESTS_RANK, must: MUST_RANK, now: 5, rest: 9, last: 14 }),
     ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),
     ...createErrorPieces(facts.commands, failedCalls, { open: 3, settled: 7, calls: 12 }),
     ...createFindingPieces(facts, { recent: 6, older: 10 }),
   ]
 }
 
+const REQUESTS_RANK = -1
 const MUST_RANK = 0
 const MESSAGES_RANK = 1
 
@@ -98,7 +131,7 @@ function listMessagePieces(
   room: number,
 ): readonly SummaryPiece[] {
   const must = others
-    .filter(({ rank }) => rank === MUST_RANK)
+    .filter(({ rank }) => rank <= MUST_RANK)
     .reduce((sum, { full }) => sum + estimate.text(full), 0)
   const totalTokens = Math.min(messages.total, GROUP_SHARES.messages * room, room - must)
   return createMessagePieces(facts.messages, MESSAGES_RANK, {
@@ -108,12 +141,17 @@ function listMessagePieces(
   })
 }
 
+interface FittedSummary extends LocalSummary {
+  /** True if the summary has the first request and the latest message. */
+  readonly hasRequests: boolean
+}
+
 function fitLocalSummary(
   facts: SessionFacts,
   rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
-  room: number,
-): LocalSummary {
+  { room, isTight }: { readonly room: number; readonly isTight: boolean },
+): FittedSummary {
   const pieces = [...others, ...listMessagePieces(facts, rules, others, room)]
   const caps = new Map([
     [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
@@ -123,19 +161,26 @@ function fitLocalSummary(
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
   ])
   const fitted = fitSummaryPieces(pieces, { total: room, caps, estimate: rules.estimate })
-  const text = facts.clean(formatSections(fitted, rules))
-  const leftOut = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
-  return { text, tokens: rules.estimate.text(text), leftOut }
+  const text = facts.clean(formatSections(fitted, rules.form, isTight))
+  return {
+    text,
+    tokens: rules.estimate.text(text),
+    leftOut: fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id])),
+    hasRequests: fitted.leftOut.every(({ rank }) => rank !== REQUESTS_RANK),
+  }
 }
 
-/** Below this number of tokens, a local summary has no headings of empty sections and does not name what is left out. */
+/**
+ * Below this number of tokens, and where the requests do not fit otherwise, a local summary is tight: it has no headings of
+ * empty sections and does not name what is left out.
+ */
 const TIGHT_TOKENS = 400
 
 function formatSections(
   { placed, leftOut }: Omit<PlacedPieces, 'tokens'>,
-  { form, tokens }: LocalSummaryOptions,
+  form: CompactionForm,
+  isTight: boolean,
 ): string {
-  const isTight = tokens < TIGHT_TOKENS
   const sections = listSectionTitles(form).flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     const missing = isTight ? [] : leftOut.filter(({ section }) => section === index + 1)

@@ -13,6 +13,7 @@ import { truncateEnd, truncateStart } from './truncate-text.ts'
 import type { UserPrompt } from './user-messages.ts'
 
 const QUOTE_CHARACTERS = 400
+const SHORT_QUOTE_CHARACTERS = 160
 const ANSWER_CHARACTERS = 8_000
 const SHORT_ANSWER_CHARACTERS = 400
 const MOST_COMMANDS = 8
@@ -25,7 +26,9 @@ const CALL_CHARACTERS = 160
 type WorkPiece = Pick<SummaryPiece, 'section' | 'rank' | 'full'> & { readonly short?: string }
 
 interface WorkRanks {
-  /** Rank of the facts without which the work cannot continue: requests and open todos. */
+  /** Rank of the first request and the latest message, which even the smallest summary has. */
+  readonly requests: number
+  /** Rank of the other facts without which the work cannot continue: open todos. */
   readonly must: number
   readonly now: number
   readonly rest: number
@@ -51,21 +54,27 @@ export function createWorkPieces(facts: SessionFacts, ranks: WorkRanks): readonl
   }))
 }
 
-function requestPieces(messages: readonly UserPrompt[], { must, rest }: WorkRanks): readonly WorkPiece[] {
+function requestPieces(messages: readonly UserPrompt[], { requests, rest }: WorkRanks): readonly WorkPiece[] {
   const first = messages[0]
   const last = messages.at(-1)
   if (first === undefined || last === undefined)
-    return [{ section: 1, rank: must, full: 'The log has no message of the user.' }]
-  const opening = { section: 1, rank: must, full: `- First request: ${quote(first)}` }
+    return [{ section: 1, rank: requests, full: 'The log has no message of the user.' }]
+  const opening = createRequestPiece('First request', first, requests)
   if (last === first) return [opening]
-  const newest = { section: 1, rank: must, full: `- Latest message, [${messages.length}]: ${quote(last)}` }
+  const newest = createRequestPiece(`Latest message, [${messages.length}]`, last, requests)
   const corrections = messages.flatMap(({ isCorrection }, index) => (isCorrection ? [`[${index + 1}]`] : []))
   const full = `- Written after the user had stopped the model, so a change of course: ${corrections.join(', ')}`
   return [opening, newest, ...(corrections.length === 0 ? [] : [{ section: 1, rank: rest, full }])]
 }
 
-function quote({ text }: UserPrompt): string {
-  return `"${truncateEnd(text.trim(), QUOTE_CHARACTERS)}"`
+function createRequestPiece(title: string, message: UserPrompt, rank: number): WorkPiece {
+  const full = `- ${title}: ${quote(message)}`
+  const short = `- ${title}: ${quote(message, SHORT_QUOTE_CHARACTERS)}`
+  return { section: 1, rank, full, ...(short.length < full.length ? { short } : {}) }
+}
+
+function quote({ text }: UserPrompt, most: number = QUOTE_CHARACTERS): string {
+  return `"${truncateEnd(text.trim(), most)}"`
 }
 
 /** Matches commands that say nothing about the project: those on temporary files, and those that only look around. */

@@ -312,11 +312,30 @@ describe('a summary that is good and too large', () => {
     expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model' } })
   })
 
-  it('is not asked for again where no summary could be small enough', async () => {
+  it('is not asked for at all where no summary could be small enough', async () => {
     const builder = buildRounds()
     builder.user(`read this: ${'abc '.repeat(3_000)}`)
     const made = await openRounds({ byChain: true, replies: [long, long] }, builder)
     expect(await compactNow(made, { target: 2_000 })).toMatchObject({ ok: false, reason: 'floor' })
-    expect(made.asked.length).toBe(1)
+    expect(made.asked.length).toBe(0)
+  })
+
+  it('is not asked for where the messages of the user leave almost nothing to gain', async () => {
+    const builder = buildRounds(0)
+    builder.user(`Read this: ${'words of the user '.repeat(300)}`)
+    builder.answer('It is done, all of it.')
+    const made = await openRounds({ byChain: true, replies: [long] }, builder)
+    const end = await compactNow(made)
+    expect(end).toMatchObject({ ok: false, reason: 'not-smaller' })
+    expect(end.ok ? '' : end.message).toMatch(/tokens now and would have \d+ after a compaction/)
+    expect(made.asked.length).toBe(0)
+  })
+
+  it('is committed only if it saves a tenth of what it replaces', async () => {
+    const builder = buildRounds(0)
+    builder.answer('A note on the tide. '.repeat(250))
+    const nearlyAll = reply(text(`<summary>\n${'A note on the tide. '.repeat(240)}\n</summary>`))
+    const made = await openRounds({ byChain: true, replies: Array(6).fill(nearlyAll) }, builder)
+    expect(await compactNow(made)).not.toMatchObject({ ok: true, compaction: { summarizer: 'model' } })
   })
 })

@@ -127,6 +127,33 @@ describe('a long session in a small window', () => {
     if ('target' in options) expect(report.tokensAfter).toBeLessThanOrEqual(options.target)
   })
 
+  it('a target that is too small is refused with the smallest one that works', async () => {
+    writeTalks(120)
+    const sizes: number[] = []
+    for (const target of [1, 40]) {
+      const outcome = await compactLog(await logAt(path), { target })
+      const message = outcome.ok ? '' : outcome.message
+      expect(outcome).toMatchObject({ ok: false, reason: 'floor' })
+      sizes.push(Number(/The smallest target that works here is (\d+)\.$/.exec(message)?.[1]))
+    }
+    expect(new Set(sizes).size).toBe(1)
+    const { report } = await compacted({ target: sizes[0] ?? 0 })
+    expect(report.tokensAfter).toBe(sizes[0])
+    expect(report.summary).toMatch(/First request: "Request 0: .*\n- Latest message, \[120\]: "Request 119: /)
+  })
+
+  it.each([300, 500, 700, 800, 1_000, 1_300])(
+    'has the first request and the latest message at a target of %i',
+    async (target) => {
+      writeTalks(120)
+      const { report } = await compacted({ target })
+      expect(report.tokensAfter).toBeLessThanOrEqual(target)
+      expect(report.summary).toMatch(
+        /First request: "Request 0: .*\n- Latest message, \[120\]: "Request 119: /,
+      )
+    },
+  )
+
   it('fills what files that do not fit leave free', async () => {
     const rows = Array.from(
       { length: 400 },
@@ -140,7 +167,7 @@ describe('a long session in a small window', () => {
   })
 
   it('keeps what the model found as far as the target allows', async () => {
-    writeTalks(40)
+    writeTalks(80)
     const { report } = await compacted({ target: 16_000 })
     expect(
       report.summary.match(/Finding \d+: (?:words that may not be lost ){15}/g)?.length,

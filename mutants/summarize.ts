@@ -199,7 +199,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'local-summary-is-never-written-again',
-    law: 'in a small window it becomes smaller',
+    law: 'becomes smaller again where names and todos are added to it',
     file: 'packages/core/src/summary/attempt-chain.ts',
     find: 'if (rung === 4 && largest !== undefined)',
     replace: 'if (rung === 4 && largest === 0)',
@@ -207,7 +207,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'small-summaries-lose-the-request',
-    law: 'has the first request and the latest message at a target of',
+    law: 'a target that is too small is refused with the smallest one that works',
     file: 'packages/core/src/summary/local-summary.ts',
     find: 'made.tokens <= rules.tokens && made.hasRequests',
     replace: 'made.tokens <= rules.tokens',

@@ -10,6 +10,9 @@ import { compactLog, undoLog } from './compact-log.ts'
 import type { CompactLogOptions } from './compact-report.ts'
 import { explainBadOutput, writeSession } from './write-log.ts'
 
+/** A session whose log has the system prompt, the tools and a todo list. */
+const SAMPLE = join(import.meta.dirname, '../../../cli/sample/login-bug.jsonl')
+
 let folder = ''
 let path = ''
 let lines: readonly WorkingLine[] = []
@@ -93,6 +96,15 @@ describe('a foreign log', () => {
     expect(from.report.receipt.kept).toEqual(lines.slice(0, 16).map(({ uuid }) => uuid))
   })
 })
+
+it.each([800, 1_500])(
+  'a local summary becomes smaller again where names and todos are added to it: %i',
+  async (target) => {
+    const { report } = await compacted({ target }, SAMPLE)
+    expect(report.ledger.length).toBeGreaterThan(0)
+    expect(report.tokensAfter).toBeLessThanOrEqual(target)
+  },
+)
 
 describe('a long session in a small window', () => {
   function talk(round: number): readonly object[] {

@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'pinned-response-stands-last',
-    law: 'a pinned response does not end the run when an automatic compaction leaves it last',
+    law: 'does not end the run when an automatic compaction leaves it last',
     file: 'packages/core/src/compaction/draft.ts',
     find: "return findLastRole(kept) === 'assistant' &&",
     replace: "return findLastRole(kept) === 'system' &&",

@@ -7,7 +7,7 @@ import { createTestTidemark, openTestSession } from '../support/test-tidemark.ts
 const DECISION = 'The decision: sums are kept in cents.'
 
 /** A model that decides something, then calls a tool `rounds` times for each further prompt. */
-function createWorker(rounds: number, createId?: () => string): Script {
+function createWorker(rounds: number, createId?: () => string, tool = 'Read'): Script {
   let left = rounds
   return ({ messages, kind }) => {
     if (kind === 'compaction') return { blocks: [{ type: 'text', text: 'Much was done.' }] }
@@ -18,23 +18,31 @@ function createWorker(rounds: number, createId?: () => string): Script {
       left = rounds
       return { blocks: [{ type: 'text', text: 'Done.' }] }
     }
-    const call = { type: 'tool_use', name: 'Read', input: { file_path: `src/${left}.ts` } } as const
+    const input = tool === 'Read' ? { file_path: `src/${left}.ts` } : { query: `part ${left}` }
+    const call = { type: 'tool_use', name: tool, input } as const
     return { blocks: [createId === undefined ? call : { ...call, id: createId() }] }
   }
 }
 
 describe('a pinned response', () => {
-  it.each(['claude-sonnet-4-5', 'claude-sonnet-5-5', 'claude-opus-5-5'])(
-    'does not end the run when an automatic compaction leaves it last, on %s',
-    async (modelId) => {
+  // After `Search`, no file is attached again, so that the pinned response would be the last message.
+  it.each([
+    ['claude-sonnet-4-5', 'Read'],
+    ['claude-sonnet-5-5', 'Read'],
+    ['claude-opus-5-5', 'Read'],
+    ['claude-sonnet-4-5', 'Search'],
+    ['claude-opus-5-5', 'Search'],
+  ])(
+    'does not end the run when an automatic compaction leaves it last, on %s with %s',
+    async (modelId, tool) => {
       const world = await openTestSession({
         modelId,
         window: 24_000,
-        script: createWorker(12),
+        script: createWorker(12, undefined, tool),
         env: { DISABLE_MICROCOMPACT: '1' },
       })
       const tools = {
-        Read: { description: 'Reads.', run: () => 'a line of the file that was read\n'.repeat(300) },
+        [tool]: { description: 'Reads.', run: () => 'a line of the file that was read\n'.repeat(300) },
       }
       expect(await world.session.run('Decide.', { tools }).outcome).toMatchObject({ text: DECISION })
       const appended = world.events.flatMap((event) => (event.type === 'appended' ? event.records : []))

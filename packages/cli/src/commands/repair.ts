@@ -34,10 +34,10 @@ const MAX_LINES = 20
 
 function formatRepair(repaired: RepairReport, terminal: Terminal): string {
   const { colors, symbols } = createScreen(terminal)
-  const { leftOut, mended, completed } = repaired
+  const { leftOut, repaired: changed, completed } = repaired
   const lines = [
     ...leftOut.map(({ line, why }) => `line ${line} left out: ${sanitizeText(why)}`),
-    ...mended.map(({ line, what }) => `line ${line} repaired: ${sanitizeText(what)}`),
+    ...changed.map(({ line, what }) => `line ${line} repaired: ${sanitizeText(what)}`),
   ]
   const rest = lines.length - MAX_LINES
   return [

@@ -6,8 +6,6 @@
 
 export interface LedgerFileLine {
   readonly path: string
-  readonly edits: number
-  readonly reads: number
   /** Identifiers that were last mentioned together with this file. */
   readonly symbols: readonly string[]
 }
@@ -17,7 +15,7 @@ export function formatLedger(files: readonly LedgerFileLine[], names: readonly s
   const root = findSharedFolder(listed.map(({ path }) => path))
   const folders = new Map<string, LedgerFileLine[]>()
   for (const file of listed) {
-    const path = file.path.startsWith(root) ? file.path.slice(root.length) : file.path
+    const path = shortenPath(file.path, root)
     const folder = path.slice(0, path.lastIndexOf('/') + 1)
     folders.set(folder, [...(folders.get(folder) ?? []), file])
   }
@@ -29,6 +27,16 @@ export function formatLedger(files: readonly LedgerFileLine[], names: readonly s
   const also = [...files.filter(isBareName).map(({ path }) => path), ...names]
   const heading = root === '' ? LEDGER_HEADING : `${LEDGER_HEADING}, in ${root}`
   return [heading, ...body, ...(also.length === 0 ? [] : [`Also: ${also.join(' ')}`])]
+}
+
+/**
+ * Shortens a path below the folder in the heading. Of a path that is known only by its end, it is unknown whether it is in
+ * that folder, so it begins with `…/`.
+ */
+function shortenPath(path: string, root: string): string {
+  if (root === '' || !path.includes('/')) return path
+  if (path.startsWith(root)) return path.slice(root.length)
+  return ABSOLUTE_PATH.test(path) ? path : `…/${path.replace(/^\.\//, '')}`
 }
 
 const LEDGER_HEADING = 'In use'

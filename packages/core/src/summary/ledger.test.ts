@@ -25,7 +25,7 @@ describe('the ledger', () => {
     const work = new CodingSession()
     work.edits('/app/a.ts', 'const firstName = 1')
     expect(buildLedger(work.history, rules)).toMatchObject({
-      files: [{ path: '/app/a.ts', edits: 1, reads: 0, symbols: ['firstName'] }],
+      files: [{ path: '/app/a.ts', symbols: ['firstName'] }],
       names: [],
     })
   })
@@ -35,6 +35,19 @@ describe('the ledger', () => {
     work.edits('/app/src/parser.ts', 'x')
     work.answers('parser.ts is done, and so is src/parser.ts, b/src/parser.ts in the diff.')
     expect(buildLedger(work.history, rules).files.map(({ path }) => path)).toEqual(['/app/src/parser.ts'])
+  })
+
+  it('tells files of the same name in several folders apart, and a path of which only the end is known', () => {
+    const work = new CodingSession()
+    work.edits('/app/web/src/index.ts', 'x')
+    work.edits('/app/api/src/index.ts', 'x')
+    work.answers('Next is lib/index.ts, then src/index.ts.')
+    expect(buildLedger(work.history, rules).lines.toSorted()).toEqual([
+      'In use, in /app/',
+      'api/src/index.ts',
+      'web/src/index.ts',
+      '…/lib/index.ts',
+    ])
   })
 
   it('lets what was used last go before what was met long ago, and what was used before what was met', () => {

@@ -115,8 +115,6 @@ const NEAR_CALLS = 3
 interface FileWeight {
   readonly path: string
   readonly weight: number
-  readonly edits: number
-  readonly reads: number
 }
 
 interface IdentifierWeight {
@@ -140,7 +138,6 @@ export function weighNames(mentions: readonly Mention[]): {
     const whole = mention.about === null ? null : wholePath(mention.about)
     const named = new Set([...mention.names.files, ...mention.touches.map(({ path }) => path)])
     for (const path of new Set([...named].map(wholePath))) addFileWeight(files, path, share)
-    for (const touch of mention.touches) countTouch(files, wholePath(touch.path), touch)
     for (const [name, times] of mention.names.identifiers) {
       const before = identifiers.get(name)
       const weight = (before?.weight ?? 0) + share * times ** DILUTION_EXPONENT
@@ -156,15 +153,7 @@ function mentionWeight({ by, age, names }: Mention): number {
 }
 
 function addFileWeight(files: Map<string, FileWeight>, path: string, share: number): void {
-  const before = files.get(path) ?? { path, weight: 0, edits: 0, reads: 0 }
-  files.set(path, { ...before, weight: before.weight + share })
-}
-
-function countTouch(files: Map<string, FileWeight>, path: string, { action }: FileTouch): void {
-  const file = files.get(path)
-  if (file === undefined) return
-  const isRead = action === 'read'
-  files.set(path, { ...file, edits: file.edits + (isRead ? 0 : 1), reads: file.reads + (isRead ? 1 : 0) })
+  files.set(path, { path, weight: (files.get(path)?.weight ?? 0) + share })
 }
 
 /**
@@ -178,6 +167,8 @@ function createPathResolver(mentions: readonly Mention[]): (path: string) => str
       const absolute = toAbsolutePath(path)
       if (absolute === null) continue
       const known = byBase.get(toFileName(absolute)) ?? new Set()
+      // The path becomes the newest of its name.
+      known.delete(absolute)
       byBase.set(toFileName(absolute), known.add(absolute))
     }
   }

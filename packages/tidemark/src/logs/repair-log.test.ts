@@ -51,13 +51,13 @@ describe('a damaged log of Claude Code', () => {
       ['bad-shape', 5],
       ['torn-line', 6],
     ])
-    expect(rest).toMatchObject({ ok: true, lines: 6, records: 2, mended: [], completed: [] })
+    expect(rest).toMatchObject({ ok: true, lines: 6, records: 2, repaired: [], completed: [] })
     expect(await damageIn(folder)).toEqual([])
   })
 
   it('gets its broken links repaired, and only those', async () => {
     const folder = logFolder()
-    const { mended, leftOut } = await repaired(
+    const { repaired: changed, leftOut } = await repaired(
       folder,
       text(
         userLine('a', { parentUuid: 'before the log' }),
@@ -67,7 +67,7 @@ describe('a damaged log of Claude Code', () => {
         userLine('c', { parentUuid: 'c' }),
       ),
     )
-    expect(mended.map(({ line, what }) => [line, what])).toEqual([
+    expect(changed.map(({ line, what }) => [line, what])).toEqual([
       [1, 'its parent does not come before it; it was linked to the previous record'],
       [2, 'its parent does not come before it; it was linked to the previous record'],
       [3, 'its uuid was in use already; it got a new one'],
@@ -160,7 +160,7 @@ describe('a damaged Tidemark log', () => {
       part(6, 0, 3),
       part(7, 1, 3),
     ]
-    const { leftOut, mended } = await repaired(folder, text(...lines))
+    const { leftOut, repaired: replaced } = await repaired(folder, text(...lines))
     expect(
       linesOf(folder)
         .map((line) => JSON.parse(line))
@@ -176,7 +176,7 @@ describe('a damaged Tidemark log', () => {
       ['bad-json', 5],
       ['incomplete-batch', 7],
     ])
-    expect(mended.map(({ line }) => line)).toEqual([6, 6])
+    expect(replaced.map(({ line }) => line)).toEqual([6, 6])
     expect(await damageIn(folder)).toEqual([])
   })
 

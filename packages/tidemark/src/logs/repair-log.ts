@@ -41,7 +41,7 @@ export interface RepairReport {
   /** The lines of the damaged log that are missing from the copy, each with the reason. */
   readonly leftOut: readonly Damage[]
   /** The lines of the damaged log that were changed in the copy, each with a description of the change. */
-  readonly mended: readonly LineRepair[]
+  readonly repaired: readonly LineRepair[]
   /**
    * Ids of the tool calls without a result. The copy has an error result for each of them, which says that the result
    * is missing.
@@ -134,7 +134,7 @@ function toRepaired({ log, end, plan, out }: Repair, records: number): RepairRep
     lines: end.lines,
     records,
     leftOut: [...end.damage.filter((damage) => !isCopied(damage)), ...copies].sort(byLine),
-    mended: [...plan.repairs, ...replaced].sort(byLine),
+    repaired: [...plan.repairs, ...replaced].sort(byLine),
     completed: [...plan.additions.values()].flat().flatMap(listCallIds),
   }
 }

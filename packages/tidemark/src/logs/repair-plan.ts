@@ -50,7 +50,7 @@ interface PlanState {
   session: SessionLog
   readonly counted: Set<number>
   readonly changes: Map<number, LineChange>
-  readonly mended: LineRepair[]
+  readonly repairs: LineRepair[]
   readonly copies: number[]
   /** New uuids for records whose uuid is already in use, keyed by the index of the record in the session. */
   readonly renamed: Map<number, string>
@@ -68,7 +68,7 @@ export function createRepairPlanner(ids: IdGenerator): RepairPlanner {
     session: emptySessionLog(),
     counted: new Set(),
     changes: new Map(),
-    mended: [],
+    repairs: [],
     copies: [],
     renamed: new Map(),
     calls: new Map(),
@@ -112,7 +112,7 @@ function uuidAt(planning: PlanState, index: number): string | null {
 
 function change(planning: PlanState, line: number, fields: LineChange, what: string): void {
   planning.changes.set(line, { ...planning.changes.get(line), ...fields })
-  planning.mended.push({ line, what })
+  planning.repairs.push({ line, what })
 }
 
 function noteCalls(planning: PlanState, read: LogRecord): void {
@@ -137,8 +137,8 @@ function finishPlan(planning: PlanState, ids: IdGenerator): RepairPlan {
     const end = planning.ends.get(record.message.id) ?? line
     additions.set(end, [...(additions.get(end) ?? []), createMissingResult(record, id, ids)])
   }
-  const { counted, changes, mended, copies } = planning
-  return { copiedLines: counted, changes, additions, repairs: mended, duplicateLines: copies }
+  const { counted, changes, repairs, copies } = planning
+  return { copiedLines: counted, changes, additions, repairs, duplicateLines: copies }
 }
 
 /** Fields that Claude Code writes on every line of a log and may expect when it reads the log. */

@@ -24,7 +24,7 @@ import {
   createDraftRecords,
   type UnmeasuredDraft,
 } from './draft.ts'
-import type { CompactionPlan } from './plan-compaction.ts'
+import { type CompactionPlan, describeSmallGain } from './plan-compaction.ts'
 
 export type DraftResult = CompactionDraft | RefusedRewrite
 
@@ -79,13 +79,6 @@ function findRefusal(
 ): 'not-smaller' | 'above-limit' | null {
   if (after.expected > plan.before.expected - plan.leastGain) return 'not-smaller'
   return limit !== null && readJudgedSize(plan, after) > limit ? 'above-limit' : null
-}
-
-export function describeSmallGain({ before, leastGain }: CompactionPlan, after: number): string {
-  const figures = `The context has ${before.expected} tokens now and would have ${after} after a compaction`
-  return after >= before.expected
-    ? `${figures}: nothing is gained.`
-    : `${figures}. That is too little: at least ${leastGain} must be saved (compact.maximumPercentOfReplaced).`
 }
 
 function createOutcome(

@@ -127,6 +127,14 @@ export function planCompaction(
   }
 }
 
+/** Says why a compaction that would leave `after` tokens is refused: it saves less than it must. */
+export function describeSmallGain({ before, leastGain }: CompactionPlan, after: number): string {
+  const figures = `The context has ${before.expected} tokens now and would have ${after} after a compaction`
+  return after >= before.expected
+    ? `${figures}: nothing is gained.`
+    : `${figures}. That is too little: at least ${leastGain} must be saved (compact.maximumPercentOfReplaced).`
+}
+
 function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): readonly string[] {
   const count = unpinned.length
   const which = unpinned.map(({ record }) => record.uuid).join(', ')

@@ -31,8 +31,7 @@ import type { CompactionSpan } from '../summary/select-span.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { calibrateSize } from '../tokens/usage.ts'
-import { describeSmallGain } from './fit-draft.ts'
-import type { CompactionPlan } from './plan-compaction.ts'
+import { type CompactionPlan, describeSmallGain } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-summary-attempt.ts'
 
 export interface WriteSummaryInput {

@@ -1,10 +1,10 @@
 /** Finds the part of a summary that lists the user's messages: section 6, or what stands under a similar heading. */
 import { readSectionNumber } from './summary-prompt.ts'
 
-export const MESSAGES_SECTION = 6
+const MESSAGES_SECTION = 6
 
 /** Matches the marks before an item of a list of messages: a bullet, a number, a label such as "User:". */
-export const LIST_ITEM_START =
+export const LIST_ITEM_START: RegExp =
   /^\s*(?:(?:[-*+>]|\d{1,3}[.)]|\[\d+\]|\*{0,2}(?:user|message|prompt|turn)(?: message)?(?: #?\d+)?\*{0,2}\s*:)\s*)*/i
 
 const LIST_TITLE =

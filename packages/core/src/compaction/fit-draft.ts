@@ -65,7 +65,7 @@ export function fitDraft(
     createOutcome: () => createOutcome(turn, compaction, fitted, limit),
     over: countExcessTokens(plan, fitted.after),
     largestSummary: findLargestSummary(whole, sizes),
-    isRefused: findRefusal(plan, fitted.after, limit) !== null,
+    isRefused: findRefusal(fitted, limit) !== null,
     isLocal: whole.summary.summarizer === 'local',
     regrowth: findRegrowth(fitted, sizes),
   }
@@ -73,11 +73,14 @@ export function fitDraft(
 
 /** Tells why a result would be refused: nothing is gained, or it is above its limit. Null if it is accepted. */
 function findRefusal(
-  plan: CompactionPlan,
-  after: ContextTokens,
+  { draft, after }: MeasuredDraft,
   limit: number | null,
 ): 'not-smaller' | 'above-limit' | null {
-  if (after.expected > plan.before.expected - plan.leastGain) return 'not-smaller'
+  const { plan } = draft
+  const attached = listAttachedSources(draft).reduce((sum, { tokens }) => sum + tokens, 0)
+  if (after.expected >= plan.before.expected) return 'not-smaller'
+  // What is attached again is current state, so it does not count against what the summary saves.
+  if (after.expected - attached > plan.before.expected - plan.leastGain) return 'not-smaller'
   return limit !== null && readJudgedSize(plan, after) > limit ? 'above-limit' : null
 }
 
@@ -89,7 +92,7 @@ function createOutcome(
 ): DraftResult {
   const { draft, after, state } = fitted
   const { plan } = draft
-  const refusal = findRefusal(plan, after, limit)
+  const refusal = findRefusal(fitted, limit)
   if (refusal === 'not-smaller') {
     const message = describeSmallGain(plan, after.expected)
     return refuseRewrite('not-smaller', message)
@@ -124,7 +127,7 @@ function findLargestSummary({ plan, summary }: UnmeasuredDraft, sizes: DraftSize
   if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
   const aboveLimit =
     limit === null ? 0 : toExpected(Math.max(0, readJudgedSize(plan, fitted) - limit), plan, fitted)
-  const refused = Math.max(aboveLimit, fitted.expected - plan.before.expected + plan.leastGain)
+  const refused = Math.max(aboveLimit, fitted.expected - plan.before.expected + 1)
   return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
 }
 
@@ -166,7 +169,7 @@ function measureDraft(
 /** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
 function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = plan.target === null ? 0 : readJudgedSize(plan, after) - plan.target
-  return Math.max(0, aboveTarget, after.expected - plan.before.expected + plan.leastGain)
+  return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
 }
 
 /** Lists the sources that a draft attaches, in the order in which they would be dropped. */

@@ -77,6 +77,14 @@ export const mutants: readonly Mutant[] = [
     tests: [`${TESTS}/files`],
   },
   {
+    name: 'region-of-the-last-edit-is-left-out',
+    law: 'that are long come back as the lines round the last edit and the part last read',
+    file: 'packages/core/src/sources/file-regions.ts',
+    find: 'add(newest.from - LINES_AROUND, newest.to + LINES_AROUND)',
+    replace: 'add(0, LINES_AROUND)',
+    tests: [`${TESTS}/files`],
+  },
+  {
     name: 'memory-file-under-another-name-comes-back',
     law: 'never are /project/link.md',
     file: 'packages/core/src/sources/file-source.ts',

@@ -561,6 +561,7 @@ export {
   updateShownAttachments,
   type ValueOrPromise,
 } from './sources/context-source.ts'
+export { type FilePart, splitFileLines } from './sources/file-regions.ts'
 export {
   type FileReader,
   type FileReadResult,

@@ -81,7 +81,7 @@ function findRefusal(
   if (after.expected >= plan.before.expected) return 'not-smaller'
   // What is attached again is current state, so it does not count against what the summary saves.
   if (after.expected - attached > plan.before.expected - plan.leastGain) return 'not-smaller'
-  return limit !== null && readJudgedSize(plan, after) > limit ? 'above-limit' : null
+  return countAboveLimit(plan, after, limit) > 0 ? 'above-limit' : null
 }
 
 function createOutcome(
@@ -123,11 +123,9 @@ function findLargestSummary({ plan, summary }: UnmeasuredDraft, sizes: DraftSize
   const over = countExcessTokens(plan, fitted)
   if (summary.summarizer !== 'local') return over === 0 ? 0 : Math.max(0, tokens - over)
   const least = Math.floor((plan.target ?? 0) * SHARE_OF_TARGET)
-  const excess = toExpected(countExcessTokens(plan, whole), plan, whole)
+  const excess = countExcessTokens(plan, whole)
   if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
-  const aboveLimit =
-    limit === null ? 0 : toExpected(Math.max(0, readJudgedSize(plan, fitted) - limit), plan, fitted)
-  const refused = Math.max(aboveLimit, fitted.expected - plan.before.expected + 1)
+  const refused = Math.max(countAboveLimit(plan, fitted, limit), fitted.expected - plan.before.expected + 1)
   return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
 }
 
@@ -136,14 +134,8 @@ function findRegrowth({ draft }: MeasuredDraft, sizes: DraftSizes): FitResult['r
   const sources = listAttachedSources(draft)
   if (summary.summarizer !== 'local' || plan.target === null || sources.length === allSources.length)
     return null
-  const free = toExpected(plan.target - readJudgedSize(plan, sizes.fitted), plan, sizes.fitted)
+  const free = plan.target - sizes.fitted.expected
   return free <= 0 ? null : { largestSummary: sizes.summary + free, sources }
-}
-
-/** Converts a number of tokens of the size by which the draft is judged to tokens of the expected one. */
-function toExpected(tokens: number, plan: CompactionPlan, size: ContextTokens): number {
-  const judged = readJudgedSize(plan, size)
-  return judged === 0 ? tokens : Math.ceil((tokens * size.expected) / judged)
 }
 
 function countSummaryTokens(
@@ -166,10 +158,20 @@ function measureDraft(
   return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
 }
 
-/** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
+/**
+ * Returns the tokens to remove until the compacted context is within target and limit and smaller than before. The target
+ * is compared with the expected size: by the upper bound of the estimate, files that fit would be left out.
+ */
 function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
-  const aboveTarget = plan.target === null ? 0 : readJudgedSize(plan, after) - plan.target
-  return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
+  const aboveTarget = plan.target === null ? 0 : after.expected - plan.target
+  const aboveLimit = countAboveLimit(plan, after, findSizeLimit(plan))
+  return Math.max(0, aboveTarget, aboveLimit, after.expected - plan.before.expected + 1)
+}
+
+/** Returns the tokens, as expected, to remove until the compacted context is within its limit. */
+function countAboveLimit(plan: CompactionPlan, after: ContextTokens, limit: number | null): number {
+  const size = readJudgedSize(plan, after)
+  return limit === null || size <= limit ? 0 : Math.ceil(((size - limit) * after.expected) / size)
 }
 
 /** Lists the sources that a draft attaches, in the order in which they would be dropped. */

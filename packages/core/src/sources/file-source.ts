@@ -1,10 +1,13 @@
 /**
- * The file source: attaches recently touched files, read again from disk, so that the model sees their current
- * content. A file that cannot be read is skipped and reported.
+ * The file source: attaches recently touched files, read again from disk, so that the model sees their current content:
+ * whole if they are short, else the regions round the last edits and the part last read. A file that cannot be read is
+ * skipped and reported.
  */
 
+import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import type { Attachment } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import {
   type FileToolNames,
@@ -15,6 +18,13 @@ import {
   readToolResultText,
 } from '../log/tool-calls.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
+import {
+  type FileFocus,
+  type FilePart,
+  formatRegions,
+  type LineRange,
+  splitFileLines,
+} from './file-regions.ts'
 
 export type FileReadResult =
   | {
@@ -25,6 +35,10 @@ export type FileReadResult =
       readonly isWhole: boolean
       /** The path with symbolic links resolved, so that two names of one file are recognised. */
       readonly realPath: string
+      /** The lines of `text`, if they are not the lines of the file from the first on; lines between them are unknown. */
+      readonly parts?: readonly FilePart[]
+      /** A note for the model on where the text comes from, shown before it. */
+      readonly note?: string
     }
   | { readonly ok: false; readonly why: string }
 
@@ -45,11 +59,8 @@ export interface FilesSourceOptions {
   readonly isStub?: (text: string) => boolean
 }
 
-/**
- * Bytes to read from a file for each token of the limit. Hardly any token is longer. The text is then cut to the exact
- * number of tokens.
- */
-const BYTES_PER_TOKEN = 24
+/** Maximum number of bytes to read from a file. The region to show may be far from the beginning of the file. */
+const MAX_READ_BYTES = 2_000_000
 
 /**
  * Maximum number of files to try to read, since a session from another machine may name thousands that do not exist.
@@ -68,32 +79,37 @@ export function filesSource(options: FilesSourceOptions): ContextSource {
 }
 
 async function* renderFiles(options: FilesSourceOptions, context: SourceContext): AsyncGenerator<SourceItem> {
-  const { budgets, policy } = context
+  const { policy } = context
   const seen = new Set<string>()
   let tries = 0
   const isNever = createExclusion(options, policy.memoryFiles)
-  for (const path of findCandidates(options, context)) {
+  const touches = findTouches(context.session, policy.rehydrate.files, options.folder ?? null)
+  for (const path of findCandidates(options, context, touches)) {
     if (isNever(path)) continue
     tries += 1
     if (tries > MAX_TRIES) return
-    const read = await options.reader.read(path, budgets.files.each * BYTES_PER_TOKEN)
+    const read = await options.reader.read(path, MAX_READ_BYTES)
     if (!read.ok) yield { id: path, why: read.why }
     else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
       seen.add(read.realPath)
-      yield toFileItem(path, read)
+      yield toFileItem(path, read, findFocus(touches, path), context)
     }
   }
 }
 
-/** Returns the paths of files to attach, newest first, each once, without files that kept messages already show. */
+/**
+ * Returns the paths of files to attach, each once, without files that kept messages already show: files that were edited,
+ * by their last edit, then files that were only read; or the host's list.
+ */
 function findCandidates(
-  options: FilesSourceOptions,
-  { session, kept, policy }: SourceContext,
+  { folder, recent, isStub = isFileUnchangedNotice }: FilesSourceOptions,
+  { kept }: SourceContext,
+  touches: readonly FocusedTouch[],
 ): ReadonlySet<string> {
-  const { folder = null, recent, isStub = isFileUnchangedNotice } = options
-  const touches = findTouches(session, policy.rehydrate.files, folder)
   const shown = findShownFiles(touches, [...kept], isStub)
-  const paths = recent?.().map((path) => normalizePath(path, folder)) ?? touches.map(({ path }) => path)
+  const written = touches.filter(({ isWrite }) => isWrite)
+  const paths =
+    recent?.().map((path) => normalizePath(path, folder)) ?? [...written, ...touches].map(({ path }) => path)
   return new Set(paths.filter((path) => !shown.has(path)))
 }
 
@@ -132,12 +148,31 @@ function isWildcardMatch(part: string, pattern: string): boolean {
 
 function toFileItem(
   path: string,
-  { text, bytes, isWhole }: FileReadResult & { readonly ok: true },
+  { text, bytes, isWhole, parts, note }: FileReadResult & { readonly ok: true },
+  focus: FileFocus,
+  { measure, budgets }: SourceContext,
 ): SourceItem {
+  const create = (body: string, isShort: boolean): Attachment => ({
+    type: 'file',
+    filename: path,
+    content: note === undefined ? body : `${note}\n${body}`,
+    ...(isShort ? { truncated: true } : {}),
+  })
+  const fits = (attachment: Attachment): boolean =>
+    measure(formatAttachmentText(attachment)) <= budgets.files.each
+  const whole = create(text, false)
+  const isComplete = isWhole && parts === undefined
+  const regions =
+    isComplete && fits(whole)
+      ? null
+      : formatRegions(parts ?? [{ from: 1, text }], focus, {
+          lastLine: isComplete ? splitFileLines(text).length : null,
+          fits: (body) => fits(create(body, true)),
+        })
+  // A file whose most important line alone is too long is cut at the limit.
   const cutNote = (shown: string): string =>
     `[cut: ${shown.length} characters are shown of a file of ${bytes} bytes; read the file for the rest]`
-  const content = isWhole ? text : `${text}\n${cutNote(text)}`
-  const attachment = { type: 'file', filename: path, content, ...(isWhole ? {} : { truncated: true }) }
+  const attachment = regions === null ? whole : create(regions, true)
   return { id: path, attachment, source: path, sheddable: 'files', cutNote }
 }
 
@@ -151,12 +186,19 @@ export interface SourceFileTouch {
   readonly index: number
 }
 
+interface FocusedTouch extends SourceFileTouch {
+  /** Texts that an edit put into the file, the last one first. */
+  readonly newTexts: readonly string[]
+  /** The lines that a read asked for; null for the whole file. */
+  readonly lines: LineRange | null
+}
+
 /** Lists each read or write of a file, newest first. Tool calls that failed or have no result are left out. */
 function findTouches(
   session: SessionLog,
   tools: FileToolNames,
   folder: string | null,
-): readonly SourceFileTouch[] {
+): readonly FocusedTouch[] {
   const runs = listToolRuns(listBranchRecords(session), tools).filter(hasToolRunSucceeded)
   const touches = runs.flatMap((run) =>
     run.touches.map(({ path, action }) => ({
@@ -164,9 +206,37 @@ function findTouches(
       isWrite: action !== 'read',
       callId: run.id,
       index: run.callIndex,
+      newTexts: action === 'edit' ? run.edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
+      lines: action === 'read' ? readRequestedLines(run.range) : null,
     })),
   )
   return touches.toReversed()
+}
+
+/** Returns the edits and the last read of a file. `touches`: reads and writes, newest first. */
+function findFocus(touches: readonly FocusedTouch[], path: string): FileFocus {
+  const own = touches.filter((touch) => touch.path === path)
+  return {
+    edits: own.flatMap(({ newTexts }) => newTexts),
+    read: own.find(({ isWrite }) => !isWrite)?.lines ?? null,
+  }
+}
+
+/** Reads the lines that a tool call asked for from the fields of its range, as in `[["offset",100],["limit",50]]`. */
+function readRequestedLines(range: string | null): LineRange | null {
+  if (range === null) return null
+  const fields: Readonly<Record<string, unknown>> = Object.fromEntries(
+    JSON.parse(range) as readonly (readonly [string, unknown])[],
+  )
+  const view: readonly unknown[] = Array.isArray(fields.view_range) ? fields.view_range : []
+  const [from = 1] = [fields.offset, fields.start_line, view[0]].filter(isLineNumber)
+  const count = isLineNumber(fields.limit) ? from + fields.limit - 1 : undefined
+  const [to = Number.POSITIVE_INFINITY] = [count, fields.end_line, view[1]].filter(isLineNumber)
+  return { from, to }
+}
+
+function isLineNumber(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0
 }
 
 /**

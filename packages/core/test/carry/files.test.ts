@@ -19,16 +19,17 @@ function world(options: Partial<FilesSourceOptions> = {}) {
 }
 
 describe('files', () => {
-  it('are the five touched last, newest first, with what the disk has now', async () => {
+  it('are the ten edited or read last, edited ones first, with what the disk has now', async () => {
     const { builder, disk, carrier, read } = world()
-    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'a']) {
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'a']) {
       disk.files.set(`/project/${name}`, `now ${name}`)
       read(`/project/${name}`, { text: 'as it was' })
     }
     addCall(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
+    read('/project/k')
     const { carried } = await collectSources([carrier], createCarryContext(builder))
     expect(carried.map(({ attachment }) => attachment)).toEqual(
-      ['b', 'a', 'f', 'e', 'd'].map((name) => ({
+      ['b', 'k', 'a', 'j', 'i', 'h', 'g', 'f', 'e', 'd'].map((name) => ({
         type: 'file',
         filename: `/project/${name}`,
         content: `now ${name}`,
@@ -96,11 +97,34 @@ describe('files', () => {
       createCarryContext(builder, [], { rehydrate: { files } }),
     )
     expect(carried.map(({ source }) => source)).toEqual(['/project/big', '/project/small'])
-    expect(carried[0]?.attachment.content).toMatch(
-      /^(line\n){200,}\[cut: \d+ characters are shown of a file of 45000 bytes; read the file for the rest\]$/,
-    )
+    expect(carried[0]?.attachment.content).toMatch(/^(line\n){200,}\[lines \d+ to 9000 are not shown\]$/)
     expect(carried[0]?.tokens).toBeLessThanOrEqual(400)
     expect(skipped.map(({ key }) => key)).toEqual(['files:/project/mid'])
+  })
+
+  it('that are long come back as the lines round the last edit and the part last read', async () => {
+    const { builder, disk, carrier, read } = world()
+    const line = (number: number): string => `line ${number}`
+    const all = Array.from({ length: 9_000 }, (_, index) => line(index + 1))
+    disk.files.set('/project/long', all.join('\n'))
+    read('/project/long')
+    const edit = { file_path: '/project/long', old_string: 'x', new_string: `${line(5_000)}\n${line(5_001)}` }
+    addCall(builder, 'Edit', edit)
+    addCall(builder, 'Read', { file_path: '/project/long', offset: 7_000, limit: 10 })
+    const { carried } = await collectSources(
+      [carrier],
+      createCarryContext(builder, [], { rehydrate: { files: { eachTokens: 200 } } }),
+    )
+    const [first, ...rest] = String(carried[0]?.attachment.content).split('\n')
+    expect(first).toMatch(/^\[lines 1 to 49\d\d are not shown\]$/)
+    expect(rest).toContain(line(4_980))
+    expect(rest).toContain(line(5_021))
+    expect(rest.slice(rest.indexOf(line(7_000)))).toEqual([
+      ...Array.from({ length: 10 }, (_, index) => line(7_000 + index)),
+      '[lines 7010 to 9000 are not shown]',
+    ])
+    expect(carried[0]).toMatchObject({ attachment: { truncated: true } })
+    expect(carried[0]?.tokens).toBeLessThanOrEqual(200)
   })
 
   it('may be named by the host', async () => {

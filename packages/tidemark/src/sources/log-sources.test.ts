@@ -41,14 +41,16 @@ const read = (result: string, more: object = {}): Step => ({
 
 const editor = (input: object): Step => ({ tool: 'editor', input: { path: file_path, ...input } })
 
+const whole = (text: string): object => ({ parts: [{ from: 1, text }], isWhole: true })
+const parts = (...known: readonly (readonly [number, string])[]): object => ({
+  parts: known.map(([from, text]) => ({ from, text })),
+  isWhole: false,
+})
+
 const cases: readonly (readonly [string, readonly Step[], object | undefined])[] = [
-  ['what was written', [write('one\ntwo')], { text: 'one\ntwo', isWhole: true, from: 1 }],
-  ['an edit of it', [write('a b a'), edit('a', '$&x')], { text: '$&x b a', isWhole: true, from: 1 }],
-  [
-    'all places at once',
-    [write('a b a'), edit('a', 'c', { replace_all: true })],
-    { text: 'c b c', isWhole: true, from: 1 },
-  ],
+  ['what was written', [write('one\ntwo')], whole('one\ntwo')],
+  ['an edit of it', [write('a b a'), edit('a', '$&x')], whole('$&x b a')],
+  ['all places at once', [write('a b a'), edit('a', 'c', { replace_all: true })], whole('c b c')],
   [
     'several edits in a row',
     [
@@ -64,44 +66,56 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
         },
       },
     ],
-    { text: 'x y', isWhole: true, from: 1 },
+    whole('x y'),
   ],
-  [
-    'an edit that failed changes nothing',
-    [write('a'), { ...edit('a', 'b'), failed: true }],
-    { text: 'a', isWhole: true, from: 1 },
-  ],
+  ['an edit that failed changes nothing', [write('a'), { ...edit('a', 'b'), failed: true }], whole('a')],
   ['an edit of what is not known leaves nothing', [edit('a', 'b')], undefined],
   ['nor does one that does not fit', [write('a'), edit('z', 'b')], undefined],
   [
     'the file as the program noted it before an edit',
     [{ ...edit('two', '2'), beside: { originalFile: 'one\ntwo\n' } }],
-    { text: 'one\n2\n', isWhole: true, from: 1 },
+    whole('one\n2\n'),
   ],
   [
     'numbered lines, without the reminder behind them',
     [read('     1→one\n     2→  two\n\n<system-reminder>\nmind\n</system-reminder>\n')],
-    { text: 'one\n  two', isWhole: true, from: 1 },
+    whole('one\n  two'),
+  ],
+  ['a part of it', [read('    7→seven\n    8→eight', { offset: 7, limit: 2 })], parts([7, 'seven\neight'])],
+  [
+    'parts that were read one after the other, with an edit in the first',
+    [
+      read('    7→seven\n    8→eight', { offset: 7, limit: 2 }),
+      read('    20→twenty', { offset: 20, limit: 1 }),
+      read('    9→nine', { offset: 9, limit: 1 }),
+      edit('eight', 'eight\nand a half'),
+    ],
+    parts([7, 'seven\neight\nand a half\nnine'], [21, 'twenty']),
   ],
   [
-    'a part of it',
-    [read('    7→seven\n    8→eight', { offset: 7, limit: 2 })],
-    { text: 'seven\neight', isWhole: false, from: 7 },
+    'a part that differs from what was read before: something else changed the file',
+    [read('    7→seven', { offset: 7, limit: 1 }), read('    7→other\n    8→eight', { offset: 7, limit: 2 })],
+    parts([7, 'other\neight']),
+  ],
+  [
+    'parts beside an edit between them',
+    [read('    7→seven', { offset: 7, limit: 1 }), edit('unseen', 'new')],
+    parts([7, 'seven']),
   ],
   [
     'a part of what is known as a whole',
     [write('one\ntwo\nthree'), read('2→two', { offset: 2, limit: 1 })],
-    { text: 'one\ntwo\nthree', isWhole: true, from: 1 },
+    whole('one\ntwo\nthree'),
   ],
   [
     'a part that the whole does not have',
     [write('one'), read('2→new', { offset: 2, limit: 1 })],
-    { text: 'new', isWhole: false, from: 2 },
+    parts([2, 'new']),
   ],
   [
     'what the program noted of a reading',
     [{ ...read('…'), beside: { file: { content: 'x', startLine: 1, numLines: 1, totalLines: 1 } } }],
-    { text: 'x', isWhole: true, from: 1 },
+    whole('x'),
   ],
   [
     'what the text editor tool made of it',
@@ -109,7 +123,7 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
       editor({ command: 'create', file_text: 'a b' }),
       editor({ command: 'str_replace', old_str: 'b', new_str: 'c' }),
     ],
-    { text: 'a c', isWhole: true, from: 1 },
+    whole('a c'),
   ],
   ['an insertion leaves nothing', [write('a'), editor({ command: 'insert', insert_text: 'b' })], undefined],
   [
@@ -118,23 +132,19 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
       { tool: 'write', input: { filePath: file_path, content: 'a b' } },
       { tool: 'edit', input: { filePath: file_path, oldString: 'b', newString: 'c' } },
     ],
-    { text: 'a c', isWhole: true, from: 1 },
+    whole('a c'),
   ],
   [
     'a file that a patch added',
     [{ tool: 'apply_patch', input: { input: `*** Add File: ${file_path}\n+one\n+two\n*** End Patch` } }],
-    { text: 'one\ntwo', isWhole: true, from: 1 },
+    whole('one\ntwo'),
   ],
   [
     'one that a patch changed leaves nothing',
     [write('a'), { tool: 'apply_patch', input: { input: `*** Update File: ${file_path}\n-a\n+b` } }],
     undefined,
   ],
-  [
-    'an answer that is no text of a file',
-    [write('a'), read('File unchanged since last read.')],
-    { text: 'a', isWhole: true, from: 1 },
-  ],
+  ['an answer that is no text of a file', [write('a'), read('File unchanged since last read.')], whole('a')],
 ]
 
 it.each(cases)('%s', (_, steps, expected) => {
@@ -146,9 +156,7 @@ it('knows a file by one name, whatever the calls call it', () => {
     write('a'),
     { tool: 'Edit', input: { file_path: 'x/../a.ts', old_string: 'a', new_string: 'b' } },
   ]
-  expect([...collectLogTexts(records(steps), '/p')]).toEqual([
-    ['/p/a.ts', { text: 'b', isWhole: true, from: 1 }],
-  ])
+  expect([...collectLogTexts(records(steps), '/p')]).toEqual([['/p/a.ts', whole('b')]])
 })
 
 it('a text that is too long for the limit is never cut inside a character', async () => {

@@ -7,6 +7,7 @@ import {
   type BlobReader,
   type ContextSource,
   describeToolCall,
+  type FilePart,
   type FileReader,
   type FileReadResult,
   filesSource,
@@ -22,6 +23,7 @@ import {
   type SessionRecord,
   type SessionState,
   sliceText,
+  splitFileLines,
   type TextReplacement,
   type ToolUseBlock,
   toBlocks,
@@ -177,28 +179,23 @@ function createEitherReader(disk: FileReader, log: FileReader): FileReader {
 
 function readLogText(known: LogText | undefined, path: string, limitBytes: number): FileReadResult {
   if (known === undefined) return { ok: false, why: 'the log does not have its text' }
-  const whole = `${describeLogText(known)}\n${known.text}`
-  const bytes = Buffer.byteLength(whole)
+  const text = known.parts.map((part) => part.text).join('\n')
+  const bytes = Buffer.byteLength(text)
+  const which = known.isWhole ? 'as' : 'what is known of it, as'
+  const note = `[${which} the log of the session last had it; the file itself was not read again]`
+  const file = { ok: true, bytes, realPath: path, note } as const
+  if (!known.isWhole) return { ...file, text, isWhole: false, parts: known.parts }
   // A UTF-16 code unit takes at most three bytes, so a third of the byte limit always fits.
   const isWhole = bytes <= limitBytes
-  const text = isWhole ? whole : sliceText(whole, 0, Math.floor(limitBytes / 3))
-  return { ok: true, text, bytes, isWhole, realPath: path }
-}
-
-function describeLogText({ text, isWhole, from }: LogText): string {
-  const last = from + text.replace(/\n$/, '').split('\n').length - 1
-  const which = isWhole ? 'as' : `lines ${from} to ${last}, as`
-  return `[${which} the log of the session last had it; the file itself was not read again]`
+  return { ...file, text: isWhole ? text : sliceText(text, 0, Math.floor(limitBytes / 3)), isWhole }
 }
 
 // The text of each file as the log last shows it: text that was read or written, with later edits applied.
 
-/** The logged text of a whole file, or of consecutive lines of it. */
+/** The logged text of a whole file, which is then its only part, or of parts of it, in order. */
 export interface LogText {
-  readonly text: string
+  readonly parts: readonly FilePart[]
   readonly isWhole: boolean
-  /** The line number, from 1, of the first line of `text`. */
-  readonly from: number
 }
 
 /**
@@ -274,19 +271,45 @@ function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall)
   return typeof beside.originalFile === 'string' ? toWholeText(beside.originalFile) : before
 }
 
+/**
+ * Applies edits to the known text of a file. Returns undefined if the result is not known. An edit that is in none of the
+ * known parts was made between them and leaves them as they are.
+ */
 function applyEdits(before: LogText | undefined, edits: readonly TextReplacement[]): LogText | undefined {
-  let text = before?.text
+  if (before === undefined || edits.length === 0) return undefined
+  let { parts } = before
   for (const { oldText, newText, replaceAll } of edits) {
-    if (oldText === null || newText === null || oldText === '' || text?.includes(oldText) !== true)
-      return undefined
-    text = replaceAll ? text.replaceAll(oldText, () => newText) : text.replace(oldText, () => newText)
+    if (oldText === null || newText === null || oldText === '') return undefined
+    const isKnown = parts.some(({ text }) => text.includes(oldText))
+    if (!isKnown && before.isWhole) return undefined
+    parts = replaceInParts(parts, { oldText, newText, replaceAll })
   }
-  return before === undefined || text === undefined || edits.length === 0 ? undefined : { ...before, text }
+  return { ...before, parts }
+}
+
+/** Replaces a text in the parts of a file, and moves the parts behind it by the lines that were added or removed. */
+function replaceInParts(
+  parts: readonly FilePart[],
+  {
+    oldText,
+    newText,
+    replaceAll,
+  }: { readonly [Field in 'oldText' | 'newText']: string } & { replaceAll: boolean },
+): readonly FilePart[] {
+  let [moved, isDone] = [0, false]
+  return parts.map(({ from, text }) => {
+    const place = from + moved
+    if (isDone || !text.includes(oldText)) return { from: place, text }
+    isDone = !replaceAll
+    const next = replaceAll ? text.replaceAll(oldText, () => newText) : text.replace(oldText, () => newText)
+    moved += next.split('\n').length - text.split('\n').length
+    return { from: place, text: next }
+  })
 }
 
 /**
- * Returns the known text of a file after a read. If the whole text is known, lines that were read replace it only if it
- * does not contain them.
+ * Returns the known text of a file after a read. Lines that were read are added to those that are known. If they differ
+ * from what is known, something else has changed the file, and only the lines that were read are known.
  */
 function applyRead(
   before: LogText | undefined,
@@ -297,8 +320,29 @@ function applyRead(
     parseNumberedLines(result, toFields(call.input)) ??
     (trustsPlainText && isReadingTool(call.name) ? parsePlainText(result, call) : null)
   if (read === null) return before
-  if (read.isWhole || before?.isWhole !== true) return read
-  return before.text.includes(read.text) ? before : read
+  if (read.isWhole || before === undefined) return read
+  if (before.isWhole)
+    return before.parts[0]?.text.includes(read.parts[0]?.text ?? '') === true ? before : read
+  return mergeParts(before, read) ?? read
+}
+
+/** Joins the known lines of two texts of a file. Returns null if they contradict each other. */
+function mergeParts(one: LogText, other: LogText): LogText | null {
+  const lines = new Map<number, string>()
+  for (const { from, text } of [...one.parts, ...other.parts])
+    for (const [index, line] of splitFileLines(text).entries()) {
+      if ((lines.get(from + index) ?? line) !== line) return null
+      lines.set(from + index, line)
+    }
+  const parts: { readonly from: number; text: string }[] = []
+  let next = -1
+  for (const [number, line] of [...lines].sort(([a], [b]) => a - b)) {
+    const last = parts.at(-1)
+    if (last !== undefined && number === next) last.text += `\n${line}`
+    else parts.push({ from: number, text: line })
+    next = number + 1
+  }
+  return { parts, isWhole: false }
 }
 
 const READING_TOOL_NAME = /(?:^|[^a-z])(?:read|view|open|cat|load|show)|(?:get|fetch)[^a-z]*file/i
@@ -313,7 +357,7 @@ function parseLoggedFile({ file }: Fields): LogText | null {
   const { content, startLine, numLines, totalLines } = toFields(file)
   if (typeof content !== 'string') return null
   const from = typeof startLine === 'number' ? startLine : 1
-  return { text: content, from, isWhole: from <= 1 && numLines === totalLines }
+  return { parts: [{ from, text: content }], isWhole: from <= 1 && numLines === totalLines }
 }
 
 const LINE_NUMBER = /^ *(\d+)(?:→|\t)/
@@ -332,7 +376,8 @@ function parseNumberedLines(result: string, { offset, limit }: Fields): LogText 
   if (first === null || !lines.every((line) => LINE_NUMBER.test(line))) return null
   const from = Number(first[1])
   const isWhole = from <= 1 && offset == null && limit == null && lines.length < MAX_READ_LINES
-  return { text: lines.map((line) => line.replace(LINE_NUMBER, '')).join('\n'), from, isWhole }
+  const text = lines.map((line) => line.replace(LINE_NUMBER, '')).join('\n')
+  return { parts: [{ from, text }], isWhole }
 }
 
 /** Takes the result of a read as the file's text; null if it is empty, a part, or only says that nothing changed. */
@@ -342,7 +387,7 @@ function parsePlainText(result: string, { name, input }: ToolUseBlock): LogText 
 }
 
 function toWholeText(text: string): LogText {
-  return { text, isWhole: true, from: 1 }
+  return { parts: [{ from: 1, text }], isWhole: true }
 }
 
 function toFields(value: unknown): Fields {

@@ -1,0 +1,137 @@
+/**
+ * Shortens the text of a file to the regions that later edits are likely to need: the lines round its last edits and the
+ * part that was last read. Lines that are left out are marked with their numbers, so that they can be read again.
+ */
+
+/** Consecutive lines of a file. `from`: the number, from 1, of the first of them. */
+export interface FilePart {
+  readonly from: number
+  readonly text: string
+}
+
+/** The lines `from` to `to` of a file, counted from 1. */
+export interface LineRange {
+  readonly from: number
+  readonly to: number
+}
+
+/** What tool calls last did with a file. */
+export interface FileFocus {
+  /** Texts that edits put into the file, newest first. */
+  readonly edits: readonly string[]
+  /** The lines that were last read; null if the last read was of the whole file. */
+  readonly read: LineRange | null
+}
+
+export interface RegionLimits {
+  /** Number of the last line of the file; null if it is not known. */
+  readonly lastLine: number | null
+  /** Checks whether a shortened text is within the token limit. */
+  readonly fits: (content: string) => boolean
+}
+
+/** Number of lines shown before and after an edit, before lines further away are added. */
+const LINES_AROUND = 20
+
+/** Formats the regions of a file, as many lines as fit. Returns null if not even the most important line fits. */
+export function formatRegions(
+  parts: readonly FilePart[],
+  focus: FileFocus,
+  { lastLine, fits }: RegionLimits,
+): string | null {
+  const lines = listNumberedLines(parts)
+  const ranked = rankLines(lines, focus)
+  let best: string | null = null
+  let [least, most] = [1, ranked.length]
+  while (least <= most) {
+    const count = Math.ceil((least + most) / 2)
+    const shown = ranked.slice(0, count).sort((a, b) => a - b)
+    const content = formatLines(
+      shown.flatMap((index) => lines[index] ?? []),
+      lastLine,
+    )
+    if (fits(content)) {
+      best = content
+      least = count + 1
+    } else most = count - 1
+  }
+  return best
+}
+
+interface NumberedLine {
+  readonly number: number
+  readonly text: string
+}
+
+function listNumberedLines(parts: readonly FilePart[]): readonly NumberedLine[] {
+  return parts.flatMap(({ from, text }) =>
+    splitFileLines(text).map((line, index) => ({ number: from + index, text: line })),
+  )
+}
+
+/** Splits the text of a file into lines. A line end at the end of the text begins no further line. */
+export function splitFileLines(text: string): readonly string[] {
+  const lines = text.split('\n')
+  return lines.length > 1 && lines.at(-1) === '' ? lines.slice(0, -1) : lines
+}
+
+/**
+ * Returns the indexes of all lines, the most important first: round the newest edit, the part last read, round earlier
+ * edits, then by the distance from the first region. Without edits and reads, from the beginning of the file.
+ */
+function rankLines(lines: readonly NumberedLine[], { edits, read }: FileFocus): readonly number[] {
+  const ranked = new Set<number>()
+  const add = (from: number, to: number): void => {
+    for (let at = Math.max(0, from); at <= Math.min(to, lines.length - 1); at += 1) ranked.add(at)
+  }
+  const [newest, ...earlier] = findEditedLines(lines, edits)
+  const part = read === null ? null : findReadLines(lines, read)
+  if (newest !== undefined) add(newest.from - LINES_AROUND, newest.to + LINES_AROUND)
+  if (part !== null) add(part.from, part.to)
+  for (const { from, to } of earlier) add(from - LINES_AROUND, to + LINES_AROUND)
+  const { from, to } = newest ?? part ?? { from: 0, to: 0 }
+  for (let distance = 0; ranked.size < lines.length; distance += 1) {
+    add(from - distance, from - distance)
+    add(to + distance, to + distance)
+    if (distance > lines.length) break
+  }
+  return [...ranked]
+}
+
+/** Returns the indexes of the lines that edits wrote, newest edit first. A text that was replaced since is left out. */
+function findEditedLines(lines: readonly NumberedLine[], edits: readonly string[]): readonly LineRange[] {
+  const text = lines.map((line) => line.text).join('\n')
+  return edits.flatMap((edit) => {
+    const at = edit.trim() === '' ? -1 : text.indexOf(edit)
+    if (at === -1) return []
+    const from = countLineEnds(text.slice(0, at))
+    return [{ from, to: from + countLineEnds(edit) }]
+  })
+}
+
+function countLineEnds(text: string): number {
+  return text.split('\n').length - 1
+}
+
+function findReadLines(lines: readonly NumberedLine[], { from, to }: LineRange): LineRange | null {
+  const first = lines.findIndex(({ number }) => number >= from && number <= to)
+  const last = lines.findLastIndex(({ number }) => number >= from && number <= to)
+  return first === -1 ? null : { from: first, to: last }
+}
+
+function formatLines(lines: readonly NumberedLine[], lastLine: number | null): string {
+  const shown: string[] = []
+  let next = 1
+  for (const { number, text } of lines) {
+    if (number > next) shown.push(formatGap(next, number - 1))
+    shown.push(text)
+    next = number + 1
+  }
+  if (lastLine === null) shown.push(`[lines from ${next} on are not shown]`)
+  else if (next <= lastLine) shown.push(formatGap(next, lastLine))
+  return shown.join('\n')
+}
+
+function formatGap(from: number, to: number): string {
+  return from === to ? `[line ${from} is not shown]` : `[lines ${from} to ${to} are not shown]`
+}

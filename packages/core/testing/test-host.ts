@@ -96,7 +96,7 @@ export async function runToEnd<Event, End>(
 export const COLD_CACHE: CacheTemperature = {
   isWarm: false,
   expiresAt: null,
-  ttlMs: 0,
+  ttlMs: 300_000,
   expectedCalls: 0,
   tokensBehind: () => 0,
 }

@@ -3,7 +3,7 @@
  * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
  */
 
-import { limitSourceTime, readHostPrefix } from '../engine/announce-updates.ts'
+import { limitSourceTime, readHostPrefix, withTtl } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
   addReplyUsage,
@@ -321,7 +321,7 @@ async function createDraft(
 
 /**
  * Returns a new prefix snapshot with pending changes of system prompt and tools, since a compaction loses the cache
- * anyway. Null if nothing changed, if kept thinking requires the old prefix, or if the host supplies no prefix.
+ * anyway. The cache lifetime is chosen again from the pauses seen so far. Null if nothing changed, if kept thinking requires the old prefix, or if the host supplies no prefix.
  */
 async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
   const { span } = keeping
@@ -334,10 +334,6 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
   const present = await readHostPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
   if ('ok' in present) return null
-  const { ttl } = current.epoch
-  const next = replacePrefixSnapshot(current.epoch, ttl === undefined ? present : { ...present, ttl }, {
-    records,
-    profile,
-  })
+  const next = replacePrefixSnapshot(current.epoch, withTtl(turn, present), { records, profile })
   return next.isReplaced ? next.epoch : null
 }

@@ -104,7 +104,8 @@ function* recordsWithThinking({ entries }: ContextView): Generator<KnownRecord> 
   for (const { record, cleared } of entries) if (cleared?.thinking !== true) yield record
 }
 
-function withTtl({ state, host }: TurnContext, present: DesiredPrefix): DesiredPrefix {
+/** Adds the cache lifetime to choose for a new prefix snapshot. Reads the pauses between model calls from the log. */
+export function withTtl({ state, host }: TurnContext, present: DesiredPrefix): DesiredPrefix {
   const { policy, profile, switches = NO_SWITCHES, source, isInteractive } = host
   const ttl = chooseTtl({
     policy: policy.cache,

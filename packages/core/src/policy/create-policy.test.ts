@@ -52,11 +52,11 @@ describe('createPolicy', () => {
         blocking: { tokens: 3_000, maximumPercent: 1.5 },
         minimumUsableTokens: 2_000,
       },
-      idle: { afterMinutes: 60, keep: 5, minimumFreedTokens: 5_000 },
+      idle: { afterMinutes: 'ttl', keep: 5, minimumFreedTokens: 5_000 },
       budget: { keep: 3, targetTokens: 40_000, minimumFreedTokens: 20_000 },
       cached: { fireAt: 12, keep: 5 },
       files: {
-        count: 5,
+        count: 10,
         eachTokens: 5_000,
         totalTokens: 50_000,
         readTools: ['Read'],

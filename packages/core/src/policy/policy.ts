@@ -226,7 +226,7 @@ const clearFields: FieldSpecs<ClearPolicy> = {
   largeInputTokens: fieldSpec(1_000, wholeNumberCheck(1)),
   boundThinking: fieldSpec('remove', choiceCheck('remove', 'provider')),
   idle: {
-    afterMinutes: fieldSpec<number | 'ttl'>(60, eitherCheck(wholeNumberCheck(5), choiceCheck('ttl'))),
+    afterMinutes: fieldSpec<number | 'ttl'>('ttl', eitherCheck(wholeNumberCheck(5), choiceCheck('ttl'))),
     keep: fieldSpec(5, wholeNumberCheck()),
     minimumFreedTokens: fieldSpec(5_000, wholeNumberCheck()),
   },
@@ -582,7 +582,7 @@ interface LedgerPolicy {
 
 const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   files: {
-    count: fieldSpec(5, wholeNumberCheck()),
+    count: fieldSpec(10, wholeNumberCheck()),
     eachTokens: fieldSpec(5_000, wholeNumberCheck(1)),
     totalTokens: fieldSpec(50_000, wholeNumberCheck()),
     readTools: fieldSpec(READ_TOOLS, uniqueListCheck(nonBlankCheck())),

@@ -109,8 +109,8 @@ export function replacePrefixSnapshot(
   return same ? { isReplaced: false, because: 'unchanged' } : { isReplaced: true, epoch }
 }
 
-function toSentParts({ sections, tools, model, parameters }: PrefixSnapshot): readonly unknown[] {
-  return [sections.map(({ name, part, text }) => [name, part, text]), tools, model, parameters]
+function toSentParts({ sections, tools, model, parameters, ttl }: PrefixSnapshot): readonly unknown[] {
+  return [sections.map(({ name, part, text }) => [name, part, text]), tools, model, parameters, ttl?.name]
 }
 
 /** True if `records` contain thinking that a change of the prefix would make invalid. */

@@ -1,0 +1,61 @@
+/**
+ * anchor@use: whether the lines that an edit replaces were still in the request when the edit was made. A line counts
+ * only if the conversation has shown it before.
+ */
+import { describeToolCall } from '@tidemark/core'
+import { decoded } from '../../scripts/recorded/recall.ts'
+
+const LINE_NUMBER = /^\s*\d+(?:→|\t)/
+const HAS_WORD = /[\p{L}\p{N}]/u
+
+const linesByBlock = new WeakMap<object, ReadonlySet<string>>()
+
+/** Returns the lines of all texts in a block, without line numbers and indentation. */
+export function listLines(block: object): ReadonlySet<string> {
+  const known = linesByBlock.get(block)
+  if (known !== undefined) return known
+  const lines = new Set(decoded(block).flatMap(splitLines))
+  linesByBlock.set(block, lines)
+  return lines
+}
+
+function splitLines(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .map((line) => line.replace(LINE_NUMBER, '').trim())
+    .filter((line) => HAS_WORD.test(line))
+}
+
+export interface EditAnchor {
+  readonly path: string | null
+  readonly lines: readonly string[]
+}
+
+/** Returns the lines that each edit of a response replaces. */
+export function listEditAnchors(
+  blocks: readonly { readonly type?: unknown; readonly name?: unknown; readonly input?: unknown }[],
+): readonly EditAnchor[] {
+  return blocks
+    .filter(({ type }) => type === 'tool_use')
+    .map(({ name, input }) => describeToolCall(String(name), input))
+    .filter(({ edits }) => edits.length > 0)
+    .map(({ edits, path }) => ({ path, lines: edits.flatMap(({ oldText }) => splitLines(oldText ?? '')) }))
+}
+
+/** Everything that the conversation has shown so far: for each line, the newest text that has it. */
+export class SeenLines {
+  readonly #texts = new Map<string, string>()
+
+  add(block: object): void {
+    for (const text of decoded(block)) for (const line of splitLines(text)) this.#texts.set(line, text)
+  }
+
+  has(line: string): boolean {
+    return this.#texts.has(line)
+  }
+
+  /** Returns the newest text with this line: what a read of the file would show again. */
+  findText(line: string): string {
+    return this.#texts.get(line) ?? line
+  }
+}

@@ -83,8 +83,8 @@ export const mutants: readonly Mutant[] = [
     name: 'files-that-fit-are-left-out',
     law: 'brings back every file that fits by the expected size of the context',
     file: 'packages/core/src/compaction/fit-draft.ts',
-    find: 'plan.target === null ? 0 : after.expected - plan.target',
-    replace: 'plan.target === null ? 0 : after.high - plan.target',
+    find: "request.cause === 'reactive' ?",
+    replace: "request.cause !== 'person' ?",
     tests: [`${TESTS}/compaction`],
   },
   {

@@ -134,7 +134,7 @@ function findRegrowth({ draft }: MeasuredDraft, sizes: DraftSizes): FitResult['r
   const sources = listAttachedSources(draft)
   if (summary.summarizer !== 'local' || plan.target === null || sources.length === allSources.length)
     return null
-  const free = plan.target - sizes.fitted.expected
+  const free = countTokensBelowTarget(plan, sizes.fitted)
   return free <= 0 ? null : { largestSummary: sizes.summary + free, sources }
 }
 
@@ -158,14 +158,25 @@ function measureDraft(
   return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
 }
 
-/**
- * Returns the tokens to remove until the compacted context is within target and limit and smaller than before. The target
- * is compared with the expected size: by the upper bound of the estimate, files that fit would be left out.
- */
+/** Returns the tokens to remove until the compacted context is within target and limit and smaller than before. */
 function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
-  const aboveTarget = plan.target === null ? 0 : after.expected - plan.target
+  const aboveTarget = -countTokensBelowTarget(plan, after)
   const aboveLimit = countAboveLimit(plan, after, findSizeLimit(plan))
   return Math.max(0, aboveTarget, aboveLimit, after.expected - plan.before.expected + 1)
+}
+
+/**
+ * Returns the tokens, as expected, that are free below the target; negative above it. The target is compared with the
+ * expected size: by the upper bound of the estimate, files that fit would be left out. Only after a refusal by the
+ * provider it is the upper bound, because the context was then larger, or the window smaller, than expected.
+ */
+function countTokensBelowTarget(
+  { target, request }: CompactionPlan,
+  { expected, high }: ContextTokens,
+): number {
+  if (target === null) return 0
+  const most = request.cause === 'reactive' ? Math.floor((target * expected) / Math.max(1, high)) : target
+  return most - expected
 }
 
 /** Returns the tokens, as expected, to remove until the compacted context is within its limit. */

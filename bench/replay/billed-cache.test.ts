@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest'
+import { BilledCache } from './billed-cache.ts'
+import { listEditAnchors, listLines } from './edit-anchors.ts'
+
+const MINUTE = 60_000
+const block = (name: string, ttl?: string): object => ({
+  type: 'text',
+  text: name.repeat(3_600),
+  ...(ttl === undefined ? {} : { cache_control: { type: 'ephemeral', ttl } }),
+})
+const body = (...content: readonly object[]) => ({ messages: [{ role: 'user', content }] })
+
+it.each([
+  ['5m', 4, true],
+  ['5m', 6, false],
+  ['1h', 59, true],
+  ['1h', 61, false],
+])('an entry with the lifetime %s is read after %i minutes: %s', (ttl, minutes, isRead) => {
+  const cache = new BilledCache()
+  const first = cache.send(body(block('a', ttl)), 0)
+  const second = cache.send(body(block('a'), block('b', ttl)), minutes * MINUTE)
+  expect([first.read, second.read]).toEqual([0, isRead ? first.written : 0])
+})
+
+it('nothing is read behind a changed block, nor further back than the provider looks', () => {
+  const cache = new BilledCache()
+  cache.send(body(block('a'), block('b', '5m')), 0)
+  expect(cache.send(body(block('x'), block('b', '5m')), 1).read).toBe(0)
+  const many = Array.from({ length: 20 }, (_, index) => block(`${index} `))
+  expect(cache.send(body(block('a'), block('b'), ...many, block('c', '5m')), 2).read).toBe(0)
+})
+
+it('a side call reads the cache and writes nothing', () => {
+  const cache = new BilledCache()
+  const { written } = cache.send(body(block('a', '5m')), 0)
+  expect(cache.send(body(block('a', '5m'), block('b')), 1, false)).toMatchObject({
+    read: written,
+    written: 0,
+  })
+  expect(cache.send(body(block('a'), block('b', '5m')), 2).read).toBe(written)
+})
+
+it('the lines of an edit are found in a read with line numbers', () => {
+  const input = { file_path: '/a.ts', old_string: 'one()\n}\n  two()', new_string: 'x' }
+  const [anchor] = listEditAnchors([{ type: 'tool_use', name: 'Edit', input }])
+  const shown = listLines({ type: 'tool_result', content: '   1→one()\n   2→}\n   3→  two()' })
+  expect(anchor?.lines).toEqual(['one()', 'two()'])
+  expect(anchor?.lines.every((line) => shown.has(line))).toBe(true)
+})

@@ -64,7 +64,7 @@ export function fitDraft(
   return {
     createOutcome: () => createOutcome(turn, compaction, fitted, limit),
     over: countExcessTokens(plan, fitted.after),
-    largestSummary: findLargestSummary(whole, sizes),
+    largestSummary: findLargestSummary(fitted.draft, sizes),
     isRefused: findRefusal(fitted, limit) !== null,
     isLocal: whole.summary.summarizer === 'local',
     regrowth: findRegrowth(fitted, sizes),
@@ -77,11 +77,18 @@ function findRefusal(
   limit: number | null,
 ): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
-  const attached = listAttachedSources(draft).reduce((sum, { tokens }) => sum + tokens, 0)
-  if (after.expected >= plan.before.expected) return 'not-smaller'
-  // What is attached again is current state, so it does not count against what the summary saves.
-  if (after.expected - attached > plan.before.expected - plan.leastGain) return 'not-smaller'
+  if (after.expected >= plan.before.expected || countMissingGain(draft, after) > 0) return 'not-smaller'
   return countAboveLimit(plan, after, limit) > 0 ? 'above-limit' : null
+}
+
+/**
+ * Returns the tokens that a summary saves too little; 0 or less if it saves enough. What is attached again is current
+ * state, so it does not count against what the summary saves.
+ */
+function countMissingGain(draft: UnmeasuredDraft, after: ContextTokens): number {
+  const { before, leastGain } = draft.plan
+  const attached = listAttachedSources(draft).reduce((sum, { tokens }) => sum + tokens, 0)
+  return after.expected - attached - (before.expected - leastGain)
 }
 
 function createOutcome(
@@ -118,14 +125,17 @@ interface DraftSizes {
   readonly summary: number
 }
 
-function findLargestSummary({ plan, summary }: UnmeasuredDraft, sizes: DraftSizes): number {
+function findLargestSummary(draft: UnmeasuredDraft, sizes: DraftSizes): number {
+  const { plan, summary } = draft
   const { whole, fitted, limit, summary: tokens } = sizes
-  const over = countExcessTokens(plan, fitted)
-  if (summary.summarizer !== 'local') return over === 0 ? 0 : Math.max(0, tokens - over)
+  const missingGain = countMissingGain(draft, fitted)
+  const over = Math.max(countExcessTokens(plan, fitted), missingGain)
+  if (summary.summarizer !== 'local') return over <= 0 ? 0 : Math.max(0, tokens - over)
   const least = Math.floor((plan.target ?? 0) * SHARE_OF_TARGET)
   const excess = countExcessTokens(plan, whole)
   if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
-  const refused = Math.max(countAboveLimit(plan, fitted, limit), fitted.expected - plan.before.expected + 1)
+  const notSmaller = fitted.expected - plan.before.expected + 1
+  const refused = Math.max(countAboveLimit(plan, fitted, limit), notSmaller, missingGain)
   return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
 }
 

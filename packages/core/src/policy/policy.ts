@@ -375,7 +375,7 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   },
   instructions: fieldSpec('', stringCheck()),
   instructionCharacters: fieldSpec(8_000, wholeNumberCheck()),
-  maximumPercentOfReplaced: fieldSpec(90, percentageCheck(1, 100)),
+  maximumPercentOfReplaced: fieldSpec(95, percentageCheck(1, 100)),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
   background: awaitFeature('background summaries are', fieldSpec(false, booleanCheck())),
   economy: awaitFeature(PREPARED_SUMMARIES, fieldSpec(false, booleanCheck())),

@@ -9,7 +9,11 @@ import {
 import { deletedIn } from './figures.ts'
 import { SMALL, sized, wayNamed } from './ways.ts'
 
-const OPTIONS = sized(wayNamed('cached'), SMALL)
+/** Idle clearing waits for an hour here, so that the pauses of these tests only end the cache. */
+const OPTIONS = {
+  ...sized(wayNamed('cached'), SMALL),
+  policy: { clear: { idle: { afterMinutes: 60 } } },
+}
 const MINUTE = 60_000
 
 async function talked(calls: number): Promise<SimulatedSession> {

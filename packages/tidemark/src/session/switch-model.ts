@@ -9,6 +9,7 @@ import {
   compact,
   countPrefixTokens,
   isCompactionBlock,
+  measureContext,
   type RefusedRewrite,
   startCalibration,
   type TurnContext,
@@ -85,12 +86,15 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   if (tokens >= most || holdsRefusedSummary(session, next)) {
     const busy = refuseIfPending(session, 'switchModel')
     if (busy !== null) return busy
-    // The compaction target is in tokens of the old model, so the limit of the new model is converted to these.
-    const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
+    // The compaction is judged by the expected size for the old model, and the switch by the upper bound for the new
+    // one, so the limit of the new model is converted.
+    const host = createTurnHost(session)
+    const { expected } = measureContext(session.state, host, host.compaction)
+    const ratio = expected / Math.max(1, tokens)
     const run = createTurnContext(session, { signals: [] })
     const result = await runOperation(
       session,
-      compact(run, createTurnHost(session).compaction, {
+      compact(run, host.compaction, {
         trigger: 'manual',
         cause: 'model-switch',
         ...(Number.isFinite(most) ? { target: Math.floor(most * Math.min(1, ratio)) } : {}),

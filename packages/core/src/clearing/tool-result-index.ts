@@ -292,22 +292,18 @@ export interface HostTools {
 }
 
 /**
- * Tools whose results cannot be obtained again by repeating the call: agents, tasks, modes, notebooks. So are questions to
- * the user, todo lists and plans, in tools of any name that says so.
+ * Tools whose results cannot be obtained again by repeating the call: agents, tasks, modes, notebooks. Tools that ask the
+ * user, or that hold the todo list or the plan, are recognized by the words of their names instead.
  */
 const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'agent',
   'enterplanmode',
-  'exitplanmode',
   'notebookedit',
   'task',
-  'taskcreate',
   'taskget',
   'tasklist',
   'taskoutput',
   'taskstop',
-  'taskupdate',
-  'updateplan',
 ])
 
 /** Returns a function that checks whether the results of a tool may be cleared. It remembers its answer for each name. */

@@ -8,6 +8,7 @@ import { createToolResultIndex, type ToolResultRules } from '../clearing/tool-re
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
+import { withProviderClearings } from '../context/provider-clearings.ts'
 import { withEngineBetas } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
@@ -207,7 +208,8 @@ function measureAccounting(
   try {
     const estimate = (block: Block): number => Math.round(estimator.block(block))
     const { readTools } = policy.rehydrate.files
-    return { metrics: toBreakdownMetrics(countContextEntries(entries, { estimate, readTools })), why: null }
+    const held = withProviderClearings(entries, policy.clear)
+    return { metrics: toBreakdownMetrics(countContextEntries(held, { estimate, readTools })), why: null }
   } catch (thrown) {
     return { metrics: {}, why: thrown instanceof Error ? thrown.message : String(thrown) }
   }

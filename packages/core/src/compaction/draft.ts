@@ -56,7 +56,7 @@ export interface UnmeasuredDraft {
   readonly allSources: readonly SourceAttachment[]
   /** uuids of attachments in the kept messages that are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
-  /** Context sources that failed or took too long, and are therefore left out. */
+  /** Context sources that failed or took too long. What they supplied before that is attached. */
   readonly failedSources: CollectedSources['failed']
   /** Attachments with text that hooks added to the context. */
   readonly hookContext: readonly SourceAttachment[]

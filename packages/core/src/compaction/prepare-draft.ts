@@ -320,8 +320,9 @@ async function createDraft(
 }
 
 /**
- * Returns a new prefix snapshot with pending changes of system prompt and tools, since a compaction loses the cache
- * anyway. The cache lifetime is chosen again from the pauses seen so far. Null if nothing changed, if kept thinking requires the old prefix, or if the host supplies no prefix.
+ * Returns a new prefix snapshot with pending changes of system prompt and tools, and with the cache lifetime chosen again
+ * from the pauses in the log, since a compaction loses the cache anyway. Null if nothing changed, if kept thinking
+ * requires the old prefix, or if the host supplies no prefix.
  */
 async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
   const { span } = keeping

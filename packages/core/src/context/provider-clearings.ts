@@ -13,7 +13,7 @@ import {
   type KnownRecord,
   type MicrocompactMetadata,
 } from '../log/record.ts'
-import { WRITE_TOOLS } from '../log/tool-calls.ts'
+import type { ClearPolicy } from '../policy/policy.ts'
 import { applyClearingToEntries, type ContextEntry } from './context-entry.ts'
 
 /**
@@ -26,12 +26,13 @@ export function isProviderClearing(record: KnownRecord): boolean {
 
 /**
  * Returns the entries with everything cleared that the provider has cleared or deleted on its side. Use it to measure
- * the context, never to send it. `inputTools`: names of the tools whose inputs the provider clears with their results.
+ * the context, never to send it. The policy says of which tools the provider clears the inputs with the results.
  */
 export function withProviderClearings(
   entries: AppendList<ContextEntry>,
-  inputTools: readonly string[] = WRITE_TOOLS,
+  { inputs, writeTools }: Pick<ClearPolicy, 'inputs' | 'writeTools'>,
 ): AppendList<ContextEntry> {
+  const inputTools = inputs ? writeTools : []
   return listClearingsInForce(entries).reduce(
     (held, metadata) =>
       applyClearingToEntries(held, {

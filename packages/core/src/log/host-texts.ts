@@ -124,10 +124,12 @@ function measureNotice(start: string, elements: RegExp): number {
 
 // Refusals: results that a program writes for a tool call that the user did not allow, so that it never ran.
 
-const REFUSED = '(?:rejected|refused|declined|denied)'
-const STOPPED = '(?:rejected|refused|declined|denied|dismissed|disallowed|blocked|cancell?ed)'
+const REFUSED = 'rejected|refused|declined|denied'
+const STOPPED = `(?:${REFUSED}|dismissed|disallowed|blocked|cancell?ed)`
 const REFUSED_THING =
   '(?:(?:the|this|your|tool|mcp|use|call|execution|exec|command|patch|edit|write|changes?|action|operation|request|plan|permission|was|were|has|been) )*'
+/** The refusal of a command in newer versions of Codex. */
+const EXEC_REFUSAL = 'exec_command failed for [^\\n]*\\bRejected\\(\\\\*"rejected by user'
 
 /** How the error result of a refused tool call begins, by the program that writes it. */
 const REFUSALS: readonly string[] = [
@@ -142,19 +144,20 @@ const REFUSALS: readonly string[] = [
   'Skipped due to queued user message',
   // opencode ("The user rejected permission to …"), Cline ("The user denied this operation"), LangChain and others
   `(?:the )?user (?:has )?${STOPPED}\\b(?! by\\b)`,
-  'exec_command failed for [^\\n]*\\bRejected\\(\\\\*"rejected by user',
   // Codex ("exec command rejected by user"), pi ("Blocked by user") and others
   `${REFUSED_THING}${STOPPED} by (?:the )?user\\b`,
+  EXEC_REFUSAL,
   // Vercel AI SDK
-  `tool (?:use|call|execution) (?:was )?${REFUSED}\\b`,
+  `tool (?:use|call|execution) (?:was )?(?:${REFUSED})\\b`,
 ]
 /** What may stand before the words of a refusal. */
 const BEFORE_REFUSAL =
   '^(?:(?:<[a-z_]*error>|\\[[^\\]\\n]{0,200}\\] Result:|(?:\\w+ ){0,3}\\w*Error:)\\s{0,4})*'
 const REFUSAL = new RegExp(`${BEFORE_REFUSAL}(?:${REFUSALS.join('|')})`, 'i')
 /** Matches whole results with which Codex refuses a tool call. It does not mark them as errors. */
-const UNMARKED_REFUSAL =
-  /^(?:(?:exec command |patch |tool call )?rejected by user|user (?:rejected|cancelled) MCP tool call|exec_command failed for [^\n]*\bRejected\(\\*"rejected by user[^\n]*)$/
+const UNMARKED_REFUSAL = new RegExp(
+  `^(?:(?:exec command |patch |tool call )?rejected by user|user (?:rejected|cancelled) MCP tool call|${EXEC_REFUSAL}[^\\n]*)$`,
+)
 /** Matches the words with which a program introduces what the user typed when refusing. */
 const WORDS_START = new RegExp(
   [

@@ -11,7 +11,7 @@ export interface AskedQuestion {
   readonly options: readonly string[]
 }
 
-export interface UserAnswer {
+interface UserAnswer {
   readonly text: string
   /** The question that is answered; null if it is not in the log. */
   readonly question: AskedQuestion | null

@@ -28,7 +28,7 @@ interface TodoList {
 /** Names of tools whose input is always a whole todo list: the default of the policy field `rehydrate.todoTools`. */
 export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 
-// The names and fields by which lists, tasks and plans are recognized. docs/context-sources.md tells them to hosts.
+// The names and fields by which lists, tasks and plans are recognized. docs/context-sources.md lists them too.
 
 const WRITING =
   '(?:set|write|update|edit|manage|save|store|record|create|make|add|append|replace|complete|submit|draft)'

@@ -322,7 +322,10 @@ export interface CompactPolicy {
    * 16,384 characters.
    */
   readonly instructionCharacters: number
-  /** A summary is rejected unless its size is below this percentage of the content that it replaces. */
+  /**
+   * A summary is rejected unless its size is below this percentage of the content that it replaces, and a compaction
+   * unless it saves the rest, except where the session cannot continue without it.
+   */
   readonly maximumPercentOfReplaced: number
   /**
    * Maximum tokens of all pinned records. If there are more, the oldest pinned records are summarized and an event
@@ -556,7 +559,10 @@ interface RehydratePolicy {
    * context.
    */
   readonly deltas: boolean
-  /** Time limit, in seconds, for reading one context source. One that takes longer is left out, and the receipt says so. */
+  /**
+   * Time limit, in seconds, for reading one context source. What it has not supplied by then is left out, and the receipt
+   * says so.
+   */
   readonly timeoutSeconds: number
 }
 

@@ -23,7 +23,7 @@ export interface FileFocus {
   readonly read: LineRange | null
 }
 
-export interface RegionLimits {
+interface RegionLimits {
   /** Number of the last line of the file; null if it is not known. */
   readonly lastLine: number | null
   /** Checks whether a shortened text is within the token limit. */

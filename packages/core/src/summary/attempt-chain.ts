@@ -113,7 +113,7 @@ function recordLocalSummary(
   outcome: AttemptResult,
 ): SummaryAttemptState {
   const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
-  // A summary above its tokens is the smallest one. The target is judged with the whole context.
+  // A local summary above its tokens is the smallest possible one. Whether it meets the target, the draft shows.
   const most = Math.max(ask.maximumTokens, sumEntryTokens(chain, ask.entries) - 1)
   if (summary !== '' && chain.context.countTextTokens(summary) <= most) {
     const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })

@@ -86,3 +86,10 @@ describe('what the user wrote, and what is no quotation, stays as it is', () => 
     expect(mark(text)).toEqual({ text, marked: [] })
   })
 })
+
+it('a line of many blanks is read at once', () => {
+  const text = `${' '.repeat(100_000)}x`
+  const started = performance.now()
+  expect(mark(text).marked).toEqual([])
+  expect(performance.now() - started).toBeLessThan(3_000)
+})

@@ -103,8 +103,8 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
 
 /**
  * Lists the pieces of a local summary except the user messages, each a text about one fact. Pieces with a lower rank are
- * placed first: the first request and the latest message, open tasks, user messages (ranks up to 2), then the state of the work, then what the model decided
- * and found, then details that help to continue.
+ * placed first: the first request and the latest message (rank -1), open tasks (0), user messages (1 and 2, added by
+ * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue.
  */
 function listPieces(facts: SessionFacts): readonly SummaryPiece[] {
   const failedCalls = facts.failedCalls.map((call) => ({

@@ -13,7 +13,7 @@ const TITLE_END =
   '(?:\\s*\\([^)\\n]{0,60}\\)|[,\\s]+(?:verbatim|word for word|in (?:order|full|chronological order)|so far|to date|quoted|exactly|literally|list|listed|log|below))*'
 /** Matches the heading of a list of messages, and the text after its colon. */
 const LIST_HEADING = new RegExp(
-  `^([\\s#*_>-]*(?:(?:section )?\\d{1,2}[.):]?)?[\\s*_]*${LIST_TITLE}${TITLE_END}[\\s*_]*)(?:([:：][\\s*_]*)(.*))?$`,
+  `^([\\s#*_>-]*(?:(?:section )?\\d{1,2}[.):]?[\\s*_]*)?${LIST_TITLE}${TITLE_END}[\\s*_]*)(?:([:：][\\s*_]*)(.*))?$`,
   'is',
 )
 const MARKDOWN_HEADING = /^[ \t]*#{1,6}[ \t]/
@@ -21,7 +21,7 @@ const MARKDOWN_HEADING = /^[ \t]*#{1,6}[ \t]/
 const OTHER_TITLE =
   /^[\s#*_]*(?:primary request and intent|key technical concepts|files and code sections|errors and fixes|problem solving|pending tasks?|current work|work completed|optional next steps?|next steps?|context for continuing(?: work)?)[\s*_:：]*$/i
 
-export interface ListHeading {
+interface ListHeading {
   /** `messages`: the list of messages begins. `other`: it ends. */
   readonly kind: 'messages' | 'other'
   /** Index of the first message if it is in the same line; otherwise the length of the line. */

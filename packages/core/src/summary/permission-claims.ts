@@ -20,7 +20,7 @@ export function markPermissionClaims(line: string, messages: readonly UserPrompt
     .join('')
 }
 
-/** Matches the white space, list marker or emphasis before the first word of a sentence. */
+/** Matches the white space and the marks of a list, quotation or heading before the first word of a sentence. */
 const LINE_START = /^(\s*(?:[-*+>]\s+|\d+[.)]\s+|#+\s+)*)(.*)$/s
 const SENTENCE_END = /(?<=[.!?;][)"”*_`]*)(?=\s+\S)/
 
@@ -150,7 +150,7 @@ const AGREEING_START =
 const UNLIMITED = /\b(?:anything|everything|whatever|all of it)\b/i
 /** Words that tell nothing about what a permission is for. */
 const WORDS_WITHOUT_SCOPE: ReadonlySet<string> = new Set(
-  'user said says that this these those with without from have been will from they them their your you the and for any all every each now again more further future before after first only also just about into need needs needed require required requires explicit explicitly permission permissions approval approvals approve approved approves authorize authorizes authorised authorized authorization allow allowed allows permits grant granted given gave consent confirm confirmation confirmations asking asked ask okay fine full blanket standing free feel ahead session rest whole entire always ever going forward here point time want wants does not has had was were are can may should would must model assistant agent everything anything whatever yes sure please let know it its is be to do don being stop no longer already'.split(
+  'user said says that this these those with without from have been will they them their your you the and for any all every each now again more further future before after first only also just about into need needs needed require required requires explicit explicitly permission permissions approval approvals approve approved approves authorize authorizes authorised authorized authorization allow allowed allows permits grant granted given gave consent confirm confirmation confirmations asking asked ask okay fine full blanket standing free feel ahead session rest whole entire always ever going forward here point time want wants does not has had was were are can may should would must model assistant agent everything anything whatever yes sure please let know it its is be to do don being stop no longer already'.split(
     ' ',
   ),
 )

@@ -18,7 +18,7 @@ export interface Receipt {
   /** uuids of the records kept verbatim. */
   readonly kept: readonly string[]
   readonly carried: readonly ReceiptAttachment[]
-  /** Context sources that are not attached because they failed or took too long; missing if there are none. */
+  /** Context sources of which something is left out because they failed or took too long; missing if there are none. */
   readonly leftOut?: readonly LeftOutSource[]
   readonly lost: LostItems
   /** Facts missing from the summary that were too large to be added: uuids of messages and results, file paths, texts of tasks. */

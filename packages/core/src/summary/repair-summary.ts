@@ -63,7 +63,10 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
   /** Texts of completed tasks that the summary listed as pending; their lines are removed. */
   readonly settled: readonly string[]
-  /** Lines with an order or a question, and claims about the user, which were marked in the summary; here in their original wording. */
+  /**
+   * Lines that were marked in the summary, in their original wording: orders, questions, words that the user never wrote,
+   * and claims of a permission.
+   */
   readonly marked: readonly string[]
 }
 

@@ -3,7 +3,6 @@
  * updated record by record, so an update costs time only for new records.
  */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
-import { withProviderClearings } from '../context/provider-clearings.ts'
 import {
   type Block,
   isMediaBlock,
@@ -13,7 +12,6 @@ import {
   isToolUse,
   toBlocks,
 } from '../log/block.ts'
-import { AppendList } from '../log/persistent-collections.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { describeToolCall, readToolName } from '../log/tool-calls.ts'
 
@@ -101,17 +99,13 @@ export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
   }
 }
 
-/**
- * Counts the context as the model sees it: a tool result that was cleared, here or by the provider, counts as its
- * placeholder.
- */
+/** Counts the context as the model sees it: a cleared tool result counts as its placeholder. */
 export function countContextEntries(
   entries: Iterable<ContextEntry>,
   rules: BreakdownOptions,
 ): TokenBreakdown {
   const account = createBreakdown(rules)
-  for (const entry of withProviderClearings(AppendList.of([...entries])))
-    if (isVisibleToModel(entry)) account.add(toShownRecord(entry))
+  for (const entry of entries) if (isVisibleToModel(entry)) account.add(toShownRecord(entry))
   return account.breakdown
 }
 

@@ -51,7 +51,7 @@ function findWorkingDirectory({ system, messages }: ScriptRequest): string | nul
 
 // Translation of calls.
 
-export interface ClientCall {
+interface ClientCall {
   readonly name: string
   readonly input: JsonObject
 }
@@ -62,11 +62,7 @@ export interface ClientCall {
  *
  * @param after The files after the step of the call.
  */
-export function toClientCall(
-  call: StepCall,
-  client: CoderClient,
-  after: SimulatedRepository,
-): ClientCall | null {
+function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepository): ClientCall | null {
   const { folder } = client
   const [path, command] = [String(call.input.file_path), String(call.input.command)]
   const values: FieldValues = { path: `${folder}/${path}` }
@@ -139,7 +135,7 @@ function writeWholeFile(path: string, files: SimulatedRepository): StepCall {
 // first reads the file, the second edits it again, or writes it whole if it does not have the expected text. The ids
 // of calls say which call they repair, so nothing has to be remembered.
 
-export interface RepairCall {
+interface RepairCall {
   readonly place: CallPlace
   readonly call: StepCall
 }

@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from '../protocol/api.ts'
 
 export type ToolRole = 'read' | 'write' | 'edit' | 'shell' | 'search' | 'todos'
 
-export interface DeclaredTool {
+interface DeclaredTool {
   readonly name: string
   readonly schema: JsonObject
 }
@@ -14,7 +14,7 @@ export interface DeclaredTool {
 export type DeclaredTools = Partial<Readonly<Record<ToolRole, DeclaredTool>>>
 
 /** The meaning of a field, whatever a client calls it: `file_path`, `filePath` and `path` are all `path`. */
-export type FieldMeaning = keyof typeof FIELD_NAMES
+type FieldMeaning = keyof typeof FIELD_NAMES
 
 /** Names of fields, in lower case and without separators. */
 const FIELD_NAMES = {

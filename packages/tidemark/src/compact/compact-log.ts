@@ -317,8 +317,7 @@ function countShownTokens(session: LoggedSession): number {
 
 /** Returns the entries of the context as the provider holds them: what it cleared on its side is shown as cleared. */
 function listHeldEntries({ state, host }: LoggedSession): readonly ContextEntry[] {
-  const { inputs, writeTools } = host.policy.clear
-  return withProviderClearings(state.view.entries, inputs ? writeTools : []).toArray()
+  return withProviderClearings(state.view.entries, host.policy.clear).toArray()
 }
 
 function priceDraft(

@@ -99,8 +99,7 @@ function toTotal<Share extends Counted>(shares: readonly Share[], total: number)
 
 /** Returns the entries of the context as the provider holds them: what it cleared on its side counts as cleared. */
 function listHeldEntries({ state, settings }: OpenSession): readonly ContextEntry[] {
-  const { inputs, writeTools } = settings.policy.clear
-  return withProviderClearings(state.view.entries, inputs ? writeTools : []).toArray()
+  return withProviderClearings(state.view.entries, settings.policy.clear).toArray()
 }
 
 /** Estimates the tokens of the context as the model sees it: a cleared tool result counts as its placeholder. */

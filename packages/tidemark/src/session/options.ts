@@ -162,7 +162,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
 const HOST_TOOLS: readonly (keyof HostTools)[] = ['clearable', 'readOnly', 'protected', 'clearsUnlisted']
 
 function checkHostTools(value: unknown): string | null {
-  if (!isObject(value)) return 'an object with clearable, readOnly, protected or clearsUnlisted'
+  if (!isObject(value)) return `an object with fields of ${HOST_TOOLS.join(', ')}`
   checkOptionNames('hostTools', value, HOST_TOOLS)
   return null
 }

@@ -177,6 +177,16 @@ describe('a message queued while the model worked', () => {
     expect(prompts([user('a'), queue('enqueue', 'stop'), ...lines])).toEqual([])
   })
 
+  it('still waits if another one with the same text became a prompt', () => {
+    const yes = (uuid: string): string => user(uuid, { message: { role: 'user', content: 'yes' } })
+    const queued = [queue('enqueue', 'yes'), queue('enqueue', 'yes'), queue('enqueue', 'also the tests')]
+    const first = [user('a'), ...queued, queue('dequeue'), yes('b')]
+    expect(prompts(first).map((each) => (each as readonly unknown[])[2])).toEqual(['yes', 'also the tests'])
+    expect(prompts([...first, queue('dequeue'), yes('c'), queue('remove')])).toEqual([
+      ['queued-9', 'c', 'also the tests'],
+    ])
+  })
+
   it('is an attachment at the end where it still waits, and the model has not seen it', () => {
     const task = '<task-notification>x</task-notification>'
     const waiting = ['also the tests', task, '/clear', 'and the docs'].map((text) => queue('enqueue', text))

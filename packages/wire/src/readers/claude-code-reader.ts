@@ -37,7 +37,7 @@ export function createRecordReader(
   const reading: RecordReaderState = {
     format,
     reader: createLogLineReader(options),
-    queue: { waiting: [], lastUuid: null },
+    queue: { waiting: [], dequeued: [], lastUuid: null },
     damage: createDamageCollector(),
     meta: createMetaCollector(),
     line: 0,
@@ -118,6 +118,8 @@ function withLineNumbers(
 interface QueuedMessages {
   /** The records of messages that wait in the queue, oldest first. */
   waiting: WaitingMessage[]
+  /** Contents of messages that left the queue to become prompts, whose records have not been read yet. */
+  dequeued: unknown[]
   /** uuid of the newest record of the main conversation, which a queued message follows. */
   lastUuid: string | null
 }
@@ -134,14 +136,14 @@ interface WaitingMessage {
 function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): SessionRecord {
   if (typeof given.uuid === 'string' && given.isSidechain !== true) queue.lastUuid = given.uuid
   if (given.type !== 'queue-operation') {
-    if (queue.waiting.length > 0) dropArrivedMessages(queue, given)
+    if (queue.waiting.length + queue.dequeued.length > 0) dropArrivedMessages(queue, given)
     return given
   }
   const record: WaitingMessage['record'] = { ...given }
   const { operation, content } = record
   if (operation === 'enqueue') queue.waiting.push({ record, line })
   if (operation === 'popAll') queue.waiting = []
-  if (operation === 'dequeue') queue.waiting.shift()
+  if (operation === 'dequeue') queue.dequeued.push(queue.waiting.shift()?.record.content)
   if (operation !== 'remove') return given
   const isNamed = content !== undefined && content !== null
   const at = isNamed ? queue.waiting.findIndex((one) => isSameContent(one.record.content, content)) : 0
@@ -150,13 +152,19 @@ function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): S
   return toQueuedAttachment(queue, { record: { ...record, content: left.record.content }, line }) ?? given
 }
 
-/** Removes messages from the queue that a record contains, as a prompt or as an attachment of its own. */
-function dropArrivedMessages(queue: QueuedMessages, record: SessionRecord): void {
-  const texts = new Set(readUserInputs(record).map(({ text }) => text.trim()))
-  if (texts.size === 0) return
-  queue.waiting = queue.waiting.filter(
-    ({ record: { content } }) => typeof content !== 'string' || !texts.has(content.trim()),
-  )
+/**
+ * Removes the messages from the queue that a record contains, as a prompt or as an attachment of its own. A message that
+ * was dequeued has left the queue already; another one with the same text still waits.
+ */
+function dropArrivedMessages({ waiting, dequeued }: QueuedMessages, record: SessionRecord): void {
+  for (const { text } of readUserInputs(record)) {
+    const isArrived = (content: unknown): boolean =>
+      typeof content === 'string' && content.trim() === text.trim()
+    const left = dequeued.findIndex(isArrived)
+    const at = left === -1 ? waiting.findIndex((one) => isArrived(one.record.content)) : -1
+    if (left !== -1) dequeued.splice(left, 1)
+    if (at !== -1) waiting.splice(at, 1)
+  }
 }
 
 function isSameContent(one: unknown, other: unknown): boolean {

@@ -15,3 +15,10 @@ describe('a code block', () => {
     expect(closeCodeBlock(text)).toBe(`${text}${closing}`)
   })
 })
+
+it('many fences that nothing closes are read at once', () => {
+  const text = '```js\n'.repeat(50_000)
+  const started = performance.now()
+  expect(closeCodeBlock(text)).toBe(`${text}\n\`\`\``)
+  expect(performance.now() - started).toBeLessThan(3_000)
+})

@@ -3,6 +3,14 @@
 /** Matches the first line of a code block: the fence, and the name of the language. It may follow a list marker. */
 const FENCE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})([^`]*)$/
 
+interface Fence {
+  /** Index of its line. */
+  readonly index: number
+  readonly fence: string
+  /** True if it has no language and may thus end a block. */
+  readonly isClosing: boolean
+}
+
 interface CodeBlock {
   readonly fence: string
   /** Indexes of the lines with its two fences. `last` is null if the block is never closed. */
@@ -15,19 +23,23 @@ interface CodeBlock {
  * a block may contain other fences. After a fence that is never closed, the search goes on.
  */
 function listCodeBlocks(lines: readonly string[]): readonly CodeBlock[] {
-  const fences = lines.flatMap((line, index) => {
+  const fences = lines.flatMap((line, index): readonly Fence[] => {
     const [, fence, language = ''] = FENCE.exec(line) ?? []
     return fence === undefined ? [] : [{ index, fence, isClosing: language.trim() === '' }]
   })
   const blocks: CodeBlock[] = []
+  // Fences that nothing closes. Nothing closes a longer one either, so that the search takes time only once.
+  const unclosed: string[] = []
   for (let at = 0; at < fences.length; at += 1) {
     const opening = fences[at]
     if (opening === undefined) continue
-    const end = fences.findIndex(
-      ({ fence, isClosing }, later) => later > at && isClosing && fence.startsWith(opening.fence),
-    )
+    const closes = ({ fence, isClosing }: Fence): boolean => isClosing && fence.startsWith(opening.fence)
+    const isUnclosed = unclosed.some((fence) => opening.fence.startsWith(fence))
+    let end = isUnclosed ? fences.length : at + 1
+    while (end < fences.length && !closes(fences[end] as Fence)) end += 1
     blocks.push({ fence: opening.fence, first: opening.index, last: fences[end]?.index ?? null })
-    if (end !== -1) at = end
+    if (end < fences.length) at = end
+    else if (!isUnclosed) unclosed.push(opening.fence)
   }
   return blocks
 }

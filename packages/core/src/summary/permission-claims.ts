@@ -105,13 +105,14 @@ const NEGATION =
 
 function claimsPermission(sentence: string): boolean {
   const text = sentence.replace(NAMED_THINGS, '')
+  const broad = [...text.matchAll(BROAD)]
   return (
     claimsFreedomToAct(sentence) ||
     STANDING.some((pattern) => listGiven(pattern, sentence).length > 0) ||
     ((WHO.test(text) || AGENT.test(text) || ACTION.test(text)) &&
-      listGiven(STRONG, text).some((match) => isNearBroadWord(match, text))) ||
+      listGiven(STRONG, text).some((match) => isNearBroadWord(match, text, broad))) ||
     ((ACTION.test(text) || (WHO.test(text) && AGENT.test(text))) &&
-      listGiven(WEAK, text).some((match) => isNearBroadWord(match, text)))
+      listGiven(WEAK, text).some((match) => isNearBroadWord(match, text, broad)))
   )
 }
 
@@ -130,14 +131,15 @@ function listGiven(pattern: RegExp, sentence: string): readonly RegExpExecArray[
   return [...sentence.matchAll(pattern)].filter(({ index }) => !NOT_GIVEN.test(sentence.slice(0, index)))
 }
 
-function isNearBroadWord({ 0: match, index }: RegExpExecArray, text: string): boolean {
+function isNearBroadWord(
+  { 0: match, index }: RegExpExecArray,
+  text: string,
+  broad: readonly RegExpExecArray[],
+): boolean {
   const end = index + match.length
-  return [...text.matchAll(BROAD)].some((broad) => {
-    const between =
-      broad.index < index
-        ? text.slice(broad.index + broad[0].length, index)
-        : text.slice(end, Math.max(end, broad.index))
-    return between.length <= MOST_BETWEEN && !OTHER_STATEMENT.test(between)
+  return broad.some((word) => {
+    const [from, to] = word.index < index ? [word.index + word[0].length, index] : [end, word.index]
+    return to - from <= MOST_BETWEEN && !OTHER_STATEMENT.test(text.slice(from, Math.max(from, to)))
   })
 }
 

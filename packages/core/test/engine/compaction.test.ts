@@ -357,7 +357,7 @@ describe('a summary that is good and too large', () => {
     expect(made.asked.length).toBe(0)
   })
 
-  it('is committed only if it saves a tenth of what it replaces', async () => {
+  it('is committed only if it saves a twentieth of what it replaces', async () => {
     const builder = buildRounds(0)
     builder.answer('A note on the tide. '.repeat(250))
     const nearlyAll = reply(text(`<summary>\n${'A note on the tide. '.repeat(240)}\n</summary>`))

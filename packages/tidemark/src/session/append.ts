@@ -278,6 +278,7 @@ function toReply({ content, ...fields }: Message, id: string, model: string): Re
 
 /** Returns the uuids of the records that contain the response; null if the log does not contain all its blocks. */
 function findResponseRecords(session: SessionLog, { message }: Reply): readonly string[] | null {
+  if (session.responseStarts.get(message.id) === undefined) return null
   const uuids: string[] = []
   const blocks = toBlocks(message.content).map((block) => JSON.stringify(block))
   let missing = blocks.length

@@ -52,12 +52,29 @@ export function checkNotReplayed(
   if (isAwaited && inputs.length === 1) return
   if (!inputs.some(({ role }) => role === 'assistant')) return
   const given = listGivenParts(inputs)
+  const starts = given.flatMap((part, index) =>
+    part.role === 'assistant' && given[index - 1]?.message !== part.message ? [index] : [],
+  )
+  const suspects = starts.filter((index) => mayBeLogged(log, given, index))
+  if (suspects.length === 0) return
   const known = listLoggedParts(log)
-  for (const [index, part] of given.entries()) {
-    if (part.role !== 'assistant' || given[index - 1]?.message === part.message) continue
+  for (const index of suspects) {
     const repetition = findRepetition(known, given, index, isAwaited)
     if (repetition !== null) throw createReplayError(session, given, repetition)
   }
+}
+
+/**
+ * Returns false if the log cannot have the response at `index`: it has no response with that id, or not all of its tool
+ * calls. The log need not be searched then.
+ */
+function mayBeLogged(log: SessionLog, given: readonly Part[], index: number): boolean {
+  const { id, message } = given[index] as Part
+  if (id !== null) return log.responseStarts.get(id) !== undefined
+  return given.every(
+    (part) =>
+      part.message !== message || !isToolUse(part.block) || log.callRecords.get(part.block.id) !== undefined,
+  )
 }
 
 function createReplayError(session: string, given: readonly Part[], repetition: Repetition): TidemarkError {

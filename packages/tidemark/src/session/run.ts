@@ -112,7 +112,7 @@ async function* runTurn(
       yield step.value
     }
   } catch (thrown) {
-    // Ports of the caller fail with an error that names them. Any other error is a fault of the library.
+    // Errors with a code name what the caller gave: a port or an option. Any other error is a fault of the library.
     if (!(thrown instanceof TidemarkError)) throw thrown
     const failure: TurnFailure = { ok: false, reason: 'port', message: thrown.message, unsaved: [] }
     return toRunOutcome(yield* endTurn(run, failure), text)

@@ -21,6 +21,9 @@ describe('an element that the user quotes keeps its content', () => {
     'What do you do with <system-reminder>Be brief.</system-reminder>',
     '<skill>one</skill> or <skill>two</skill>',
     '<my_widget>red</my_widget>',
+    'Warning: apply_patch was requested via exec_command.\nWhat does it mean?',
+    'Another Claude session sent a message: what does that mean?',
+    'Read the output file to retrieve the result: /tmp/a',
     '# AGENTS.md instructions are wrong, please shorten them',
     '# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>\nWhy is this sent?',
   ])('%j', (content) => {
@@ -39,6 +42,14 @@ it.each([
   '<subagent_notification>{"said":"</subagent_notification>"}</subagent_notification>',
   '<permissions instructions>\nAsk first.\n</permissions instructions>',
   '<system-reminder>a</system-reminder>\n<task-notification>b</task-notification>\n',
+  '<task-notification>\n<status>completed</status>\n</task-notification>\nRead the output file to retrieve the result: /tmp/a b.output',
+  '<task-notification>a</task-notification>\nFull transcript available at: /tmp/a\n<task-notification>b</task-notification>',
+  'Another Claude session sent a message:\n<teammate-message teammate_id="lead">\nGo on.\n</teammate-message>',
+  'Another Claude session sent a message while you were working:\n<cross-session-message from="a">\nHi\n</cross-session-message>\n\nThis came from another Claude session — not typed by your user.',
+  '<hook_prompt hook_run_id="stop:1">Run the tests.</hook_prompt>',
+  '<goal_context>\nFinish it.\n</goal_context>',
+  'Warning: apply_patch was requested via exec_command. Use the apply_patch tool instead of exec_command.',
+  '<agent-message from="a1">\n[Subagent hand-back] Done.\n</agent-message>',
 ])('a whole text of a program is not what the user typed: %j', (content) => {
   expect(typed(content)).toBeNull()
 })

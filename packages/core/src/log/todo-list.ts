@@ -3,6 +3,7 @@
  * `update_plan`), others create and update single tasks (`TaskCreate`, `TaskUpdate`), others write a plan as a text
  * (`ExitPlanMode`). Hosts choose their own names, so the words of a tool's name and the fields of its input decide.
  */
+import { readApprovedPlan } from './host-texts.ts'
 import { isObject } from './json.ts'
 import { splitToolName } from './question-answers.ts'
 import { hasToolRunSucceeded, type ToolRun } from './tool-calls.ts'
@@ -235,11 +236,20 @@ function applyTaskUpdate(todos: Map<string, TodoItem>, input: Input): boolean {
 
 /**
  * Returns the plan that a tool call submits as a text, or null: the field `plan` of a tool with "plan" in its name, or the
- * text of a tool whose name says that it writes a plan. A plan in a file is not read here, since the file has it.
+ * text of a tool whose name says that it writes a plan. If the result has the plan as the user approved it, which may
+ * be changed, that one is returned. A plan in a file is not read here, since the file has it.
  */
-export function readPlanText({ name, input, path }: Pick<ToolRun, 'name' | 'input' | 'path'>): string | null {
+export function readPlanText({
+  name,
+  input,
+  path,
+  result = '',
+}: Pick<ToolRun, 'name' | 'input' | 'path'> & Partial<Pick<ToolRun, 'result'>>): string | null {
   if (!isObject(input) || path !== null || !/plan/i.test(name)) return null
-  const fields = isTodoOrPlanTool(name) ? PLAN_FIELDS : ['plan']
+  const isPlanTool = isTodoOrPlanTool(name)
+  const approved = isPlanTool ? readApprovedPlan(result) : null
+  if (approved !== null) return approved.text
+  const fields = isPlanTool ? PLAN_FIELDS : ['plan']
   const text = fields
     .map((field) => input[field])
     .find((value) => typeof value === 'string' && value.trim() !== '')

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
+import { extractSessionFacts } from '../summary/session-facts.ts'
 import type { ToolUseBlock } from './block.ts'
 import type { SessionRecord } from './record.ts'
 import { isUserMessage, readUserInputs, readUserTypedText } from './user-input.ts'
@@ -315,5 +317,32 @@ describe('a message queued while the model worked', () => {
     expect(readUserInputs(queued({ prompt: '<task-notification>done</task-notification>' }))).toEqual([])
     expect(readUserInputs(queued({ prompt: 'done', commandMode: 'task-notification' }))).toEqual([])
     expect(readUserInputs(queued({ prompt: 'done', origin: { kind: 'coordinator' } }))).toEqual([])
+  })
+})
+
+describe('a plan that the user changed before approving it', () => {
+  const approval = (heading: string): string =>
+    `User has approved your plan. You can now start coding.\n\n## Approved Plan${heading}:\n# Plan\n1. Parse\n2. Keep the old API`
+  const work = (input: object, result: string): CodingSession => {
+    const session = new CodingSession(new SessionBuilder('planned'))
+    session.calls('ExitPlanMode', input, result)
+    return session
+  }
+  const listTexts = ({ history }: CodingSession): readonly string[] =>
+    extractSessionFacts(history).messages.map(({ lead, text }) => `${lead}${text}`)
+
+  it('has words of the user, and is the plan in force', () => {
+    const session = work({ plan: '# Plan\n1. Parse\n2. Drop the old API' }, approval(' (edited by user)'))
+    expect(listTexts(session)).toEqual(['(changed in the plan) 2. Keep the old API'])
+    expect(extractSessionFacts(session.history).plan?.text).toBe('# Plan\n1. Parse\n2. Keep the old API')
+  })
+
+  it('is quoted whole if the call does not have the plan', () => {
+    const session = work({}, approval(' (edited by user)'))
+    expect(listTexts(session)).toEqual(['(changed in the plan) # Plan\n1. Parse\n2. Keep the old API'])
+  })
+
+  it('is not what the user typed if it was approved as it was', () => {
+    expect(listTexts(work({ plan: '# Plan' }, approval('')))).toEqual([])
   })
 })

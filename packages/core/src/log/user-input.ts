@@ -10,24 +10,33 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from './block.ts'
-import { removeHostNotices } from './host-texts.ts'
+import { readApprovedPlan, removeHostNotices } from './host-texts.ts'
 import { isObject } from './json.ts'
 import { type AskedQuestion, readAnswers } from './question-answers.ts'
 import { type AttachmentRecord, isKnownRecord, type SessionRecord, type UserRecord } from './record.ts'
+import { isTodoOrPlanTool, readPlanText } from './todo-list.ts'
 import { readRefusal, readToolResultText } from './tool-calls.ts'
 
 /**
  * How a text of the user arrived: `document` as an attached text, `queued` while the model worked, `refusal` with the
- * refusal of a tool call, `answer` to a question that the model asked through a tool, `command` as a slash command,
- * `shell` as a shell command.
+ * refusal of a tool call, `answer` to a question that the model asked through a tool, `plan` as lines changed in a plan of
+ * the model, `command` as a slash command, `shell` as a shell command.
  */
-export type UserInputKind = 'prompt' | 'document' | 'queued' | 'refusal' | 'answer' | 'command' | 'shell'
+export type UserInputKind =
+  | 'prompt'
+  | 'document'
+  | 'queued'
+  | 'refusal'
+  | 'answer'
+  | 'plan'
+  | 'command'
+  | 'shell'
 
 export interface UserInput {
   readonly kind: UserInputKind
   /** The user's own words, verbatim. Empty only for a tool call that the user refused without a word. */
   readonly text: string
-  /** Id of the tool call that was refused or that asked the question; null for other kinds. */
+  /** Id of the tool call that was refused, asked the question or wrote the plan; null for other kinds. */
   readonly toolUseId: string | null
   /** The question that an `answer` answers; null for other kinds, and if the question is not in the log. */
   readonly question: AskedQuestion | null
@@ -71,7 +80,7 @@ const MESSAGE_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'document',
 
 /** Kinds of origin that are programs. A message of any other origin counts as the user's, so that it is not lost. */
 const MACHINE_ORIGIN =
-  /notification|agent|coordinator|teammate|hook|system|tool|task|bot|auto|schedul|cron|timer|machine|program|assistant|model/i
+  /notification|agent|coordinator|teammate|peer|hook|system|tool|task|bot|auto|schedul|cron|timer|machine|program|assistant|model/i
 
 /** Returns true if the host logged that a program, not the user, is the origin of a record or of an attachment. */
 function isMachineOrigin(from: object): boolean {
@@ -167,7 +176,8 @@ function readCommand(text: string): readonly UserInput[] {
   return [createInput('command', `${typed} ${args}`.trim())]
 }
 
-// Tool results that hold words of the user: refusals, and answers to questions that the model asked.
+// Tool results that hold words of the user: refusals, answers to questions that the model asked, and plans that the user
+// changed before approving them.
 
 function readResultInput(
   record: UserRecord,
@@ -176,14 +186,31 @@ function readResultInput(
 ): readonly UserInput[] {
   const { tool_use_id: toolUseId } = block
   const refusal = readRefusal(block)
+  const call = calls.get(toolUseId)
+  const result = refusal === null ? readToolResultText(block.content) : ''
   const answers = readAnswers({
-    call: calls.get(toolUseId),
-    result: refusal === null ? readToolResultText(block.content) : '',
+    call,
+    result,
     isError: block.is_error === true,
     logged: (record as { readonly toolUseResult?: unknown }).toolUseResult,
   })
   return [
     ...(refusal === null ? [] : [createInput('refusal', refusal, { toolUseId })]),
     ...answers.map(({ text, question }) => createInput('answer', text, { toolUseId, question })),
+    ...readPlanChanges(call, result).map((text) => createInput('plan', text, { toolUseId })),
   ]
+}
+
+/** Returns the lines that the user changed in a plan: all of them if the call does not have the plan. */
+function readPlanChanges(call: ToolUseBlock | undefined, result: string): readonly string[] {
+  if (call === undefined || !isTodoOrPlanTool(call.name)) return []
+  const approved = readApprovedPlan(result)
+  if (approved === null || !approved.isEdited) return []
+  const before = new Set(
+    readPlanText({ ...call, path: null })
+      ?.split('\n')
+      .map((line) => line.trim()),
+  )
+  const lines = approved.text.split('\n').filter((line) => line.trim() !== '' && !before.has(line.trim()))
+  return lines.length === 0 ? [] : [lines.join('\n')]
 }

@@ -111,6 +111,7 @@ function formatLead(
   if (first === undefined) return ''
   if (first.kind === 'refusal') return `(refusing ${formatTarget(runs.get(first.toolUseId ?? ''))}) `
   if (first.kind === 'shell') return '(ran in the shell) '
+  if (first.kind === 'plan') return '(changed in the plan) '
   const isShort = inputs.length === 1 && first.text.trim().length <= SHORT_REPLY_CHARACTERS
   const end = takeLastSentences(answered)
   const isReply = (first.kind === 'prompt' || first.kind === 'queued') && isShort && OPEN_END.test(end)

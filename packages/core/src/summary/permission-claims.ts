@@ -59,6 +59,8 @@ const NOT_ASKING: readonly RegExp[] = [
   `${NO_NEED} (?:for ${ANY_KIND}${CONFIRMATION}|(?:for \\w+ |the \\w+ |you |us )?(?:to )?(?:be |keep |ever |even |always )*(?:${ASK}|approve|authori[sz]e|sign off))\\b`,
   `\\b(?:do not|don't|never|not to|stop(?:ped|s)?|quit|avoid|instead of|rather than) (?:ever |even |keep )?(?:ask(?:ing)?(?= (?:again|anymore|any more|any further|for ${CONFIRMATION}|before|first|the user|them|him|her|me|whether|if)\\b|[.,;!)]|$)|confirm(?:ing)?(?= (?:with|again|first|each|every|before)\\b|[.,;!)]|$)|prompt(?:ing)? (?:the user|them|again|for ${CONFIRMATION}))`,
   `\\b(?:skip|waive|bypass)(?:s|d|ped|ping|ed|ing)? ${ANY_KIND}(?:safety checks|${CONFIRMATION})(?! (?:dialog|prompt|button)s? in\\b)`,
+  '\\bask no (?:further |more )?questions\\b',
+  `\\b(?:user|they|he|she) (?:does not|do not|doesn't|don't|no longer) requires? ${ANY_KIND}${CONFIRMATION}\\b`,
   '\\basking (?:again |first |the user )?is (?:unnecessary|not (?:necessary|needed|required)|no longer)\\b',
   `\\bwithout (?:first |ever |having to |needing to |being )*(?:${ASK}|${ANY_KIND}${CONFIRMATION})\\b`,
 ].map((source) => new RegExp(source, 'gi'))
@@ -70,24 +72,30 @@ const STANDING: readonly RegExp[] = [
   `\\b(?:blanket|standing|unlimited|unrestricted|unconditional|open-ended) (?:user )?${PERMISSION}`,
   '\\b(?:carte blanche|free rein|a free hand|no questions asked)\\b',
   '\\bauto-?(?:approv\\w*|accept\\w*|confirm\\w*) (?:mode )?(?:is |are |was |has been |now )*(?:on|enabled|active|in effect|turned on|set)\\b',
+  '\\b(?:bypass-?permissions?|skip-permissions|full-?auto|yolo|auto-?(?:approve|accept)) (?:mode\\b|(?:is|was) (?:on|enabled|active|in effect)\\b)',
+  `\\bassume (?:the )?(?:user's )?${PERMISSION}\\b`,
+  '\\bpermissions?: (?:full|unlimited|unrestricted)\\b',
+  "\\btrusts? (?:your|my|(?:the )?(?:model|assistant|agent|claude)'s) judge?ment\\b",
+  '\\b(?:user|they|he|she) (?:has |have )?(?:lifted|removed|dropped) (?:all|any|every) (?:restrictions?|limits?)\\b',
+  '\\bno (?:restrictions?|limits?) on (?:what|which|any|the) (?:commands?|tools?|actions?|operations?)\\b',
   `\\byou(?:'ve| have| had| hold| got| were given) (?:\\w+ |user's ){0,3}${PERMISSION}\\b`,
   "\\byou(?:'re| are| were| have been) (?:\\w+ ){0,2}(?:(?:pre-?)?(?:allowed|permitted|authori[sz]ed|cleared|approved|entitled)|at liberty|free) (?:to|for)\\b",
 ].map((source) => new RegExp(source, 'gi'))
 
 /** Words that mean a permission. */
 const STRONG = new RegExp(
-  `\\b(?:${PERMISSION}|(?:pre-?)?(?:approve[ds]|authori[sz]e[ds]|permit(?:s|ted)|consent(?:s|ed)|sanctioned|okayed)|ok'?e?d|green-?li(?:t|ghted)|signed off|waive[ds]|said yes)\\b`,
+  `\\b(?:${PERMISSION}|(?:pre-?)?(?:approve[ds]|authori[sz]e[ds]|permit(?:s|ted)|consent(?:s|ed)|sanctioned|okayed)|ok'?e?[ds]|okays|green-?li(?:t|ghted)|signed off|waive[ds]|said yes)\\b`,
   'gi',
 )
 /** Words that may mean a permission, if the sentence says who may do what. */
 const WEAK =
-  /(?<!\b(?:users|members|admins|clients|anyone|a user) (?:is|are|was|were) )\b(?:allow(?:s|ed)|grant(?:s|ed)|clear(?:ed|s)|agree[ds] to|accept(?:s|ed)|trust(?:s|ed)|lets (?:you|the (?:model|assistant|agent))|delegat(?:ed|es)|entrust(?:ed|s)|fine|okay|ok|happy|comfortable|acceptable|free to|at liberty|no objections?|(?:does not|doesn't|do not|don't|did not|didn't|wouldn't|would not) mind|(?:you|(?:the )?(?:model|assistant|agent|ai|claude)) (?:may|can)(?=.*\b(?:anything|everything|whatever|freely|at will|discretion)\b))\b/gi
+  /(?<!\b(?:users|members|admins|clients|anyone|a user) (?:is|are|was|were) )\b(?:allow(?:s|ed)|grant(?:s|ed)|clear(?:ed|s)|agree[ds] to|accept(?:s|ed)|trust(?:s|ed)|lets (?:you|the (?:model|assistant|agent))|delegat(?:ed|es)|entrust(?:ed|s)|fine|okay|ok|happy|comfortable|acceptable|free to|at liberty|no objections?|(?:does not|doesn't|do not|don't|did not|didn't|wouldn't|would not) mind|(?:you|i|we|(?:the )?(?:model|assistant|agent|ai|claude)) (?:may|can)(?=.*\b(?:anything|everything|whatever|freely|at will|discretion|whenever|any ?time|sees? fit|any (?:shell |bash )?commands?|destructive|arbitrary)\b))\b/gi
 const BROAD =
-  /\b(?:all|any|any(?:thing|time|where)|every|every(?:thing|time|where)|each|whatever|whichever|whenever|always|arbitrary|future|further|subsequent|remaining|blanket|full|unlimited|unrestricted|unconditional(?:ly)?|complete|total|standing|general|ongoing|permanent(?:ly)?|universal|freely|at will|as needed|at (?:your|its|his|her|their|my|our) (?:own )?discretion|in advance|up ?front|from now on|from here on|from this point|going forward|for the (?:rest|remainder|whole|entire)|no limits?|without (?:limits?|restrictions?|exceptions?)|pre-?(?:approved|authori[sz]ed|cleared|granted))\b/gi
+  /\b(?:all|any|any(?:thing|time|where)|sees? fit|every|every(?:thing|time|where)|each|whatever|whichever|whenever|always|arbitrary|future|further|subsequent|remaining|blanket|full|unlimited|unrestricted|unconditional(?:ly)?|complete|total|standing|general|ongoing|permanent(?:ly)?|universal|freely|at will|as needed|at (?:your|its|his|her|their|my|our) (?:own )?discretion|in advance|up ?front|from now on|from here on|from this point|going forward|for the (?:rest|remainder|whole|entire)|no limits?|without (?:limits?|restrictions?|exceptions?)|pre-?(?:approved|authori[sz]ed|cleared|granted))\b/gi
 const WHO = /(?<!\b(?:a|an|each|every|any|another) )\b(?:user(?:'s)?|human|operator|they|he|she)\b/i
-const AGENT = /\b(?:you|us|we|i|(?:the )?(?:model|assistant|agent|ai|claude))\b/i
+const AGENT = /\b(?:you|us|we|i|me|(?:the )?(?:model|assistant|agent|ai|claude))\b/i
 const ACTION =
-  /\b(?:commands?|tools?|calls?|actions?|operations?|delet(?:e|es|ions?|ing)|removals?|changes|tasks|edits?|push(?:es|ing)?|commits|deploy(?:s|ments?|ing)?|install(?:s|ations?|ing)?|steps|everything|anything|migrations?|merges|releases|running|to run|force|loss|overwrit\w+|destructive)\b/i
+  /\b(?:commands?|tools?|calls?|actions?|operations?|delet(?:e|es|ions?|ing)|remov(?:e|es|als?|ing)|skip(?:s|ping)?|bypass(?:es|ing)?|changes|tasks|edits?|push(?:es|ing)?|commits|deploy(?:s|ments?|ing)?|install(?:s|ations?|ing)?|steps|everything|anything|migrations?|merges|releases|running|to run|force|loss|overwrit\w+|destructive)\b/i
 /** Matches a number of named things: "all four items", "each of these", "all the proposed changes". */
 const NAMED_THINGS =
   /\b(?:all|any|each|every one) (?:of )?(?:the |these |those |them\b|its |his |her |their )?(?:above |listed |proposed |suggested |remaining )*(?:\d+|two|three|four|five|six|seven|eight|nine|ten|these|those|them|of the|above|listed|proposed|suggested)\b/gi

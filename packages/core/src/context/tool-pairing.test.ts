@@ -126,6 +126,62 @@ describe('settling, cutting and compacting agree on which calls wait', () => {
   })
 })
 
+describe('a call that the provider would refuse', () => {
+  const listBlocks = (calls: readonly object[]): readonly unknown[] => {
+    const builder = new SessionBuilder()
+    builder.user('look')
+    builder.assistant('m1', calls as never)
+    for (const { id } of calls as readonly { id: string }[]) builder.result(id, `of ${id}`)
+    builder.assistant('m2', calls.slice(0, 1) as never)
+    const messages = toApiMessages(flattenContext(builder.view))
+    return messages.slice(1).flatMap(({ content }) => toBlocks(content))
+  }
+
+  it('gets an id that is accepted, and so does its result', () => {
+    const calls = [call('functions.Read:0'), call('functions:Read:0'), call('functions_Read_0')]
+    const ids = listBlocks(calls).map((block) => {
+      const { id, tool_use_id, content } = block as Record<string, string>
+      return [id ?? tool_use_id, content]
+    })
+    expect(ids).toEqual([
+      ['functions_Read_0_2', undefined],
+      ['functions_Read_0_3', undefined],
+      ['functions_Read_0', undefined],
+      ['functions_Read_0_2', 'of functions.Read:0'],
+      ['functions_Read_0_3', 'of functions:Read:0'],
+      ['functions_Read_0', 'of functions_Read_0'],
+      ['functions_Read_0_4', undefined],
+      ['functions_Read_0_4', MISSING_RESULT_TEXT],
+    ])
+  })
+
+  it.each<[object, object]>([
+    [
+      { name: '', input: {} },
+      { name: 'unknown', input: {} },
+    ],
+    [
+      { name: 'n'.repeat(300), input: {} },
+      { name: 'n'.repeat(200), input: {} },
+    ],
+    [
+      { name: 'Read', input: '{"path"' },
+      { name: 'Read', input: { value: '{"path"' } },
+    ],
+    [
+      { name: 'Read', input: ['a.ts'] },
+      { name: 'Read', input: { value: ['a.ts'] } },
+    ],
+    [{ name: 'Read' }, { name: 'Read', input: {} }],
+  ])('%j is sent as %j', (given, sent) => {
+    expect(listBlocks([{ type: 'tool_use', id: 'c', ...given }])[0]).toEqual({
+      type: 'tool_use',
+      id: 'c',
+      ...sent,
+    })
+  })
+})
+
 describe('a call whose id was used before', () => {
   it('gets a new id, and waits for its result under the id that the model gave', () => {
     const builder = new SessionBuilder()

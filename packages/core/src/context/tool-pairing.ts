@@ -4,8 +4,8 @@
  * replaced by an error result, an unpaired result is left out, and each repair is reported.
  *
  * A client tool call waits for its result until a response follows the next user message. A server tool call waits
- * until any user content other than tool results follows. A call that repeats the id of an earlier response gets a new
- * id, and so does its result; the log keeps the id that the model gave.
+ * until any user content other than tool results follows. A call that repeats the id of an earlier response, or whose id
+ * the provider refuses, gets a new id, and so does its result; the log keeps the id that the model gave.
  */
 import {
   isBlankText,
@@ -15,7 +15,9 @@ import {
   isToolResult,
   isToolUse,
   type ToolResultBlock,
+  type ToolUseBlock,
 } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { MessagePart } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
@@ -44,6 +46,7 @@ export type MessageRepairKind =
   | 'duplicate-result'
   | 'orphan-result' // A result without its tool call was left out.
   | 'duplicate-call' // A tool call with an id used before got another id, or was left out if its own response repeats it.
+  | 'refused-call' // A tool call whose id, name or input the provider refuses was changed.
   | 'open-server-call'
   | 'orphan-server-result'
   | 'blank-text'
@@ -144,7 +147,7 @@ export function pairToolCalls(
       continue
     }
     if (following.length > 0) closeGroup()
-    const unique = withUniqueCallIds(draft, isKnown, { renamed, repairs })
+    const unique = withAcceptedCalls(draft, isKnown, { renamed, repairs })
     responses.push(unique)
     for (const id of listToolCallIds(unique)) seen.add(id)
   }
@@ -167,32 +170,59 @@ export function listToolCallIds(draft: MessageDraft): readonly string[] {
 }
 
 /**
- * Gives a new id to each tool call whose id an earlier response used, and adds it to `renamed`. A call whose id its own
- * response repeats is left out, because its result cannot be told from the result of the other one.
+ * Changes tool calls that the provider would refuse, and gives a new id to each call whose id an earlier response used.
+ * New ids are added to `renamed`. A call whose id its own response repeats is left out, because its result cannot be told
+ * from the result of the other one.
  */
-function withUniqueCallIds(
+function withAcceptedCalls(
   draft: MessageDraft,
   isKnown: (id: string) => boolean,
   { renamed, repairs }: { readonly renamed: Map<string, string>; readonly repairs: MessageRepair[] },
 ): MessageDraft {
   const own = new Set<string>()
+  const given = new Set(listToolCallIds(draft))
+  const isTaken = (id: string): boolean => given.has(id) || isKnown(id) || [...renamed.values()].includes(id)
   const parts = [...draft.parts].flatMap((part): readonly MessagePart[] => {
     const { block, origin } = part
     if (!isToolUse(block)) return [part]
     const isRepeated = own.has(block.id)
     own.add(block.id)
-    if (!isRepeated && !isKnown(block.id)) return [part]
-    repairs.push({ kind: 'duplicate-call', origin, id: block.id })
+    const accepted = toAcceptedCall(block)
+    const isUnused = accepted.id === block.id && !isKnown(block.id)
+    if (!isRepeated && isUnused && accepted === block) return [part]
+    const kind = isRepeated || accepted === block ? 'duplicate-call' : 'refused-call'
+    repairs.push({ kind, origin, id: block.id })
     if (isRepeated) return []
-    const id = findUnusedId(block.id, isKnown)
+    if (isUnused) return [{ block: accepted, origin }]
+    const id = isTaken(accepted.id) ? findUnusedId(accepted.id, isTaken) : accepted.id
     renamed.set(block.id, id)
-    return [{ block: { ...block, id }, origin }]
+    return [{ block: { ...accepted, id }, origin }]
   })
   return withDraftParts(draft, parts)
 }
 
-function findUnusedId(id: string, isKnown: (id: string) => boolean): string {
-  for (let number = 2; ; number += 1) if (!isKnown(`${id}_${number}`)) return `${id}_${number}`
+/** Characters that the provider refuses in the id of a tool call. Other providers use them, as in `functions.Read:0`. */
+const REFUSED_CHARACTERS = /[^a-zA-Z0-9_-]/g
+const LONGEST_NAME = 200
+
+/** Returns a tool call with an id, a name and an input that the provider accepts; the same one if it has them. */
+function toAcceptedCall(block: ToolUseBlock): ToolUseBlock {
+  const id = block.id.replace(REFUSED_CHARACTERS, '_') || 'call'
+  const name =
+    String(block.name ?? '')
+      .slice(0, LONGEST_NAME)
+      .toWellFormed() || 'unknown'
+  const input = isObject(block.input) ? block.input : wrapInput(block.input)
+  const isSame = id === block.id && name === block.name && input === block.input
+  return isSame ? block : ({ ...block, id, name, input } as ToolUseBlock)
+}
+
+function wrapInput(input: unknown): object {
+  return input === null || input === undefined ? {} : { value: input }
+}
+
+function findUnusedId(id: string, isTaken: (id: string) => boolean): string {
+  for (let number = 2; ; number += 1) if (!isTaken(`${id}_${number}`)) return `${id}_${number}`
 }
 
 /** Consecutive responses, the messages up to the next response, and the new ids of repeated tool calls by old id. */

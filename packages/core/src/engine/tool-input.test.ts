@@ -25,6 +25,16 @@ const TOOLS = [
 const fit = (input: unknown) => fitToolInput(TOOLS, 'Read', { path: '/a', ...(input as object) })
 
 describe('the input of a tool call', () => {
+  it('is an object if the model wrote the JSON of one as a text', () => {
+    expect(fitToolInput(TOOLS, 'Read', '{"path":"/a","limit":"5"}')).toEqual({
+      input: { path: '/a', limit: 5 },
+      problems: [],
+    })
+    expect(fitToolInput(TOOLS, 'Read', '{"path"').problems).toEqual([
+      'the input: expected object, got string',
+    ])
+  })
+
   it.each([
     ['a number as text', { limit: '5' }, { limit: 5 }],
     ['a number with a fraction as text', { ratio: ' -0.5 ' }, { ratio: -0.5 }],

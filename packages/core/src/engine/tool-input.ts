@@ -4,7 +4,7 @@
  * `allOf`. Everything else (`$ref`, ranges, patterns, formats) is left to the tool.
  */
 import { type Block, isToolUse } from '../log/block.ts'
-import { isObject, type JsonObject } from '../log/json.ts'
+import { isObject, type JsonObject, parseJson } from '../log/json.ts'
 import { isSameJson } from '../request/block-index.ts'
 import type { Reply, ReplyEvent } from './reply.ts'
 
@@ -15,9 +15,14 @@ interface FittedInput {
   readonly problems: readonly string[]
 }
 
-/** Fits an input to the schema of the tool `name`. The same object is returned if nothing is changed. */
+/**
+ * Fits an input to the schema of the tool `name`. The same object is returned if nothing is changed. An input that is the
+ * JSON text of an object becomes that object.
+ */
 export function fitToolInput(tools: readonly JsonObject[], name: string, input: unknown): FittedInput {
-  return fitValue(input, tools.find((tool) => tool.name === name)?.input_schema, '')
+  const spelled = typeof input === 'string' ? parseJson(input) : null
+  const given = isObject(spelled) ? spelled : input
+  return fitValue(given, tools.find((tool) => tool.name === name)?.input_schema, '')
 }
 
 const MAX_PROBLEMS = 8

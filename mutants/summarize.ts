@@ -45,6 +45,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/summary/session-facts.test'],
   },
   {
+    name: 'changed-plans-lose-their-author',
+    law: 'has words of the user, and is the plan in force',
+    file: 'packages/core/src/log/user-input.ts',
+    find: 'if (approved === null || !approved.isEdited) return []',
+    replace: 'if (approved === null || approved.text !== "") return []',
+    tests: ['packages/core/src/log/user-input.test'],
+  },
+  {
     name: 'tool-output-speaks-for-the-user',
     law: 'are not read from the output of a tool',
     file: 'packages/core/src/log/host-texts.ts',

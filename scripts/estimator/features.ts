@@ -4,8 +4,8 @@ import {
   CHARACTER_CLASSES,
   CHARACTER_COUNTS_LENGTH,
   countCharacters,
-  splitBlock,
-} from '../../packages/core/src/tokens/estimator.ts'
+} from '../../packages/core/src/tokens/character-classes.ts'
+import { splitBlock } from '../../packages/core/src/tokens/estimator.ts'
 import { listReminderTokens, type MeasuredCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 

@@ -610,7 +610,7 @@ export { buildLedger } from './summary/ledger.ts'
 export { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from './summary/local-summary.ts'
 export { splitIntoParts } from './summary/plan-attempts.ts'
 export { createReceipt, type Receipt } from './summary/receipt.ts'
-export { REDACTED, redact, redactStrings } from './summary/redact.ts'
+export { REDACTED, redact, redactBeginning, redactStrings } from './summary/redact.ts'
 export { type RepairRules, repairSummary } from './summary/repair-summary.ts'
 export {
   type CompactionSpan,
@@ -660,6 +660,7 @@ export {
   type TokenTally,
   toShownRecord,
 } from './tokens/breakdown.ts'
+export { CHARACTER_CLASSES, type CharacterClass } from './tokens/character-classes.ts'
 export {
   type ContextMeter,
   createMeter,
@@ -669,8 +670,6 @@ export {
 } from './tokens/context-meter.ts'
 export {
   type CalibrationStart,
-  CHARACTER_CLASSES,
-  type CharacterClass,
   createEstimator,
   createEvenWeights,
   createFixedWeights,

@@ -343,9 +343,10 @@ function weighBetween(
   const start = Math.max(from - front.length, 0)
   const end = Math.min(to - front.length, blockIndex.end.blocks)
   if (end <= start) return weight
-  if (weigh !== undefined) return weight + weighMessageBlocks(blockIndex, start, end, weigh)
-  const countBytes = (blocks: number): number => countTotalsOfBlocks(blockIndex, blocks).bytes
-  return weight + (countBytes(end) - countBytes(start)) / BYTES_PER_TOKEN
+  const [before, through] = [start, end].map((blocks) => countTotalsOfBlocks(blockIndex, blocks).bytes)
+  return weigh === undefined && before != null && through != null
+    ? weight + (through - before) / BYTES_PER_TOKEN
+    : weight + weighMessageBlocks(blockIndex, start, end, weigh ?? weighBytes)
 }
 
 function weighMessageBlocks(counted: BlockIndex, from: number, to: number, weigh: EstimateBlock): number {

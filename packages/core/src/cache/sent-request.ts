@@ -229,7 +229,8 @@ export function toCacheableSentRequest(
     tools,
     countToolBlocks: (index) => index + 1,
     system,
-    blockIndex: indexBlocks(messages, cache.collapsesToolRuns, from),
+    // Usage nearly always tells the sizes of these prefixes. Bytes are counted only when a size has to be estimated.
+    blockIndex: indexBlocks(messages, cache.collapsesToolRuns, from, { countsBytes: false }),
     parameters: { ...Object.fromEntries(given), betas, ...others },
     markers,
   })

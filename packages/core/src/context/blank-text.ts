@@ -17,12 +17,16 @@ interface RepairedDrafts {
 export function withoutBlankText(drafts: readonly MessageDraft[]): RepairedDrafts {
   const repairs: MessageRepair[] = []
   const kept = drafts.map((draft) => {
-    const parts = [...draft.parts].flatMap((part) => {
-      const plain = withoutBlankPart(part)
-      if (plain[0] !== part) repairs.push({ kind: 'blank-text', origin: part.origin })
-      return plain
-    })
-    return withDraftParts(draft, parts)
+    const parts = draft.parts.toArray()
+    if (!parts.some(hasBlankText)) return draft
+    return withDraftParts(
+      draft,
+      parts.flatMap((part) => {
+        if (!hasBlankText(part)) return [part]
+        repairs.push({ kind: 'blank-text', origin: part.origin })
+        return withoutBlankPart(part)
+      }),
+    )
   })
   return { drafts: kept.filter((draft) => !isEmptyDraft(draft)), repairs }
 }
@@ -31,11 +35,15 @@ function isBlankItem(item: unknown): boolean {
   return isBlock(item) && isBlankText(item)
 }
 
+/** True for a blank text block and for a tool result with one inside. */
+function hasBlankText({ block }: MessagePart): boolean {
+  if (!isToolResult(block)) return isBlankText(block)
+  return Array.isArray(block.content) && block.content.some(isBlankItem)
+}
+
 /** Removes blank text blocks, also those inside a tool result, because the provider refuses blank text. */
-function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
-  const { block, origin } = part
-  if (isBlankText(block)) return []
-  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlankItem)) return [part]
+function withoutBlankPart({ block, origin }: MessagePart): readonly MessagePart[] {
+  if (!isToolResult(block) || !Array.isArray(block.content)) return []
   return [{ block: { ...block, content: block.content.filter((item) => !isBlankItem(item)) }, origin }]
 }
 
@@ -46,7 +54,7 @@ function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
 export function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
   let length = drafts.length
   while (length > 0 && isBlankResponse(drafts[length - 1] as MessageDraft)) length -= 1
-  const dropped = drafts.slice(length).flatMap((draft) => [...draft.parts].slice(0, 1))
+  const dropped = drafts.slice(length).flatMap((draft) => draft.parts.toArray().slice(0, 1))
   return {
     drafts: drafts.slice(0, length),
     repairs: dropped.map((part) => ({ kind: 'silent-tail', origin: part.origin })),

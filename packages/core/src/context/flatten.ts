@@ -308,7 +308,7 @@ function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolea
     role === 'system' || [...parts].every(({ block }) => isToolResult(block))
   const next = drafts.slice(index).find((each) => !isSkipped(each))
   const isPlain = draft.unchangedMessage?.output_config === undefined
-  return isPlain && next?.role === 'user' && [...draft.parts].every(({ block }) => isTextBlock(block))
+  return isPlain && next?.role === 'user' && draft.parts.toArray().every(({ block }) => isTextBlock(block))
 }
 
 /**
@@ -338,11 +338,13 @@ function hasUserMessageBefore(drafts: readonly MessageDraft[], index: number): b
 }
 
 function toReminder(draft: MessageDraft): MessageDraft {
-  const parts = [...draft.parts].map(({ block, origin }) =>
-    isTextBlock(block)
-      ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
-      : { block, origin },
-  )
+  const parts = draft.parts
+    .toArray()
+    .map(({ block, origin }) =>
+      isTextBlock(block)
+        ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
+        : { block, origin },
+    )
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 

@@ -89,7 +89,7 @@ export function isEmptyDraft(draft: MessageDraft): boolean {
 /** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */
 export function isBlankResponse(draft: MessageDraft): boolean {
   if (draft.role !== 'assistant') return false
-  return [...draft.parts].every((part) => isThinkingBlock(part.block) || isBlankText(part.block))
+  return draft.parts.toArray().every((part) => isThinkingBlock(part.block) || isBlankText(part.block))
 }
 
 // The functions below pair client tool calls with their results.
@@ -166,7 +166,7 @@ export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
 }
 
 export function listToolCallIds(draft: MessageDraft): readonly string[] {
-  return [...draft.parts].flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
+  return draft.parts.toArray().flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
 /**
@@ -179,10 +179,11 @@ function withAcceptedCalls(
   isKnown: (id: string) => boolean,
   { renamed, repairs }: { readonly renamed: Map<string, string>; readonly repairs: MessageRepair[] },
 ): MessageDraft {
-  const own = new Set<string>()
   const given = new Set(listToolCallIds(draft))
+  if (given.size === 0) return draft
+  const own = new Set<string>()
   const isTaken = (id: string): boolean => given.has(id) || isKnown(id) || [...renamed.values()].includes(id)
-  const parts = [...draft.parts].flatMap((part): readonly MessagePart[] => {
+  const parts = draft.parts.toArray().flatMap((part): readonly MessagePart[] => {
     const { block, origin } = part
     if (!isToolUse(block)) return [part]
     const isRepeated = own.has(block.id)
@@ -251,7 +252,7 @@ function pairGroup(
     if (unanswered.delete(id)) results.push(part)
     else repairs.push({ kind, origin: part.origin, id })
   }
-  const calls = responses.flatMap((draft) => [...draft.parts])
+  const calls = responses.flatMap((draft) => draft.parts.toArray())
   const missing = calls.flatMap(({ block, origin }) =>
     isToolUse(block) && unanswered.has(block.id) ? [{ id: block.id, origin }] : [],
   )
@@ -286,7 +287,7 @@ function insertResults(
 ): readonly MessageDraft[] {
   const isFirstUser = following[0]?.role === 'user'
   const drafts = following.map((draft, index) => {
-    const others = [...draft.parts].filter((part) => !isToolResult(part.block))
+    const others = draft.parts.toArray().filter((part) => !isToolResult(part.block))
     return withDraftParts(draft, isFirstUser && index === 0 ? [...results, ...others] : others)
   })
   if (isFirstUser || results.length === 0) return drafts
@@ -303,21 +304,28 @@ function insertResults(
 }
 
 function listToolResults(draft: MessageDraft): readonly MessagePart[] {
-  return [...draft.parts].filter((part) => isToolResult(part.block))
+  return draft.parts.toArray().filter((part) => isToolResult(part.block))
 }
 
 // The call and the result of a server tool are both blocks of the assistant's turn. The functions below keep both or
-// remove both.
+// remove both. Most conversations have neither.
+
+function hasServerTools(drafts: readonly MessageDraft[]): boolean {
+  return drafts.some(({ parts }) =>
+    parts.toArray().some(({ block }) => isServerToolUse(block) || isServerToolResult(block)),
+  )
+}
 
 function pairServerTools(
   drafts: readonly MessageDraft[],
   waiting: readonly UnansweredCall[],
   repairs: MessageRepair[],
 ): readonly MessageDraft[] {
+  if (!hasServerTools(drafts)) return drafts
   const calls = new Set<string>()
   const kept = new Set([...collectServerResults(drafts), ...waiting.map(({ id }) => id)])
   return drafts.map((draft) => {
-    const parts = [...draft.parts].filter(({ block, origin }) => {
+    const parts = draft.parts.toArray().filter(({ block, origin }) => {
       if (isServerToolUse(block)) {
         calls.add(block.id)
         if (kept.has(block.id)) return true
@@ -334,11 +342,12 @@ function pairServerTools(
 }
 
 function collectServerResults(drafts: readonly MessageDraft[]): ReadonlySet<string> {
-  const parts = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => [...draft.parts])
+  const parts = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => draft.parts.toArray())
   return new Set(parts.flatMap(({ block }) => (isServerToolResult(block) ? [block.tool_use_id] : [])))
 }
 
 function findOpenServerCalls(drafts: readonly MessageDraft[]): readonly UnansweredCall[] {
+  if (!hasServerTools(drafts)) return []
   const answered = collectServerResults(drafts)
   const open: UnansweredCall[] = []
   for (const draft of drafts) {

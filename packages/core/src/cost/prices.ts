@@ -183,9 +183,14 @@ export function addCosts(a: Cost, b: Cost): Cost {
     priced: a.priced + b.priced,
     byClass: mapPriceClasses((kind) => addNullable(a.byClass[kind], b.byClass[kind])),
     fees: addNullable(a.fees, b.fees),
-    missing: [...new Set([...a.missing, ...b.missing])],
-    assumed: [...new Set([...a.assumed, ...b.assumed])],
+    missing: joinTexts(a.missing, b.missing),
+    assumed: joinTexts(a.assumed, b.assumed),
   }
+}
+
+/** Returns the texts of both lists, each once. */
+function joinTexts(some: readonly string[], more: readonly string[]): readonly string[] {
+  return more.length === 0 ? some : [...new Set([...some, ...more])]
 }
 
 function addNullable(a: number | null, b: number | null): number | null {

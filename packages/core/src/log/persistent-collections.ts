@@ -58,8 +58,9 @@ export class AppendList<T> implements Iterable<T> {
     return this.#items.slice(from, Math.min(to, this.length))
   }
 
-  *[Symbol.iterator](): Iterator<T> {
-    for (let index = 0; index < this.length; index += 1) yield this.#items[index] as T
+  /** Iterates over a copy of the items, which is faster than a generator. */
+  [Symbol.iterator](): Iterator<T> {
+    return this.toArray().values()
   }
 }
 

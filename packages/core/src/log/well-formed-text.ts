@@ -35,7 +35,10 @@ export function replaceLoneSurrogates<T>(value: T): T {
 function hasLoneSurrogate(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return !value.isWellFormed()
   if (depth === 0 || typeof value !== 'object' || value === null) return false
-  if (Array.isArray(value)) return value.some((item) => hasLoneSurrogate(item, depth - 1))
+  if (Array.isArray(value)) {
+    for (const item of value) if (hasLoneSurrogate(item, depth - 1)) return true
+    return false
+  }
   const fields = value as Readonly<Record<string, unknown>>
   for (const key in fields) if (!key.isWellFormed() || hasLoneSurrogate(fields[key], depth - 1)) return true
   return false

@@ -39,8 +39,11 @@ interface BlockTotals {
   readonly positions: number
   /** Number of thinking blocks. */
   readonly thinkingBlocks: number
-  /** Size of the blocks as JSON in UTF-8 bytes. The tokens of a stretch of messages are estimated from it. */
-  readonly bytes: number
+  /**
+   * Size of the blocks as JSON in UTF-8 bytes; null if the index does not count bytes. The tokens of a stretch of
+   * messages are estimated from it.
+   */
+  readonly bytes: number | null
   /**
    * Set if the last block was a tool call or tool result: its type. A next block of the same type then adds no
    * position.
@@ -75,13 +78,22 @@ const START_TOTALS: BlockTotals = {
 
 /**
  * Counts the blocks of the messages. `collapses`: consecutive tool calls, or consecutive tool results, count as one
- * position. `from`: index of an earlier request, whose frozen messages are not counted again.
+ * position. `from`: index of an earlier request, whose frozen messages are not counted again. `countsBytes`: false
+ * leaves out the bytes, which take the most time to count.
  */
-export function indexBlocks(messages: MessageList, collapses: boolean, from?: BlockIndex): BlockIndex {
-  const isGrown = from?.collapsesRuns === collapses && messages.frozen.extends(from.messages.frozen)
+export function indexBlocks(
+  messages: MessageList,
+  collapses: boolean,
+  from?: BlockIndex,
+  { countsBytes = true }: { readonly countsBytes?: boolean } = {},
+): BlockIndex {
+  const isGrown =
+    from?.collapsesRuns === collapses &&
+    (from.frozenEnd.bytes !== null) === countsBytes &&
+    messages.frozen.extends(from.messages.frozen)
   let [starts, frozenEnd] = isGrown
     ? [from.starts, from.frozenEnd]
-    : [AppendList.of<BlockTotals>(), START_TOTALS]
+    : [AppendList.of<BlockTotals>(), countsBytes ? START_TOTALS : { ...START_TOTALS, bytes: null }]
   for (let index = starts.length; index < messages.frozen.length; index += 1) {
     starts = starts.push(frozenEnd)
     frozenEnd = addMessageTotals(frozenEnd, messages.frozen.at(index), collapses)
@@ -166,7 +178,7 @@ function addMessageTotals(
 const RUN_BLOCK_TYPES = new Set(['tool_use', 'tool_result'])
 
 function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses: boolean): BlockTotals {
-  const bytes = count.bytes + (countJsonBytes(block) ?? 0)
+  const bytes = count.bytes === null ? null : count.bytes + (countJsonBytes(block) ?? 0)
   // A `cache_edits` block is an instruction about the cache and not part of the prompt, so it takes no position.
   if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1, bytes }
   const run = collapses && RUN_BLOCK_TYPES.has(block.type) ? `${role} ${block.type}` : null

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { redact } from './redact.ts'
+import { redact, redactBeginning } from './redact.ts'
 
 /** Made up here from parts, so that no scanner takes this file for a leak. */
 const mixed = (length: number): string => 'aZ3kQ9xB7mT2'.repeat(20).slice(0, length)
@@ -203,4 +203,31 @@ it('takes no more than a moment for texts that lead patterns astray', () => {
     'password = '.repeat(3_000),
   ]
   expect(astray.map(redact)).toEqual(astray)
+})
+
+it('a signature is removed from a text without any word that announces a credential', () => {
+  expect(redact(`/callback?code=${mixed(20)}`)).toBe('/callback?code=[redacted]')
+  expect(redact(`SharedAccessSignature=${mixed(40)}`)).toBe('SharedAccessSignature=[redacted]')
+})
+
+describe('the beginning of a long text', () => {
+  const lines = (count: number): string => 'const value = list.map((item) => item.name)\n'.repeat(count)
+  it.each([
+    ['without a credential', lines(300)],
+    ['with a credential in front', `password = "${mixed(20)}"\n${lines(300)}`],
+    [
+      'with a private key that fills the part read',
+      `-----BEGIN PRIVATE KEY-----\n${`${mixed(64)}\n`.repeat(200)}`,
+    ],
+    [
+      'with a private key that ends behind the part read',
+      `-----BEGIN PRIVATE KEY-----\n${`${mixed(64)}\n`.repeat(100)}-----END PRIVATE KEY-----\n${lines(300)}`,
+    ],
+    ['whose name and value are far apart', `password:${'\n'.repeat(5_000)}"${mixed(20)}"\n${lines(300)}`],
+    ['on one line', lines(300).replaceAll('\n', ' ')],
+    ['that is mostly white space', `${'a\n\n\n\n\n\n\n\n\n\n'.repeat(1_000)}${lines(10)}`],
+  ])('%s is that of the whole redacted text', (_, text) => {
+    const whole = redact(text).replace(/\s+/g, ' ').trim()
+    expect(redactBeginning(text, 300)).toBe(whole.slice(0, 300))
+  })
 })

@@ -9,13 +9,32 @@ export const REDACTED = '[redacted]'
 export const SECRET_CUES: string =
   'pass|pwd|secret|token|key|auth|bearer|cookie|credential|://|\\b(?:curl|mysql|mariadb|docker|podman|nerdctl|buildah|helm|oras|az\\b|mongo|redis-cli|openssl|7z)'
 
-/** A cheap test that runs before the many credential patterns, since most texts contain no credential. */
-const SECRET_HINT = new RegExp(`[A-Za-z0-9_+/=-]{16}|${SECRET_CUES}`, 'i')
+/** Cheap tests that run before the many credential patterns, since most texts contain no credential. */
+const SECRET_CUE = new RegExp(SECRET_CUES, 'i')
+const LONG_WORD = /[A-Za-z0-9_+/=-]{16}/
 
 /** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
-  if (!SECRET_HINT.test(text)) return text
-  return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, replaceSecret), text)
+  const hasCue = SECRET_CUE.test(text)
+  if (!hasCue && !LONG_WORD.test(text)) return text
+  const patterns = hasCue ? SECRET_PATTERNS : PATTERNS_WITHOUT_CUE
+  return patterns.reduce((left, { pattern }) => left.replace(pattern, replaceSecret), text)
+}
+
+/** Characters of a long text that are redacted first when only its beginning is shown. */
+const BEGINNING_CHARACTERS = 4_000
+
+/**
+ * Returns the first `length` characters of the redacted text, with each run of white space as one space. Reads only the
+ * beginning of a long text, up to the end of a line: every pattern matches within a line or across white space, except
+ * that of private keys, which matches to the end of the text if the key does not end. If the redacted beginning has
+ * twice as many characters as are returned, the rest of the text cannot change them.
+ */
+export function redactBeginning(text: string, length: number): string {
+  const shorten = (part: string): string => redact(part).replace(/\s+/g, ' ').trim()
+  const end = text.indexOf('\n', Math.max(BEGINNING_CHARACTERS, 2 * length))
+  const beginning = end === -1 ? '' : shorten(text.slice(0, end))
+  return (beginning.length >= 2 * length ? beginning : shorten(text)).slice(0, length)
 }
 
 /** Returns a JSON-like value with every string in it redacted. Parts without a credential are the same objects. */
@@ -175,6 +194,17 @@ const VALUE_CHARACTER = '[^\\s"\'`,;&|(){}<>\\\\]'
 /** Matches an equals sign with spaces. Such an assignment is usually code, so its value must look random to be redacted. */
 const SPACED_ASSIGNMENT = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
 
+const URL_SIGNATURE: SecretPattern = {
+  name: 'url signature',
+  pattern:
+    /(?<kept>[?&](?:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|access_token|api_key|apikey|key|token|auth|password|secret|code)=)(?!\[redacted\]|[$<{*])[^\s&"'<>#\\]{8,}/gi,
+}
+
+const CONNECTION_STRING: SecretPattern = {
+  name: 'connection string',
+  pattern: /(?<kept>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|Password|Pwd)=)[^\s;"'[]{8,}/g,
+}
+
 const NAMED_SECRETS: readonly SecretPattern[] = [
   {
     name: 'authorization',
@@ -191,11 +221,7 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
     pattern:
       /(?<kept>\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@"'<>]*:)(?!\[redacted\]|[$<{*])[^\s/@"'<>]{3,}(?=@)/gi,
   },
-  {
-    name: 'url signature',
-    pattern:
-      /(?<kept>[?&](?:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|access_token|api_key|apikey|key|token|auth|password|secret|code)=)(?!\[redacted\]|[$<{*])[^\s&"'<>#\\]{8,}/gi,
-  },
+  URL_SIGNATURE,
   {
     name: 'quoted assignment',
     pattern: new RegExp(
@@ -245,10 +271,7 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
       'gi',
     ),
   },
-  {
-    name: 'connection string',
-    pattern: /(?<kept>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|Password|Pwd)=)[^\s;"'[]{8,}/g,
-  },
+  CONNECTION_STRING,
 ]
 
 // All credential patterns in the order of use: a whole key before its parts, certain patterns before likely ones.
@@ -257,6 +280,9 @@ const PRIVATE_KEY: SecretPattern = {
   name: 'private key',
   pattern: /-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY( BLOCK)?-----[\s\S]*?(?:-----END \1PRIVATE KEY\2-----|$)/g,
 }
+
+/** The patterns that can match a text without any of the words in `SECRET_CUES`. */
+const PATTERNS_WITHOUT_CUE: readonly SecretPattern[] = [...ISSUED_TOKENS, URL_SIGNATURE, CONNECTION_STRING]
 
 const SECRET_PATTERNS: readonly SecretPattern[] = [
   PRIVATE_KEY,

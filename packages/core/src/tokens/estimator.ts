@@ -17,6 +17,12 @@ import {
 import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
 import type { TokenEstimatePolicy } from '../policy/policy.ts'
+import {
+  CHARACTER_CLASSES,
+  CHARACTER_COUNTS_LENGTH,
+  type CharacterClass,
+  countCharacters,
+} from './character-classes.ts'
 
 export interface Estimator {
   readonly weights: EstimatorWeights
@@ -94,10 +100,14 @@ function createTextScale(given: TextWeights): TextScale {
   const weights = [given.characters, given.runs].flatMap((byClass) =>
     CHARACTER_CLASSES.map((name) => byClass[name]),
   )
+  const counts = new Float64Array(CHARACTER_COUNTS_LENGTH)
   return (texts) => {
-    const counts = new Float64Array(CHARACTER_COUNTS_LENGTH)
+    counts.fill(0)
     for (const text of texts) countCharacters(text, counts)
-    return counts.reduce((tokens, count, index) => tokens + count * (weights[index] ?? 0), 0)
+    let tokens = 0
+    for (let index = 0; index < weights.length; index += 1)
+      tokens += (counts[index] as number) * (weights[index] as number)
+    return tokens
   }
 }
 
@@ -328,64 +338,4 @@ export function createEvenWeights(tokensPerCharacter: number): TextWeights {
 
 function createUniformWeights(weight: number): Readonly<Record<CharacterClass, number>> {
   return Object.fromEntries(CHARACTER_CLASSES.map((name) => [name, weight])) as Record<CharacterClass, number>
-}
-
-/**
- * Character classes (letters, digits, white space …). A tokenizer splits text roughly where the class changes, so the
- * numbers of characters and of runs in each class predict the number of tokens well.
- */
-export const CHARACTER_CLASSES = [
-  'space', // Blanks, tabs and other control characters.
-  'newline',
-  'lower',
-  'upper',
-  'digit',
-  'punctuation',
-  'escape', // The backslash, which starts a token in quoted JSON.
-  'letter', // Alphabets other than ASCII.
-  'symbol', // Arrows, boxes, dashes and quotes.
-  'wide', // Chinese, Japanese, Korean, and halves of surrogate pairs.
-] as const
-export type CharacterClass = (typeof CHARACTER_CLASSES)[number]
-
-const CLASS_COUNT: number = CHARACTER_CLASSES.length
-
-/**
- * Array of counts: the number of characters of each class, then the number of runs of each class. Appending text never
- * lowers a count.
- */
-type CharacterCounts = Float64Array
-
-export const CHARACTER_COUNTS_LENGTH: number = 2 * CLASS_COUNT
-
-/** The character class of each UTF-16 code unit. */
-const CLASS_BY_CODE_UNIT: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
-  CHARACTER_CLASSES.indexOf(classifyCodeUnit(unit)),
-)
-
-/** Adds the characters and runs of `text` to `counts`, and returns `counts`. */
-export function countCharacters(
-  text: string,
-  counts: CharacterCounts = new Float64Array(CHARACTER_COUNTS_LENGTH),
-): CharacterCounts {
-  let previous = -1
-  for (let index = 0; index < text.length; index += 1) {
-    const current = CLASS_BY_CODE_UNIT[text.charCodeAt(index)] as number
-    counts[current] = (counts[current] as number) + 1
-    if (current !== previous) counts[CLASS_COUNT + current] = (counts[CLASS_COUNT + current] as number) + 1
-    previous = current
-  }
-  return counts
-}
-
-function classifyCodeUnit(unit: number): CharacterClass {
-  if (unit >= 0x2e80) return 'wide'
-  if (unit >= 0x2000) return 'symbol'
-  if (unit >= 0x80) return 'letter'
-  if (unit === 0x0a || unit === 0x0d) return 'newline'
-  if (unit <= 0x20 || unit === 0x7f) return 'space'
-  if (unit >= 0x61 && unit <= 0x7a) return 'lower'
-  if (unit >= 0x41 && unit <= 0x5a) return 'upper'
-  if (unit >= 0x30 && unit <= 0x39) return 'digit'
-  return unit === 0x5c ? 'escape' : 'punctuation'
 }

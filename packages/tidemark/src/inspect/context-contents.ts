@@ -16,7 +16,7 @@ import {
   isToolResult,
   isToolUse,
   type KnownRecord,
-  redact,
+  redactBeginning,
   SYNTHETIC_MODEL,
   type TokenBreakdown,
   type TokenTally,
@@ -198,7 +198,7 @@ function previewInput(input: unknown): string {
  * to this length.
  */
 function preview(text: string): string {
-  return redact(text).replace(/\s+/g, ' ').trim().slice(0, 300)
+  return redactBeginning(text, 300)
 }
 
 export interface ModelEstimators {

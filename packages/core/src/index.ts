@@ -360,6 +360,7 @@ export {
 } from './log/record.ts'
 export {
   appendRecord,
+  appendRecordAsIs,
   buildSessionLog,
   emptySessionLog,
   findRecordIndex,

@@ -198,7 +198,7 @@ export function toCacheFigures(usage: Usage): CacheFigures {
   const runs = listed.filter(isObject)
   const messages = runs.filter(({ type }) => type === 'message')
   const first = countRunTokens(messages[0] ?? usage)
-  const last = countRunTokens(messages.at(-1) ?? usage)
+  const last = messages.length < 2 ? first : countRunTokens(messages.at(-1) ?? usage)
   return {
     first,
     lastRead: last.cacheRead,

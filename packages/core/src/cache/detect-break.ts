@@ -98,17 +98,19 @@ function detectBreak(
   const expectation = expectRead(pending, previous, rules)
   const expected = subtractDeleted(expectation.tokens, announced, figures)
   if (expected === null) return { kind: 'not-judged', why: 'deletion-not-told' }
-  const rates = toCallRates(usage, figures.first, rules.prices)
-  const input = { pending, against: previous, answer, rules, expectation, rates }
   const reading = { expected, tokens: figures.first }
+  const toInput = (): BreakInput => {
+    const rates = toCallRates(usage, figures.first, rules.prices)
+    return { pending, against: previous, answer, rules, expectation, rates }
+  }
   if (isCacheBreak(reading, rules.policy)) {
-    const broke = reportBreak(input, reading)
+    const broke = reportBreak(toInput(), reading)
     return isExplainedByStripping(pending, broke, rules)
       ? toReadOutcome({ ...reading, expected: pending.forecast.read })
       : broke
   }
   const act = announced.find(({ kind }) => kind === 'clearing' || kind === 'cache-edits')
-  return act === undefined ? toReadOutcome(reading) : chargeRewrite(input, act, reading)
+  return act === undefined ? toReadOutcome(reading) : chargeRewrite(toInput(), act, reading)
 }
 
 interface BreakInput {

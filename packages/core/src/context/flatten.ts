@@ -251,7 +251,9 @@ const finishedDrafts = new WeakMap<readonly MessageDraft[], FinishedDrafts>()
 
 /** Turns the drafts into messages that the provider accepts, and reports each repair. */
 function finishDrafts(flat: FlattenedContext): FinishedDrafts {
-  const finished = finishedDrafts.get(flat.drafts) ?? computeFinishedDrafts(flat)
+  const known = finishedDrafts.get(flat.drafts)
+  if (known !== undefined) return known
+  const finished = computeFinishedDrafts(flat)
   finishedDrafts.set(flat.drafts, finished)
   return finished
 }

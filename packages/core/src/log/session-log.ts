@@ -99,8 +99,12 @@ export function findRecordIndex(session: SessionLog, uuid: string): number | und
 }
 
 /** Returns the session log with `record` appended. `line` is the line number in the log file, for damage reports. */
-export function appendRecord(session: SessionLog, given: SessionRecord, line?: number): SessionLog {
-  const record = repairRecordText(given)
+export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
+  return appendRecordAsIs(session, repairRecordText(record), line)
+}
+
+/** As `appendRecord`, but does not look for lone surrogates. For logs that are only read: they are sent to nobody. */
+export function appendRecordAsIs(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
   const at = line ?? session.records.length + 1
   if (!isConversationRecord(record)) return storeRecord(session, record, NOT_IN_CONVERSATION)
   const { uuid } = record

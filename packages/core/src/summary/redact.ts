@@ -38,17 +38,25 @@ export function redactBeginning(text: string, length: number): string {
 }
 
 /** Returns a JSON-like value with every string in it redacted. Parts without a credential are the same objects. */
-export function redactStrings<Value>(value: Value): Value
-export function redactStrings(value: unknown): unknown {
-  if (typeof value === 'string') return redact(value)
+export function redactStrings<Value>(value: Value): Value {
+  return redactValue(value, new Map()) as Value
+}
+
+/** `known`: strings that were redacted before, since a report repeats names of models, tools and files. */
+function redactValue(value: unknown, known: Map<string, string>): unknown {
+  if (typeof value === 'string') {
+    const redacted = known.get(value) ?? redact(value)
+    known.set(value, redacted)
+    return redacted
+  }
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {
-    const redacted = value.map((item) => redactStrings<unknown>(item))
+    const redacted = value.map((item) => redactValue(item, known))
     return redacted.some((item, index) => item !== value[index]) ? redacted : value
   }
   const changed: [string, unknown][] = []
   for (const [field, item] of Object.entries(value)) {
-    const redacted = redactStrings<unknown>(item)
+    const redacted = redactValue(item, known)
     if (redacted !== item) changed.push([field, redacted])
   }
   return changed.length === 0 ? value : { ...value, ...Object.fromEntries(changed) }

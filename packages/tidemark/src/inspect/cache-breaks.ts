@@ -73,10 +73,11 @@ export function findCacheBreaks(
 ): CacheReport {
   const conversations = [{ agent: null, records: log.records }, ...log.agents]
   const isForked = (log.meta?.forkedFrom ?? null) !== null
+  const findRules = createRulesFinder(catalogue)
   const reports = conversations.map(({ agent, records }) => {
     const own = calls.filter((call) => call.agent === agent)
     const isMain = agent === null
-    return replayConversation(records, own, catalogue, {
+    return replayConversation(records, own, findRules, {
       isForked: isMain && isForked,
       onEnd: isMain ? onSession : undefined,
     })
@@ -111,7 +112,7 @@ interface ReplayOptions {
 function replayConversation(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
-  catalogue: Catalogue,
+  findRules: RulesFinder,
   { isForked, onEnd }: ReplayOptions,
 ): CacheReport {
   const cacheBreaks: LoggedCacheBreak[] = []
@@ -122,7 +123,6 @@ function replayConversation(
   let watch = createCacheMonitor()
   let model = EMPTY_CACHE_MODEL
   let before: ReplayedCall | null = null
-  const findRules = createRulesFinder(catalogue)
   for (const now of replayRequests(records, calls, onEnd)) {
     const rules = findRules(now.call)
     const last: ReplayedRequest | null = before?.moment ?? null
@@ -178,14 +178,14 @@ function breakCost(outcome: CacheCheckOutcome): number | null {
  */
 function measureClearingCost(now: ReplayedRequest, outcome: CacheCheckOutcome): ClearingCost | null {
   const { call } = now
-  if (call.isCopy) return null
+  if (call.isCopy || (outcome.kind !== 'ours' && outcome.kind !== 'broke')) return null
   const { at, model } = call
   const by = findActor(now)
   if (outcome.kind === 'ours') {
     const { tokensRewritten, moneySpent, breakEvenTurns: breakEvenCalls } = outcome.act
     return { at, tokensRewritten, costUsd: roundDollars(moneySpent), breakEvenCalls, by, model }
   }
-  if (outcome.kind !== 'broke' || by === 'provider') return null
+  if (by === 'provider') return null
   const { tokensLost, moneyLost, ours } = outcome.event
   const breakEvenCalls = ours?.breakEvenTurns ?? null
   return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, by, model }
@@ -230,13 +230,14 @@ function joinClearings(given: readonly RewriteAnnouncement[]): readonly RewriteA
 }
 
 function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
+  if (record.type !== 'system') return null
   if (isCompactBoundary(record)) return { kind: 'compaction' }
   if (isOwnClearing(record)) {
     const { tokensSaved, compactedToolIds } = record.microcompactMetadata ?? {}
     const act = `cleared ${compactedToolIds?.length ?? 0} results`
     return { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 }
   }
-  const subtype = isKnownRecord(record) && record.type === 'system' ? record.subtype : undefined
+  const subtype = isKnownRecord(record) ? record.subtype : undefined
   return subtype === 'compact_undone' || subtype === 'clear_undone' ? { kind: 'undo' } : null
 }
 
@@ -270,8 +271,10 @@ interface LoggedCallRules extends CacheBreakRules {
   readonly isDescribed: boolean
 }
 
+type RulesFinder = (call: LoggedCall) => LoggedCallRules
+
 /** Creates a function that returns the rules for a call. Each model is looked up once, because that takes time. */
-function createRulesFinder(catalogue: Catalogue): (call: LoggedCall) => LoggedCallRules {
+function createRulesFinder(catalogue: Catalogue): RulesFinder {
   const models = new Map<string, { readonly entry: ModelEntry | null; readonly profile: ProviderProfile }>()
   return (call) => {
     let model = models.get(call.model)

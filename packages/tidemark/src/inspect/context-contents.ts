@@ -230,13 +230,18 @@ export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
   }
 }
 
-/** Makes an estimator count each block object once. A report needs the size of every block several times. */
+/**
+ * Makes an estimator count each block object once. A report needs the size of every block several times. The estimator
+ * lives no longer than the report, so a map holds the blocks: weak references would slow down garbage collection.
+ */
 function withBlockCache(estimator: Estimator): Estimator {
-  const known = new WeakMap<Block, number>()
+  const known = new Map<Block, number>()
   return {
     ...estimator,
     block(block) {
-      const tokens = known.get(block) ?? estimator.block(block)
+      const found = known.get(block)
+      if (found !== undefined) return found
+      const tokens = estimator.block(block)
       known.set(block, tokens)
       return tokens
     },

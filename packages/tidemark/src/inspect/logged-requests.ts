@@ -3,7 +3,7 @@
  * previous request.
  */
 import {
-  appendRecord,
+  appendRecordAsIs,
   applyParameterChanges,
   type ContextView,
   emptyContextView,
@@ -102,7 +102,7 @@ export function* replayRequests(
     since.push(read)
     settings = readSettings(read)
     prefix = updatePrefix(read.record, prefix)
-    session = appendRecord(session, read.record, read.line)
+    session = appendRecordAsIs(session, read.record, read.line)
   }
   onEnd?.({ session, view: updateContextView(view, session) })
 }
@@ -230,8 +230,8 @@ interface LoggedUserFields {
 /** Checks whether a record is text that the user typed, not a tool result. */
 function isTypedPrompt(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'user') return false
-  if (!readUserInputs(record).some(({ kind }) => kind === 'prompt')) return false
-  return !toBlocks(record.message.content).some(isToolResult)
+  if (toBlocks(record.message.content).some(isToolResult)) return false
+  return readUserInputs(record).some(({ kind }) => kind === 'prompt')
 }
 
 /** The lifetime of a cache entry, by name and in seconds. */

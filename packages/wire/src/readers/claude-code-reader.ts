@@ -219,7 +219,9 @@ export function isClaudeCodeRestart(record: SessionRecord, before: SessionRecord
 
 /** Checks whether a record was written by a session start hook, other than the one that runs after a compaction. */
 function isSessionStart(record: SessionRecord): boolean {
-  const name = [readField(record, 'data'), readField(record, 'attachment')].find(isObject)?.hookName
+  const data = readField(record, 'data')
+  const hook = isObject(data) ? data : readField(record, 'attachment')
+  const name = isObject(hook) ? hook.hookName : undefined
   return typeof name === 'string' && /^SessionStart:(?!compact)/.test(name)
 }
 
@@ -234,7 +236,8 @@ function isExitCommand(record: SessionRecord): boolean {
 }
 
 function isVersionChange(record: SessionRecord, before: SessionRecord | undefined): boolean {
-  const [now, then] = [record, before].map((given) => given && readField(given, 'version'))
+  const now = readField(record, 'version')
+  const then = before === undefined ? undefined : readField(before, 'version')
   return typeof now === 'string' && typeof then === 'string' && now !== then
 }
 

@@ -416,7 +416,7 @@ export const mutants: readonly Mutant[] = [
     name: 'log-clearing-told-as-a-break',
     law: 'a clearing, which is told apart',
     file: 'packages/tidemark/src/inspect/cache-breaks.ts',
-    find: "if (outcome.kind !== 'broke' || by === 'provider') return null",
+    find: "if (by === 'provider') return null",
     replace: "if (outcome.kind === 'broke' || by === 'provider') return null",
     tests: ['packages/tidemark/src/inspect/cache-breaks.test'],
   },

@@ -283,8 +283,8 @@ export const mutants: readonly Mutant[] = [
     name: 'half-characters-are-written',
     law: 'are repaired where the request is built',
     file: 'packages/core/src/log/session-log.ts',
-    find: 'const record = repairRecordText(given)',
-    replace: 'const record = given',
+    find: 'appendRecordAsIs(session, repairRecordText(record), line)',
+    replace: 'appendRecordAsIs(session, record, line)',
     tests: ['test/library/broken-characters'],
   },
   {

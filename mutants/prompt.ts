@@ -348,8 +348,8 @@ export const mutants: readonly Mutant[] = [
     name: 'every-message-weighed-at-each-response',
     law: 'encodes no earlier message again',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: 'if (weigh !== undefined) return weight + weighMessageBlocks(blockIndex, start, end, weigh)',
-    replace: 'return weight + weighMessageBlocks(blockIndex, start, end, weigh ?? weighBytes)',
+    find: 'weigh === undefined && before != null && through != null',
+    replace: 'weigh !== undefined && before != null && through != null',
     tests: ['test/library/long-sessions'],
   },
 ]

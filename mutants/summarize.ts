@@ -317,4 +317,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'return isNew && text === uuid ? [{ text, uuid, characters }] : []',
     tests: ['packages/core/src/summary/receipt.test'],
   },
+  {
+    name: 'beginning-of-a-text-shown-with-a-secret',
+    law: 'the beginning of a long text',
+    file: 'packages/core/src/summary/redact.ts',
+    find: 'beginning.length >= 2 * length ?',
+    replace: "beginning !== '' ?",
+    tests: ['packages/core/src/summary/redact.test'],
+  },
 ]

@@ -28,7 +28,7 @@ const CCUSAGE = fileURLToPath(new URL('../node_modules/ccusage/dist/index.js', i
 export const benchCase: BenchCase = {
   name: 'inspect-log',
   compares: 'inspect of 32 MB of logs with line split and JSON.parse alone (aim: 2)',
-  bound: { atMost: 5 },
+  bound: { atMost: 4 },
   rounds: 7,
   async prepare() {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-bench-'))

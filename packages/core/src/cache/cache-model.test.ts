@@ -3,6 +3,7 @@ import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT, tailOf } from '../../test/breaks/talk.ts'
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import { indexBlocks } from '../request/block-index.ts'
 import {
   addRequestChain,
   type CachedPrefix,
@@ -10,6 +11,7 @@ import {
   canReachPrefix,
   countReadableTokens,
   EMPTY_CACHE_MODEL,
+  estimatePrefixSize,
   findLastCachedPrefix,
   type RequestChain,
 } from './cache-model.ts'
@@ -79,6 +81,15 @@ describe('prefixes', () => {
     ...toCacheableSentRequest(requestOf(talk, 0), RULES.profile.cache),
     prefixes,
     sizes: AppendList.of(prefixes.map(({ blocks }) => ({ blocks, tokens: (blocks - front) * 100 }))),
+  })
+
+  it('have the same estimated size whether or not the index counts bytes', () => {
+    const { messages, collapsesRuns } = request.blockIndex
+    const counted = { ...request, blockIndex: indexBlocks(messages, collapsesRuns) }
+    const sizes = AppendList.of([{ blocks: front + 4, tokens: 900 }])
+    const estimate = (of: typeof request) => estimatePrefixSize(of, sizes, front + 9)
+    expect(estimate(request).tokens).toBeGreaterThan(900)
+    expect(estimate(request)).toEqual(estimate(counted))
   })
 
   it('are read if they live, end within the limit, and are within reach', () => {

@@ -98,12 +98,13 @@ const USAGE_FIGURES = [
 function withoutBadUsage(value: LineFields): { readonly value: LineFields; readonly note?: string } {
   const { message } = value
   if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
-  const { usage, ...rest } = message
+  const { usage } = message
   if (
     isObject(usage) &&
     USAGE_FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number')
   )
     return { value }
+  const { usage: _, ...rest } = message
   return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
 }
 

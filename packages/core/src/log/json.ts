@@ -22,7 +22,9 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
 export function isNestedTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
-  for (const item of Object.values(value)) if (isNestedTooDeep(item, levels - 1)) return true
+  const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value)
+  for (const item of items)
+    if (typeof item === 'object' && item !== null && isNestedTooDeep(item, levels - 1)) return true
   return false
 }
 

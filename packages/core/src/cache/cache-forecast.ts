@@ -328,18 +328,19 @@ function refreshPrefixes(
   const { request, sizes, now } = asked
   if (request.markedPrefixes.length === 0) return kept
   if (read + written === 0) return []
-  const markUsed = (prefix: CachedPrefix): CachedPrefix => ({
-    ...prefix,
-    usedAt: Math.max(prefix.usedAt, now),
-  })
-  const byLength = new Map(kept.map((prefix) => [prefix.blocks, prefix]))
-  const found = kept.findLast(({ blocks }) => findPrefixSize(sizes, blocks) === read)
-  if (found !== undefined) byLength.set(found.blocks, markUsed({ ...found, isDoubtful: false }))
-  for (const mark of request.markedPrefixes) {
-    const there = byLength.get(mark.blocks) ?? createPrefix(asked, mark)
-    if (there !== null) byLength.set(mark.blocks, markUsed(there))
+  const refreshed = [...kept]
+  const refresh = (prefix: CachedPrefix): void => {
+    const at = refreshed.findLastIndex(({ blocks }) => blocks === prefix.blocks)
+    const used = { ...prefix, usedAt: Math.max(prefix.usedAt, now) }
+    refreshed[at === -1 ? refreshed.length : at] = used
   }
-  return [...byLength.values()].sort((one, other) => one.blocks - other.blocks)
+  const found = kept.findLast(({ blocks }) => findPrefixSize(sizes, blocks) === read)
+  if (found !== undefined) refresh({ ...found, isDoubtful: false })
+  for (const mark of request.markedPrefixes) {
+    const there = refreshed.findLast(({ blocks }) => blocks === mark.blocks) ?? createPrefix(asked, mark)
+    if (there !== null) refresh(there)
+  }
+  return refreshed.sort((one, other) => one.blocks - other.blocks)
 }
 
 /** Creates a cached prefix. Returns null if the prefix is below the provider's minimum size for caching. */

@@ -99,11 +99,8 @@ function withoutBadUsage(value: LineFields): { readonly value: LineFields; reado
   const { message } = value
   if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
   const { usage } = message
-  if (
-    isObject(usage) &&
-    USAGE_FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number')
-  )
-    return { value }
+  const isFigure = (figure: unknown): boolean => figure == null || typeof figure === 'number'
+  if (isObject(usage) && USAGE_FIGURES.every((field) => isFigure(usage[field]))) return { value }
   const { usage: _, ...rest } = message
   return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
 }

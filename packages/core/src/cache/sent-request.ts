@@ -277,15 +277,19 @@ function buildCacheableRequest({
  * that a message defines changes the key.
  */
 function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools: boolean): CacheKey {
-  const listParameters = (level: CacheLevel): readonly string[] =>
-    Object.keys(parameters)
-      .filter((name) => findCacheLevel(name) === level)
-      .sort()
-      .map((name) => `${name}=${formatParameter(name, parameters[name] ?? null)}`)
-  const tools = [...listParameters('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
-  const system = [...listParameters('system'), traits.hasCitations ? 'citations' : '']
-  const messages = [...listParameters('messages'), traits.hasImages ? 'images' : '']
-  return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
+  const parts: Readonly<Record<CacheLevel, string[]>> = { tools: [], system: [], messages: [] }
+  for (const name of Object.keys(parameters).sort()) {
+    const level = findCacheLevel(name)
+    if (level !== null) parts[level].push(`${name}=${formatParameter(name, parameters[name] ?? null)}`)
+  }
+  parts.tools.push(traits.definesTools && !declaresTools ? 'tools in messages' : '')
+  parts.system.push(traits.hasCitations ? 'citations' : '')
+  parts.messages.push(traits.hasImages ? 'images' : '')
+  return {
+    tools: parts.tools.join('\n'),
+    system: parts.system.join('\n'),
+    messages: parts.messages.join('\n'),
+  }
 }
 
 /** Formats a parameter for the cache key; betas are sorted because their order does not matter. */

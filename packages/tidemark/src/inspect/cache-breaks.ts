@@ -237,7 +237,7 @@ function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
     const act = `cleared ${compactedToolIds?.length ?? 0} results`
     return { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 }
   }
-  const subtype = isKnownRecord(record) ? record.subtype : undefined
+  const subtype = isKnownRecord(record) && record.type === 'system' ? record.subtype : undefined
   return subtype === 'compact_undone' || subtype === 'clear_undone' ? { kind: 'undo' } : null
 }
 

@@ -8,6 +8,7 @@ import {
   type PricedCall as Billed,
   COMPACTION_SOURCE,
   type Cost,
+  type FindModelPrices,
   listIterations,
   type PriceClass,
   priceCall,
@@ -54,7 +55,8 @@ export function reportSpending(
   pricing: SessionPricing,
   toDay: DayFormatter,
 ): Pick<SessionReport, SpendingFields> {
-  const priced = calls.map((call) => priceLogCall(call, pricing))
+  const findPrices = createPriceFinder(pricing.catalogue)
+  const priced = calls.map((call) => priceLogCall(call, pricing, findPrices))
   const extra = measureUnloggedCost(
     pricing.unlogged.totals,
     priced.map(({ call, money: { priced: pricedUsd } }) => ({ call, pricedUsd })),
@@ -116,17 +118,28 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
  * it has less than half of the output tokens estimated from the response's blocks, the estimate is priced instead.
  * Usage that was logged with a stop reason or with an `iterations` list is final and never replaced.
  */
-export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: LogPricing): PricedLogCall {
+export function priceLogCall(
+  call: LoggedCall,
+  { catalogue, format, estimate }: LogPricing,
+  findPrices: FindModelPrices = createPriceFinder(catalogue),
+): PricedLogCall {
   const { key, source, model, at, usage: logged } = call
   const mayBeEarly = logged !== null && format === 'claude-code' && !call.isFinal
   const estimated = mayBeEarly && listIterations(logged).length === 0 ? estimate(call) : 0
   const isOutputEstimated = readOutputTokens(logged) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
-  const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, (name, when) => {
-    const found = lookUpModel(catalogue, name)
-    return found.found ? pricesAtDate(found.model, when) : null
-  })
+  const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, findPrices)
   return { call, money, tokens, saved, isOutputEstimated }
+}
+
+/** Creates a function that finds the prices of a model. Each model is looked up once, because that takes time. */
+function createPriceFinder(catalogue: Catalogue): FindModelPrices {
+  const models = new Map<string, ReturnType<typeof lookUpModel>>()
+  return (name, when) => {
+    const found = models.get(name) ?? lookUpModel(catalogue, name)
+    models.set(name, found)
+    return found.found ? pricesAtDate(found.model, when) : null
+  }
 }
 
 export function summarizeCosts(calls: readonly PricedLogCall[]): CostSummary {

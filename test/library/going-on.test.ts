@@ -182,6 +182,16 @@ describe('a finished session that was compacted', () => {
   })
 })
 
+it('a finished session whose tools nothing runs has nothing to continue, and says so', async () => {
+  const { world, session } = await openWorked('claude-sonnet-5-5')
+  await session.close()
+  const again = await world.tide.open('talk', { tools: world.coder.tools })
+  expect(await again.run(null).outcome).toMatchObject({ ok: false, reason: 'invalid' })
+  expect(() => again.run('Do part 5.')).toThrow(/^run: nothing runs the tools/)
+  await again.append(user('Do part 5.'))
+  expect(() => again.run(null)).toThrow(/^run: nothing runs the tools/)
+})
+
 describe('a session that is opened with another model', () => {
   it.each(['run', 'next'])(
     'goes on with %s though its context begins with a summary block that the model does not accept',

@@ -3,6 +3,7 @@ import {
   type ApiMessage,
   calibrateSize,
   countPrefixTokens,
+  findLastAnswer,
   formatErrorValue,
   isBlock,
   type MessageContent,
@@ -28,7 +29,7 @@ import {
   reserveSession,
 } from './open-session.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
-import { checkToolsRunnable, createToolset, type ToolOptions } from './tools.ts'
+import { checkToolsRunnable, createToolset, type ToolOptions, type Toolset } from './tools.ts'
 
 export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
@@ -67,7 +68,7 @@ export function startTurn(
   const toolset = isNew
     ? createToolset(runTool === undefined ? { tools } : { tools, runTool })
     : session.tools
-  checkToolsRunnable(toolset)
+  checkToolsNeeded(session, toolset, prompt)
   const stop = new AbortController()
   const signals = [options.signal, stop.signal]
   checkSignals(signals)
@@ -80,6 +81,12 @@ export function startTurn(
     onEvent: (event) => emitSessionEvent(session, event),
     abort: () => stop.abort(),
   })
+}
+
+/** Throws `bad-option` if nothing runs the tools, unless the turn ends at once because the last answer is finished. */
+function checkToolsNeeded(session: OpenSession, toolset: Toolset, prompt: MessageContent | null): void {
+  const isFinished = prompt === null && findLastAnswer(session.state)?.isFinished === true
+  if (!isFinished) checkToolsRunnable(toolset)
 }
 
 function isBlockList(prompt: unknown): boolean {
@@ -97,6 +104,8 @@ async function* runTurn(
   const run = createTurnContext(session, { signals })
   try {
     await refreshFromLog(session, run)
+    // Another process may have appended a prompt to a session that was finished.
+    checkToolsNeeded(session, session.tools, prompt)
     session.pendingRequest = null
     session.refusal = null
     const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)

@@ -45,6 +45,14 @@ describe('sorting', () => {
   })
 })
 
+it('copies that share an id are named by their files, since more of the id does not help', () => {
+  const copies = [report('839b35f7-1', { file: 'a.jsonl' }), report('839b35f7-1', { file: 'b.jsonl' })]
+  expect(chooseSession(copies, '839b')).toEqual({
+    ok: false,
+    why: '2 sessions have the id 839b35f7-1. Give the file instead: a.jsonl or b.jsonl',
+  })
+})
+
 describe('a session is chosen by', () => {
   const reports = [report('2f00'), report('2fab'), report('7'), report('x'), report('08c1')]
 

@@ -81,17 +81,19 @@ function describeRefusal(
     return hasRows && /^[1-9]\d*$/.test(wanted)
       ? `no session has number ${wanted} or an id that begins with ${wanted}`
       : `no session has an id that begins with ${wanted}`
-  if (!isExact)
+  const ids = new Set(matches.map(({ sessionId }) => sessionId))
+  if (!isExact && ids.size > 1)
     return `${matches.length} sessions have an id that begins with ${wanted}: ${formatIdList(matches)}. Give more of it`
   const files = matches.map(({ file }) => file).join(' or ')
-  return `${matches.length} sessions have the id ${wanted}. Give the file instead: ${files}`
+  return `${matches.length} sessions have the id ${[...ids][0]}. Give the file instead: ${files}`
 }
 
 const MAX_LISTED = 5
 
 function formatIdList(reports: readonly SessionReport[]): string {
-  const more = reports.length - MAX_LISTED
-  const named = shortenSessionIds(reports).slice(0, MAX_LISTED).join(', ')
+  const ids = [...new Set(shortenSessionIds(reports))]
+  const more = ids.length - MAX_LISTED
+  const named = ids.slice(0, MAX_LISTED).join(', ')
   return more > 0 ? `${named} and ${more} more` : named
 }
 

@@ -213,7 +213,8 @@ function placePart(open: OpenBatch, { index, of }: BatchStamp, part: NumberedRec
 }
 
 function describeIncompleteBatch(parts: readonly NumberedRecord[], of: number): Damage {
-  const why = `${parts.length} of the ${of} records appended together are there; none of them counts`
+  const upTo = parts.length > 1 ? `, up to line ${parts.at(-1)?.line}` : ''
+  const why = `${parts.length} of the ${of} records appended together are there${upTo}; none of them counts`
   return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
 }
 

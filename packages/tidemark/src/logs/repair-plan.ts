@@ -99,11 +99,17 @@ function takeRecord(planning: PlanState, read: LogRecord, ids: IdGenerator): voi
     change(planning, line, { uuid }, 'its uuid was in use already; it got a new one')
   }
   if (kinds.includes('missing-parent') || kinds.includes('cyclic-parent'))
-    change(planning, line, { parentUuid: uuidAt(planning, parent) }, PARENT_LOST)
+    change(
+      planning,
+      line,
+      { parentUuid: uuidAt(planning, parent) },
+      parent < 0 ? PARENT_LOST_AT_START : PARENT_LOST,
+    )
   if (record.isSidechain !== true) noteCalls(planning, read)
 }
 
 const PARENT_LOST = 'its parent does not come before it; it was linked to the previous record'
+const PARENT_LOST_AT_START = 'its parent is not in the log; it is now the first record, without a parent'
 
 function uuidAt(planning: PlanState, index: number): string | null {
   if (index < 0) return null

@@ -261,6 +261,7 @@ export {
 export type { HistorySource } from './history/search-history.ts'
 export {
   type BlobReader,
+  readSpilledParts,
   restoreSpilledResults,
   type SpillInput,
   spillResult,

@@ -4,6 +4,7 @@
  */
 
 export { redactStrings } from '@tidemark/core'
+export { explainUnknownRecord } from './compact/compact-log.ts'
 export type {
   CompactionPreview,
   CompactLogRefusal,
@@ -44,7 +45,8 @@ export type {
 } from './inspect/report.ts'
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
-export { hasSession, type SessionInfo } from './logs/own-sessions.ts'
+export type { BlobCopyReport } from './logs/log-blobs.ts'
+export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { createAnthropicModel } from './models/anthropic-http.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'

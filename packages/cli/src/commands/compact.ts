@@ -8,12 +8,16 @@ import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
 import { anthropic, type ModelChoice } from 'tidemark'
 import {
+  type BlobCopyReport,
   type CompactLogRefusal,
   chooseSession,
   createSingleLogJournal,
   explainBadOutput,
+  explainUnknownRecord,
   findNamedLogs,
+  findSessionPath,
   type NamedLog,
+  tidemarkHome,
   type WrittenLog,
   writeSession,
 } from 'tidemark/internal'
@@ -44,6 +48,7 @@ import { askYesNo, type Terminal, toSignalOption } from '../terminal.ts'
 import { type CompactCommandOptions, findOptionConflict } from './compact-options.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { printError } from './print-errors.ts'
+import { describeBlobCopy } from './repair.ts'
 
 export async function runCompactCommand(
   path: string,
@@ -58,6 +63,8 @@ export async function runCompactCommand(
       ? printUsageError(opened.message, terminal)
       : printError(opened.message, terminal)
   const { log } = opened
+  const unknown = choices.undo === undefined ? null : explainUnknownRecord(log, choices.undo)
+  if (unknown !== null) return printUsageError(unknown, terminal)
   const mode = await chooseCompactTarget(log, choices, terminal)
   if (!mode.ok) return printUsageError(mode.message, terminal)
   const work: CompactWork = { log, choices, terminal, mode }
@@ -78,10 +85,11 @@ type OpenSessionLogResult =
   | { readonly ok: false; readonly isWrongUse: boolean; readonly message: string }
 
 async function openSessionLog(
-  path: string,
+  given: string,
   choices: CompactCommandOptions,
   terminal: Terminal,
 ): Promise<OpenSessionLogResult> {
+  const path = await findSessionPath(given, terminal.env)
   const { logs, unreadable } = await findNamedLogs([path], terminal.interrupted)
   const [first] = logs
   if (first === undefined)
@@ -165,15 +173,15 @@ async function compactSession(work: CompactWork): Promise<number> {
   if ('code' in outcome) return outcome.code
   if (!outcome.ok) return printRefusal(outcome, terminal)
   const { report, written } = outcome
-  const code = await writeCopy(written, work)
-  if (code !== EXIT_CODES.done) return code
+  const copy = await writeCopy(written, work)
+  if (copy.code !== EXIT_CODES.done) return copy.code
   const screen = createScreen(terminal)
   if (choices.json === true) {
     if (report.fallbackReason !== null) terminal.warn(`tidemark: ${describeSummaryFallback(report)}\n`)
-    terminal.write(`${JSON.stringify(toCompactJson(report, mode))}\n`)
+    terminal.write(`${JSON.stringify({ ...toCompactJson(report, mode), blobs: copy.blobs })}\n`)
   } else {
     if (!isShown) terminal.write(renderCompactPage(report, screen, choices))
-    terminal.write(renderCompactFooter(report, mode, screen))
+    terminal.write(renderCompactFooter(report, mode, screen) + formatCopiedBlobs(copy.blobs))
   }
   return EXIT_CODES.done
 }
@@ -222,11 +230,12 @@ async function undoCompaction(work: CompactWork, id: string): Promise<number> {
   )
   if ('code' in outcome) return outcome.code
   if (!outcome.ok) return printRefusal(outcome, terminal)
-  const code = await writeCopy(outcome.written, work)
-  if (code !== EXIT_CODES.done) return code
+  const copy = await writeCopy(outcome.written, work)
+  if (copy.code !== EXIT_CODES.done) return copy.code
   const { report } = outcome
-  if (choices.json === true) terminal.write(`${JSON.stringify(toUndoJson(report, mode))}\n`)
-  else terminal.write(renderUndoPage(report, mode, createScreen(terminal)))
+  if (choices.json === true)
+    terminal.write(`${JSON.stringify({ ...toUndoJson(report, mode), blobs: copy.blobs })}\n`)
+  else terminal.write(renderUndoPage(report, mode, createScreen(terminal)) + formatCopiedBlobs(copy.blobs))
   return EXIT_CODES.done
 }
 
@@ -277,11 +286,30 @@ function toConfirmOption<Preview>(
   return { confirm: (preview) => line.hideDuring(() => confirm(preview)) }
 }
 
-async function writeCopy(written: WrittenLog, { mode, choices, terminal }: CompactWork): Promise<number> {
-  if (mode.kind !== 'copy') return EXIT_CODES.done
-  if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
-  const outcome = await writeSession(mode.path, written, { force: choices.force === true })
-  return outcome.ok ? EXIT_CODES.done : printError(outcome.message, terminal)
+interface CopyOutcome {
+  readonly code: number
+  /** What happened to the large results of the session; null if no copy was written. */
+  readonly blobs: BlobCopyReport | null
+}
+
+async function writeCopy(
+  written: WrittenLog,
+  { mode, choices, terminal }: CompactWork,
+): Promise<CopyOutcome> {
+  if (mode.kind !== 'copy') return { code: EXIT_CODES.done, blobs: null }
+  if (terminal.interrupted?.aborted === true) return { code: EXIT_CODES.interrupted, blobs: null }
+  const home = tidemarkHome(terminal.env)
+  const outcome = await writeSession(mode.path, written, { force: choices.force === true, home })
+  if (outcome.ok) return { code: EXIT_CODES.done, blobs: outcome.blobs }
+  return { code: printError(outcome.message, terminal), blobs: null }
+}
+
+function formatCopiedBlobs(blobs: BlobCopyReport | null): string {
+  return blobs === null
+    ? ''
+    : describeBlobCopy(blobs)
+        .map((line) => `${line}\n`)
+        .join('')
 }
 
 function printRefusal(refusal: CompactLogRefusal, terminal: Terminal): number {

@@ -43,7 +43,7 @@ const addInspect: AddCommand = (program, terminal, outcome) => {
     .description('show what filled the context of past sessions, and what they cost')
     .argument(
       '[paths...]',
-      'files and folders; default: the newest sessions of Claude Code, Codex and Tidemark',
+      'files, folders and ids of own sessions; default: the newest sessions of Claude Code, Codex and Tidemark',
     )
     .option(
       '--session <which>',
@@ -77,7 +77,7 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
     )
     .argument(
       '<file>',
-      'a session of Tidemark, Claude Code or Codex; only sessions of Tidemark itself are ever changed, after a question',
+      'a session of Tidemark, Claude Code or Codex, or the id of an own session; only sessions of Tidemark itself are ever changed, after a question',
     )
     .option('--at <uuid>', 'compact as of this record; moved back to where the conversation may be cut')
     .option('--from <uuid>', 'summarize from this record on, and keep what comes before')
@@ -126,7 +126,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     })
   sessions
     .command('find')
-    .description('search the text of the sessions')
+    .description('search the text of the sessions, with their large results')
     .argument('<text>', 'the text to find, in upper or lower case')
     .option('--json', 'print one JSON value: { home, matches }')
     .action(async (text: string, choices: { readonly json?: boolean }) => {
@@ -135,7 +135,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     })
   sessions
     .command('delete')
-    .description('delete sessions permanently, with all their files')
+    .description('delete sessions permanently, with all files that no other session uses')
     .argument('<ids...>', 'complete ids, as listed')
     .option('--yes', 'do not ask')
     .action(async (ids: readonly string[], choices: { readonly yes?: boolean }) => {
@@ -148,7 +148,7 @@ const addRepair: AddCommand = (program, terminal, outcome) => {
   program
     .command('repair')
     .description('write a clean copy of a damaged session; the session itself is not changed')
-    .argument('<file>', 'a session of Tidemark or Claude Code')
+    .argument('<file>', 'a session of Tidemark or Claude Code: a file, or the id of an own session')
     .requiredOption('-o, --output <file>', 'the copy; an existing file is never overwritten')
     .option('--json', 'print one JSON value: what was left out, repaired and completed')
     .action(async (file: string, choices: RepairCommandOptions) => {
@@ -161,11 +161,14 @@ const addExport: AddCommand = (program, terminal, outcome) => {
   program
     .command('export')
     .description('write a session as Markdown: all messages, with rewrites, tool calls and ids')
-    .argument('<file>', 'a session of Tidemark, Claude Code or Codex')
+    .argument('<file>', 'a session of Tidemark, Claude Code or Codex: a file, or the id of an own session')
     .option('-o, --output <file>', 'a new file; default: standard output')
     .option('--title <text>', 'the heading; default: the id of the session')
     .option('--no-redact', 'do not remove credentials')
-    .option('--json', 'print one JSON value: { records, markdown }, with -o { path, out, records }')
+    .option(
+      '--json',
+      'print one JSON value: { records, missingBlobs, markdown }, with -o { path, out, records, missingBlobs }',
+    )
     .action(async (file: string, choices: ExportCommandOptions) => {
       const { exportSession } = await import('./export.ts')
       outcome.code = await exportSession(file, choices, terminal)

@@ -49,9 +49,15 @@ it('writes Markdown to standard output, or to a new file', async () => {
 
 it('prints one JSON value where that is asked', async () => {
   const markdown = (await run(log)).out
-  expect(JSON.parse((await run(log, '--json')).out)).toEqual({ records: 3, markdown })
+  expect(JSON.parse((await run(log, '--json')).out)).toEqual({
+    ...{ records: 3, missingBlobs: [] },
+    markdown,
+  })
   const out = join(folder, 'out.md')
-  expect(JSON.parse((await run(log, '--json', '-o', out)).out)).toEqual({ path: log, out, records: 3 })
+  expect(JSON.parse((await run(log, '--json', '-o', out)).out)).toEqual({
+    ...{ path: log, out },
+    ...{ records: 3, missingBlobs: [] },
+  })
 })
 
 it('reports in one line that the file does not exist', async () => {

@@ -1,6 +1,6 @@
 /** `tidemark export`: writes a session as Markdown, to standard output or to a new file. */
 
-import { exportLogToFile } from 'tidemark/internal'
+import { exportLogToFile, findSessionPath, tidemarkHome } from 'tidemark/internal'
 import { exportLog } from 'tidemark/logs'
 import { formatCount } from '../render/format-numbers.ts'
 import { formatPath } from '../render/text.ts'
@@ -17,12 +17,14 @@ export interface ExportCommandOptions {
 }
 
 export async function exportSession(
-  file: string,
+  given: string,
   choices: ExportCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
   const { output, title, redact = true, json = false } = choices
-  const options = { redacts: redact, ...(title === undefined ? {} : { title }) }
+  const home = tidemarkHome(terminal.env)
+  const file = await findSessionPath(given, terminal.env)
+  const options = { redacts: redact, home, ...(title === undefined ? {} : { title }) }
   if (output !== undefined) {
     const outcome = await exportLogToFile(file, output, options)
     if (!outcome.ok) return printError(outcome.message, terminal)
@@ -32,7 +34,7 @@ export async function exportSession(
         ? `${JSON.stringify(result)}\n`
         : `${formatPath(output)}: ${formatCount(outcome.records, 'record')}\n`,
     )
-    return EXIT_CODES.done
+    return printMissingBlobs(outcome.missingBlobs, terminal)
   }
   const log = await exportLog(file, options)
   if (!log.ok) return printError(log.message, terminal)
@@ -42,6 +44,17 @@ export async function exportSession(
     if (json) pieces.push(piece)
     else terminal.write(piece)
   }
-  if (json) terminal.write(`${JSON.stringify({ records: log.records, markdown: pieces.join('') })}\n`)
-  return EXIT_CODES.done
+  const { records, missingBlobs } = log
+  if (json) terminal.write(`${JSON.stringify({ records, missingBlobs, markdown: pieces.join('') })}\n`)
+  return printMissingBlobs(missingBlobs, terminal)
+}
+
+/** Prints an error if large results are missing from the export. Returns the exit code of the command. */
+function printMissingBlobs(missing: readonly string[], terminal: Terminal): number {
+  if (missing.length === 0) return EXIT_CODES.done
+  const results = formatCount(missing.length, 'large result')
+  return printError(
+    `${results} could not be read from the blobs: the export has only the beginning and end of each, and says where.`,
+    terminal,
+  )
 }

@@ -7,6 +7,7 @@ import {
   filterSessionsSince,
   findDefaultLogs,
   findNamedLogs,
+  findSessionPath,
   listDefaultLogFolders,
   type NamedLog,
   parseRowNumber,
@@ -84,7 +85,8 @@ async function findNamedSessions(
   choices: InspectCommandOptions,
   terminal: Terminal,
 ): Promise<FoundLogs> {
-  const { logs, unreadable } = await findNamedLogs(paths, terminal.interrupted)
+  const files = await Promise.all(paths.map((path) => findSessionPath(path, terminal.env)))
+  const { logs, unreadable } = await findNamedLogs(files, terminal.interrupted)
   return { logs: filterModifiedSince(logs, choices.since), unreadable, unread: 0 }
 }
 

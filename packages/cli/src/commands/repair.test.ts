@@ -43,15 +43,18 @@ it('writes a clean copy and lists what it left out', async () => {
   expect(await run([log, '-o', out])).toEqual({
     code: 0,
     out: [
-      `${out}: 3 records of 5 lines`,
-      '  line 2 left out: the line is no JSON object with a type; it is left out',
-      '  line 5 left out: the last line was cut off; it is left out',
+      `${out}: 3 records from 5 lines`,
+      '  line 2 left out: the line is no JSON object with a type',
+      '  line 5 left out: the last line was cut off',
       '',
     ].join('\n'),
     err: '',
   })
   expect(readFileSync(log, 'utf8')).toBe(before)
-  expect((await run([out, '-o', join(folder, 'again.jsonl')])).out).toContain('no damage found')
+  const again = join(folder, 'again.jsonl')
+  expect((await run([out, '-o', again])).out).toBe(
+    `${again}: 3 records\n  no damage found; every record was copied\n`,
+  )
 })
 
 it('with --json prints one value', async () => {
@@ -91,4 +94,19 @@ it('a place that is not there is named as it was given', async () => {
     out: '',
     err: `tidemark: Could not write ${nowhere}: ENOENT: no such file or directory, open '${nowhere}'\n`,
   })
+})
+
+it('lists a damaged line once, and says that the first record has no parent', async () => {
+  const [first, ...rest] = buildLogLines({ name: 'torn' }).map((line) => JSON.stringify(line))
+  const orphan = first?.replace('"parentUuid":null', '"parentUuid":"lost"') ?? ''
+  const notUtf8 = Buffer.from([0xff])
+  writeFileSync(
+    log,
+    Buffer.concat([Buffer.from(`${orphan}\n`), notUtf8, Buffer.from(`\n${rest.join('\n')}\n`)]),
+  )
+  expect((await run([log, '-o', out])).out.split('\n').slice(1)).toEqual([
+    '  line 2 left out: the line is no JSON object with a type; the line has bytes that are not UTF-8; each was read as U+FFFD',
+    '  line 1 repaired: its parent is not in the log; it is now the first record, without a parent',
+    '',
+  ])
 })

@@ -1,6 +1,6 @@
 /** `tidemark repair`: writes a clean copy of a damaged session. */
 
-import { redactStrings } from 'tidemark/internal'
+import { type BlobCopyReport, findSessionPath, redactStrings, tidemarkHome } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
 import { formatCount } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
@@ -19,7 +19,9 @@ export async function runRepairCommand(
   choices: RepairCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const outcome = await repairLog(file, choices.output, toSignalOption(terminal))
+  const home = tidemarkHome(terminal.env)
+  const path = await findSessionPath(file, terminal.env)
+  const outcome = await repairLog(path, choices.output, { home, ...toSignalOption(terminal) })
   if (!outcome.ok) return printError(outcome.message, terminal)
   const { ok, ...result } = outcome
   terminal.write(
@@ -36,17 +38,39 @@ function formatRepair(repaired: RepairReport, terminal: Terminal): string {
   const { colors, symbols } = createScreen(terminal)
   const { leftOut, repaired: changed, completed } = repaired
   const lines = [
-    ...leftOut.map(({ line, why }) => `line ${line} left out: ${sanitizeText(why)}`),
+    ...leftOut.map(
+      ({ line, why }) => `line ${line} left out: ${sanitizeText(why.replaceAll('; it is left out', ''))}`,
+    ),
     ...changed.map(({ line, what }) => `line ${line} repaired: ${sanitizeText(what)}`),
   ]
   const rest = lines.length - MAX_LINES
+  const isWhole = lines.length + completed.length === 0
+  const source = isWhole ? '' : ` from ${formatCount(repaired.lines, 'line')}`
   return [
-    `${colors.bold(formatPath(repaired.out))}: ${formatCount(repaired.records, 'record')} of ${formatCount(repaired.lines, 'line')}`,
+    `${colors.bold(formatPath(repaired.out))}: ${formatCount(repaired.records, 'record')}${source}`,
     ...lines.slice(0, MAX_LINES).map((line) => `  ${line}`),
     ...(rest > 0 ? [colors.dim(`  ${symbols.more} and ${rest} more (--json lists them all)`)] : []),
     ...(completed.length > 0
       ? [`  ${formatCount(completed.length, 'tool call')} without a result got a placeholder result`]
       : []),
-    ...(lines.length + completed.length === 0 ? ['  no damage found'] : []),
+    ...(isWhole ? ['  no damage found; every record was copied'] : []),
+    ...describeBlobCopy(repaired.blobs).map((line) => `  ${line}`),
   ].join('\n')
+}
+
+/** Says in one line each which large results were copied with a log, stayed where they are, or are missing. */
+export function describeBlobCopy({ copied, to, left, from, missing }: BlobCopyReport): readonly string[] {
+  const results = (count: number): string => formatCount(count, 'large result')
+  const where = from.map((folder) => formatPath(folder)).join(' and ')
+  return [
+    ...(copied > 0 && to !== null ? [`${results(copied)} copied to ${formatPath(to)}`] : []),
+    ...(left > 0
+      ? [
+          `${results(left)} not copied: only a copy in a folder HOME/sessions has blobs beside it; the originals are in ${where}`,
+        ]
+      : []),
+    ...(missing.length > 0
+      ? [`${results(missing.length)} missing in ${where}: the log has only the beginning and end of each`]
+      : []),
+  ]
 }

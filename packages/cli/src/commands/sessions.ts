@@ -97,8 +97,12 @@ export async function deleteSessions(
   if (choices.yes !== true && !(await confirmDeletion(existing, terminal))) return EXIT_CODES.failed
   for (const id of existing) {
     const outcome = await deleteSession(home, id)
-    if (outcome.ok) terminal.write(`deleted ${id}\n`)
-    else code = printError(outcome.why, terminal)
+    if (outcome.ok) {
+      const blobs = outcome.blobs > 0 ? `, with ${formatCount(outcome.blobs, 'large result')}` : ''
+      terminal.write(`deleted ${id}${blobs}\n`)
+      if (outcome.blobsKept !== null)
+        terminal.warn(`Its large results stay in the blobs of ${formatPath(home)}: ${outcome.blobsKept}\n`)
+    } else code = printError(outcome.why, terminal)
   }
   return code
 }

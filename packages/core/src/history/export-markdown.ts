@@ -20,7 +20,7 @@ import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord 
 import type { SessionLog } from '../log/session-log.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import { formatBlock, restoreSpilledRecord } from './find-record.ts'
-import type { BlobReader } from './spill-results.ts'
+import { type BlobReader, readSpilledParts } from './spill-results.ts'
 
 interface ExportOptions {
   /** Title of the document. Default: `Conversation` and the session's id. */
@@ -60,8 +60,16 @@ export async function* streamMarkdown(
     recordToolNames(record, tools)
     const whole = await restoreSpilledRecord({ session, blobs: options.blobs ?? null }, record)
     const text = formatRecord(whole as KnownRecord, state, onBranch.has(index))
-    if (text !== null) yield `\n${text}\n`
+    if (text !== null) yield `\n${[text, ...noteUnreadBlobs(whole)].join('\n\n')}\n`
   }
+}
+
+/** Returns a line for each large result of a record that is exported without its middle. */
+function noteUnreadBlobs(record: SessionRecord): readonly string[] {
+  return readSpilledParts(record).map(
+    ({ blob, toolUseId }) =>
+      `*Only the beginning and end of the result of ${formatCode(toolUseId)} are shown: blob ${formatCode(blob)} could not be read.*`,
+  )
 }
 
 interface ExportState {

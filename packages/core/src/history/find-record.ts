@@ -29,6 +29,8 @@ export interface HistoryItem {
   readonly text: string
   /** Images and documents of the found item, as content blocks. */
   readonly media: readonly Block[]
+  /** True if the item is a blob that is no longer in the store; the heading is then a whole sentence that says so. */
+  readonly isMissing?: true
 }
 
 interface HistoryStore {
@@ -138,7 +140,10 @@ function hasSpilled({ records }: SessionLog, isWanted: (spilled: SpilledContent)
 async function describeBlob({ session, blobs }: HistoryStore, id: string): Promise<HistoryItem> {
   const heading = `Blob ${id}`
   const text = blobs === null ? null : await readBlobText(id, blobs)
-  if (text === null) return { heading: `${heading} is not in the store any more.`, text: '', media: [] }
+  if (text === null) {
+    const sentence = `${heading} is not in the store any more: only what the conversation shows of it is left.`
+    return { heading: sentence, text: '', media: [], isMissing: true }
+  }
   const isBlock = hasSpilled(session, ({ blob, holds }) => blob === id && holds === 'block')
   const block = isBlock ? parseBlock(text) : null
   return block === null ? { heading, text, media: [] } : { heading, text: formatBlock(block), media: [block] }

@@ -123,7 +123,11 @@ describe('history by id', () => {
     const builder = new SessionBuilder()
     builder.user('x', { spilled: [{ toolUseId: 'c', part: null, blob: 'b1', holds: 'text', bytes: 1 }] })
     expect(await ask({ id: 'b1' }, createSource(builder, { blobs: createFakeBlobs() }))).toBe(
-      'Blob b1 is not in the store any more.',
+      'Blob b1 is not in the store any more: only what the conversation shows of it is left.',
+    )
+    const searched = await ask({ id: 'b1', text: 'x' }, createSource(builder, { blobs: createFakeBlobs() }))
+    expect(searched).toBe(
+      'Blob b1 is not in the store any more: only what the conversation shows of it is left.',
     )
     const broken = { get: () => Promise.reject(new Error('Blob b1 is damaged')) }
     expect(await ask({ id: 'b1' }, createSource(builder, { blobs: broken }))).toBe('Blob b1 is damaged')

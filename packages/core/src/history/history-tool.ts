@@ -115,6 +115,7 @@ async function createItemPage(
 ): Promise<HistoryPage | string> {
   const found = await findHistoryItem(source, id)
   if (found === null) return `There is no record, tool call, response or blob ${id} in this session.`
+  if (found.isMissing === true) return { heading: found.heading, body: '', next: null }
   if (query.matcher !== null) return searchItemText(found, query.matcher, query.cursor, source)
   return cutPage(query.lines === null ? found : selectLines(found, query.lines), query.cursor ?? 0, source)
 }

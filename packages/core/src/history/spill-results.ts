@@ -143,7 +143,7 @@ export interface BlobReader {
 
 /**
  * Returns a record with the full text of its tool results, read from blobs. If a blob is missing, only the beginning
- * and end of that result remain.
+ * and end of that result remain, and the record's field `spilled` still lists it.
  */
 export async function restoreSpilledResults(
   record: UserRecord,
@@ -151,13 +151,23 @@ export async function restoreSpilledResults(
 ): Promise<UserRecord> {
   const spilled = readSpilledParts(record)
   if (spilled.length === 0 || blobs === null) return record
+  const missing = new Set<string>()
+  const reader: BlobReader = {
+    async get(id) {
+      const bytes = await blobs.get(id)
+      if (bytes === null) missing.add(id)
+      return bytes
+    },
+  }
   const content = await Promise.all(
     toBlocks(record.message.content).map((block) =>
-      isToolResult(block) ? restoreResult(block, spilled, blobs) : block,
+      isToolResult(block) ? restoreResult(block, spilled, reader) : block,
     ),
   )
   const { spilled: _, ...whole } = record
-  return { ...whole, message: { ...record.message, content } }
+  const unread = spilled.filter(({ blob }) => missing.has(blob))
+  const message = { ...record.message, content }
+  return unread.length === 0 ? { ...whole, message } : { ...whole, message, spilled: unread }
 }
 
 /**

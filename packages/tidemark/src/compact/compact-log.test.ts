@@ -65,7 +65,7 @@ describe('a foreign log', () => {
   it('becomes a session of ours that holds all of it, is read as compacted, and can be taken back', async () => {
     const out = join(folder, 'out.jsonl')
     const { report, written } = await compacted({ transcript: out })
-    expect(await writeSession(out, written)).toEqual({ ok: true })
+    expect(await writeSession(out, written)).toMatchObject({ ok: true })
     const log = await logAt(out)
     expect([log.format, log.damage]).toEqual(['tidemark', []])
     expect(messagesIn(log)).toEqual(report.messages)
@@ -350,7 +350,7 @@ describe('where it is written', () => {
     expect(await explainBadOutput(path, path, { force: true })).toContain('is the log itself')
     expect(await writeSession(taken, written)).toEqual({ ok: false, message: `${taken} is there already.` })
     expect(readFileSync(taken, 'utf8')).toBe('mine')
-    expect(await writeSession(taken, written, { force: true })).toEqual({ ok: true })
+    expect(await writeSession(taken, written, { force: true })).toMatchObject({ ok: true })
     expect((await logAt(taken)).format).toBe('tidemark')
     expect(readdirSync(folder).toSorted()).toEqual(['taken.jsonl', 'working.jsonl'])
   })

@@ -73,7 +73,12 @@ export async function compactLog(
   return {
     ok: true,
     report: { ...preview, tokensAfter, id, messages },
-    written: { sessionId: session.state.id, records: cut.records, added: journal?.added ?? '' },
+    written: {
+      path: log.path,
+      sessionId: session.state.id,
+      records: cut.records,
+      added: journal?.added ?? '',
+    },
   }
 }
 
@@ -157,6 +162,12 @@ export type UndoLogResult =
   | { readonly ok: true; readonly report: UndoReport; readonly written: WrittenLog }
   | CompactLogRefusal
 
+/** Returns a sentence if no record of a log, or more than one, has an id that begins with `given`; otherwise null. */
+export function explainUnknownRecord(log: LogContents, given: string): string | null {
+  const named = findRecordByIdStart(listRecordsByLine(log), given)
+  return named.ok ? null : `${named.why}.`
+}
+
 export async function undoLog(
   log: LogContents,
   given: string,
@@ -179,7 +190,7 @@ export async function undoLog(
   const undone = await session.undo({ id: named.uuid, force })
   if (!undone.ok) return undone
   const messages = toApiMessages(session.state.flat)
-  const written = { sessionId: session.state.id, records, added: own.added }
+  const written = { path: log.path, sessionId: session.state.id, records, added: own.added }
   const tokensAfter = measureLoggedContext(session).expected
   return { ok: true, report: { ...preview, tokensAfter, messages }, written }
 }

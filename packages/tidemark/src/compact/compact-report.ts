@@ -77,6 +77,8 @@ export type CompactLogResult =
   | CompactLogRefusal
 
 export interface WrittenLog {
+  /** Path of the log that was read. */
+  readonly path: string
   readonly sessionId: string
   /** The records that were read from the log, up to the last one that the compaction includes. */
   readonly records: readonly SessionRecord[]

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { createLogHeader } from '@tidemark/core'
+import { type BlobCopyReport, copyLogBlobs, listBlobIds } from '../logs/log-blobs.ts'
 import { createDraftFile, type DraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
@@ -13,6 +14,8 @@ export interface WriteSessionOptions {
   /** The creation time in the header of the written log. Default: now. */
   readonly at?: Date
   readonly files?: FileSystem
+  /** The Tidemark home that is searched for blobs after the folder beside the log. Default: the current home. */
+  readonly home?: string
 }
 
 /**
@@ -40,13 +43,18 @@ async function isSameFile(one: string, other: string): Promise<boolean> {
   return (await realpath(one)) === (await realpath(other).catch(() => null))
 }
 
-export type WriteSessionResult = { readonly ok: true } | { readonly ok: false; readonly message: string }
+export type WriteSessionResult =
+  | { readonly ok: true; readonly blobs: BlobCopyReport }
+  | { readonly ok: false; readonly message: string }
 
+/** Writes a session to `out`, and the blobs that it refers to beside it. */
 export async function writeSession(
   out: string,
   log: WrittenLog,
-  { force = false, at = new Date(), files = nodeFileSystem }: WriteSessionOptions = {},
+  { force = false, at = new Date(), files = nodeFileSystem, home }: WriteSessionOptions = {},
 ): Promise<WriteSessionResult> {
+  // The blobs are copied before the log appears, so that a log never lacks blobs that it could have.
+  const blobs = await copyLogBlobs(log.path, out, listBlobIds(log.records), { home, files })
   const aside = force ? `${out}.${randomUUID()}` : out
   const file = await createDraftFile(files, aside)
   try {
@@ -56,7 +64,7 @@ export async function writeSession(
     await file.discard()
   }
   if (force) await files.rename(aside, out)
-  return { ok: true }
+  return { ok: true, blobs }
 }
 
 /** Number of characters that are buffered before each write to the file. */

@@ -47,7 +47,10 @@ describe('a session file', () => {
     const builder = new SessionBuilder()
     builder.user('hello')
     const [path, out] = [logOf(builder), join(folder, 'out.md')]
-    expect(await exportLogToFile(path, out, { home: folder })).toEqual({ ok: true, path, out, records: 1 })
+    expect(await exportLogToFile(path, out, { home: folder })).toEqual({
+      ...{ ok: true, path, out },
+      ...{ records: 1, missingBlobs: [] },
+    })
     expect(readFileSync(out, 'utf8')).toBe(await textOf(path))
     expect(await exportLogToFile(path, out)).toEqual({
       ok: false,

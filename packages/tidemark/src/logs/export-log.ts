@@ -2,8 +2,8 @@
 import { type BlobReader, buildSessionLog, redact, streamMarkdown } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { createDraftFile } from '../storage/atomic-file.ts'
-import { createBlobFolder } from '../storage/blob-folder.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
+import { listBlobIds, openLogBlobs } from './log-blobs.ts'
 import { formatFileExists, type LogRefusal } from './log-search-result.ts'
 import { readLog } from './read-log.ts'
 
@@ -11,8 +11,8 @@ export interface ExportLogOptions {
   /** Removes credentials from the export. Default: true. */
   readonly redacts?: boolean
   /**
-   * The store of large tool results. Default: the blobs under `home`. Null: only the head and tail of large results are
-   * exported.
+   * The store of large tool results. Default: the blobs beside the log, if it lies in `HOME/sessions`, then those under
+   * `home`. Null: only the head and tail of large results are exported.
    */
   readonly blobs?: BlobReader | null
   readonly home?: string
@@ -22,6 +22,8 @@ export interface ExportLogOptions {
 export interface MarkdownExport {
   readonly ok: true
   readonly records: number
+  /** Ids of the large results that could not be read. The export has only their head and tail, and says so. */
+  readonly missingBlobs: readonly string[]
   readonly pieces: AsyncIterable<string>
 }
 
@@ -33,13 +35,20 @@ export async function exportLog(
   const log = await readLog(path, { withAgents: false })
   if (!log.ok) return log
   const session = buildSessionLog(log.records.map(({ record }) => record))
-  const { redacts = true, title, home, blobs = openBlobs(home) } = options
+  const { redacts = true, title, home, blobs = openLogBlobs(path, home) } = options
   const pieces = streamMarkdown(session, {
     blobs,
     redact: redacts ? redact : (text: string) => text,
     ...omitUndefined({ title }),
   })
-  return { ok: true, records: session.records.length, pieces: showControls(pieces) }
+  const missingBlobs = blobs === null ? [] : await findMissingBlobs(listBlobIds(session.records), blobs)
+  return { ok: true, records: session.records.length, missingBlobs, pieces: showControls(pieces) }
+}
+
+async function findMissingBlobs(ids: readonly string[], blobs: BlobReader): Promise<readonly string[]> {
+  const missing: string[] = []
+  for (const id of ids) if ((await blobs.get(id)) === null) missing.push(id)
+  return missing
 }
 
 /**
@@ -60,17 +69,11 @@ async function* showControls(pieces: AsyncIterable<string>): AsyncIterable<strin
 /** Code of the symbol for the control character 0 in Unicode; the symbols of the others follow in their order. */
 const CONTROL_SYMBOLS = 0x2400
 
-/**
- * Opens the store of large tool results. If a result cannot be read from it, the export contains the head and tail that
- * the log has.
- */
-function openBlobs(home: string | undefined): BlobReader {
-  const store = createBlobFolder(omitUndefined({ home }))
-  return { get: (id) => store.get(id).catch(() => null) }
-}
-
 export type ExportOutcome =
-  | { readonly ok: true; readonly path: string; readonly out: string; readonly records: number }
+  | (Pick<MarkdownExport, 'ok' | 'records' | 'missingBlobs'> & {
+      readonly path: string
+      readonly out: string
+    })
   | { readonly ok: false; readonly path: string; readonly message: string }
 
 /** Writes the Markdown export to `out`, which must not exist. The file is written completely or not at all. */
@@ -86,7 +89,8 @@ export async function exportLogToFile(
   const file = await createDraftFile(files, out)
   try {
     for await (const piece of log.pieces) await file.write(piece)
-    return (await file.commit()) ? { ok: true, path, out, records: log.records } : refuseExisting(out)
+    const { records, missingBlobs } = log
+    return (await file.commit()) ? { ok: true, path, out, records, missingBlobs } : refuseExisting(out)
   } finally {
     await file.discard()
   }

@@ -87,7 +87,7 @@ describe('deleting a session', () => {
     const { folder, log, lock } = sessionPaths(home, 'gone')
     mkdirSync(folder)
     writeFileSync(join(folder, 'notes.md'), 'notes')
-    expect(await deleteSession(home, 'gone')).toEqual({ ok: true })
+    expect(await deleteSession(home, 'gone')).toEqual({ ok: true, blobs: 0, blobsKept: null })
     expect([folder, log, lock, sessionPaths(home, 'kept').log].map((path) => existsSync(path))).toEqual([
       false,
       false,

@@ -2,18 +2,31 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
+  type BlobReader,
   isKnownRecord,
   isTextBlock,
   isToolResult,
   REDACTED,
+  readSpilledParts,
   readUserTypedText,
   redact,
+  restoreSpilledResults,
   type SessionRecord,
   toBlocks,
+  type UserRecord,
 } from '@tidemark/core'
+import { createBlobFolder, findBlobPath } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { ioError, readErrorCode } from '../storage/file-system.ts'
-import { isSessionId, LOG_EXTENSION, sessionPaths, sessionsFolder } from '../storage/home-paths.ts'
+import {
+  type HomeEnvironment,
+  isSessionId,
+  LOG_EXTENSION,
+  sessionPaths,
+  sessionsFolder,
+  tidemarkHome,
+} from '../storage/home-paths.ts'
+import { findUnsharedBlobs } from './log-blobs.ts'
 import { findUserPrompts, type LogContents, readLog } from './read-log.ts'
 
 export interface SessionInfo {
@@ -33,7 +46,7 @@ export interface SessionListing<T> {
 
 /** Lists all sessions under `home`, newest first. Every log is read completely. */
 export function listSessions(home: string, signal?: AbortSignal): Promise<SessionListing<SessionInfo>> {
-  return collectFromSessions(home, signal, (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
+  return collectFromSessions(home, signal, async (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
     {
       id,
       sizeBytes,
@@ -50,13 +63,13 @@ export function listSessions(home: string, signal?: AbortSignal): Promise<Sessio
 async function collectFromSessions<T>(
   home: string,
   signal: AbortSignal | undefined,
-  collect: (id: string, log: LogContents) => readonly T[],
+  collect: (id: string, log: LogContents) => Promise<readonly T[]>,
 ): Promise<SessionListing<T>> {
   const found: T[] = []
   const unreadable: { id: string; why: string }[] = []
   for (const { id, path } of await listLogs(sessionsFolder(home))) {
     const read = await readLog(path, { withAgents: false, ...(signal === undefined ? {} : { signal }) })
-    if (read.ok) found.push(...collect(id, read))
+    if (read.ok) found.push(...(await collect(id, read)))
     else unreadable.push({ id, why: read.message })
   }
   return { found, unreadable }
@@ -98,19 +111,44 @@ export interface SessionMatch {
   readonly text: string
 }
 
-/** Searches the texts of all sessions, ignoring case. Each text of a record gives at most one match. */
-export function searchSessions(
+/**
+ * Searches the texts of all sessions, ignoring case, and the large results that are stored as blobs. Each text of a
+ * record gives at most one match. A session with a blob that cannot be read is listed as unreadable, too.
+ */
+export async function searchSessions(
   home: string,
   wanted: string,
   signal?: AbortSignal,
 ): Promise<SessionListing<SessionMatch>> {
-  return collectFromSessions(home, signal, (id, { records }) =>
-    records.flatMap(({ record, line }) =>
-      listTexts(record)
-        .filter(({ text }) => indexIgnoringCase(text, wanted) !== -1)
-        .map(({ who, text }) => ({ id, line, who, text: excerptAround(redact(text), wanted) })),
-    ),
-  )
+  const blobs = createBlobFolder({ home })
+  const reader: BlobReader = { get: (id) => blobs.get(id).catch(() => null) }
+  const unread = new Map<string, number>()
+  const { found, unreadable } = await collectFromSessions(home, signal, async (id, { records }) => {
+    const matches: SessionMatch[] = []
+    for (const { record, line } of records) {
+      const whole = isUserRecord(record) ? await restoreSpilledResults(record, reader) : record
+      const missing = readSpilledParts(whole).length
+      if (missing > 0) unread.set(id, (unread.get(id) ?? 0) + missing)
+      for (const { who, text } of listTexts(whole))
+        if (indexIgnoringCase(text, wanted) !== -1)
+          matches.push({ id, line, who, text: excerptAround(redact(text), wanted) })
+    }
+    return matches
+  })
+  return { found, unreadable: [...unreadable, ...[...unread].map(describeUnread)] }
+}
+
+function describeUnread([id, count]: readonly [string, number]): {
+  readonly id: string
+  readonly why: string
+} {
+  const results = count === 1 ? '1 large result' : `${count} large results`
+  const why = `Session "${id}": ${results} could not be read from the blobs; only the beginning and end of each was searched.`
+  return { id, why }
+}
+
+function isUserRecord(record: SessionRecord): record is UserRecord {
+  return isKnownRecord(record) && record.type === 'user'
 }
 
 type AttributedText = Pick<SessionMatch, 'who' | 'text'>
@@ -136,7 +174,9 @@ function indexIgnoringCase(text: string, wanted: string): number {
   return text.toLowerCase().indexOf(wanted.toLowerCase())
 }
 
-const EXCERPT_CHARACTERS = 60
+/** Characters shown before and after a found text. Before it are few, so that a narrow terminal shows the text itself. */
+const EXCERPT_BEFORE = 20
+const EXCERPT_AFTER = 60
 
 /**
  * Returns the found text with some text around it. Secrets are already removed from `text`; if the found text was part
@@ -145,14 +185,20 @@ const EXCERPT_CHARACTERS = 60
 function excerptAround(text: string, wanted: string): string {
   const at = indexIgnoringCase(text, wanted)
   if (at === -1) return REDACTED
-  const from = Math.max(0, at - EXCERPT_CHARACTERS)
-  const to = Math.min(text.length, at + wanted.length + EXCERPT_CHARACTERS)
+  const from = Math.max(0, at - EXCERPT_BEFORE)
+  const to = Math.min(text.length, at + wanted.length + EXCERPT_AFTER)
   const excerpt = text.slice(from, to).replace(/\s+/g, ' ').trim()
   return `${from > 0 ? '…' : ''}${excerpt}${to < text.length ? '…' : ''}`
 }
 
 export type DeleteSessionOutcome =
-  | { readonly ok: true }
+  | {
+      readonly ok: true
+      /** Number of blobs (large tool results) that were deleted with the session. */
+      readonly blobs: number
+      /** Why the blobs of the session were all kept, as one sentence; null if only shared ones were kept. */
+      readonly blobsKept: string | null
+    }
   | {
       readonly ok: false
       /** `missing`: the session does not exist. `held`: another process has it open for writing; `why` names the process. */
@@ -171,7 +217,24 @@ export async function hasSession(home: string, id: string): Promise<boolean> {
   }
 }
 
-/** Deletes the log and the folder of a session permanently. Refused while another process has the session open for writing. */
+/**
+ * Returns the path of a log that a user names: the path itself if there is such a file or folder, otherwise the log of
+ * the session of that id in the Tidemark home; the given text if there is neither.
+ */
+export async function findSessionPath(given: string, variables: HomeEnvironment): Promise<string> {
+  const isThere = await stat(given).then(
+    () => true,
+    () => false,
+  )
+  if (isThere || !isSessionId(given)) return given
+  const home = tidemarkHome(variables)
+  return (await hasSession(home, given).catch(() => false)) ? sessionPaths(home, given).log : given
+}
+
+/**
+ * Deletes a session permanently: its log, its folder, and the blobs that no other session refers to. Refused while
+ * another process has the session open for writing.
+ */
 export async function deleteSession(home: string, id: string): Promise<DeleteSessionOutcome> {
   const paths = sessionPaths(home, id)
   if (!(await hasSession(home, id)))
@@ -180,13 +243,15 @@ export async function deleteSession(home: string, id: string): Promise<DeleteSes
   const lock = await journal.acquire(id)
   if (!lock.ok) return { ok: false, reason: 'held', why: lock.message }
   try {
-    // The folder is deleted before the log. If deletion stops halfway, the session can then still be found by its log.
+    const blobs = await findUnsharedBlobs(home, id, journal)
+    // The log is deleted last. If deletion stops halfway, the session can then still be found, and deleted again.
+    for (const blob of blobs.ids) await rm(findBlobPath(home, blob), { force: true })
     await rm(paths.folder, { recursive: true, force: true })
     await rm(paths.log, { force: true })
+    return { ok: true, blobs: blobs.ids.length, blobsKept: blobs.why }
   } catch (error) {
     throw ioError(`delete session "${id}"`, error, { session: id })
   } finally {
     await journal.close()
   }
-  return { ok: true }
 }

@@ -68,7 +68,7 @@ describe('a damaged log of Claude Code', () => {
       ),
     )
     expect(changed.map(({ line, what }) => [line, what])).toEqual([
-      [1, 'its parent does not come before it; it was linked to the previous record'],
+      [1, 'its parent is not in the log; it is now the first record, without a parent'],
       [2, 'its parent does not come before it; it was linked to the previous record'],
       [3, 'its uuid was in use already; it got a new one'],
       [5, 'its parent does not come before it; it was linked to the previous record'],
@@ -176,6 +176,9 @@ describe('a damaged Tidemark log', () => {
       ['bad-json', 5],
       ['incomplete-batch', 7],
     ])
+    expect(leftOut[1]?.why).toBe(
+      '2 of the 3 records appended together are there, up to line 8; none of them counts',
+    )
     expect(replaced.map(({ line }) => line)).toEqual([6, 6])
     expect(await damageIn(folder)).toEqual([])
   })

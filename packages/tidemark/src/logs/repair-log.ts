@@ -16,9 +16,11 @@ import {
   type UserRecord,
   withJsonMember,
 } from '@tidemark/core'
+import type { LogRecord } from '@tidemark/wire'
 import { systemIds } from '../platform/node-ports.ts'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
+import { type BlobCopyReport, copyLogBlobs, listBlobIds } from './log-blobs.ts'
 import { formatFileExists, type LogRefusal } from './log-search-result.ts'
 import { type LogReadResult, type OpenLog, openLog, type ParsedLine } from './open-log.ts'
 import type { LineReadOptions } from './read-lines.ts'
@@ -27,6 +29,8 @@ import { createRepairPlanner, type LineChange, type LineRepair, type RepairPlan 
 export interface RepairOptions extends LineReadOptions {
   readonly files?: FileSystem
   readonly ids?: IdGenerator
+  /** The Tidemark home that is searched for blobs after the folder beside the log. Default: the current home. */
+  readonly home?: string
 }
 
 export type RepairOutcome = RepairReport | RepairRefusal | LogRefusal
@@ -47,6 +51,8 @@ export interface RepairReport {
    * is missing.
    */
   readonly completed: readonly string[]
+  /** What happened to the blobs (large tool results) that the copy refers to. */
+  readonly blobs: BlobCopyReport
 }
 
 interface RepairRefusal {
@@ -75,8 +81,18 @@ export async function repairLog(
     )
   }
   const planner = createRepairPlanner(ids)
-  const end = await log.read((records) => records.forEach(planner.take))
-  return writeCopy({ log, end, plan: planner.plan(), out }, files, options)
+  const spilled: LogRecord[] = []
+  const end = await log.read((records) => {
+    for (const read of records) {
+      planner.take(read)
+      if (read.record.spilled !== undefined) spilled.push(read)
+    }
+  })
+  const plan = planner.plan()
+  const blobIds = listBlobIds(
+    spilled.flatMap(({ record, line }) => (plan.copiedLines.has(line) ? [record] : [])),
+  )
+  return writeCopy({ log, end, plan, out, blobIds }, files, options)
 }
 
 interface Repair {
@@ -84,14 +100,12 @@ interface Repair {
   readonly end: LogReadResult
   readonly plan: RepairPlan
   readonly out: string
+  /** Ids of the blobs that the copied records refer to. */
+  readonly blobIds: readonly string[]
 }
 
 /** Writes the repaired copy. Reads the damaged log a second time instead of keeping it in memory. */
-async function writeCopy(
-  repair: Repair,
-  files: FileSystem,
-  options: LineReadOptions,
-): Promise<RepairOutcome> {
+async function writeCopy(repair: Repair, files: FileSystem, options: RepairOptions): Promise<RepairOutcome> {
   const { log, out } = repair
   const again = await openLog(log.path, options)
   if (!again.ok) return again
@@ -109,8 +123,10 @@ async function writeCopy(
     for await (const lines of again.lines()) await file.write(copier.take(lines))
     if (copier.records === 0)
       return refuse(log.path, 'not-repairable', formatNothingLeft(log.path, repair.end))
+    // The blobs are copied before the log appears, so that a log never lacks blobs that it could have.
+    const blobs = await copyLogBlobs(log.path, out, repair.blobIds, { home: options.home, files })
     if (!(await file.commit())) return refuse(out, 'taken', formatFileExists(out))
-    return toRepaired(repair, copier.records)
+    return { ...toRepaired(repair, copier.records), blobs }
   } finally {
     await file.discard()
   }
@@ -122,7 +138,7 @@ function formatNothingLeft(path: string, { damage }: LogReadResult): string {
   return `${path} has no record that can be kept${why}; nothing was written.`
 }
 
-function toRepaired({ log, end, plan, out }: Repair, records: number): RepairReport {
+function toRepaired({ log, end, plan, out }: Repair, records: number): Omit<RepairReport, 'blobs'> {
   const isCopied = ({ line, kind }: Damage): boolean =>
     plan.copiedLines.has(line) && kind !== 'incomplete-batch'
   const replaced = end.damage.filter(isCopied).map(({ line, why }) => ({ line, what: why }))
@@ -133,10 +149,21 @@ function toRepaired({ log, end, plan, out }: Repair, records: number): RepairRep
     out,
     lines: end.lines,
     records,
-    leftOut: [...end.damage.filter((damage) => !isCopied(damage)), ...copies].sort(byLine),
+    leftOut: joinSameLines([...end.damage.filter((damage) => !isCopied(damage)), ...copies].sort(byLine)),
     repaired: [...plan.repairs, ...replaced].sort(byLine),
     completed: [...plan.additions.values()].flat().flatMap(listCallIds),
   }
+}
+
+/** Joins the reasons for which one line was left out, so that the line is listed once. */
+function joinSameLines(leftOut: readonly Damage[]): readonly Damage[] {
+  const joined: Damage[] = []
+  for (const damage of leftOut) {
+    const last = joined.at(-1)
+    if (last?.line === damage.line) joined[joined.length - 1] = { ...last, why: `${last.why}; ${damage.why}` }
+    else joined.push(damage)
+  }
+  return joined
 }
 
 const DUPLICATE = 'the line repeats an earlier record with the same uuid'

@@ -33,7 +33,8 @@ export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
     put: (bytes) => putBlob(store, bytes),
     get: (id) => getBlob(store, id),
     has: async (id) =>
-      isBlobId(id) && (await withBlobErrors('look for', id, files.facts(blobPath(store, id)))) !== null,
+      isBlobId(id) &&
+      (await withBlobErrors('look for', id, files.facts(findBlobPath(store.home, id)))) !== null,
   }
 }
 
@@ -58,7 +59,7 @@ async function putBlob(store: Store, given: Uint8Array): Promise<string> {
  */
 async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<void> {
   const { files } = store
-  const path = blobPath(store, id)
+  const path = findBlobPath(store.home, id)
   await prepareFolder(store, dirname(path))
   const existing = await readFileAtomic(files, path)
   if (existing === null || createBlobId(existing.bytes) !== id)
@@ -76,13 +77,14 @@ async function prepareFolder({ files, clock, home, prepared }: Store, folder: st
 
 async function getBlob(store: Store, id: string): Promise<Uint8Array | null> {
   if (!isBlobId(id)) return null
-  const file = await withBlobErrors('read', id, readFileAtomic(store.files, blobPath(store, id)))
+  const file = await withBlobErrors('read', id, readFileAtomic(store.files, findBlobPath(store.home, id)))
   if (file === null || createBlobId(file.bytes) === id) return file?.bytes ?? null
   const message = `Blob ${id} is damaged: its content does not match its id. Store the same content again to repair it.`
   throw new TidemarkError('io-failed', message, { details: { id } })
 }
 
-function blobPath({ home }: Store, id: string): string {
+/** Returns the path of a blob in a Tidemark home. */
+export function findBlobPath(home: string, id: string): string {
   return join(blobsFolder(home), id.slice(0, 2), id)
 }
 

@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'blobs-only-of-the-current-home',
-    law: 'an export has everything that the home of the log has',
+    law: 'has the whole large result of a session in any home',
     file: 'packages/tidemark/src/logs/log-blobs.ts',
     find: 'return own === null || own === current ? [current] : [own, current]',
     replace: 'return own === null ? [current] : [current]',
@@ -60,7 +60,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'copied-log-without-its-blobs',
-    law: 'a copy of a session in another home has its large results',
+    law: 'writes has the large results of the session',
     file: 'packages/tidemark/src/logs/log-blobs.ts',
     find: 'await store.put(bytes)',
     replace: 'await Promise.resolve(bytes)',
@@ -68,7 +68,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'deleted-blob-that-another-session-has',
-    law: 'deleting a session takes nothing from the others',
+    law: 'delete keeps the large results that another session has too',
     file: 'packages/tidemark/src/logs/log-blobs.ts',
     find: 'ids.delete(mentioned)',
     replace: 'ids.has(mentioned)',
@@ -76,7 +76,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'deleted-blob-though-a-log-is-unreadable',
-    law: 'what cannot be read may refer to a blob',
+    law: 'if another session cannot be read or is in use',
     file: 'packages/tidemark/src/logs/log-blobs.ts',
     find: 'return { ids: why === null ? [...ids] : [], why }',
     replace: 'return { ids: [...ids], why }',

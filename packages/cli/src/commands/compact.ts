@@ -178,7 +178,7 @@ async function compactSession(work: CompactWork): Promise<number> {
   const screen = createScreen(terminal)
   if (choices.json === true) {
     if (report.fallbackReason !== null) terminal.warn(`tidemark: ${describeSummaryFallback(report)}\n`)
-    terminal.write(`${JSON.stringify({ ...toCompactJson(report, mode), blobs: copy.blobs })}\n`)
+    terminal.write(`${JSON.stringify({ ...toCompactJson(report, mode), ...toBlobsField(copy) })}\n`)
   } else {
     if (!isShown) terminal.write(renderCompactPage(report, screen, choices))
     terminal.write(renderCompactFooter(report, mode, screen) + formatCopiedBlobs(copy.blobs))
@@ -234,7 +234,7 @@ async function undoCompaction(work: CompactWork, id: string): Promise<number> {
   if (copy.code !== EXIT_CODES.done) return copy.code
   const { report } = outcome
   if (choices.json === true)
-    terminal.write(`${JSON.stringify({ ...toUndoJson(report, mode), blobs: copy.blobs })}\n`)
+    terminal.write(`${JSON.stringify({ ...toUndoJson(report, mode), ...toBlobsField(copy) })}\n`)
   else terminal.write(renderUndoPage(report, mode, createScreen(terminal)) + formatCopiedBlobs(copy.blobs))
   return EXIT_CODES.done
 }
@@ -342,4 +342,9 @@ function toUndoJson(report: UndoReport, mode: CompactTarget): object {
   const { id, kind, tokensBefore, tokensAfter, messages, file } = report
   const written = mode.kind === 'dry' ? null : mode.path
   return { undone: id, kind, tokensBefore, tokensAfter, messages, file, written }
+}
+
+/** Returns the field `blobs` of the JSON value, which only the report of a written copy has. */
+function toBlobsField({ blobs }: CopyOutcome): { readonly blobs?: BlobCopyReport } {
+  return blobs === null ? {} : { blobs }
 }

@@ -107,18 +107,18 @@ interface Repair {
 /** Writes the repaired copy. Reads the damaged log a second time instead of keeping it in memory. */
 async function writeCopy(repair: Repair, files: FileSystem, options: RepairOptions): Promise<RepairOutcome> {
   const { log, out } = repair
-  const again = await openLog(log.path, options)
-  if (!again.ok) return again
-  if (again.sizeBytes !== log.sizeBytes || again.modifiedMs !== log.modifiedMs) {
-    await again.close()
-    return refuse(
-      log.path,
-      'changed',
-      `${log.path} was written to while it was being read: try again when no program is writing to it.`,
-    )
-  }
   const file = await createDraftFile(files, out)
   try {
+    const again = await openLog(log.path, options)
+    if (!again.ok) return again
+    if (again.sizeBytes !== log.sizeBytes || again.modifiedMs !== log.modifiedMs) {
+      await again.close()
+      return refuse(
+        log.path,
+        'changed',
+        `${log.path} was written to while it was being read: try again when no program is writing to it.`,
+      )
+    }
     const copier = createLineCopier(repair.plan)
     for await (const lines of again.lines()) await file.write(copier.take(lines))
     if (copier.records === 0)

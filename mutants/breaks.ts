@@ -460,4 +460,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'before !== null',
     tests: ['packages/tidemark/src/inspect/cache-breaks.test'],
   },
+  {
+    name: 'forks-keep-only-what-the-parent-kept',
+    law: 'the context edits of a fork',
+    file: 'packages/core/src/cache/provider-edits.ts',
+    find: 'isUsed ? keep.value + count(fork) - count(parent) : count(fork)',
+    replace: 'keep.value',
+    tests: ['packages/core/src/cache/provider-edits.test'],
+  },
+  {
+    name: 'edits-outside-the-key-explain-a-miss',
+    law: 'before context edits that cleared nothing',
+    file: 'packages/core/src/cache/explain-break.ts',
+    find: "if (isEditsDifference(difference)) return pending.change === 'fewer'",
+    replace: 'if (isEditsDifference(difference)) return true',
+    tests: ['packages/core/src/cache/detect-break.test'],
+  },
 ]

@@ -172,6 +172,18 @@ describe('calls that go wrong', () => {
     expect(watcher.send(requestOf(next, 3_000), { edits: edited(3, 5_000) }).outcome.kind).toBe('broke')
   })
 
+  it('what the provider newly cleared from a fork is a break, since it frees nothing for later', () => {
+    const watcher = createWatcher()
+    watcher.send(requestOf(talk, 0), { edits: edited(3, 5_000) })
+    watcher.cache.evict()
+    const fork = { ...requestOf(prompted(talk, 'sum it up'), 1_000), source: 'compact' }
+    const { outcome } = watcher.send(fork, { edits: edited(4, 6_000) })
+    expect(outcome).toMatchObject({
+      kind: 'broke',
+      event: { reason: { kind: 'cleared-for-fork' }, ours: null },
+    })
+  })
+
   it('cleared content that comes back is a break, and an edit of an unknown kind is not judged', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))

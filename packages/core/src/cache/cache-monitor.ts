@@ -136,6 +136,16 @@ export function findForkParent(source: string, forkOf: string | undefined): stri
   return source === 'compact' ? MAIN_SOURCE : null
 }
 
+/**
+ * Returns the answered request that a pending one is compared with; null if none is known. A fork whose parent is not
+ * known, as after an undo, is compared with itself: it should read what the cache model forecasts.
+ */
+export function findComparedRequest({ sent, forecast, previous }: PendingRequest): AnsweredRequest | null {
+  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  if (previous !== null || !isFork || forecast.read === 0) return previous
+  return { sent, blockIndex: forecast.basis.request.blockIndex, edits: null }
+}
+
 /** Checks whether a name matches a pattern in which `*` stands for any text, ignoring case. */
 export function matchesPattern(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.toLowerCase().split('*')

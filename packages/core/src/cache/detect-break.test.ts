@@ -153,6 +153,22 @@ describe('several things at once', () => {
     expect(event.evidence).toMatch(/the provider may agree: unavailable$/)
   })
 
+  it.each([
+    { minutes: 20, kind: 'expired', also: ['parameter-changed'] },
+    { minutes: 1, kind: 'parameter-changed', also: [] },
+  ])(
+    'names a pause of $minutes minutes before context edits that cleared nothing',
+    ({ minutes, kind, also }) => {
+      const watcher = createWatcher()
+      watcher.send(requestOf(talk, 0))
+      watcher.cache.evict()
+      const sent = requestOf(next, minutes * 60_000)
+      const others = { context_management: '{"edits":[{"type":"clear_tool_uses_20250919"}]}' }
+      const event = eventIn(watcher.send({ ...sent, parameters: { ...sent.parameters, others } }))
+      expect([event.reason.kind, event.also.map((each) => each.kind)]).toEqual([kind, also])
+    },
+  )
+
   it('quotes no secret of what changed', () => {
     const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
     const watcher = createWatcher({ ...RULES, redact })

@@ -33,6 +33,7 @@ import {
   type CacheCheckOutcome,
   type CacheMonitor,
   EMPTY_SOURCE_STATE,
+  findComparedRequest,
   findForkParent,
   type NotJudgedReason,
   type PendingRequest,
@@ -90,18 +91,19 @@ function detectBreak(
   usage: Usage,
   rules: CacheBreakRules,
 ): CacheCheckOutcome {
-  const { previous, announced } = pending
-  if (previous === null) return { kind: 'first' }
+  const { announced } = pending
+  const against = findComparedRequest(pending)
+  if (against === null) return { kind: 'first' }
   const figures = toCacheFigures(usage)
   if (pending.change === 'unknown' || figures.isCompacted)
     return { kind: 'not-judged', why: 'edited-by-provider' }
-  const expectation = expectRead(pending, previous, rules)
+  const expectation = expectRead(pending, against, rules)
   const expected = subtractDeleted(expectation.tokens, announced, figures)
   if (expected === null) return { kind: 'not-judged', why: 'deletion-not-told' }
   const reading = { expected, tokens: figures.first }
   const toInput = (): BreakInput => {
     const rates = toCallRates(usage, figures.first, rules.prices)
-    return { pending, against: previous, answer, rules, expectation, rates }
+    return { pending, against, answer, rules, expectation, rates }
   }
   if (isCacheBreak(reading, rules.policy)) {
     const broke = reportBreak(toInput(), reading)
@@ -140,11 +142,12 @@ interface ReadExpectation {
  * announced clearing or a rewind removed.
  */
 function expectRead(
-  { sent, forecast, chain, announced, blocksBeforeClearing }: EditedRequest,
+  { sent, forecast, previous, chain, announced, blocksBeforeClearing }: EditedRequest,
   against: AnsweredRequest,
   { profile }: CacheBreakRules,
 ): ReadExpectation {
-  if (chain === null) return { tokens: 0, position: null, change: null, floor: 0 }
+  const known = previous === null ? forecast.read : 0
+  if (chain === null) return { tokens: known, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
   const { request } = forecast.basis
   const whole = countExpectedRead(chain, request, profile)

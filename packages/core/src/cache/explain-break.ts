@@ -1,7 +1,8 @@
 /**
  * Explains why too little was read from the cache: the most likely cause, the evidence, one sentence and advice. Causes
- * are tried in this order: a changed API request, an expired cache, cache markers too far from the cached prefix, the
- * provider. If several changes could be the cause, the provider's own report decides.
+ * are tried in this order: a changed API request, an expired cache, a clearing that the provider made for a fork, cache
+ * markers too far from the cached prefix, the provider. If several changes could be the cause, the provider's own report
+ * decides.
  */
 
 import { sliceText } from '../log/well-formed-text.ts'
@@ -18,11 +19,13 @@ import {
   type RequestDifference,
 } from './cache-break.ts'
 import { canReachLastPrefix, findLastCachedPrefix } from './cache-model.ts'
-import type { CacheBreakRules, PendingRequest } from './cache-monitor.ts'
+import { type CacheBreakRules, findForkParent, type PendingRequest } from './cache-monitor.ts'
+import type { EditsChange } from './provider-edits.ts'
 import type { MessageEditor } from './sent-request.ts'
 
 export interface CacheMiss {
-  readonly pending: PendingRequest
+  /** The API request, and how what the provider cleared from it differs from the previous request. */
+  readonly pending: PendingRequest & { readonly change: EditsChange }
   readonly rules: CacheBreakRules
   readonly expectation: { readonly floor: number }
   /** Everything that changed since the previous API request, ordered by position in the cache key. */
@@ -51,27 +54,36 @@ export function explainCacheMiss(miss: CacheMiss): MissExplanation {
 /**
  * Checks whether a difference can have caused the cache miss. A changed message is ruled out if even the prefix before
  * that message was not read. A removed marker on tools or system prompt is ruled out if a message marker can still find
- * the cached prefix.
+ * the cached prefix. Changed context edits are not part of the cache key: they are ruled out unless cleared content came
+ * back.
  */
 function canExplain(
   difference: RequestDifference,
   { pending, rules, expectation, read }: CacheMiss,
 ): boolean {
   if (difference.kind.startsWith('message-')) return read >= expectation.floor - rules.policy.tokens
+  if (isEditsDifference(difference)) return pending.change === 'fewer'
   if (difference.kind !== 'markers-removed' || difference.zone !== 'prefix' || pending.chain === null)
     return true
   const isInMessages = findLastCachedPrefix(pending.chain)?.level === 'messages'
   return !isInMessages || !canReachLastPrefix(pending.chain, pending.forecast.basis.request, rules.profile)
 }
 
-function findCircumstance({ pending, rules, word }: CacheMiss): ExternalCause {
+function isEditsDifference(difference: RequestDifference): boolean {
+  return difference.kind === 'parameter-changed' && difference.name === 'context_management'
+}
+
+function findCircumstance({ pending, rules, word, differences }: CacheMiss): CacheBreakReason {
   const { chain, forecast } = pending
   const lapse = findExpiredCause(pending)
   if (lapse !== null) return lapse
+  const isFork = findForkParent(pending.sent.source, pending.sent.forkOf) !== null
+  if (pending.change === 'more' && pending.previous !== null && isFork) return { kind: 'cleared-for-fork' }
   if (chain !== null && !canReachLastPrefix(chain, forecast.basis.request, rules.profile))
     return { kind: 'look-back-outrun', lookBack: rules.profile.cache.lookBack }
   if (word !== null && word.isVague !== true) return { kind: 'told-by-provider', zone: word.zone }
-  return { kind: 'evicted' }
+  // Providers list context edits among the parameters that affect the prompt, so without another cause they are named.
+  return differences.find(isEditsDifference) ?? { kind: 'evicted' }
 }
 
 /** Returns expiry as the cause, with the length of the pause, if the last cached prefix had expired; otherwise null. */
@@ -147,6 +159,8 @@ export function describeCause(reason: CacheBreakReason): string {
       return `${formatDuration(reason.gapMs)} went by since the request before, and an entry lives ${reason.ttl}`
     case 'look-back-outrun':
       return `the turn added more than the ${reason.lookBack} positions a marker looks back`
+    case 'cleared-for-fork':
+      return 'the provider cleared more from this fork than from the request before it'
     case 'told-by-provider':
       return `the provider says that ${PROVIDER_ZONES[reason.zone]} changed, and nothing we sent did`
     case 'evicted':
@@ -330,6 +344,10 @@ const ZONE_AND_ADVICE: Readonly<
   'message-inserted': ['messages', MESSAGE_ADVICE],
   expired: [null, 'After such a pause all is written again: clear or compact before the next prompt.'],
   'look-back-outrun': [null, 'A lagging marker keeps such turns within reach.'],
+  'cleared-for-fork': [
+    'messages',
+    'Context edits of a fork must keep what it adds as well: where parameters set context_management, raise its keep.',
+  ],
   'told-by-provider': [
     null,
     'Check what is between this client and the provider: a gateway, a proxy, another client.',

@@ -1,12 +1,22 @@
 /**
- * Context edits that the provider makes by itself, as break detection sees them: whether a response reports more than
- * the previous one, and which part of the API request a new clearing leaves readable in the cache.
+ * Context edits that the provider makes by itself, as the cache sees them: whether a response reports more than the
+ * previous one, which part of the API request a new clearing leaves readable in the cache, and with which edits a fork
+ * reads the prefix that its parent cached.
  */
 
-import { isToolUse } from '../log/block.ts'
-import { countMessages, messageAt, readTotalsBeforeMessage, toMessageBlocks } from '../request/block-index.ts'
+import { listTracedMessages } from '../context/flatten.ts'
+import { isThinkingBlock, isToolUse } from '../log/block.ts'
+import { isJsonObject, type Json, type JsonObject } from '../log/json.ts'
+import type { ContextEditRules } from '../policy/provider-profile.ts'
+import {
+  countMessages,
+  type MessageList,
+  messageAt,
+  readTotalsBeforeMessage,
+  toMessageBlocks,
+} from '../request/block-index.ts'
 import type { PricedAnnouncement } from './cache-break.ts'
-import type { PendingRequest, ReportedEdits } from './cache-monitor.ts'
+import { findForkParent, type PendingRequest, type ReportedEdits } from './cache-monitor.ts'
 
 /**
  * How the provider's edits differ from those of the previous API request. `more`: it cleared more. `fewer`: it cleared
@@ -30,14 +40,19 @@ export interface EditedRequest extends PendingRequest {
   readonly blocksBeforeClearing: number | null
 }
 
-/** Adds a clearing that the provider made for this API request to the announced rewrites, so that it is charged for. */
+/**
+ * Adds a clearing that the provider made for this API request to the announced rewrites, so that it is charged for. A
+ * fork should make the provider clear nothing more than its parent did, so what it loses by that is a cache break.
+ */
 export function withProviderClearing(
   pending: PendingRequest,
   edits: ReportedEdits | null,
   change: EditsChange,
 ): EditedRequest {
   const before = pending.previous?.edits ?? null
-  if (edits === null || change !== 'more' || pending.previous === null)
+  const { source, forkOf } = pending.sent
+  const isFork = findForkParent(source, forkOf) !== null
+  if (edits === null || change !== 'more' || pending.previous === null || isFork)
     return { ...pending, change, blocksBeforeClearing: null }
   const results = edits.results - (before?.results ?? 0)
   const turns = edits.thinkingTurns - (before?.thinkingTurns ?? 0)
@@ -72,4 +87,47 @@ function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | 
     if (place !== -1) return readTotalsBeforeMessage(forecast.basis.request.blockIndex, index).blocks + place
   }
   return 0
+}
+
+/** The messages of a fork and of the parent whose cached prefix it reads, and what the provider cleared from the parent. */
+export interface ForkEditsInput {
+  readonly names: ContextEditRules
+  readonly parent: MessageList
+  readonly fork: MessageList
+  /** True if the provider cleared tool results, or thinking, from the parent's request. */
+  readonly isCleared: { readonly results: boolean; readonly thinking: boolean }
+}
+
+/**
+ * Returns the field `context_management` of a fork, with which the provider clears exactly what it cleared from the
+ * parent's request: what the fork adds is kept as well, and if nothing was cleared, everything is kept. With the numbers
+ * of the parent, the provider would clear more: the fork would miss the cache and not see the cleared results.
+ */
+export function createForkEdits(management: JsonObject, input: ForkEditsInput): JsonObject {
+  const { names, parent, fork, isCleared } = input
+  if (!Array.isArray(management.edits)) return management
+  const keepMore = (edit: JsonObject, isUsed: boolean, count: (messages: MessageList) => number): Json => {
+    const { keep } = edit
+    if (!isJsonObject(keep) || typeof keep.value !== 'number') return edit
+    const value = isUsed ? keep.value + count(fork) - count(parent) : count(fork)
+    return { ...edit, keep: { ...keep, value: Math.max(1, value) } }
+  }
+  const edits = management.edits.map((edit: Json): Json => {
+    if (!isJsonObject(edit)) return edit
+    if (edit.type === names.clearToolUses) return keepMore(edit, isCleared.results, countToolCalls)
+    return edit.type === names.clearThinking ? keepMore(edit, isCleared.thinking, countThinkingTurns) : edit
+  })
+  return { ...management, edits }
+}
+
+function countToolCalls(messages: MessageList): number {
+  return listTracedMessages(messages).reduce(
+    (sum, message) => sum + toMessageBlocks(message).filter(isToolUse).length,
+    0,
+  )
+}
+
+function countThinkingTurns(messages: MessageList): number {
+  return listTracedMessages(messages).filter((message) => toMessageBlocks(message).some(isThinkingBlock))
+    .length
 }

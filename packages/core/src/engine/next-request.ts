@@ -5,7 +5,7 @@ import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../
 import { toContextEdits } from '../clearing/provider-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
-import { isKnownRecord } from '../log/record.ts'
+import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
@@ -140,12 +140,12 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
  */
 export function diagnosticsField(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
-  return { diagnostics: { previous_message_id: findNewestResponse(state) } }
+  return { diagnostics: { previous_message_id: findNewestResponse(state)?.id ?? null } }
 }
 
-/** Returns the `message.id` of the newest response in the log; null if there is none. */
-function findNewestResponse({ session, lastResponseIndex }: SessionState): string | null {
+/** Returns the message of the newest response in the log; null if there is none. */
+export function findNewestResponse({ session, lastResponseIndex }: SessionState): AssistantMessage | null {
   if (lastResponseIndex < 0) return null
   const record = readRecordAt(session, lastResponseIndex)
-  return isKnownRecord(record) && record.type === 'assistant' ? record.message.id : null
+  return isKnownRecord(record) && record.type === 'assistant' ? record.message : null
 }

@@ -7,11 +7,13 @@
 import { type CacheForecast, forecastCacheRead } from '../cache/cache-forecast.ts'
 import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/cache-model.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
+import { createForkEdits } from '../cache/provider-edits.ts'
+import { readAppliedEdits } from '../clearing/provider-clearing.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { isProviderClearing } from '../context/provider-clearings.ts'
 import { toBlocks } from '../log/block.ts'
-import type { JsonObject } from '../log/json.ts'
+import { isJsonObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -47,7 +49,7 @@ import {
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { diagnosticsField } from './next-request.ts'
+import { diagnosticsField, findNewestResponse } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
@@ -177,8 +179,32 @@ export function buildForkRequest(
       ? createForkRequest(parent, [...since, ...asked.messages], options)
       : createPartialFork(state, asked, host, createForkRequest(parent, since, options))
   if (!made.ok) return made
-  const extra = { ...made.request.extra, ...diagnosticsField(state, host) }
+  const extra = {
+    ...made.request.extra,
+    ...forkEditFields(state, lastRequest, made.request, host),
+    ...diagnosticsField(state, host),
+  }
   return { ...made, request: { ...made.request, extra } }
+}
+
+/** Returns the `context_management` field of a fork, which keeps the cached prefix readable; empty without context edits. */
+function forkEditFields(
+  state: SessionState,
+  parent: AssembledRequest,
+  { front, extra, messages }: AssembledRequest,
+  { profile }: TurnHost,
+): JsonObject {
+  const management = extra.context_management ?? front.parameters.context_management
+  if (!isJsonObject(management)) return {}
+  const reported = findNewestResponse(state)?.context_management
+  const { results, thinkingTurns } = readAppliedEdits(reported, profile.contextEdits)
+  const edits = createForkEdits(management, {
+    names: profile.contextEdits,
+    parent: parent.messages,
+    fork: messages,
+    isCleared: { results: results > 0, thinking: thinkingTurns > 0 },
+  })
+  return { context_management: edits }
 }
 
 /**
@@ -252,19 +278,20 @@ export function describeForkCacheRead(
   { expected, outcome }: Pick<SideCallResult, 'expected' | 'outcome'>,
 ): ForkCacheRead {
   const { usage } = message
-  return {
-    source,
-    expected,
-    read: usage?.cache_read_input_tokens ?? 0,
-    share: usage === undefined ? null : computeCacheReadShare(usage),
-    missed: describeMiss(outcome),
-  }
+  const read = usage?.cache_read_input_tokens ?? 0
+  const missed = expected > 0 && read >= expected * FULL_READ_SHARE ? null : describeMiss(outcome)
+  return { source, expected, read, share: usage === undefined ? null : computeCacheReadShare(usage), missed }
 }
+
+/** A fork that read at least this share of what was expected has missed nothing. */
+const FULL_READ_SHARE = 0.95
 
 function describeMiss(outcome: CacheCheckOutcome): string | null {
   switch (outcome.kind) {
     case 'broke':
       return outcome.event.sentence
+    case 'ours':
+      return outcome.act.sentence
     case 'first':
       return 'Nothing of the conversation was in the cache yet, as far as is known.'
     case 'not-judged':

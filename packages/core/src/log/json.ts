@@ -18,6 +18,10 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+export function isJsonObject(value: Json | undefined): value is JsonObject {
+  return isObject(value)
+}
+
 /** Returns true for a value with more than `levels` levels of nesting, and for a value that contains itself. */
 export function isNestedTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false

@@ -174,6 +174,7 @@ const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = 
   'message-inserted': 'messages-changed',
   expired: 'expired',
   'look-back-outrun': 'look-back-outrun',
+  'cleared-for-fork': 'server-side',
   'told-by-provider': 'server-side',
   evicted: 'server-side',
 }

@@ -1,5 +1,6 @@
 /** Compacting, undoing, pinning and switching through the library's face, on the simulator. */
 import { hostSource } from '@tidemark/core'
+import { createCoder, withSummaries } from '@tidemark/simulator'
 import { anthropic, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
@@ -163,6 +164,66 @@ describe('switchModel', () => {
     if (!end.ok) throw new Error(end.message)
     expect(end.compaction).toMatchObject({ cause: 'model-switch' })
     expect(session.model).toBe('claude-haiku-5-5')
+  })
+
+  it('does not compact what fits, and tells the size that the provider counted', async () => {
+    const world = createTestTidemark({ turns: 12, resultTokens: 1_500 })
+    const session = await worked(world)
+    const { tokens } = session.contextRemaining()
+    const { fetch } = world.simulator
+    const end = await session.switchModel(anthropic('claude-haiku-5-5', { ...key, fetch, window: 50_000 }))
+    expect(end).toMatchObject({ ok: true, tokens, compaction: null })
+    expect(session.contextRemaining()).toMatchObject({ tokens, source: 'measured' })
+  })
+
+  it('tells one size of one context after a compaction', async () => {
+    const world = createTestTidemark({ turns: 30, resultTokens: 1_500 })
+    const session = await worked(world)
+    const { fetch } = world.simulator
+    const small = anthropic('claude-haiku-5-5', { ...key, fetch, window: 24_000, maxOutput: 2_000 })
+    const end = await session.switchModel(small)
+    if (!end.ok || end.compaction === null) throw new Error('it did not compact')
+    const { tokens, high, lines } = session.contextRemaining()
+    expect([end.tokens, tokens]).toEqual([end.compaction.tokensAfter, end.compaction.tokensAfter])
+    expect(high).toBeLessThan(lines?.autoCompact ?? 0)
+  })
+
+  it('estimates for another tokenizer by what the session has shown, and does not call that measured', async () => {
+    const world = createTestTidemark({ turns: 12, resultTokens: 1_500 })
+    const session = await worked(world)
+    const { tokens } = session.contextRemaining()
+    const { fetch } = world.simulator
+    const end = await session.switchModel(anthropic('claude-sonnet-4-5', { ...key, fetch }))
+    if (!end.ok) throw new Error(end.message)
+    expect(session.contextRemaining()).toMatchObject({ tokens: end.tokens, source: 'estimated' })
+    expect(end.tokens / tokens).toBeGreaterThan(0.6)
+    expect(end.tokens / tokens).toBeLessThan(1.2)
+  })
+
+  it('asks for no more than one further summary where the first is too large, and says why in words', async () => {
+    const coder = createCoder({ turns: 30, resultTokens: 1_500 })
+    const text = `<summary>\n${'A sentence about the sums of orders. '.repeat(1_300)}\n</summary>`
+    const script = withSummaries(coder.script, () => ({ blocks: [{ type: 'text', text }] }))
+    const world = createTestTidemark({
+      script,
+      window: 60_000,
+      maxOutput: 15_000,
+      turns: 30,
+      resultTokens: 1_500,
+    })
+    const session = await worked(world)
+    const { requests, fetch } = world.simulator
+    const calls = requests.length
+    const small = anthropic('claude-haiku-5-5', { ...key, fetch, window: 12_000, maxOutput: 2_000 })
+    const end = await session.switchModel(small)
+    if (!end.ok || end.compaction === null) throw new Error('it did not compact')
+    const { summarizer, fallbackReason, steps } = end.compaction
+    expect(summarizer).toBe('local')
+    expect(fallbackReason).toMatch(/^no_summary: With this summary .* tokens too large\./)
+    expect(steps.filter(({ outcome }) => outcome === 'refused').length).toBeGreaterThan(0)
+    const sent = requests.slice(calls)
+    expect(sent.length).toBeLessThanOrEqual(2)
+    expect(sent.map(({ usage }) => (usage?.cacheRead ?? 0) > 10_000)).toEqual(sent.map(() => true))
   })
 
   it('does not compact while a request of next waits for its response', async () => {

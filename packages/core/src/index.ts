@@ -206,6 +206,7 @@ export {
   gatherPlanContext,
   measureContext,
   UNDO_NOTICE_TYPE,
+  withContextState,
 } from './engine/measure-context.ts'
 export type {
   AppendOutcome,

@@ -39,7 +39,7 @@ import type { RequestPrefix } from '../request/prefix-snapshot.ts'
 import type { MediaTally } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
-import { type ContextMeter, createMeter, updateMeter } from '../tokens/context-meter.ts'
+import { type ContextMeter, createMeter, replaceEstimator, updateMeter } from '../tokens/context-meter.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toTokenCount } from '../tokens/usage.ts'
 import type { ValidationState } from '../validate/validate.ts'
@@ -199,21 +199,25 @@ export interface ContextState {
   readonly expectedResult: ExpectedCompactionResult | null
 }
 
-/** Updates the planning data to `view`. Counts everything again if the estimator or the index rules changed. */
+/**
+ * Updates the planning data to `view`. Counts everything again if the estimator or the index rules changed; what was
+ * learned about the size of content stays.
+ */
 export function updateContextState(
   state: ContextState | null,
   view: ContextView,
   { rules, estimator }: { readonly rules: ToolResultRules; readonly estimator: Estimator },
 ): ContextState {
   const isSameIndex = state?.register.rules === rules
-  const isSameMeter = state?.meter.estimator === estimator
+  const meter = state?.meter ?? createMeter(estimator)
   return {
     breaker: state?.breaker ?? NO_COMPACTION_FAILURES,
     tracking: state?.tracking ?? NO_COMPACTION_YET,
     tally: state?.tally ?? EMPTY_CALL_TALLY,
     expectedResult: state?.expectedResult ?? null,
     register: updateToolResultIndex(isSameIndex ? state.register : createToolResultIndex(rules), view),
-    meter: updateMeter(isSameMeter ? state.meter : createMeter(estimator), view),
+    meter:
+      meter.estimator === estimator ? updateMeter(meter, view) : replaceEstimator(meter, estimator, view),
   }
 }
 

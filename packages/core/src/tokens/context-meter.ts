@@ -16,6 +16,7 @@ import {
   type ContextTokens,
   calibrateGrowth,
   calibrateSize,
+  convertCalibration,
   countContextTokens,
   countOutputTokens,
   startCalibration,
@@ -97,6 +98,22 @@ export function createMeter(
     calls: 0,
     hasDeletions: false,
     calibration,
+  }
+}
+
+/**
+ * Returns the meter for another estimator, as after a switch of model. What was learned from all responses of the
+ * session is kept; the sizes that responses reported count only if both models have the same tokenizer.
+ */
+export function replaceEstimator(
+  meter: ContextMeter,
+  estimator: Estimator,
+  view: MeasuredContext,
+): ContextMeter {
+  const { calibration } = updateMeter(meter, view)
+  return {
+    ...updateMeter(createMeter(estimator), view),
+    calibration: convertCalibration(calibration, estimator.weights.start),
   }
 }
 

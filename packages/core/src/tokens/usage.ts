@@ -149,6 +149,20 @@ export function startCalibration(start: CalibrationStart): Calibration {
 }
 
 /**
+ * Converts a calibration to another model, whose calibration starts at `start`. The scale keeps its ratio to the
+ * starting scale, because the content of a session differs from the average in much the same way for every tokenizer.
+ */
+export function convertCalibration(calibration: Calibration, start: CalibrationStart): Calibration {
+  const before = calibration.start
+  return {
+    ...calibration,
+    start,
+    reported: (calibration.reported * start.scale) / before.scale,
+    offset: calibration.offset - before.offset + start.offset,
+  }
+}
+
+/**
  * Largest error of one observation that counts for the safety margin: the larger of `tokens` and `share` of the
  * estimate. Larger errors mostly come from content that is not in the log.
  */

@@ -5,18 +5,20 @@
  */
 import {
   type CommittedCompaction,
+  type ContextTokens,
   calibrateSize,
   compact,
+  computeSafetyFactor,
   countPrefixTokens,
   isCompactionBlock,
   measureContext,
   type RefusedRewrite,
-  startCalibration,
   type TurnContext,
   type TurnEvent,
   type TurnFailure,
   toApiMessages,
   toBlocks,
+  withContextState,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import {
@@ -42,7 +44,7 @@ export type SwitchOutcome =
       readonly ok: true
       readonly from: string
       readonly to: string
-      /** Tokens of the context, estimated for the new model. */
+      /** Tokens of the context for the new model, as `contextRemaining` tells them after the switch. */
       readonly tokens: number
       /** The compaction that the old model made before the switch; null if the context already fitted the new model. */
       readonly compaction: CommittedCompaction | null
@@ -54,7 +56,7 @@ export interface SwitchRefusal {
   readonly ok: false
   readonly reason: 'does-not-fit'
   /**
-   * `tokens`: size of the context, estimated for the new model. `most`: size at which automatic compaction begins for
+   * `tokens`: upper bound of the size of the context for the new model. `most`: size at which automatic compaction begins for
    * the new model.
    */
   readonly tokens: number
@@ -81,35 +83,28 @@ export async function switchModel(session: OpenSession, choice: ModelChoice): Pr
 
 async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<SwitchOutcome> {
   const most = next.scaled.known ? next.scaled.lines.autoCompact : Number.POSITIVE_INFINITY
-  let tokens = estimateContext(session, next)
+  let size = measureForModel(session, next)
   let compaction: CommittedCompaction | null = null
-  if (tokens >= most || holdsRefusedSummary(session, next)) {
+  if (size.high >= most || holdsRefusedSummary(session, next)) {
     const busy = refuseIfPending(session, 'switchModel')
     if (busy !== null) return busy
-    // The compaction is judged by the expected size for the old model, and the switch by the upper bound for the new
-    // one, so the limit of the new model is converted.
-    const host = createTurnHost(session)
-    const { expected } = measureContext(session.state, host, host.compaction)
-    const ratio = expected / Math.max(1, tokens)
+    const target = Number.isFinite(most) ? { target: findTarget(session, next, most) } : {}
     const run = createTurnContext(session, { signals: [] })
+    const services = createTurnHost(session).compaction
     const result = await runOperation(
       session,
-      compact(run, host.compaction, {
-        trigger: 'manual',
-        cause: 'model-switch',
-        ...(Number.isFinite(most) ? { target: Math.floor(most * Math.min(1, ratio)) } : {}),
-      }),
+      compact(run, services, { trigger: 'manual', cause: 'model-switch', ...target }),
     )
-    if (!result.ok) return refuseSwitch(next, tokens, most, result)
-    tokens = estimateContext(session, next)
-    if (tokens >= most) return refuseSwitch(next, tokens, most, null)
+    if (!result.ok) return refuseSwitch(next, size.high, most, result)
+    size = measureForModel(session, next)
+    if (size.high >= most) return refuseSwitch(next, size.high, most, null)
     compaction = result.compaction
   }
   const [from, to] = [session.model.choice.id, next.choice.id]
   session.model = withRetryEvents(next, session.settings, session.listeners)
   session.pendingRequest = null
   session.listeners.emit({ type: 'model-switched', from, to })
-  return { ok: true, from, to, tokens, compaction }
+  return { ok: true, from, to, tokens: size.expected, compaction }
 }
 
 /** True if the context has a summary block written by a provider, and the new model does not accept such blocks. */
@@ -136,15 +131,38 @@ export async function* replaceRefusedSummary(
 }
 
 /**
- * Estimates the tokens of the current context for a model. Token counts of the provider are not used, because they
- * apply only to the model that was called.
+ * Measures the current context for a model, as `contextRemaining` does once the session has that model: what the
+ * provider reported counts if both models have the same tokenizer, and what was learned about the session's content
+ * counts in any case. What only the old model's provider leaves out is added.
  */
-function estimateContext(session: OpenSession, { estimator }: SessionModel): number {
-  const { state } = session
-  const { estimate } = session.settings.policy
+function measureForModel(session: OpenSession, model: SessionModel): ContextTokens {
+  const host = createTurnHost({ ...session, model })
+  const size = measureContext(session.state, host, host.compaction)
+  const { contextEdits, capabilities } = session.model.choice.profile
+  const isCleared = contextEdits.clearToolUses !== model.choice.profile.contextEdits.clearToolUses
+  if (!isCleared && !capabilities.cacheEdits) return size
+  const { state, settings } = session
+  const { estimator } = model
   const entries = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const prefix = countPrefixTokens(state, createTurnHost(session), estimator)
-  return calibrateSize(startCalibration(estimator.weights.start), entries + prefix, estimate).high
+  const { calibration } = withContextState(state, host.compaction).context.meter
+  const whole = calibrateSize(
+    calibration,
+    entries + countPrefixTokens(state, host, estimator),
+    settings.policy.estimate,
+  )
+  return whole.expected > size.expected ? { ...whole, source: 'estimated' } : size
+}
+
+/**
+ * Returns the target of a compaction after which the new model does not compact at once. The compaction is judged by
+ * the expected size for the old model, and the new model compacts by the upper bound, so the limit is converted.
+ */
+function findTarget(session: OpenSession, next: SessionModel, most: number): number {
+  const host = createTurnHost({ ...session, model: next })
+  const { calibration } = withContextState(session.state, host.compaction).context.meter
+  const before = measureForModel(session, session.model).expected
+  const ratio = Math.max(1, measureForModel(session, next).expected / Math.max(1, before))
+  return Math.floor((most - 1) / (ratio * computeSafetyFactor(calibration, session.settings.policy.estimate)))
 }
 
 function refuseSwitch(

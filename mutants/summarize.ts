@@ -325,4 +325,12 @@ export const mutants: readonly Mutant[] = [
     replace: "beginning !== '' ?",
     tests: ['packages/core/src/summary/redact.test'],
   },
+  {
+    name: 'large-summaries-are-asked-for-again-and-again',
+    law: 'is asked for once more, and then written without a model',
+    file: 'packages/core/src/summary/attempt-chain.ts',
+    find: 'rung <= 1 && !wasTooLarge(chain)',
+    replace: 'rung <= 1',
+    tests: ['packages/core/src/summary/attempts-retry.test'],
+  },
 ]

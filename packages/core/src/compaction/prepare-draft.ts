@@ -14,6 +14,7 @@ import {
   type TurnEvent,
 } from '../engine/events.ts'
 import { type CompactionServices, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
+import { createTextCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
@@ -227,11 +228,13 @@ interface DraftInput {
   readonly written: WriteSummaryResult
   readonly sources: ReattachedSources
   readonly hooks: UnmeasuredDraft['hookContext']
+  /** Maximum tokens of the list of names; default: the budget of the policy. */
+  readonly nameTokens?: number
 }
 
 /**
- * Reduces a draft that is above its target: drops optional attachments and asks for smaller summaries. The order is that
- * of `findLargestSummary`. A local summary replaces a model's only if the compaction would be refused with it. What
+ * Reduces a draft that is above its target: drops optional attachments, shortens the list of names beside a model's
+ * summary, and asks for smaller summaries. The order is that of `findLargestSummary`. A local summary replaces a model's only if the compaction would be refused with it. What
  * dropped attachments leave free, a local summary fills.
  */
 async function* shrinkToFit(
@@ -240,10 +243,10 @@ async function* shrinkToFit(
   input: DraftInput,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let { written } = input
-  let best = fitDraft(turn, compaction, await createDraft(turn, compaction, input))
+  let best = await fitWithNames(turn, compaction, input)
   let last = best
   while (last.largestSummary > 0) {
-    const why = `With this summary the conversation would be ${last.over} tokens too large.`
+    const why = `With this summary the conversation would be ${last.over} tokens too large. A summary of at most ${last.largestSummary} tokens fits.`
     const next = yield* writeSmallerSummary(turn, compaction, input.task, {
       last: written,
       why,
@@ -252,12 +255,35 @@ async function* shrinkToFit(
     if (next === null) break
     if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
     written = next
-    last = fitDraft(turn, compaction, await createDraft(turn, compaction, { ...input, written }))
+    last = await fitWithNames(turn, compaction, { ...input, written })
     const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isRefused
     if (isBetter && last.over <= best.over) best = last
   }
   if (best.over > 0 || best.regrowth === null) return best.createOutcome()
   return yield* growLocalSummary(turn, compaction, { ...input, written }, best)
+}
+
+/**
+ * Fits a draft. If it is too large by no more than the list of names beside a model's summary, that list is shortened,
+ * which costs no model call; the receipt tells which names are gone.
+ */
+async function fitWithNames(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  input: DraftInput,
+): Promise<FitResult> {
+  const draft = await createDraft(turn, compaction, input)
+  const whole = fitDraft(turn, compaction, draft)
+  const names = draft.summary.ledger.join('\n')
+  const listed = createTextCounter(turn.state, turn.host, compaction)(names)
+  if (whole.over === 0 || whole.isLocal || whole.over > listed) return whole
+  const tokens = compaction.estimator.text(names)
+  for (const left of [0.9 * (1 - whole.over / Math.max(1, listed)), 0]) {
+    const shorter = await createDraft(turn, compaction, { ...input, nameTokens: Math.floor(tokens * left) })
+    const fitted = fitDraft(turn, compaction, shorter)
+    if (fitted.over === 0) return fitted
+  }
+  return whole
 }
 
 /** Maximum number of larger summaries that are tried, since the list of names grows with the summary. */
@@ -297,7 +323,7 @@ async function createDraft(
   input: DraftInput,
 ): Promise<UnmeasuredDraft> {
   const { plan } = input.task
-  const summary = checkSummary(turn, compaction, plan, input.written.summary)
+  const summary = checkSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
   const { carried, superseded, failed } = input.sources
   const isBlock = summary.block !== null
   // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.

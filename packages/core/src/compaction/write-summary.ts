@@ -227,14 +227,15 @@ function toRawSummary(
 ): RawSummary | RefusedRewrite {
   if (!done.ok) {
     if (done.aborted) return ABORTED_REWRITE
-    const { message, fallbackReason, trace: steps } = done
+    const { message, trace: steps } = done
+    const reason = describeFallback(done)
     return refuseRewrite(
       'no-summary',
       message,
-      fallbackReason === null ? { steps } : { steps, fallbackReason },
+      reason === null ? { steps } : { steps, fallbackReason: reason },
     )
   }
-  const { summarizer, block, fallbackReason, trace } = done
+  const { summarizer, block, trace } = done
   const covered = done.coveredLocally.map(({ record }) => record)
   const most = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
   const cover =
@@ -250,9 +251,17 @@ function toRawSummary(
     summarizer,
     block,
     recordsCoveredLocally: covered.length,
-    fallbackReason,
+    fallbackReason: describeFallback(done),
     steps: trace,
   }
+}
+
+/** Returns the reason why another attempt was needed, followed by what was said of the last one that did not succeed. */
+function describeFallback({ fallbackReason, trace }: SummaryAttemptsOutcome): string | null {
+  if (fallbackReason === null) return null
+  const last = trace.findLast(({ outcome }) => outcome === 'refused' || outcome === 'failed') ?? trace.at(-1)
+  const words = redact(last?.message ?? '').trim()
+  return words === '' ? fallbackReason : `${fallbackReason}: ${words}`
 }
 
 function writeLocally(
@@ -288,13 +297,14 @@ const LEDGER_PART = 3
 
 /**
  * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
- * secrets.
+ * secrets. `nameTokens`: maximum tokens of the list of names.
  */
 export function checkSummary(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
   written: RawSummary,
+  nameTokens: number = compaction.scaled.budgets.ledger.names,
 ): CheckedSummary {
   const { state, host } = turn
   const { scaled, estimator } = compaction
@@ -314,7 +324,7 @@ export function checkSummary(
     isLocal,
     keptMessages: extractSessionFacts(keptRecords).messages,
   })
-  const most = isLocal ? Math.floor(estimator.text(written.text) / LEDGER_PART) : ledger.names
+  const most = isLocal ? Math.floor(estimator.text(written.text) / LEDGER_PART) : nameTokens
   const names = buildLedger(history, { tokens: Math.min(ledger.names, most), estimate: estimator })
   const listed = names.text === '' ? [] : [redact(names.text)]
   const beside = [...repairs, ...listed].join('\n\n')

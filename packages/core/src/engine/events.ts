@@ -218,12 +218,17 @@ export interface CommittedCompaction {
   /** Estimated size of the context after the compaction, not the usage of the summary request. */
   readonly tokensAfter: number
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
+  /**
+   * Why the first summary was not used: `no_summary`, `api_error` or `prompt_too_long`, then a colon and a sentence.
+   * Null if it was used.
+   */
   readonly fallbackReason: string | null
   readonly recordsCoveredLocally: number
   readonly durationMs: number
   readonly receipt: Receipt
   /** Sentences for the user, for example that the cut between summarized and kept messages was moved. */
   readonly notes: readonly string[]
+  /** All attempts at the summary in order, made or skipped, each with its outcome and reason. */
   readonly steps: readonly SummaryAttemptStep[]
   /** Usage of all summary requests of this compaction. */
   readonly usage: SummaryUsage

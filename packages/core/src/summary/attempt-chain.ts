@@ -40,6 +40,7 @@ import {
   sumEntryTokens,
 } from './plan-attempts.ts'
 import { dropOldestRounds, stripInput } from './summary-input.ts'
+import { ABOVE_TARGET, describeSummaryProblem, type SummaryProblem } from './summary-prompt.ts'
 
 export function startAttempts(context: AttemptsInput): SummaryAttemptState {
   const { policy, span, directModel } = context
@@ -89,8 +90,9 @@ export function recordAttemptResult(chain: SummaryAttemptState, outcome: Attempt
 const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 
 /**
- * Rejects an accepted summary because the compacted context would be above its target size, and plans the next attempt.
- * `largest`: maximum tokens of a summary that would fit. A local summary is written again within it.
+ * Rejects an accepted summary because the compacted context would be above its target size, and plans the next attempt:
+ * one more fork, which is told the size and reads the cache, then a local summary. `largest`: maximum tokens of a summary
+ * that would fit. A local summary is written again within it.
  */
 export function rejectLargeSummary(
   chain: SummaryAttemptState,
@@ -102,9 +104,16 @@ export function rejectLargeSummary(
   const context = largest === undefined ? chain.context : { ...chain.context, maximumSummaryTokens: largest }
   if (rung === 4 && largest !== undefined)
     return advanceToNextAttempt({ ...chain, context, stage: 'local', trace: chain.trace.slice(0, -1) })
-  const stage: AttemptStage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
-  const refused = withStep(chain, { rung, kind }, 'refused', { reason: 'above-target', message })
-  return advanceToNextAttempt({ ...refused, context, stage, fallbackReason: 'no_summary' })
+  const stage = rung <= 1 && !wasTooLarge(chain) ? 'fork' : rung === 4 ? 'failed' : 'local'
+  const problem = { reason: ABOVE_TARGET, message, failed: false }
+  const refused = withStep(chain, { rung, kind }, 'refused', problem)
+  const remark = describeSummaryProblem(problem, 1)
+  return advanceToNextAttempt({ ...refused, context, stage, remark, fallbackReason: 'no_summary' })
+}
+
+/** True if a summary was rejected as too large. At most one more is then asked of a model. */
+function wasTooLarge({ trace }: SummaryAttemptState): boolean {
+  return trace.some(({ reason }) => reason === ABOVE_TARGET)
 }
 
 function recordLocalSummary(
@@ -127,11 +136,7 @@ function recordLocalSummary(
 const LARGE_LOCAL = { reason: 'too-large', message: 'It is larger than what it replaces.' }
 const EMPTY_LOCAL = { reason: 'no-text', message: 'The summary without a model is empty.' }
 
-interface AttemptProblem {
-  readonly reason: string
-  readonly message: string
-  /** True if the model call failed; false if its response was refused as a summary. */
-  readonly failed: boolean
+interface AttemptProblem extends SummaryProblem {
   readonly gap?: AttemptFailure['gap']
 }
 
@@ -205,6 +210,7 @@ function skipStage(
 ): SummaryAttemptState {
   const step = STAGE_STEPS[chain.stage]
   const next = withStep(chain, step, 'skipped', { reason: why.skip, message: why.message })
+  if (chain.stage === 'fork' && wasTooLarge(chain)) return { ...next, stage: 'local' }
   if (chain.stage !== 'direct' || why.skip !== 'window-too-small') return { ...next, stage: step.after }
   return startPartSummaries({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
 }
@@ -262,9 +268,10 @@ function handleFailure(
   refusal: AttemptProblem,
 ): SummaryAttemptState {
   const next = withFailedStep(chain, ask, refusal)
+  if (wasTooLarge(chain)) return { ...next, stage: 'local' }
   if (ask.kind === 'block' && (refusal.reason !== 'analysis' || chain.remark !== null))
     return { ...next, stage: 'fork', remark: null }
-  if (ask.kind === 'block') return { ...next, remark: describeProblem(refusal, 1) }
+  if (ask.kind === 'block') return { ...next, remark: describeSummaryProblem(refusal, 1) }
   if (ask.kind === 'direct' && ask.part !== null) return handlePartFailure(next, ask.part, refusal)
   if (isOverflow(refusal)) return handleOverflow(next, refusal.gap)
   return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)
@@ -317,16 +324,8 @@ function retryDirect(chain: SummaryAttemptState, refusal: AttemptProblem): Summa
     ? { usesConversationModel: true, window: conversationModel.window }
     : {}
   const asText = chain.asText || attempts > 1 || WITHOUT_TOOLS.has(refusal.reason)
-  const remark = describeProblem(refusal, attempts)
+  const remark = describeSummaryProblem(refusal, attempts)
   return { ...chain, ...switched, stage: 'direct', attempts, asText, remark }
-}
-
-function describeProblem({ reason, message, failed }: AttemptProblem, attempts: number): string {
-  const start = `This is attempt ${attempts + 1}.`
-  if (failed) return `${start} The attempt before it brought no answer.`
-  if (reason === 'cut-off' || reason === 'too-large')
-    return `${start} The answer before it was too long: ${message} Keep the analysis short, and in the summary only what matters.`
-  return `${start} The answer before it could not be used: ${message}`
 }
 
 function handlePartFailure(

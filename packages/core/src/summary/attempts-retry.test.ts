@@ -36,21 +36,31 @@ describe('the end', () => {
     })
   })
 
-  it('a summary that does not fit in is followed by the next rung, to the last', () => {
+  it('a summary that does not fit in is asked for once more, and then written without a model', () => {
     let chain = runAttempts(createContext(), [GOOD_SUMMARY]).chain
     const found: string[] = []
     for (let count = 0; count < 9 && isAttemptsOutcome(chain.next); count += 1) {
       chain = rejectLargeSummary(chain, 'above the target')
       const { next } = chain
       if (isAttemptsOutcome(next)) break
+      if (next.kind === 'fork') expect(next.message.content).toContain('too long: above the target')
       found.push(`${next.rung} ${next.kind}`)
       chain = recordAttemptResult(
         chain,
         next.kind === 'local' ? { kind: 'text', text: 'Summary:\nshort' } : GOOD_SUMMARY,
       )
     }
-    expect(found).toEqual(['2 direct', '4 local'])
+    expect(found).toEqual(['1 fork', '4 local'])
     expect(chain.next).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
+  })
+
+  it('after a summary that does not fit in, a call that fails is not followed by another', () => {
+    const { chain } = runAttempts(createContext(), [GOOD_SUMMARY])
+    const failure = { kind: 'failure', failure: { kind: 'overloaded', message: 'busy' } } as const
+    const next = recordAttemptResult(rejectLargeSummary(chain, 'above the target'), failure)
+    expect(next.next).toMatchObject({ kind: 'local' })
+    const cold = rejectLargeSummary({ ...chain, context: { ...chain.context, isWarm: false } }, 'above')
+    expect(cold.next).toMatchObject({ kind: 'local' })
   })
 
   it('a local summary as large as what it replaces is none', () => {

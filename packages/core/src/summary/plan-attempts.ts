@@ -95,7 +95,7 @@ export function planForkAttempt(chain: SummaryAttemptState): AttemptOrSkip<ForkA
   if (!policy.chain.fork) return skipAttempt('off', 'Forks are turned off by policy.')
   if (parent === null) return skipAttempt('no-parent', 'No request of this conversation is there to fork.')
   if (!isWarm) return skipAttempt('cold', 'The cache has gone cold: a call of its own is cheaper.')
-  const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions })
+  const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions, remark: chain.remark })
   const isPart = span.form === 'up_to'
   const leftOut = isPart ? sumEntryTokens(chain, [...span.kept, ...span.unanswered]) : 0
   const tokens =

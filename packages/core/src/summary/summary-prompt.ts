@@ -202,3 +202,25 @@ export function limitInstructions(text: string, characters: number): LimitedInst
   const cutCharacters = Math.max(0, all.length - characters)
   return kept === '' ? { text: null, cutCharacters: all.length } : { text: kept, cutCharacters }
 }
+
+/** Reason why a summary was refused that would leave the compacted context above its target. */
+export const ABOVE_TARGET = 'above-target'
+
+export interface SummaryProblem {
+  readonly reason: string
+  readonly message: string
+  /** True if the model call failed; false if its response was refused as a summary. */
+  readonly failed: boolean
+}
+
+/** Writes the remark that tells the model what was wrong with its previous response. */
+export function describeSummaryProblem(
+  { reason, message, failed }: SummaryProblem,
+  attempts: number,
+): string {
+  const start = `This is attempt ${attempts + 1}.`
+  if (failed) return `${start} The attempt before it brought no answer.`
+  if (reason === 'cut-off' || reason === 'too-large' || reason === ABOVE_TARGET)
+    return `${start} The answer before it was too long: ${message} Keep the analysis short, and in the summary only what matters.`
+  return `${start} The answer before it could not be used: ${message}`
+}

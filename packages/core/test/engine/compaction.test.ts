@@ -327,6 +327,22 @@ describe('a summary that is good and too large', () => {
     expect(end.ok && end.compaction.tokensAfter).toBeLessThanOrEqual(900)
   })
 
+  it('is made to fit by a shorter list of names, without another call', async () => {
+    const builder = buildRounds(9, 5_500)
+    const words = Array.from({ length: 60 }, (_, at) => `tide_table_number_${at}`).join(' and ')
+    builder.answer(`The names are ${words}. Again: ${words}.`)
+    const tried = async (target?: number) => {
+      const made = await openRounds({ byChain: true, replies: [long, long, long], window: 64_000 }, builder)
+      const end = await compactNow(made, target === undefined ? {} : { target })
+      if (!end.ok) throw new Error(end.message)
+      return { ...end.compaction, calls: made.asked.length }
+    }
+    const whole = await tried()
+    const shorter = await tried(whole.tokensAfter - 55)
+    expect(shorter).toMatchObject({ summarizer: 'model', fallbackReason: null, calls: whole.calls })
+    expect(shorter.tokensAfter).toBeLessThanOrEqual(whole.tokensAfter - 55)
+  })
+
   it('stays where no other is smaller and it is below the line all the same', async () => {
     const made = await openRounds({
       byChain: true,

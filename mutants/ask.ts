@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
     name: 'retry-says-nothing-new',
     law: 'a retry says what was wrong',
     file: 'packages/core/src/summary/attempt-chain.ts',
-    find: 'const remark = describeProblem(refusal, attempts)',
+    find: 'const remark = describeSummaryProblem(refusal, attempts)',
     replace: 'const remark = chain.remark',
     tests: ['packages/core/src/summary/attempt-chain.test'],
   },

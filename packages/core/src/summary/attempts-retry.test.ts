@@ -40,10 +40,10 @@ describe('the end', () => {
     let chain = runAttempts(createContext(), [GOOD_SUMMARY]).chain
     const found: string[] = []
     for (let count = 0; count < 9 && isAttemptsOutcome(chain.next); count += 1) {
-      chain = rejectLargeSummary(chain, 'above the target')
+      chain = rejectLargeSummary(chain, `above the target by ${count}`)
       const { next } = chain
       if (isAttemptsOutcome(next)) break
-      if (next.kind === 'fork') expect(next.message.content).toContain('too long: above the target')
+      if (next.kind === 'fork') expect(next.message.content).toContain('too long: above the target by 0')
       found.push(`${next.rung} ${next.kind}`)
       chain = recordAttemptResult(
         chain,

@@ -52,6 +52,7 @@ export const NO_META: LogContents['meta'] = {
   endedAt: '2026-03-09T10:30:00.000Z',
   forkedFrom: null,
   parentSessionId: null,
+  copiedFrom: null,
   agent: null,
   contextWindow: null,
 }

@@ -86,6 +86,7 @@ export {
 export { createLogReader, detectLineFormat, detectLogFormat } from './readers/log-format.ts'
 export {
   createDamageCollector,
+  createLogOrigin,
   type DamageCollector,
   type LogEndResult,
   type LogFormat,

@@ -48,6 +48,15 @@ describe('many sessions', () => {
     expect(lines.filter((line) => textWidth(line) > columns)).toEqual([])
   })
 
+  it('say of a session whose calls are all in another one that it is a copy, in place of zeros', () => {
+    const [first] = sessions
+    if (first === undefined) throw new Error('no session')
+    const copy = { ...first, apiCalls: 0, copiedCalls: 10, hitRate: null, costUsd: 0, spending: [] }
+    const page = renderSessionsPage([first, copy], VIEW, screen(100))
+    expect(page).toMatch(/^2 .* 4\.6k +copy$/m)
+    expect(page).toContain('copy: all calls of the session are in another one that was read')
+  })
+
   it('name the columns that are hidden, and show the cost of clearings', () => {
     const page = renderSessionsPage(sessions, VIEW, screen(60))
     expect(page).toContain('no room for peak, hits, lost: use at least 80 columns')

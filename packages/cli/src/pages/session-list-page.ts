@@ -54,6 +54,7 @@ export function renderSessionsPage(
         screen,
       ),
       ...renderHiddenColumns(listed, screen),
+      ...renderCopyRemark(listed, screen),
       ...renderOmittedSessions(sessions.length - listed.length, unread, screen),
       ...renderCacheLosses(sumSessions(sessions), screen),
     ],
@@ -103,9 +104,24 @@ const PEAK_AND_HITS: readonly TableColumn<NumberedSession>[] = [
   {
     title: 'hits',
     align: 'right',
-    text: ({ report }) => (report.hitRate === null ? '?' : formatPercent(report.hitRate)),
+    text: ({ report }) => (isCopy(report) ? '' : formatHitRate(report.hitRate)),
   },
 ]
+
+/** Returns true if other listed sessions have all calls of this one, so that it has no figures of its own. */
+function isCopy({ apiCalls, copiedCalls }: SessionReport): boolean {
+  return apiCalls === 0 && copiedCalls > 0
+}
+
+function formatHitRate(hitRate: number | null): string {
+  return hitRate === null ? '?' : formatPercent(hitRate)
+}
+
+function renderCopyRemark(sessions: readonly SessionReport[], screen: Screen): readonly string[] {
+  if (!sessions.some(isCopy)) return []
+  const text = 'copy: all calls of the session are in another one that was read, and are counted there'
+  return wrapText(text, screen.columns).map(screen.colors.dim)
+}
 
 function sessionColumns({ time, colors, columns }: Screen): readonly TableColumn<NumberedSession>[] {
   const id: TableColumn<NumberedSession> = {
@@ -122,12 +138,16 @@ function sessionColumns({ time, colors, columns }: Screen): readonly TableColumn
     ...(columns < MIN_WIDTH_FOR_ID ? [] : [id]),
     { title: 'project', cutAt: 'end', text: ({ report }) => sanitizeText(projectName(report.project ?? '')) },
     { title: 'model', cutAt: 'end', text: ({ report }) => sanitizeText(shortModel(report.models)) },
-    { title: 'calls', align: 'right', text: ({ report }) => formatInteger(report.apiCalls) },
+    {
+      title: 'calls',
+      align: 'right',
+      text: ({ report }) => (isCopy(report) ? '' : formatInteger(report.apiCalls)),
+    },
     ...(columns < MIN_WIDTH_FOR_PEAK ? [] : PEAK_AND_HITS),
     {
       title: 'cost',
       align: 'right',
-      text: ({ report }) => formatCost(report.costUsd, report.money.pricedUsd),
+      text: ({ report }) => (isCopy(report) ? 'copy' : formatCost(report.costUsd, report.money.pricedUsd)),
       color: colors.bold,
     },
   ]
@@ -138,7 +158,9 @@ function sessionLostColumn(
   { columns }: Screen,
 ): readonly TableColumn<NumberedSession>[] {
   if (columns < MIN_WIDTH_FOR_LOST || listed.every(({ cacheBreaks }) => cacheBreaks.length === 0)) return []
-  return [{ title: 'lost', align: 'right', text: ({ report }) => formatCost(report.money.lostToBreaks, 0) }]
+  const text = ({ report }: NumberedSession) =>
+    isCopy(report) ? '' : formatCost(report.money.lostToBreaks, 0)
+  return [{ title: 'lost', align: 'right', text }]
 }
 
 /** Names the columns that are hidden because the screen is too narrow. */
@@ -257,7 +279,7 @@ function renderTotals(title: string, totals: readonly SpendingTotal[], screen: S
     {
       title: 'hits',
       align: 'right',
-      text: ({ hitRate }) => (hitRate === null ? '?' : formatPercent(hitRate)),
+      text: ({ hitRate }) => formatHitRate(hitRate),
     },
     {
       title: 'cost',

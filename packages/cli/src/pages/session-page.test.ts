@@ -27,6 +27,13 @@ beforeAll(async () => {
   report = await inspected()
 })
 
+it('a peak that the last window cannot hold is shown beside it, not as a share of it', () => {
+  const context = { ...report.context, window: 20_000, windowFrom: 'log' as const }
+  const page = renderSessionPage({ ...report, peakContextTokens: 34_600, context }, screen(80))
+  expect(page).toContain('34.6k (window now 20k)')
+  expect(page.split('\n').filter((line) => textWidth(line) > 80)).toEqual([])
+})
+
 describe('the page of the sample session', () => {
   it('on 80 columns', () => {
     expect(renderSessionPage(report, screen(80))).toMatchInlineSnapshot(`

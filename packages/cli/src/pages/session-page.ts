@@ -158,9 +158,10 @@ function keyFigures(report: SessionReport): readonly KeyFigure[] {
 
 function formatPeak({ peakContextTokens, context: { window } }: SessionReport): string {
   const used = formatTokens(peakContextTokens)
-  return window === null
-    ? used
-    : `${used} of ${formatLimit(window)} (${formatWholePercent(peakContextTokens / window)})`
+  if (window === null) return used
+  // A peak above the window was reached while the session had another window.
+  if (peakContextTokens > window) return `${used} (window now ${formatLimit(window)})`
+  return `${used} of ${formatLimit(window)} (${formatWholePercent(peakContextTokens / window)})`
 }
 
 // Accuracy of the token estimates, subagents, and warnings about the log.
@@ -246,16 +247,17 @@ function formatDamage(places: readonly LogDamage[]): string {
   return `${place}${sanitizeText(first.why)}${others > 0 ? ` (and ${formatInteger(others)} more like it)` : ''}`
 }
 
-function describeUncounted({ copiedCalls, callsWithoutUsage, format }: SessionReport): readonly string[] {
+function describeUncounted(report: SessionReport): readonly string[] {
+  const { copiedCalls, callsWithoutUsage, format, copiedFrom } = report
   return [
     ...(copiedCalls > 0
       ? [
-          `${formatCount(copiedCalls, 'call')} copied from a session listed before: counted there. Calls, tools, prompts, cost and cache hits are of this session alone; the context is of the whole conversation`,
+          `${formatCount(copiedCalls, 'call')} that another session has, too: counted there. Calls, tools, prompts, cost and cache hits are of this session alone; the context is of the whole conversation`,
         ]
       : []),
     ...(callsWithoutUsage > 0
       ? [
-          `${formatCount(callsWithoutUsage, 'response')} without usage in the log: ${describeUnknownCost(format)}`,
+          `${formatCount(callsWithoutUsage, 'response')} without usage in the log: ${describeUnknownCost(copiedFrom ?? format)}`,
         ]
       : []),
   ]

@@ -165,9 +165,10 @@ function readCall(record: SessionRecord): BilledCall | null {
   if (!isKnownRecord(record)) return null
   if (record.type !== 'assistant') return readLoggedCall(record)
   if (isSyntheticError(record)) return null
-  const { id, model, usage } = record.message
+  const { id, model } = record.message
   const source = record.isSidechain === true ? 'sidechain' : null
-  return { id, model, source, at: record.timestamp, usage: usage ?? null }
+  const usage = isUsage(record.billedUsage) ? record.billedUsage : (record.message.usage ?? null)
+  return { id, model, source, at: record.timestamp, usage }
 }
 
 // The declarations below compute the totals in dollars: spent, saved by the cache, lost to cache breaks, and spent on

@@ -94,6 +94,8 @@ export interface AssistantRecord extends RecordBase {
   readonly isApiErrorMessage?: boolean
   /** uuid of the last record in the request that this response answers; set only if messages were appended since then. */
   readonly afterUuid?: string
+  /** The usage that was billed, if the record was copied from the log of a program that logs other figures. */
+  readonly billedUsage?: Usage
 }
 
 /** Content that the host adds to the context. Any `type` is allowed; an attachment without a type counts as `unknown`. */

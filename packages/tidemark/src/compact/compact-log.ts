@@ -48,6 +48,7 @@ import {
   selectLogCut,
   toCompactionRequest,
 } from './select-records.ts'
+import { createCopy } from './write-log.ts'
 
 /**
  * Compacts a session whose log has been read. Without `options.journal`, the log file stays unchanged and the new lines
@@ -73,12 +74,7 @@ export async function compactLog(
   return {
     ok: true,
     report: { ...preview, tokensAfter, id, messages },
-    written: {
-      path: log.path,
-      sessionId: session.state.id,
-      records: cut.records,
-      added: journal?.added ?? '',
-    },
+    written: createCopy(log, session.state.id, cut.records, journal?.added ?? ''),
   }
 }
 
@@ -190,7 +186,7 @@ export async function undoLog(
   const undone = await session.undo({ id: named.uuid, force })
   if (!undone.ok) return undone
   const messages = toApiMessages(session.state.flat)
-  const written = { path: log.path, sessionId: session.state.id, records, added: own.added }
+  const written = createCopy(log, session.state.id, records, own.added)
   const tokensAfter = measureLoggedContext(session).expected
   return { ok: true, report: { ...preview, tokensAfter, messages }, written }
 }

@@ -84,6 +84,8 @@ export interface WrittenLog {
   readonly records: readonly SessionRecord[]
   /** The JSONL text of the records that the compaction appended after `records`. */
   readonly added: string
+  /** The field `copiedFrom` of the header: the log that was read, with metadata that its records do not contain. */
+  readonly copiedFrom: object
 }
 
 export interface CompactLogRefusal {

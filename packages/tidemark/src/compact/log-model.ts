@@ -98,14 +98,16 @@ function findWindowInLog(
   id: string,
   looked: ReturnType<typeof lookUpModel>,
 ): number | null {
-  const calls = listConversationCalls(records, { elsewhere: new Set() })
+  const origin = log.meta.copiedFrom?.format
+  const calls = listConversationCalls(records, { elsewhere: new Set(), origin })
   const { points, compactions } = readContextHistory(
     records,
     calls.filter(({ model }) => model === id),
   )
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
   const model = looked.found ? looked : null
-  return detectWindow({ format: log.format, logged: log.meta.contextWindow, model, compactions, peak }).window
+  const format = calls.at(-1)?.copiedFrom ?? log.format
+  return detectWindow({ format, logged: log.meta.contextWindow, model, compactions, peak }).window
 }
 
 function listModelNotes(id: string, isListed: boolean, window: number | null): readonly string[] {

@@ -162,7 +162,10 @@ export function findRecordByIdStart(records: Iterable<SessionRecord>, given: str
 
 /** Returns all records of a log in line order, including those of subagents in the same file. */
 export function listRecordsByLine({ path, records, agents }: LogContents): readonly SessionRecord[] {
-  const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
+  const beside = agents
+    .filter((agent) => agent.path === path)
+    .flatMap((agent) => agent.records)
+    .map(({ record, line }) => ({ record: { ...record, isSidechain: true }, line }))
   if (beside.length === 0) return records.map(({ record }) => record)
   const byLine = (one: LogRecord, other: LogRecord): number => one.line - other.line
   return [...records, ...beside].toSorted(byLine).map(({ record }) => record)

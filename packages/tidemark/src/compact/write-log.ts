@@ -2,8 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { createLogHeader } from '@tidemark/core'
+import { createLogHeader, type SessionRecord, type Usage } from '@tidemark/core'
+import { createLogOrigin, modelCatalogue } from '@tidemark/wire'
+import { createModelEstimators } from '../inspect/context-contents.ts'
+import { isAnsweredCall, listConversationCalls, toResponseKey } from '../inspect/logged-calls.ts'
+import { priceLogCall } from '../inspect/spending.ts'
 import { type BlobCopyReport, copyLogBlobs, listBlobIds } from '../logs/log-blobs.ts'
+import type { LogContents } from '../logs/read-log.ts'
 import { createDraftFile, type DraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
@@ -67,15 +72,56 @@ export async function writeSession(
   return { ok: true, blobs }
 }
 
+/**
+ * Returns a log with these records of `log` and the lines in `added`. Its readers know what the original log tells
+ * them: the program that wrote the records, the metadata of the session, and the usage that was billed.
+ */
+export function createCopy(
+  log: LogContents,
+  sessionId: string,
+  records: readonly SessionRecord[],
+  added: string,
+): WrittenLog {
+  const copiedFrom = createLogOrigin(log.format, log.meta)
+  return { path: log.path, sessionId, records: withBilledUsage(log, records), added, copiedFrom }
+}
+
+/**
+ * Adds `billedUsage` to responses of other programs whose logged usage is not what was billed. Their readers know the
+ * rules of those programs; a resumed session reads only this field. The last record of a response gets it.
+ */
+function withBilledUsage(
+  { format, meta }: LogContents,
+  records: readonly SessionRecord[],
+): readonly SessionRecord[] {
+  const origin = meta.copiedFrom?.format
+  const estimators = createModelEstimators(modelCatalogue)
+  const billed = new Map<string, Usage>()
+  for (const call of listConversationCalls(records, { elsewhere: new Set(), origin })) {
+    const estimate = () =>
+      call.blocks.reduce((sum, block) => sum + estimators.forModel(call.model).estimator.block(block), 0)
+    const { isOutputEstimated, tokens } = priceLogCall(call, { catalogue: modelCatalogue, format, estimate })
+    if (!isAnsweredCall(call, format)) billed.set(call.key, { input_tokens: 0, output_tokens: 0 })
+    else if (isOutputEstimated && call.usage !== null)
+      billed.set(call.key, { ...call.usage, output_tokens: tokens.output })
+  }
+  const lastRecords = new Map(records.map((record) => [toResponseKey(record), record]))
+  return records.map((record) => {
+    const key = toResponseKey(record)
+    const billedUsage = key === null || lastRecords.get(key) !== record ? undefined : billed.get(key)
+    return billedUsage === undefined ? record : { ...record, billedUsage }
+  })
+}
+
 /** Number of characters that are buffered before each write to the file. */
 const CHARACTERS_PER_WRITE = 4_000_000
 
 async function writeLines(
   file: DraftFile,
-  { sessionId, records, added }: WrittenLog,
+  { sessionId, records, added, copiedFrom }: WrittenLog,
   at: Date,
 ): Promise<void> {
-  let text = `${JSON.stringify(createLogHeader(sessionId, at.toISOString()))}\n`
+  let text = `${JSON.stringify({ ...createLogHeader(sessionId, at.toISOString()), copiedFrom })}\n`
   for (const record of records) {
     text += `${JSON.stringify(record)}\n`
     if (text.length < CHARACTERS_PER_WRITE) continue

@@ -64,9 +64,9 @@ it.each<[string, WindowEvidence, ReturnType<typeof detectWindow>]>([
     { window: 32_000, windowFrom: 'log', autoCompact: 21_920 },
   ],
   [
-    'a request larger than the last window of our own session was sent with another one',
+    'a session that went on with a smaller window has that one, though an earlier request was larger',
     { ...opus, format: 'tidemark', logged: 32_000, peak: 150_000 },
-    { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
+    { window: 32_000, windowFrom: 'log', autoCompact: 21_920 },
   ],
   [
     'an automatic compaction far below the usual window shows a setting of the host, not a window',

@@ -45,7 +45,9 @@ export function measureLogContext(
   )
   const largest = findLargestRequest(calls)
   const peak = largest.tokens
-  const evidence = { format, logged: meta.contextWindow, compactions }
+  // The program that sent the newest request; in a copy, that may be another one than the program that wrote the log.
+  const newest = calls.findLast(({ agent, source }) => agent === null && source === null)
+  const evidence = { format: newest?.copiedFrom ?? format, logged: meta.contextWindow, compactions }
   const ofMain = detectWindow({
     ...evidence,
     model: lookUp(mainModel),
@@ -217,9 +219,8 @@ function detectWindowSize({
   compactions,
   peak,
 }: WindowEvidence): Pick<ContextCurve, 'window' | 'windowFrom'> {
-  // A log of Tidemark records the newest window; a larger request was sent when the session had another one.
-  if (logged !== null && (format !== 'tidemark' || peak <= logged))
-    return { window: logged, windowFrom: 'log' }
+  // The log has the newest window. A request that it cannot hold was sent when the session had another one.
+  if (logged !== null) return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
   // A request larger than the model's standard context window shows that the model's optional long window was used.
   const window = own !== null && peak > own ? (model?.model.longWindow ?? null) : own

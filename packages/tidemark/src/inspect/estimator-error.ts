@@ -39,7 +39,9 @@ export function reportEstimatorError(
   forModel: PredictionOptions['forModel'],
 ): EstimatorReport {
   const isClaudeCodes = format === 'claude-code'
-  const reminder = isClaudeCodes ? findReminderRule(records) : undefined
+  // In a copy of a log of Claude Code, only the records of Tidemark have a position in the log.
+  const logged = records.filter(({ seq }) => seq === undefined)
+  const reminder = isClaudeCodes ? findReminderRule(logged) : undefined
   const turns = predictGrowth(listMeasuredCalls(records, isClaudeCodes ? isClaudeCodeRestart : undefined), {
     policy: DEFAULT_POLICY.estimate,
     forModel,

@@ -2,7 +2,8 @@
  * Compares the calls of a log with the totals that Claude Code keeps of the session itself. Claude Code does not log all
  * its calls: those that write summaries and titles are missing, and their cost is known only from these totals.
  */
-import { type ClaudeCodeTotals, type LogFormat, readClaudeCodeTotals } from '@tidemark/wire'
+import { isCompactBoundary, type SessionRecord } from '@tidemark/core'
+import { type ClaudeCodeTotals, readClaudeCodeTotals } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-log.ts'
 import { type LoggedCall, sumPromptTokens, sumUsage } from './logged-calls.ts'
 import type { LoggedCompaction } from './report.ts'
@@ -23,7 +24,7 @@ export function findHostTotals({ records, meta }: Pick<LogContents, 'records' | 
     if (typeof record.timestamp === 'string' && record.timestamp > at) at = record.timestamp
     const totals = readClaudeCodeTotals(record)
     if (totals === null) continue
-    const isOwn = totals.sessionId === null || totals.sessionId === meta.sessionId
+    const isOwn = [null, meta.sessionId, meta.copiedFrom?.sessionId].includes(totals.sessionId)
     if (isOwn && totals.costUsd >= (found?.costUsd ?? 0)) found = { ...totals, at }
   }
   return found
@@ -49,16 +50,26 @@ export interface UnloggedCalls {
   readonly summaries: number
 }
 
-/** Only Claude Code leaves out the calls that write summaries. Compactions copied from another session do not count. */
+/**
+ * Only Claude Code leaves out the calls that write summaries. Compactions copied from another session do not count.
+ * `hostCompactions`: the number of compactions that the host made; those of Tidemark follow them in a copy of its log.
+ */
 export function findUnloggedCalls(
-  format: LogFormat,
+  hostCompactions: number,
   calls: readonly LoggedCall[],
   compactions: readonly LoggedCompaction[],
   totals: HostTotals | null,
 ): UnloggedCalls {
   const copies = calls.filter(({ agent, isCopy, usage }) => agent === null && isCopy && usage !== null).length
-  const own = compactions.filter(({ afterCall }) => afterCall >= copies)
-  return { totals: copies > 0 ? null : totals, summaries: format === 'claude-code' ? own.length : 0 }
+  const own = compactions.slice(0, hostCompactions).filter(({ afterCall }) => afterCall >= copies)
+  return { totals: copies > 0 ? null : totals, summaries: own.length }
+}
+
+/** Counts the compactions that Claude Code made, in its own log or in a copy of it. */
+export function countClaudeCodeCompactions({ format, meta, records }: LogContents): number {
+  if ((meta.copiedFrom?.format ?? format) !== 'claude-code') return 0
+  const isHosts = ({ seq }: SessionRecord): boolean => format === 'claude-code' || seq === undefined
+  return records.filter(({ record }) => isCompactBoundary(record) && isHosts(record)).length
 }
 
 /** A call of the log with its known cost in dollars. */

@@ -2,10 +2,16 @@ import { expect, it } from 'vitest'
 import { sumSessions } from './inspect-files.ts'
 import type { DailySpending, SessionReport } from './report.ts'
 
-function spendingRow(day: string | null, model: string, costUsd: number | null): DailySpending {
+function spendingRow(
+  day: string | null,
+  model: string,
+  costUsd: number | null,
+  pricedUsd: number = costUsd ?? 0,
+): DailySpending {
   const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
   const lostToBreaks = costUsd === null ? null : costUsd / 10
-  return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks, spentOnClearings: 0.25 }
+  const costs = { costUsd, pricedUsd, lostToBreaks, spentOnClearings: 0.25 }
+  return { day, model, apiCalls: 2, usage, cacheBreaks: 3, ...costs }
 }
 
 function report(project: string | null, spending: readonly DailySpending[]): SessionReport {
@@ -49,6 +55,13 @@ it('totals cover all sessions: days newest first, models and projects most expen
       { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
     ],
   })
+})
+
+it('what is known of a day counts, though the cost of one of its calls is not known', () => {
+  const day = [spendingRow('2026-03-09', 'opus', null, 6.69), spendingRow('2026-03-10', 'opus', 1)]
+  const { costUsd, pricedUsd, byDay, byModel } = sumSessions([report('/shop', day)])
+  expect([costUsd, pricedUsd]).toEqual([null, 7.69])
+  expect([...byDay, ...byModel].map((total) => total.pricedUsd)).toEqual([1, 6.69, 7.69])
 })
 
 it('totals since a day count only what was spent from that day on', () => {

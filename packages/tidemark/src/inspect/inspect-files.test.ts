@@ -67,7 +67,7 @@ it('findNamedLogs reports a folder without sessions, and still finds the others'
 })
 
 describe('inspectFiles', () => {
-  it('counts a copied response in the file given first', async () => {
+  it('counts a copied response in the oldest file, in whatever order the files are given', async () => {
     const counts = async (paths: readonly string[]) => {
       const { logs } = await findNamedLogs(paths)
       const { sessions } = await inspectFiles(logs)
@@ -78,8 +78,8 @@ describe('inspectFiles', () => {
       [recent, 1, 2],
     ])
     expect(await counts([recent, old])).toEqual([
-      [recent, 3, 0],
-      [old, 1, 2],
+      [recent, 1, 2],
+      [old, 3, 0],
     ])
   })
 

@@ -69,7 +69,8 @@ export async function findNamedLogs(
 }
 
 /**
- * Inspects one log after the other. If several files contain the same response, it is counted only for the first file.
+ * Inspects one log after the other. If several files contain the same response, it is counted only for the oldest of
+ * them, and for a copy that `tidemark compact` wrote only if no other file has it.
  */
 export async function inspectFiles(
   logs: readonly NamedLog[],
@@ -77,22 +78,38 @@ export async function inspectFiles(
 ): Promise<InspectionResult> {
   const seen = { seenCalls: new Set<string>(), seenPrompts: new Set<string>() }
   const options = { catalogue, toDay: createDayFormatter(timeZone), ...seen }
-  const sessions: SessionReport[] = []
-  const unreadable: UnreadableLog[] = []
-  for (const [index, log] of logs.entries()) {
+  const reports = new Map<NamedLog, SessionReport | UnreadableLog>()
+  const copies: NamedLog[] = []
+  const read = (log: NamedLog) => {
     const { file, sizeBytes } = log
-    const position = { file, number: index + 1, of: logs.length, totalBytes: sizeBytes }
-    const read = await readLog(log, {
+    const position = { file, number: reports.size + 1, of: logs.length, totalBytes: sizeBytes }
+    return readLog(log, {
       keepsRawBlocks: false,
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined
         ? {}
         : { onProgress: ({ readBytes }) => onProgress({ ...position, readBytes }) }),
     })
-    if (read.ok) sessions.push({ ...inspectLog(read, options), file })
-    else unreadable.push({ file, why: read.message })
   }
-  return { sessions, unreadable }
+  const inspect = (log: NamedLog, contents: Awaited<ReturnType<typeof readLog>>): void => {
+    const { file } = log
+    reports.set(
+      log,
+      contents.ok ? { ...inspectLog(contents, options), file } : { file, why: contents.message },
+    )
+  }
+  for (const log of logs.toSorted((one, other) => one.modifiedMs - other.modifiedMs)) {
+    const contents = await read(log)
+    // Copies are read again at the end, so that at no time the contents of two logs are in memory.
+    if (contents.ok && contents.meta.copiedFrom !== null) copies.push(log)
+    else inspect(log, contents)
+  }
+  for (const log of copies) inspect(log, await read(log))
+  const inOrder = logs.flatMap((log) => reports.get(log) ?? [])
+  return {
+    sessions: inOrder.filter((report): report is SessionReport => !('why' in report)),
+    unreadable: inOrder.filter((report) => 'why' in report),
+  }
 }
 
 /** Totals over the sessions of one day, model or project. */
@@ -166,7 +183,7 @@ function groupTotals(
 
 function sumParts(name: string, parts: readonly SpendingPart[]): SpendingTotal {
   const usage = parts.reduce((sum, part) => addUsage(sum, part.usage), NO_USAGE)
-  const pricedUsd = parts.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
+  const pricedUsd = parts.reduce((sum, part) => sum + part.pricedUsd, 0)
   return {
     name,
     sessions: new Set(parts.map((part) => part.report)).size,

@@ -61,6 +61,7 @@ describe('the report of a session', () => {
         apiCalls: 4,
         usage: report.usage,
         costUsd: report.costUsd,
+        pricedUsd: report.costUsd,
         cacheBreaks: 0,
         lostToBreaks: 0,
         spentOnClearings: 0.02875,

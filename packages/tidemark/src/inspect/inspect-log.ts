@@ -6,7 +6,12 @@ import { findCacheBreaks } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
 import { reportEstimatorError } from './estimator-error.ts'
-import { findHostTotals, findUnloggedCalls, findWindowName } from './host-totals.ts'
+import {
+  countClaudeCodeCompactions,
+  findHostTotals,
+  findUnloggedCalls,
+  findWindowName,
+} from './host-totals.ts'
 import {
   computeHitRate,
   countToolCalls,
@@ -64,7 +69,11 @@ export function inspectLog(
   })
   const estimates = createModelEstimators(catalogue)
   const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
-  const estimator = reportEstimatorError(records, log.format, estimates.forModel)
+  const estimator = reportEstimatorError(
+    records,
+    log.meta.copiedFrom?.format ?? log.format,
+    estimates.forModel,
+  )
 
   // Cache breaks of the log, and the cost of all calls.
   let damaged: readonly LogDamage[] = []
@@ -74,7 +83,7 @@ export function inspectLog(
   const estimate = ({ model: id, blocks }: LoggedCall): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
   const pricing = { catalogue, format: log.format, estimate }
-  const unlogged = findUnloggedCalls(log.format, calls, context.compactions, hostTotals)
+  const unlogged = findUnloggedCalls(countClaudeCodeCompactions(log), calls, context.compactions, hostTotals)
   const spending = reportSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
 
   return redactStrings({
@@ -110,6 +119,7 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
   return {
     file: path,
     format,
+    copiedFrom: meta.copiedFrom?.format ?? null,
     sessionId,
     project: cwd,
     startedAt,

@@ -30,6 +30,8 @@ export interface LoggedCall {
   readonly source: string | null
   /** True if an earlier log file also contains the call. */
   readonly isCopy: boolean
+  /** The program from whose log Tidemark copied the call; absent if the call was logged where it was read. */
+  readonly copiedFrom?: LogFormat
   readonly usage: Usage | null
   /** The field `context_management` of the response, which reports what the provider cleared; absent if not logged. */
   readonly contextManagement?: unknown
@@ -47,20 +49,27 @@ export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): 
   for (const { agent, records } of [{ agent: null, records: log.records }, ...log.agents]) {
     const found = listConversationCalls(
       records.map(({ record }) => record),
-      { elsewhere, agent },
+      { elsewhere, agent, origin: log.meta.copiedFrom?.format },
     )
     for (const call of found) if (!calls.has(call.key)) calls.set(call.key, call)
   }
   return [...calls.values()]
 }
 
+interface ListCallsOptions {
+  readonly elsewhere: ReadonlySet<string>
+  readonly agent?: string | null
+  readonly origin?: LogFormat | undefined
+}
+
 /**
  * Lists the API calls of one conversation in the order of the log. `elsewhere`: keys of the calls that earlier log
- * files contain. `agent`: id of the subagent; null, the default, for the main conversation.
+ * files contain. `agent`: id of the subagent; null, the default, for the main conversation. `origin`: the program whose
+ * log was copied, if this log is a copy.
  */
 export function listConversationCalls(
   records: Iterable<SessionRecord>,
-  { elsewhere, agent = null }: { readonly elsewhere: ReadonlySet<string>; readonly agent?: string | null },
+  { elsewhere, agent = null, origin }: ListCallsOptions,
 ): readonly LoggedCall[] {
   const calls = new Map<string, CallInProgress>()
   const lines = createDuplicateFilter()
@@ -90,7 +99,9 @@ export function listConversationCalls(
     const { message, timestamp } = record
     const { model, content } = message
     const isCopy = elsewhere.has(key)
-    const unknown = { source: null, usage: null, isFinal: false, blocks: [] }
+    // Only records that were copied from the log of another program have no position in the log.
+    const copied = origin === undefined || record.seq !== undefined ? {} : { copiedFrom: origin }
+    const unknown = { source: null, usage: null, isFinal: false, blocks: [], ...copied }
     const call: CallInProgress = known ?? { ...unknown, key, model, at: timestamp, agent, isCopy }
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
@@ -154,8 +165,8 @@ export function readOutputTokens(usage: Usage | null): number {
  * Checks whether an API call got a response. A Codex call without usage did not, because Codex records usage for every
  * response.
  */
-export function isAnsweredCall({ usage }: LoggedCall, format: LogFormat): boolean {
-  return format !== 'codex' || usage !== null
+export function isAnsweredCall({ usage, copiedFrom }: LoggedCall, format: LogFormat): boolean {
+  return (copiedFrom ?? format) !== 'codex' || usage !== null
 }
 
 /** Counts the tool calls in the responses; a repeated tool call id counts once. */

@@ -8,6 +8,8 @@ import type { LogFormat } from '@tidemark/wire'
 export interface SessionReport extends CacheReport {
   readonly file: string
   readonly format: LogFormat
+  /** The program whose log `tidemark compact` copied into this one; null if the log is not such a copy. */
+  readonly copiedFrom: LogFormat | null
   readonly sessionId: string | null
   /** The working directory of the session; null if the log does not record it. */
   readonly project: string | null
@@ -230,6 +232,8 @@ export interface DailySpending {
   readonly apiCalls: number
   readonly usage: UsageTotals
   readonly costUsd: number | null
+  /** Sum of the known costs in dollars; a lower bound if `costUsd` is null. */
+  readonly pricedUsd: number
   readonly cacheBreaks: number
   readonly lostToBreaks: number | null
   readonly spentOnClearings: number | null

@@ -124,7 +124,8 @@ export function priceLogCall(
   findPrices: FindModelPrices = createPriceFinder(catalogue),
 ): PricedLogCall {
   const { key, source, model, at, usage: logged } = call
-  const mayBeEarly = logged !== null && format === 'claude-code' && !call.isFinal
+  const program = call.copiedFrom ?? format
+  const mayBeEarly = logged !== null && program === 'claude-code' && !call.isFinal
   const estimated = mayBeEarly && listIterations(logged).length === 0 ? estimate(call) : 0
   const isOutputEstimated = readOutputTokens(logged) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
@@ -243,6 +244,7 @@ function listSpending(
   return [...rows.values()].map(({ money, lost, cleared, unlogged, ...row }) => ({
     ...row,
     costUsd: roundDollars(unlogged === null ? money.total : money.priced + unlogged),
+    pricedUsd: roundDollars(money.priced + (unlogged ?? 0)) ?? 0,
     lostToBreaks: roundDollars(lost),
     spentOnClearings: roundDollars(cleared),
   }))

@@ -60,6 +60,7 @@ describe('a log of Claude Code', () => {
       endedAt: '2026-01-02T00:00:00Z',
       forkedFrom: 'old',
       parentSessionId: null,
+      copiedFrom: null,
       agent: null,
       contextWindow: null,
     })

@@ -4,6 +4,7 @@ import {
   isObject,
   type LogLineReader,
   type LogReaderOptions,
+  parseJson,
   readUserInputs,
   type SessionRecord,
 } from '@tidemark/core'
@@ -57,11 +58,20 @@ function readLine(reading: RecordReaderState, text: string): readonly LogRecord[
   reading.line += 1
   const why = findLineProblem(text)
   if (why !== null) reading.damage.add('bad-json', reading.line, why)
+  else if (text.startsWith(HEADER_START)) readOrigin(reading.meta, text)
   const { reader } = reading
   return withLineNumbers(
     reading,
     catchTooDeep(reading, () => reader.readLine(why === null ? text : ''), NO_SESSION_RECORDS),
   )
+}
+
+const HEADER_START = '{"type":"tidemark"'
+
+/** Reads from the header of a copy which log it was copied from. */
+function readOrigin(meta: MetaCollector, header: string): void {
+  const value = parseJson(header)
+  if (isObject(value)) meta.setOrigin(value.copiedFrom)
 }
 
 function finishLog(reading: RecordReaderState, rest: string): LogEndResult {

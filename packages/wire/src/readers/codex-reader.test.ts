@@ -123,6 +123,7 @@ describe('records of a rollout', () => {
       parentSessionId: 'parent',
       agent: 'Nell',
       contextWindow: 1000,
+      copiedFrom: null,
     })
   })
 })

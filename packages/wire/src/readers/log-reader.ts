@@ -2,7 +2,7 @@
  * Types and helpers of all log readers. A log reader converts the lines of a session log to records, and at the end
  * returns damage and metadata.
  */
-import { type Damage, type DamageKind, MAX_JSON_DEPTH, type SessionRecord } from '@tidemark/core'
+import { type Damage, type DamageKind, isObject, MAX_JSON_DEPTH, type SessionRecord } from '@tidemark/core'
 
 export type LogFormat = 'claude-code' | 'codex' | 'tidemark'
 
@@ -51,9 +51,17 @@ export interface LogMeta {
   readonly agent: string | null
   /** Context window of the model in tokens. */
   readonly contextWindow: number | null
+  /** The log that this one was copied from; null if it is not a copy that Tidemark wrote. */
+  readonly copiedFrom: LogOrigin | null
 }
 
-type MetaField = Exclude<keyof LogMeta, 'project' | 'startedAt' | 'endedAt' | 'contextWindow'>
+/** The log that a copy was made of. Records that the copy took from the log of another program have no `seq`. */
+export interface LogOrigin {
+  readonly format: LogFormat
+  readonly sessionId: string | null
+}
+
+type MetaField = Exclude<keyof LogMeta, 'project' | 'startedAt' | 'endedAt' | 'contextWindow' | 'copiedFrom'>
 
 /** Collects metadata while a log is read. */
 export interface MetaCollector {
@@ -63,6 +71,8 @@ export interface MetaCollector {
   set(field: MetaField, value: unknown): void
   addTime(value: unknown): void
   setContextWindow(value: unknown): void
+  /** Takes the field `copiedFrom` of a header, with the metadata that only the original log contains. */
+  setOrigin(value: unknown): void
   readonly meta: LogMeta
 }
 
@@ -77,6 +87,17 @@ const EMPTY_META: LogMeta = {
   parentSessionId: null,
   agent: null,
   contextWindow: null,
+  copiedFrom: null,
+}
+
+/** Metadata of the original log that its copy takes over; the copy has a session id and times of its own. */
+const RESTORED_FIELDS = ['cwd', 'version', 'forkedFrom', 'parentSessionId', 'agent'] as const
+
+/** Returns the field `copiedFrom` of the header of a copy. The reader of the copy restores the metadata from it. */
+export function createLogOrigin(format: LogFormat, meta: LogMeta): object {
+  const { copiedFrom, project, endedAt, ...restored } = meta
+  // A copy of a copy has the records of the first log, so it names that one.
+  return { format, ...restored, ...copiedFrom }
 }
 
 export function createMetaCollector(): MetaCollector {
@@ -99,10 +120,23 @@ export function createMetaCollector(): MetaCollector {
     setContextWindow(value) {
       if (typeof value === 'number' && value > 0) meta = { ...meta, contextWindow: value }
     },
+    setOrigin(value) {
+      if (!isObject(value) || !isLogFormat(value.format)) return
+      const { format, sessionId } = value
+      for (const field of RESTORED_FIELDS) set(field, value[field])
+      this.addTime(value.startedAt)
+      this.setContextWindow(value.contextWindow)
+      const copiedFrom = { format, sessionId: isNonEmptyString(sessionId) ? sessionId : null }
+      meta = { ...meta, copiedFrom }
+    },
     get meta() {
       return meta
     },
   }
+}
+
+function isLogFormat(value: unknown): value is LogFormat {
+  return value === 'claude-code' || value === 'codex' || value === 'tidemark'
 }
 
 /** Start of an ISO timestamp. All supported programs write UTC, so timestamps can be compared as strings. */

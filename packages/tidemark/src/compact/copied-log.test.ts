@@ -1,0 +1,182 @@
+/** The figures of a copy that `tidemark compact -o` writes are those of the original log. */
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  AppendList,
+  createLogLineReader,
+  emptySessionCost,
+  sumSessionCost,
+  updateSessionCost,
+} from '@tidemark/core'
+import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire'
+import { beforeEach, expect, it } from 'vitest'
+import * as codex from '../../../wire/test/rollout.ts'
+import { type LogFolder, logFolder } from '../../test/log-folder.ts'
+import { workingSession } from '../../test/working-session.ts'
+import { findNamedLogs, inspectFiles, sumSessions } from '../inspect/inspect-files.ts'
+import type { SessionReport } from '../inspect/report.ts'
+import { readLog } from '../logs/read-log.ts'
+import { compactLog } from './compact-log.ts'
+import { writeSession } from './write-log.ts'
+
+let folder: LogFolder
+beforeEach(() => {
+  folder = logFolder()
+})
+
+/** Compacts a log into a new file of the folder, and returns the path of the copy. */
+async function copyLog(path: string, name: string): Promise<string> {
+  const out = join(folder.path, `${name}.jsonl`)
+  const log = await readLog(path)
+  if (!log.ok) throw new Error(log.message)
+  const outcome = await compactLog(log, { transcript: out })
+  if (!outcome.ok) throw new Error(outcome.message)
+  expect(await writeSession(out, outcome.written)).toEqual({ ok: true })
+  return out
+}
+
+async function inspect(...paths: readonly string[]): Promise<readonly SessionReport[]> {
+  const { logs } = await findNamedLogs(paths)
+  const { sessions } = await inspectFiles(logs, { timeZone: 'UTC' })
+  return sessions
+}
+
+/** The figures that do not depend on the compaction which only the copy has. */
+async function readFigures(path: string): Promise<object> {
+  const [report] = await inspect(path)
+  if (report === undefined) throw new Error(`${path} was not read`)
+  const { apiCalls, callsWithoutUsage, toolCalls, userMessages, usage, hitRate, project, agents } = report
+  const { costUsd, money, outputEstimatedCalls, outputTokensEstimated, spending, startedAt } = report
+  const { window, windowFrom, autoCompact } = report.context
+  return {
+    ...{ apiCalls, callsWithoutUsage, toolCalls, userMessages, usage, hitRate, project, agents, startedAt },
+    ...{ costUsd, money, outputEstimatedCalls, outputTokensEstimated, spending },
+    ...{ window, windowFrom, autoCompact },
+    estimator: report.estimator,
+    breaks: report.cacheBreaks.map(({ at, costUsd: lost, cause }) => ({ at, lost, cause })),
+  }
+}
+
+/** What `session.money()` of a resumed session returns for the calls so far. */
+function readSpent(path: string): { readonly total: number | null; readonly priced: number } {
+  const reader = createLogLineReader()
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  const records = [...lines.flatMap((line) => reader.readLine(line)), ...reader.finish().records]
+  const costs = updateSessionCost(emptySessionCost(), AppendList.of(records), (name, at) => {
+    const found = lookUpModel(modelCatalogue, name)
+    return found.found ? pricesAtDate(found.model, at) : null
+  })
+  const { total, priced } = sumSessionCost(costs).spent
+  return { total, priced }
+}
+
+/** A session of Claude Code whose usage has the output tokens from the start of the stream, with a compaction. */
+function writeClaudeCodeLog(): string {
+  const text = 'The harbour list has one entry for each tide table. '.repeat(20)
+  const lines = workingSession().map((line) => {
+    const { message } = line as { readonly message?: { readonly usage?: object; readonly content: object[] } }
+    if (message?.usage === undefined) return line
+    const content = [...message.content, { type: 'text', text }]
+    return { ...line, message: { ...message, content, usage: { ...message.usage, output_tokens: 1 } } }
+  })
+  const [first, ...rest] = lines
+  const boundary = {
+    ...first,
+    ...{ type: 'system', subtype: 'compact_boundary', message: undefined, uuid: 'boundary' },
+    ...{ parentUuid: null, logicalParentUuid: first?.uuid, timestamp: '2026-03-09T09:00:00.500Z' },
+    compactMetadata: { trigger: 'auto', preTokens: 150_000 },
+  }
+  const said = { role: 'user', content: 'Summary: the tide tables are to be renamed.' }
+  const summary = { ...first, uuid: 'summary', parentUuid: 'boundary', isCompactSummary: true, message: said }
+  const agent = lines[1] as { readonly message?: object }
+  const side = { ...agent, uuid: 'side', parentUuid: null, isSidechain: true, agentId: 'scout' }
+  const log = [
+    first,
+    boundary,
+    summary,
+    { ...rest[0], parentUuid: 'summary' },
+    { ...side, message: { ...agent.message, id: 'msg_side' } },
+    ...rest.slice(1),
+  ]
+  return folder.file('working.jsonl', log.map((line) => `${JSON.stringify(line)}\n`).join(''), 60)
+}
+
+/** A session of Codex with a window of its own, and a response that was cut off before its usage was logged. */
+function writeCodexLog(): string {
+  const used = { input: 9_000, cached: 0, output: 400 }
+  const context = { model_context_window: 258_400 }
+  const lines = [
+    codex.session('rollout-1', { timestamp: '2026-01-02T03:00:00.000Z' }),
+    codex.turn('gpt-5.4'),
+    codex.event('task_started', context),
+    codex.message('user', `List the harbours. ${'One line for each of them, please. '.repeat(400)}`),
+    codex.call('call-1'),
+    codex.output('call-1', 'Hamburg, Bremen, Kiel. '.repeat(800)),
+    codex.count(used).replace('"info":{', `"info":{"model_context_window":258400,`),
+    codex.message('assistant', 'Three harbours.'),
+    codex.count({ input: 14_000, cached: 8_000, output: 30 }, used),
+    codex.message('user', 'And the tides?'),
+    codex.message('assistant', 'High at'),
+  ]
+  return folder.file('rollout.jsonl', lines.map((line) => `${line}\n`).join(''), 60)
+}
+
+it.each([
+  ['Claude Code', writeClaudeCodeLog],
+  ['Codex', writeCodexLog],
+])('a copy of a log of %s has the calls, cost, window and project of the original', async (_, write) => {
+  const original = write()
+  const figures = await readFigures(original)
+  const copy = await copyLog(original, 'copy')
+  expect(await readFigures(copy)).toEqual(figures)
+  expect(await readFigures(await copyLog(copy, 'copy-of-copy'))).toEqual(figures)
+  const [report] = await inspect(original)
+  expect(readSpent(copy).total).toBeCloseTo(report?.costUsd ?? Number.NaN, 6)
+})
+
+it('the copy of a log whose output tokens were estimated says so, and costs more than its logged usage', async () => {
+  const original = writeClaudeCodeLog()
+  const copy = await copyLog(original, 'copy')
+  const [report] = await inspect(copy)
+  expect(report).toMatchObject({ format: 'tidemark', copiedFrom: 'claude-code', outputEstimated: true })
+  expect(report?.outputTokensEstimated).toBeGreaterThan(10 * (report?.usage.output ?? 0))
+  expect(readSpent(copy).priced).toBeGreaterThan(readSpent(original).priced)
+})
+
+it('an original keeps its calls where a newer file is a copy of it, and the total counts them once', async () => {
+  const original = writeClaudeCodeLog()
+  const copy = await copyLog(original, 'copy')
+  const [alone] = await inspect(original)
+  const calls = alone?.apiCalls ?? 0
+  // The original went on after it was copied, so its file is the newer one.
+  for (const [one, other] of [
+    [original, copy],
+    [copy, original],
+  ] as const) {
+    utimesSync(one, 1_700_000_000, 1_700_000_000)
+    utimesSync(other, 1_700_000_900, 1_700_000_900)
+    const sessions = await inspect(folder.path)
+    expect(sessions.map(({ file }) => file)).toEqual([other, one])
+    const counted = sessions.map((each) => [each.file, each.apiCalls, each.copiedCalls, each.costUsd])
+    expect(counted).toContainEqual([original, calls, 0, alone?.costUsd])
+    expect(counted).toContainEqual([copy, 0, calls, 0])
+    expect(sumSessions(sessions)).toMatchObject({ apiCalls: calls, costUsd: alone?.costUsd })
+  }
+})
+
+it('a copy keeps the conversation of a subagent apart from the main one', async () => {
+  const copy = await copyLog(writeClaudeCodeLog(), 'copy')
+  const log = await readLog(copy)
+  expect(log.ok && log.agents.map(({ agent, records }) => [agent, records.length])).toEqual([['scout', 1]])
+})
+
+it('a copy from before the header named the original is read as before', async () => {
+  const copy = await copyLog(writeCodexLog(), 'copy')
+  const text = readFileSync(copy, 'utf8')
+  const header = text.slice(0, text.indexOf('\n'))
+  const { copiedFrom, ...old } = JSON.parse(header)
+  expect(copiedFrom).toMatchObject({ format: 'codex', contextWindow: 258_400, cwd: '/projects/boat' })
+  writeFileSync(copy, text.replace(header, JSON.stringify(old)))
+  const [report] = await inspect(copy)
+  expect(report).toMatchObject({ copiedFrom: null, project: null })
+})

@@ -67,6 +67,7 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
     ...(plan.unanswered.records > 0
       ? [renderPlanRow('unanswered', plan.unanswered, 'kept, moved to the end', screen)]
       : []),
+    ...renderNotEstimated(plan.notEstimated, screen),
     renderPlanRow('re-attached', plan.comesBack, describeReattached(preview), screen),
     ...renderPrice(preview),
     ...describePlan(preview).flatMap((remark) =>
@@ -113,6 +114,15 @@ function renderPlanRow(
   return `  ${alignLeft(name, PLAN_NAME_WIDTH)}${figures}  ${records === 0 ? '' : screen.colors.dim(aside)}`.trimEnd()
 }
 
+/** Renders the tokens that the provider counted in addition, unless they would be a rounding error. */
+function renderNotEstimated(tokens: number, { colors }: Screen): readonly string[] {
+  if (tokens < 100) return []
+  const aside = 'more, by the count of the provider; the rows above are estimates'
+  return [
+    `  ${alignLeft('not estimated', PLAN_NAME_WIDTH)}${alignRight(formatTokens(tokens), 17)}  ${colors.dim(aside)}`,
+  ]
+}
+
 const MAX_NAMED = 3
 
 function describeReattached({ receipt }: CompactionPreview): string {
@@ -139,7 +149,7 @@ function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview)
     prefixTokens === 0
       ? []
       : [
-          `System prompt and tools are not in the log: about ${formatTokens(prefixTokens)} tokens of each request, on top of the figures above and of the target.`,
+          `System prompt, tools and whatever else the log does not have: about ${formatTokens(prefixTokens)} tokens of each request, on top of the figures above and of the target.`,
         ]
   const history =
     session.records <= plan.goes.records

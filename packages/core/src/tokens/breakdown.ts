@@ -148,11 +148,9 @@ function createEmptyBreakdown(): MutableBreakdown {
 
 /** Returns the blocks of a record whose tokens are counted. Returns none for a record that the model never sees. */
 function listCountedBlocks(record: KnownRecord): readonly Block[] {
-  if (record.type === 'attachment') {
-    return record.isScreenOnly === true
-      ? []
-      : [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
-  }
+  // An attachment counts as the text that the model reads, not as the JSON of its record.
+  if (record.type === 'attachment')
+    return record.isScreenOnly === true ? [] : toMessageParts({ record, index: 0 }).map(({ block }) => block)
   if ((record.type !== 'user' && record.type !== 'assistant') || isSyntheticError(record)) return []
   return toBlocks(record.message.content)
 }

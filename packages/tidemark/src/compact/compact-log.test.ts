@@ -229,6 +229,29 @@ describe('sizes', () => {
     expect(larger.report.prefixTokens - report.prefixTokens).toBe(30_000)
   })
 
+  it('before add up: the records by their estimates, and what the provider counted in addition', async () => {
+    const late = (line: WorkingLine, at: number): unknown => withLargerPrefix(line, at < 4 ? 0 : 5_000)
+    writeLines(lines.map(late))
+    const { plan, tokensBefore } = (await compacted()).report
+    expect(plan.goes.tokens + plan.stays.tokens + plan.unanswered.tokens + plan.notEstimated).toBe(
+      tokensBefore,
+    )
+    expect(plan.notEstimated).toBeGreaterThan(4_000)
+  })
+
+  it('of a log that begins in mid-conversation add up to the last request, not to more', async () => {
+    // The first request held 60,000 tokens of messages that the log does not have, and the host has cleared 50,000.
+    writeLines(lines.map((line, at) => withLargerPrefix(line, at < 8 ? 60_000 : 10_000)))
+    const { tokensBefore, prefixTokens } = (await compacted()).report
+    const { message } = lines.findLast(({ type }) => type === 'assistant') as unknown as {
+      readonly message: { readonly usage: Record<string, number> }
+    }
+    const { input_tokens = 0, cache_read_input_tokens = 0, cache_creation_input_tokens = 0 } = message.usage
+    const last = input_tokens + cache_read_input_tokens + cache_creation_input_tokens + 10_000
+    expect(tokensBefore + prefixTokens).toBeGreaterThanOrEqual(last)
+    expect(tokensBefore + prefixTokens).toBeLessThan(last + 1_000)
+  })
+
   it('of an undo are those of the compaction the other way round', async () => {
     const out = join(folder, 'out.jsonl')
     const { report, written } = await compacted({ transcript: out })

@@ -87,7 +87,7 @@ function measureLoggedContext(session: LoggedSession): ContextTokens {
   const size = measureContext(session.state, session.host, session.room)
   if (size.source === 'estimated') return size
   const prefix = estimatePrefix(session)
-  const expected = Math.max(size.expected - prefix, Math.min(size.expected, countShownTokens(session)))
+  const expected = size.expected - prefix
   return { ...size, expected, high: Math.max(size.high - prefix, expected) }
 }
 
@@ -260,12 +260,18 @@ function describePlan(
       estimator,
     )
   const back = [...sourcesBefore, ...sourcesAfter]
-  return {
-    form: span.form,
-    target,
+  const parts = {
     goes: measure(span.summarised),
     stays: measure([...span.kept, ...span.pinned]),
     unanswered: measure(span.unanswered),
+  }
+  const estimated = addUp(Object.values(parts).map(({ tokens }) => tokens))
+  const isInLog = session.state.prefix.current !== null
+  return {
+    ...parts,
+    notEstimated: isInLog ? 0 : Math.max(0, plan.before.expected - estimated),
+    form: span.form,
+    target,
     comesBack: { records: back.length, tokens: Math.round(addUp(back.map(({ tokens }) => tokens))) },
     note: span.note,
   }
@@ -294,11 +300,21 @@ function listBranchEntries({ state }: LoggedSession): readonly ContextEntry[] {
 
 /**
  * Estimates the tokens of system prompt and tools if the log does not contain them; otherwise returns 0. The first call
- * of the log, and the first after each compaction, has more prompt tokens than the messages before it. The smallest
- * such difference is the estimate.
+ * of the log, the first after each compaction, and the newest call have more prompt tokens than the messages before
+ * them. The smallest such difference is the estimate: where the log begins in mid-conversation, or the host cleared
+ * content without a record of it, the others also include messages.
  */
 function estimatePrefix(session: LoggedSession): number {
-  if (session.state.prefix.current !== null) return 0
+  const { state, host, room } = session
+  if (state.prefix.current !== null) return 0
+  const size = measureContext(state, host, room)
+  const rest = size.expected - countShownTokens(session)
+  const first = estimateFirstPrefix(session)
+  return size.source === 'estimated' ? first : Math.max(0, Math.min(first, rest))
+}
+
+/** Returns the smallest difference for the first call of the log and the first call after each compaction. */
+function estimateFirstPrefix(session: LoggedSession): number {
   let said = 0
   let isFirst = true
   let least = Number.POSITIVE_INFINITY

@@ -171,6 +171,11 @@ export interface PlannedCompaction {
   /** Number and tokens of the attachments that are added after the summary: files and the todo list. */
   readonly comesBack: RecordsSize
   /**
+   * Tokens of `tokensBefore` that the estimates of the records above do not explain: the provider counted more. 0 for a
+   * session of ours, whose sizes include the system prompt and tools.
+   */
+  readonly notEstimated: number
+  /**
    * A sentence that explains why the context is divided at another record than the requested one; null if it is not.
    */
   readonly note: string | null

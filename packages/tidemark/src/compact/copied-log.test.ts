@@ -164,6 +164,19 @@ it('an original keeps its calls where a newer file is a copy of it, and the tota
   }
 })
 
+it('inspect shows re-attached files of the copy with the size that the plan had for them', async () => {
+  const log = await readLog(writeClaudeCodeLog())
+  if (!log.ok) throw new Error(log.message)
+  const outcome = await compactLog(log)
+  if (!outcome.ok) throw new Error(outcome.message)
+  const out = join(folder.path, 'copy.jsonl')
+  await writeSession(out, outcome.written)
+  const [report] = await inspect(out)
+  const { records, tokens } = outcome.report.plan.comesBack
+  expect(records).toBeGreaterThan(0)
+  expect(Math.abs((report?.tokensByClass.attachments ?? 0) - tokens)).toBeLessThanOrEqual(records)
+})
+
 it('a copy keeps the conversation of a subagent apart from the main one', async () => {
   const copy = await copyLog(writeClaudeCodeLog(), 'copy')
   const log = await readLog(copy)

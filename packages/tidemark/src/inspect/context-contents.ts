@@ -22,6 +22,7 @@ import {
   type TokenTally,
   type ToolUseBlock,
   toBlocks,
+  toMessageParts,
 } from '@tidemark/core'
 import {
   type Catalogue,
@@ -134,12 +135,12 @@ function findLargestBlocks(
 }
 
 /**
- * Lists the content blocks of a record. An attachment counts as one block. A message that the host wrote in place of a
+ * Lists the content blocks of a record. An attachment counts as one block with the text that the model reads. A message that the host wrote in place of a
  * model response has none.
  */
 function listBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
-    return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
+    return record.isScreenOnly === true ? [] : toMessageParts({ record, index: 0 }).map(({ block }) => block)
   if (record.type !== 'user' && record.type !== 'assistant') return []
   const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
   return isSynthetic ? [] : toBlocks(record.message.content)
@@ -160,7 +161,8 @@ function describeBlock(
     }
   }
   if (isThinkingBlock(block)) return { kind: 'thinking', tool: null, what: '' }
-  if (record.type === 'attachment') return { kind: 'attachment', tool: null, what: preview(block.type) }
+  if (record.type === 'attachment')
+    return { kind: 'attachment', tool: null, what: preview(record.attachment.type ?? 'unknown') }
   if (!isTextBlock(block)) return { kind: 'other', tool: null, what: preview(block.type) }
   return { kind: classifyText(record), tool: null, what: preview(block.text) }
 }

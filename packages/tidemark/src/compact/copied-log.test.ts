@@ -10,7 +10,6 @@ import {
 } from '@tidemark/core'
 import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire'
 import { beforeEach, expect, it } from 'vitest'
-import * as codex from '../../../wire/test/rollout.ts'
 import { type LogFolder, logFolder } from '../../test/log-folder.ts'
 import { workingSession } from '../../test/working-session.ts'
 import { findNamedLogs, inspectFiles, sumSessions } from '../inspect/inspect-files.ts'
@@ -103,22 +102,35 @@ function writeClaudeCodeLog(): string {
 
 /** A session of Codex with a window of its own, and a response that was cut off before its usage was logged. */
 function writeCodexLog(): string {
-  const used = { input: 9_000, cached: 0, output: 400 }
-  const context = { model_context_window: 258_400 }
+  const line = (type: string, payload: object) => ({ timestamp: '2026-01-02T03:04:05.000Z', type, payload })
+  const say = (role: string, text: string) => {
+    const content = [{ type: role === 'assistant' ? 'output_text' : 'input_text', text }]
+    return line('response_item', { type: 'message', role, content })
+  }
+  const count = (total: readonly number[], last: readonly number[]) => {
+    const toUsage = ([input_tokens, cached_input_tokens, output_tokens]: readonly number[]) => ({
+      ...{ input_tokens, cached_input_tokens, output_tokens },
+      total_tokens: (input_tokens ?? 0) + (output_tokens ?? 0),
+    })
+    const usage = { total_token_usage: toUsage(total), last_token_usage: toUsage(last) }
+    return line('event_msg', { type: 'token_count', info: { ...usage, model_context_window: 258_400 } })
+  }
+  const call = { name: 'shell', arguments: '{"command":"ls"}', call_id: 'call-1' }
+  const output = { call_id: 'call-1', output: 'Hamburg, Bremen, Kiel. '.repeat(800) }
+  const session = { id: 'rollout-1', cwd: '/projects/boat', timestamp: '2026-01-02T03:00:00.000Z' }
   const lines = [
-    codex.session('rollout-1', { timestamp: '2026-01-02T03:00:00.000Z' }),
-    codex.turn('gpt-5.4'),
-    codex.event('task_started', context),
-    codex.message('user', `List the harbours. ${'One line for each of them, please. '.repeat(400)}`),
-    codex.call('call-1'),
-    codex.output('call-1', 'Hamburg, Bremen, Kiel. '.repeat(800)),
-    codex.count(used).replace('"info":{', `"info":{"model_context_window":258400,`),
-    codex.message('assistant', 'Three harbours.'),
-    codex.count({ input: 14_000, cached: 8_000, output: 30 }, used),
-    codex.message('user', 'And the tides?'),
-    codex.message('assistant', 'High at'),
+    line('session_meta', { ...session, cli_version: '0.1.0' }),
+    line('turn_context', { model: 'gpt-5.4', cwd: '/projects/boat' }),
+    say('user', `List the harbours. ${'One line for each of them, please. '.repeat(400)}`),
+    line('response_item', { type: 'function_call', ...call }),
+    line('response_item', { type: 'function_call_output', ...output }),
+    count([9_000, 0, 400], [9_000, 0, 400]),
+    say('assistant', 'Three harbours.'),
+    count([23_000, 8_000, 430], [14_000, 8_000, 30]),
+    say('user', 'And the tides?'),
+    say('assistant', 'High at'),
   ]
-  return folder.file('rollout.jsonl', lines.map((line) => `${line}\n`).join(''), 60)
+  return folder.file('rollout.jsonl', lines.map((each) => `${JSON.stringify(each)}\n`).join(''), 60)
 }
 
 it.each([

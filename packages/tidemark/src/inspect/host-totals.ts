@@ -52,21 +52,21 @@ export interface UnloggedCalls {
 
 /**
  * Only Claude Code leaves out the calls that write summaries. Compactions copied from another session do not count.
- * `hostCompactions`: the number of compactions that the host made; those of Tidemark follow them in a copy of its log.
+ * In a copy of its log, the compactions of Tidemark follow those of Claude Code.
  */
 export function findUnloggedCalls(
-  hostCompactions: number,
+  log: LogContents,
   calls: readonly LoggedCall[],
   compactions: readonly LoggedCompaction[],
   totals: HostTotals | null,
 ): UnloggedCalls {
   const copies = calls.filter(({ agent, isCopy, usage }) => agent === null && isCopy && usage !== null).length
-  const own = compactions.slice(0, hostCompactions).filter(({ afterCall }) => afterCall >= copies)
+  const own = compactions.slice(0, countHostCompactions(log)).filter(({ afterCall }) => afterCall >= copies)
   return { totals: copies > 0 ? null : totals, summaries: own.length }
 }
 
 /** Counts the compactions that Claude Code made, in its own log or in a copy of it. */
-export function countClaudeCodeCompactions({ format, meta, records }: LogContents): number {
+function countHostCompactions({ format, meta, records }: LogContents): number {
   if ((meta.copiedFrom?.format ?? format) !== 'claude-code') return 0
   const isHosts = ({ seq }: SessionRecord): boolean => format === 'claude-code' || seq === undefined
   return records.filter(({ record }) => isCompactBoundary(record) && isHosts(record)).length

@@ -6,12 +6,7 @@ import { findCacheBreaks } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
 import { reportEstimatorError } from './estimator-error.ts'
-import {
-  countClaudeCodeCompactions,
-  findHostTotals,
-  findUnloggedCalls,
-  findWindowName,
-} from './host-totals.ts'
+import { findHostTotals, findUnloggedCalls, findWindowName } from './host-totals.ts'
 import {
   computeHitRate,
   countToolCalls,
@@ -69,11 +64,7 @@ export function inspectLog(
   })
   const estimates = createModelEstimators(catalogue)
   const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
-  const estimator = reportEstimatorError(
-    records,
-    log.meta.copiedFrom?.format ?? log.format,
-    estimates.forModel,
-  )
+  const estimator = reportEstimatorError(records, identity.copiedFrom ?? log.format, estimates.forModel)
 
   // Cache breaks of the log, and the cost of all calls.
   let damaged: readonly LogDamage[] = []
@@ -83,7 +74,7 @@ export function inspectLog(
   const estimate = ({ model: id, blocks }: LoggedCall): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
   const pricing = { catalogue, format: log.format, estimate }
-  const unlogged = findUnloggedCalls(countClaudeCodeCompactions(log), calls, context.compactions, hostTotals)
+  const unlogged = findUnloggedCalls(log, calls, context.compactions, hostTotals)
   const spending = reportSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
 
   return redactStrings({

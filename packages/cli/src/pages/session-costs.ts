@@ -170,7 +170,8 @@ function formatBreakTotals({ cacheBreaks, money }: SessionReport): string {
   return `${formatInteger(cacheBreaks.length)}, ${formatLosses(cacheBreaks)} lost${part}`
 }
 
-function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): string {
+/** Formats the cost of cache breaks; a lower bound if the cost of some of them is unknown. */
+export function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): string {
   const known = costs.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
   return formatCost(costs.some(({ costUsd }) => costUsd === null) ? null : known, known)
 }

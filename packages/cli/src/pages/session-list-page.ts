@@ -18,7 +18,7 @@ import {
 } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
 import { formatPath, projectName, sanitizeText, wrapText } from '../render/text.ts'
-import { formatSpending, renderSpentSince } from './session-costs.ts'
+import { formatLosses, formatSpending, renderSpentSince } from './session-costs.ts'
 
 interface SessionsView {
   /** Maximum number of rows in the table; 0 for no maximum. */
@@ -158,8 +158,7 @@ function sessionLostColumn(
   { columns }: Screen,
 ): readonly TableColumn<NumberedSession>[] {
   if (columns < MIN_WIDTH_FOR_LOST || listed.every(({ cacheBreaks }) => cacheBreaks.length === 0)) return []
-  const text = ({ report }: NumberedSession) =>
-    isCopy(report) ? '' : formatCost(report.money.lostToBreaks, 0)
+  const text = ({ report }: NumberedSession) => (isCopy(report) ? '' : formatLosses(report.cacheBreaks))
   return [{ title: 'lost', align: 'right', text }]
 }
 

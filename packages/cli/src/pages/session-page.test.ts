@@ -60,13 +60,13 @@ describe('the page of the sample session', () => {
               call 1 · 09:14                                           call 10 · 09:28
 
       What filled the context                                   4.4k tokens, estimated
-        tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.5%     2.0k
-        tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━                    27.7%     1.2k
+        tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.4%     2.0k
+        tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━                    27.6%     1.2k
         summaries       ━━━━━━━━━━━━━╸                                  13.5%      599
         assistant text  ━━━━━━                                           5.7%      253
         thinking        ━━━━╸                                            4.3%      190
         prompts         ━━╸                                              2.4%      106
-        attachments     ━━                                               1.9%       86
+        attachments     ━━                                               2.2%       96
 
       Tools                                                    calls requests  results
         Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
@@ -130,13 +130,13 @@ describe('the page of the sample session', () => {
               call 1 · 09:14                                                                                                                           call 10 · 09:28
 
       What filled the context                                 4.4k tokens, estimated    Tools                                                  calls requests  results
-        tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.5%     2.0k      Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
-        tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━╸                   27.7%     1.2k      Edit            ━━━━━━━━━━━━━━━━━━╸                      3      611      141
+        tool results    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━   44.4%     2.0k      Read            ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━        4      235     1.1k
+        tool requests   ━━━━━━━━━━━━━━━━━━━━━━━━━━╸                   27.6%     1.2k      Edit            ━━━━━━━━━━━━━━━━━━╸                      3      611      141
         summaries       ━━━━━━━━━━━━━                                 13.5%      599      Bash            ━━━━━━━━━━━━━━━                          3      178      437
         assistant text  ━━━━━╸                                         5.7%      253      Grep            ━━━━━━━━                                 1       77      251
         thinking        ━━━━                                           4.3%      190      TodoWrite       ━━━━                                     1      126       39
         prompts         ━━╸                                            2.4%      106
-        attachments     ━━                                             1.9%       86
+        attachments     ━━                                             2.2%       96
 
       Largest items                                                                                                                                  tokens, estimated
            599  summary         This session continues an earlier part of the same conversation, which was summarised to make room. The full transcript is in the log…

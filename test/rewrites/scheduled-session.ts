@@ -1,6 +1,5 @@
 /** A session in which a scheduler decides when each wait ends: log, model, carriers, hooks and tools. */
 import {
-  type CompactHooks,
   type ContextSource,
   createFixedWeights,
   defineProviderProfile,
@@ -8,6 +7,7 @@ import {
   type Journal,
   type Model,
   type ReplyEvent,
+  type SessionHooks,
 } from '@tidemark/core'
 import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import type fc from 'fast-check'
@@ -128,7 +128,7 @@ function waitingCarrier(carrier: ContextSource, wait: Wait): ContextSource {
   }
 }
 
-function waitingHooks(wait: Wait): CompactHooks {
+function waitingHooks(wait: Wait): SessionHooks {
   const hook = <Output>(name: string, output?: Output) => ({
     name,
     run: async () => {

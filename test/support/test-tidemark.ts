@@ -45,11 +45,13 @@ export interface TestTidemarkOptions extends Partial<TidemarkOptions> {
   /** Tokens of the window as the provider really has it; the simulator's own unless given. */
   readonly realWindow?: number
   readonly maxOutput?: number
+  /** Seed of the simulator. Processes that write to one session need different ones, or their responses share ids. */
+  readonly seed?: string
 }
 
 export function createTestTidemark(options: TestTidemarkOptions = {}): TestTidemark {
   const { modelId = 'claude-sonnet-5-5', turns = 4, resultTokens = 300, maxOutput = 4_000 } = options
-  const { window, realWindow, thinkingTokens, script, baseUrl, ...given } = options
+  const { window, realWindow, thinkingTokens, script, baseUrl, seed, ...given } = options
   const coder = createCoder({
     turns,
     resultTokens,
@@ -58,6 +60,7 @@ export function createTestTidemark(options: TestTidemarkOptions = {}): TestTidem
   const simulator = createSimulator({
     script: script ?? withSummaries(coder.script),
     ...(given.clock === undefined ? {} : { clock: given.clock }),
+    ...(seed === undefined ? {} : { seed }),
     ...(realWindow === undefined ? {} : { window: realWindow }),
   })
   const bodies: string[] = []

@@ -181,16 +181,22 @@ export type {
   TurnOutcome,
 } from './engine/events.ts'
 export type {
+  Hook,
+  HookContextOutput,
+  SessionHooks,
+  SessionStartSource,
+  ToolDecision,
+} from './engine/hooks.ts'
+export { HOOK_POINTS, runHooks } from './engine/hooks.ts'
+export type {
   CheckedSummary,
   CleanupFailure,
   CommittedRewrite,
-  CompactHooks,
   CompactingHost,
   CompactionServices,
-  Hook,
-  HookContextOutput,
   HostSummaryInput,
   ModelSettings,
+  PermissionCheck,
   RawSummary,
   RewriteCleanup,
   SeparateSummaryModel,
@@ -712,6 +718,8 @@ export {
 } from './turn/recover-refusal.ts'
 export { reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
+export { askAside, type SideAnswer, type UnansweredQuestion } from './turn/side-question.ts'
+export { clearConversation, rewindTo, type SwitchResult } from './turn/switch-branch.ts'
 export { prepareNextRequest, recordResponse, takeTurn } from './turn/turn.ts'
 export { type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
 export type { Finding, FindingCode } from './validate/findings.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CoderOptions, createCoder, serve, withSummaries } from '@tidemark/simulator'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Block, MessageParam } from '../src/protocol/api.ts'
+import { type Block, type MessageParam, toBlocks } from '../src/protocol/api.ts'
 import { CLIENT_STYLES, type ClientStyle, type ClientTools, createClientTools } from './client-tools.ts'
 
 let directory = ''
@@ -17,6 +17,8 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 interface WorkOptions extends CoderOptions {
   /** Runs before each request, with the messages so far; returns those to send. */
   readonly before?: (messages: MessageParam[], client: ClientTools, request: number) => MessageParam[]
+  /** Returns what arrives of a response. */
+  readonly arrived?: (content: readonly Block[], request: number) => readonly Block[]
 }
 
 interface Worked {
@@ -40,7 +42,7 @@ async function post(url: string, body: object): Promise<{ status: number; conten
 /** Lets the coder work over HTTP until its final text, and compares the files with those that it should have written. */
 async function work(
   style: ClientStyle,
-  { before = (messages) => messages, ...options }: WorkOptions,
+  { before = (messages) => messages, arrived = (content) => content, ...options }: WorkOptions,
 ): Promise<Worked> {
   const coder = createCoder({ files: 3, resultTokens: 100, ...options })
   const served = await serve({ script: withSummaries(coder.script) })
@@ -53,9 +55,14 @@ async function work(
       messages = before(messages, client, requests)
       requests += 1
       const request = { system: style.system(directory), tools: style.tools, messages }
-      const { status, content } = await post(served.url, request)
+      const { status, content: whole } = await post(served.url, request)
       statuses.add(status)
+      const content = arrived(whole, requests)
       const calls = content.filter(({ type }) => type === 'tool_use')
+      if (calls.length === 0 && content.length < whole.length) {
+        messages = [...messages, { role: 'assistant', content }, { role: 'user', content: 'Continue.' }]
+        continue
+      }
       if (calls.length === 0) {
         const files = coder.clientFiles(options.turns ?? 24)
         const wrongFiles = [...files].filter(([path, text]) => readFile(path) !== text).map(([path]) => path)
@@ -156,6 +163,25 @@ describe.skipIf(process.platform === 'win32')('the coder with the tools of a cli
     })
     expect(compactions).toBeGreaterThan(2)
     expect(worked).toMatchObject({ statuses: new Set([200]), wrongFiles: [] })
+  })
+
+  it('makes the calls that are missing where a response broke off, and looks at what an interrupted one did', async () => {
+    const worked = await work(CLIENT_STYLES.CLAUDE_CODE, {
+      turns: 40,
+      arrived: (content, request) => (request % 3 === 2 ? content.slice(0, 1 + (request % 2)) : content),
+      before: (messages, client, request) => {
+        if (request % 4 !== 3) return messages
+        client.forgetReads()
+        const results = toBlocks(messages.at(-1)?.content ?? '').map((result) => ({
+          ...result,
+          content: 'The call was interrupted.',
+          is_error: true,
+        }))
+        return [...messages.slice(0, -1), { role: 'user', content: results }]
+      },
+    })
+    expect(worked).toMatchObject({ statuses: new Set([200]), wrongFiles: [] })
+    expect(worked.lastText).toMatch(/^Task 1 done after 40 steps/)
   })
 
   it('goes on if every call fails', async () => {

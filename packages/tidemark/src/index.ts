@@ -9,7 +9,6 @@ export {
   agentsSource,
   type BlobStore,
   type Block as ContentBlock,
-  type CompactHooks,
   type CompactionDraft,
   type CompactionPlan,
   type CompactionResult as CompactionOutcome,
@@ -28,6 +27,7 @@ export {
   planSource,
   type Receipt,
   redact,
+  type SessionHooks,
   section,
   skillsSource,
   TidemarkError,
@@ -49,15 +49,16 @@ export {
   user,
 } from './session/messages.ts'
 export type { NextOptions, NextOutcome } from './session/next.ts'
+export type { OpenOptions } from './session/open-session.ts'
 export type { TidemarkOptions } from './session/options.ts'
-// Types of compaction options and of the result of pinning a record.
-export type { CompactOptions, PinOutcome } from './session/rewrite.ts'
+export type { CompactOptions } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
 export type { Session } from './session/session.ts'
 // Types of the `Tidemark` object and of the options of `open`.
-export { createTidemark, type OpenOptions, type Tidemark } from './session/tidemark.ts'
+export { createTidemark, type Tidemark } from './session/tidemark.ts'
 // The entry point: `createTidemark` opens sessions.
 export type { Tool, ToolContext, ToolOutput, Tools } from './session/tools.ts'
+export { tool } from './session/typed-tool.ts'
 export { diskSources } from './sources/disk-sources.ts'
 export { createBlobFolder } from './storage/blob-folder.ts'
 export { createFileJournal } from './storage/file-journal.ts'

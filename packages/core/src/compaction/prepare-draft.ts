@@ -13,7 +13,8 @@ import {
   refuseRewrite,
   type TurnEvent,
 } from '../engine/events.ts'
-import { type CompactionServices, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
+import { type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
+import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'

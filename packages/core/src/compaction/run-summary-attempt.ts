@@ -14,6 +14,7 @@ import type { TurnContext } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
   describeForkCacheRead,
+  restoreLastRequest,
   runSideCall,
   type SideCall,
   toUncachedRequest,
@@ -112,7 +113,7 @@ function createAttemptCall(
   attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): SideCall | UnavailableAttempt {
   const source = COMPACT_SOURCE
-  const sentTo = state.lastRequest?.front.model ?? null
+  const sentTo = restoreLastRequest(state, host).lastRequest?.front.model ?? null
   if (attempt.kind !== 'direct' && sentTo !== null && sentTo !== host.modelSettings().model)
     return unavailableAttempt(`The last request was made to ${sentTo}, and the model was switched since.`)
   switch (attempt.kind) {

@@ -8,6 +8,7 @@ import type { CheckedSummary, CompactionServices, RawSummary, SummaryWriter } fr
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
+import { restoreLastRequest } from '../engine/side-call.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
@@ -155,6 +156,7 @@ export function createAttemptsInput(
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
   const { model, tools } = host.modelSettings()
+  const restored = restoreLastRequest(state, host)
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
   // No model call is spent on a target that not even the smallest summary reaches.
   const isOutOfReach =
@@ -174,8 +176,8 @@ export function createAttemptsInput(
     instructions: task.instructions,
     conversationModel: own,
     directModel: summaryModel?.summariser ?? own,
-    parent: state.lastRequest === null ? null : { tokens: before.expected },
-    isWarm: isCacheWarm(state, host),
+    parent: restored.lastRequest === null ? null : { tokens: before.expected },
+    isWarm: isCacheWarm(restored, host),
     // Reported usage excludes what the provider cleared, so these tokens are added. An estimate includes them already.
     unclearedTokens: before.expected + (meter.measuredResponse === null ? 0 : (register.native?.tokens ?? 0)),
     tools,

@@ -128,6 +128,8 @@ export function sumSessionCost({ settled, recent }: SessionCost): CostTotals {
 }
 
 function withRecord(money: SessionCost, record: SessionRecord, prices: FindModelPrices): SessionCost {
+  // The session that the record was copied from has paid for it.
+  if (record.forkedFrom !== undefined) return money
   const call = readCall(record)
   if (call !== null) return withPricedCall(money, priceCall(call, prices))
   const loss = isKnownRecord(record) && record.type === 'system' ? record.cacheLoss : undefined

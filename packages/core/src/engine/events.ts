@@ -84,6 +84,8 @@ export type TurnEvent =
   | { readonly type: 'side-reply'; readonly source: string; readonly event: ReplyEvent }
   | { readonly type: 'fork'; readonly fork: ForkCacheRead }
   | { readonly type: 'tool-started'; readonly call: ToolUseBlock }
+  /** News from a tool that is still running. */
+  | { readonly type: 'tool-progress'; readonly call: ToolUseBlock; readonly text: string }
   | { readonly type: 'tool-ended'; readonly call: ToolUseBlock; readonly result: ToolResultBlock }
   /** The turn ended. This event is emitted exactly once, as the last one. */
   | { readonly type: 'turn-ended'; readonly outcome: TurnOutcome }
@@ -137,6 +139,8 @@ export type TurnFailure =
   | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
   /** The context is full and could not be reduced; the message tells the user what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
+  /** A hook did not let the prompt through. The prompt was not appended. */
+  | { readonly ok: false; readonly reason: 'blocked'; readonly message: string }
 
 type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>
 
@@ -202,6 +206,16 @@ export type RewriteEvent =
   /** The provider refused the thinking of `responses` responses. It is no longer sent. */
   | { readonly type: 'thinking-dropped'; readonly responses: number }
   | { readonly type: 'undone'; readonly of: string; readonly kind: 'compact' | 'clear' }
+  /**
+   * The conversation moved to another branch of the log. `left`: the last record of the branch that it left; `before`:
+   * the record that it went back to before, null for a new conversation and for an undo.
+   */
+  | {
+      readonly type: 'branch-switched'
+      readonly id: string
+      readonly left: string | null
+      readonly before: string | null
+    }
   | {
       readonly type: 'rewritten'
       readonly rewritten: CommittedRewrite

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Hook, type HookResult, type RewriteCleanup, runCleanups, runHooks } from './host.ts'
+import { type Hook, type HookResult, runHooks } from './hooks.ts'
+import { type RewriteCleanup, runCleanups } from './host.ts'
 import type { Deadlines } from './ports.ts'
 
 /** Time is up at once for work that waits for ever. */
@@ -13,18 +14,18 @@ const deadlines: Deadlines = {
 }
 
 async function ends(
-  hooks: readonly Hook<number, string>[],
+  hooks: readonly Hook<number, { said: string }>[],
   signal?: { aborted: boolean },
-): Promise<readonly HookResult<string>[]> {
-  const told: HookResult<string>[] = []
+): Promise<readonly HookResult<{ said: string }>[]> {
+  const told: HookResult<{ said: string }>[] = []
   for await (const end of runHooks(hooks, 7, { deadlines, timeoutSeconds: 5, signal })) told.push(end)
   return told
 }
 
 describe('hooks', () => {
   it('run in order; one that hangs or throws is told and stops none', async () => {
-    const hooks: readonly Hook<number, string>[] = [
-      { name: 'plain', run: (input) => `got ${input}` },
+    const hooks: readonly Hook<number, { said: string }>[] = [
+      { name: 'plain', run: (input) => ({ said: `got ${input}` }) },
       { name: 'hangs', timeoutSeconds: 2, run: () => new Promise(() => {}) },
       {
         name: 'throws',
@@ -35,7 +36,7 @@ describe('hooks', () => {
       { name: 'says nothing', run: async () => undefined },
     ]
     expect(await ends(hooks)).toEqual([
-      { name: 'plain', ok: true, output: 'got 7' },
+      { name: 'plain', ok: true, output: { said: 'got 7' } },
       {
         name: 'hangs',
         ok: false,
@@ -55,7 +56,7 @@ describe('hooks', () => {
       run: () => {
         ran.push(name)
         signal.aborted = true
-        return name
+        return { said: name }
       },
     }))
     await ends(hooks, signal)

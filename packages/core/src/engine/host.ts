@@ -1,11 +1,11 @@
-/** What the host supplies: ports, policy, system prompt and tools for a turn; hooks and services for compaction. */
+/** What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction. */
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RedactText } from '../cache/request-diff.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
-import type { CompactMetadata, CompactTrigger } from '../log/record.ts'
+import type { Attachment, CompactMetadata } from '../log/record.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
@@ -15,10 +15,10 @@ import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
 import type { ContextSource } from '../sources/context-source.ts'
 import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
-import type { Receipt } from '../summary/receipt.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import type { SummaryModel } from '../summary/summary-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
+import type { SessionHooks, SessionStartSource, ToolDecision } from './hooks.ts'
 import type { BlobStore, Clock, Deadlines, IdGenerator, Journal, Model, Signal } from './ports.ts'
 import type { SessionState } from './session-state.ts'
 
@@ -50,10 +50,27 @@ export interface TurnHost {
   /** Returns the id of the tool call whose result would be cleared first. If omitted, the engine determines it. */
   readonly firstClearable?: (state: SessionState) => string | null
   readonly runTool: ToolRunner
+  /** Returns true if calls of the tool may run at the same time as others. Default: all tools. */
+  readonly isParallelTool?: (name: string) => boolean
+  /** Decides which tool calls may run. Default: all. */
+  readonly canUseTool?: PermissionCheck
+  /** Returns how the session began; null once `noteStarted` was called. A turn then runs the SessionStart hooks first. */
+  readonly startSource?: () => SessionStartSource | null
+  /** Called when the context of the SessionStart hooks is in the log. A turn that stops before runs them again. */
+  readonly noteStarted?: () => void
+  /**
+   * Returns attachments for the next request, such as memory files of folders that the last tool calls touched. Called
+   * before every request, after the context was cleared or compacted, so that no rewrite swallows them at once.
+   */
+  readonly attachBeforeRequest?: (signal?: Signal) => Promise<readonly Attachment[]>
+  /** Called after every answer that ends a turn, to start work in the background. Must return at once. */
+  readonly startBackgroundWork?: (state: SessionState) => void
   /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionServices
   /** Returns a random number in [0, 1) that shortens the delay before a retry. Default: no random part. */
   readonly chance?: () => number
+  /** The working directory of the agent. Records carry it, so that the log tells which project the session is about. */
+  readonly cwd?: string
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
   /** Facts that are not part of a request but may explain a cache break, such as billing overage. */
@@ -80,13 +97,17 @@ export interface ToolResultContent {
 }
 
 /**
- * Runs one tool call. The tool calls of a response run in parallel, and the turn waits for all of them, so a slow tool
- * must check the signal. An exception becomes an error result.
+ * Runs one tool call. The turn waits for it, so a slow tool must check the signal. `report` passes news of a tool that
+ * is still running to the host. An exception becomes an error result.
  */
 export type ToolRunner = (
   call: ToolUseBlock,
   signal?: Signal,
+  report?: (news: string) => void,
 ) => ToolResultContent | Promise<ToolResultContent>
+
+/** Decides whether a tool call may run. Called after the PreToolUse hooks. */
+export type PermissionCheck = (call: ToolUseBlock, signal?: Signal) => ToolDecision | Promise<ToolDecision>
 
 /** Services that the host supplies for clearing and compaction. */
 export interface CompactionServices {
@@ -101,7 +122,7 @@ export interface CompactionServices {
   /** Stores large tool results. Without it, tool results are never shortened. */
   readonly blobs?: BlobStore
   readonly sources?: readonly ContextSource[]
-  readonly hooks?: CompactHooks
+  readonly hooks?: SessionHooks
   readonly cleanups?: readonly RewriteCleanup[]
   /** True if no user is watching, so that the model continues without asking. */
   readonly isAutonomous?: boolean
@@ -116,107 +137,12 @@ export interface SeparateSummaryModel {
   readonly summariser: SummaryModel
 }
 
-// Hooks of a compaction. A hook that hangs is abandoned at its timeout, a hook that fails is reported, and the text
-// that hooks add is limited.
-
-interface PreCompactInput {
-  readonly trigger: CompactTrigger
-  readonly customInstructions: string
-  readonly sessionId: string
-}
-
-interface PreCompactOutput {
-  /** Instructions for the summary, added after those of the user. */
-  readonly newCustomInstructions?: string
-  /** Message shown to the user. */
-  readonly userDisplayMessage?: string
-  /** Reason to block the compaction. Ignored if the session cannot continue without the compaction. */
-  readonly block?: string
-}
-
-interface SessionStartInput {
-  readonly source: 'startup' | 'resume' | 'clear' | 'compact' | 'fork'
-  readonly sessionId: string
-}
-
-interface PostCompactInput {
-  readonly trigger: CompactTrigger
-  readonly sessionId: string
-  readonly summary: string
-  readonly receipt: Receipt
-}
-
-/** Text that a hook adds to the model's context. Blank text is ignored. */
-export interface HookContextOutput {
-  readonly additionalContext?: string
-  readonly userDisplayMessage?: string
-}
-
-export interface CompactHooks {
-  readonly preCompact?: readonly Hook<PreCompactInput, PreCompactOutput>[]
-  readonly sessionStart?: readonly Hook<SessionStartInput, HookContextOutput>[]
-  readonly postCompact?: readonly Hook<PostCompactInput, HookContextOutput>[]
-}
-
-export interface Hook<Input, Output> {
-  readonly name: string
-  /** Timeout of this hook. Default: the timeout of the policy. */
-  readonly timeoutSeconds?: number
-  readonly run: (input: Input, signal?: Signal) => Output | undefined | Promise<Output | undefined>
-}
-
-interface HookLimits {
-  readonly deadlines: Deadlines
-  readonly timeoutSeconds: number
-  readonly signal: Signal | undefined
-}
-
-export type HookResult<Output> =
-  | { readonly name: string; readonly ok: true; readonly output: Output | undefined }
-  | {
-      readonly name: string
-      readonly ok: false
-      readonly why: 'timeout' | 'aborted' | 'threw'
-      readonly message: string
-    }
-
-/** Runs the hooks one after another, because a later hook may depend on side effects of an earlier one. */
-export async function* runHooks<Input, Output>(
-  hooks: readonly Hook<Input, Output>[],
-  input: Input,
-  rules: HookLimits,
-): AsyncGenerator<HookResult<Output>, void> {
-  for (const hook of hooks) {
-    if (rules.signal?.aborted === true) return
-    yield await runHook(hook, input, rules)
-  }
-}
-
-async function runHook<Input, Output>(
-  hook: Hook<Input, Output>,
-  input: Input,
-  { deadlines, signal, timeoutSeconds }: HookLimits,
-): Promise<HookResult<Output>> {
-  const { name } = hook
-  const seconds = hook.timeoutSeconds ?? timeoutSeconds
-  try {
-    const end = await deadlines.within(seconds * 1000, async (bound) => hook.run(input, bound), signal)
-    if (end.ok) return { name, ok: true, output: end.value }
-    const message = end.why === 'timeout' ? `took longer than ${seconds} seconds and was left` : 'was aborted'
-    return { name, ok: false, why: end.why, message: `The hook ${name} ${message}.` }
-  } catch (thrown) {
-    return {
-      name,
-      ok: false,
-      why: 'threw',
-      message: thrown instanceof Error ? thrown.message : String(thrown),
-    }
-  }
-}
-
-/** A compaction, clearing or undo that was appended to the log, as passed to cleanup callbacks. */
+/**
+ * A compaction, clearing, undo or move to another branch that was appended to the log, as passed to cleanup callbacks.
+ * After an undo or a move, any tool result or file may be missing from the context.
+ */
 export interface CommittedRewrite {
-  readonly kind: 'compact' | 'clear' | 'undo'
+  readonly kind: 'compact' | 'clear' | 'undo' | 'rewind'
   readonly source: string
   /** Tool calls whose results are no longer in the context. */
   readonly toolUseIds: readonly string[]

@@ -16,6 +16,7 @@ import { type ContextView, emptyContextView, updateContextView } from '../contex
 import { type FlattenedContext, flattenContext } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
+import { isBranchSwitch } from '../log/branch-switch.ts'
 import {
   isCompactBoundary,
   isKnownRecord,
@@ -287,7 +288,8 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
       ? { kind: 'cache-edits', deletedBefore: countDeleted(view), ...cost }
       : { kind: 'clearing', ...cost }
   }
-  return record.subtype === 'compact_undone' || record.subtype === 'clear_undone' ? { kind: 'undo' } : null
+  const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
+  return isUndo || isBranchSwitch(record) ? { kind: 'undo' } : null
 }
 
 function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetadata): string {

@@ -126,10 +126,12 @@ export function linkRecords(
   parent: string | null = findLastRecordUuid(state),
 ): readonly NewRecord[] {
   const timestamp = new Date(host.clock.now()).toISOString()
+  const cwd = host.cwd === undefined ? {} : { cwd: host.cwd }
   let parentUuid = parent
   return bodies.map((body) => {
-    const record = { ...body, uuid: host.ids.next('record'), parentUuid, timestamp, sessionId: state.id }
-    parentUuid = record.uuid
+    const uuid = host.ids.next('record')
+    const record = { ...body, uuid, parentUuid, timestamp, sessionId: state.id, ...cwd }
+    parentUuid = uuid
     return record
   })
 }

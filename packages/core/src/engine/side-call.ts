@@ -49,7 +49,7 @@ import {
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { diagnosticsField, findNewestResponse } from './next-request.ts'
+import { buildNextRequest, diagnosticsField, findNewestResponse } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
@@ -158,12 +158,24 @@ interface NoCachedPart {
   readonly message: string
 }
 
+/**
+ * Returns the state with the last request and the model of the cache. In a session that was opened again they are
+ * restored from the log: the last request is the one that would be sent next, whose beginning may still be cached.
+ */
+export function restoreLastRequest(state: SessionState, host: TurnHost): SessionState {
+  const { lastRequest, cacheModel, prefix } = state
+  if (lastRequest !== null || cacheModel !== null || prefix.current === null) return state
+  const next = buildNextRequest(state, prefix.current, host)
+  return { ...next.state, lastRequest: next.request }
+}
+
 /** Builds the request of a fork from the last request of the conversation. Sends nothing. */
 export function buildForkRequest(
-  state: SessionState,
+  given: SessionState,
   asked: ForkRequestOptions,
   host: TurnHost,
 ): ForkOutcome | NothingToFork | NoCachedPart {
+  const state = restoreLastRequest(given, host)
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
   const since = asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, state.flat)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
 import { extractSessionFacts } from '../summary/session-facts.ts'
-import { readRefusalText } from './host-texts.ts'
+import { REFUSED_CALL_TEXT, readRefusalText } from './host-texts.ts'
 import { listToolRuns } from './tool-calls.ts'
 import { readUserTypedText } from './user-input.ts'
 
@@ -67,6 +67,8 @@ describe('a refusal is read whatever the program', () => {
       'use pnpm',
     ],
     ['User rejected the edit', ''],
+    [`${REFUSED_CALL_TEXT} It changes a file.`, ''],
+    [`${REFUSED_CALL_TEXT} The user refused it. The user said: use pnpm`, 'use pnpm'],
     ['User rejected: use pnpm', 'use pnpm'],
     ['User rejected this change with feedback: use pnpm', 'use pnpm'],
     ['The user has declined the command. Reason: use pnpm', 'use pnpm'],

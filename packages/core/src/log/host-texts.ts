@@ -145,8 +145,12 @@ const REFUSED_THING =
 /** The refusal of a command in newer versions of Codex. */
 const EXEC_REFUSAL = 'exec_command failed for [^\\n]*\\bRejected\\(\\\\*"rejected by user'
 
+/** Begins the result of every call that this engine did not run because it was not permitted. */
+export const REFUSED_CALL_TEXT = 'The call was not permitted, and nothing was run.'
+
 /** How the error result of a refused tool call begins, by the program that writes it. */
 const REFUSALS: readonly string[] = [
+  REFUSED_CALL_TEXT.replace('.', '\\.'),
   // Claude Code
   "The user doesn['’]t want to (?:proceed|take this action)",
   'Permission (?:for this tool use|to use [^\\n]{1,200}?) (?:was|has been) denied',

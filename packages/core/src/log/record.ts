@@ -17,6 +17,8 @@ export interface RecordBase {
   readonly parentUuid: string | null
   readonly timestamp: string
   readonly sessionId: string
+  /** The working directory of the agent when the record was written. */
+  readonly cwd?: string
   /** Position of the record in the log, counted from 1. Absent in logs of other tools. */
   readonly seq?: number
   readonly batch?: BatchStamp
@@ -24,6 +26,8 @@ export interface RecordBase {
   readonly isSidechain?: boolean
   /** True if the engine or the host wrote the record, not the user. The user interface hides it; the model still sees it. */
   readonly isMeta?: boolean
+  /** Session and record that this record was copied from, when the session was forked. */
+  readonly forkedFrom?: { readonly sessionId: string; readonly messageUuid: string | null }
   /** True for the record that contains the summary of a compaction. */
   readonly isCompactSummary?: boolean
   readonly isVisibleInTranscriptOnly?: boolean

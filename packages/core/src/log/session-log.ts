@@ -5,11 +5,11 @@
  */
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
+import { startsTurn } from './branch-switch.ts'
 import { AppendList, PersistentMap } from './persistent-collections.ts'
 import {
   isCompactBoundary,
   isKnownRecord,
-  isPrompt,
   type KnownRecord,
   type SessionRecord,
   type SystemRecord,
@@ -144,7 +144,7 @@ function linkRecord(session: SessionLog, record: ConversationRecord, line: numbe
   const next: SessionLog = {
     ...tree,
     newestRecord: index,
-    newestPrompt: isPrompt(record) ? index : session.newestPrompt,
+    newestPrompt: startsTurn(record) ? index : session.newestPrompt,
     awaitedParents:
       found.awaitedUuid === null
         ? session.awaitedParents
@@ -154,7 +154,7 @@ function linkRecord(session: SessionLog, record: ConversationRecord, line: numbe
 }
 
 function storeRecord(session: SessionLog, record: SessionRecord, parent: number): SessionLog {
-  const isPromptHere = parent !== NOT_IN_CONVERSATION && isPrompt(record)
+  const isPromptHere = parent !== NOT_IN_CONVERSATION && startsTurn(record)
   return {
     ...session,
     records: session.records.push(record),
@@ -257,9 +257,10 @@ function readTurnPrompt(session: SessionLog, index: number): number {
 
 // The active branch is the branch of the newest prompt.
 //
-// Branches fork only at prompts. A new prompt may name an older record as its parent (a rewind). It then abandons the
-// responses, prompts, compactions and other context changes after that parent, and the records between. All other
-// records of a turn are on the branch of its prompt, including results of parallel tool calls.
+// Branches fork only at prompts, and at records that move to another branch, which count as prompts here. A new prompt
+// may name an older record as its parent (a rewind). It then abandons the responses, prompts, compactions and other
+// context changes after that parent, and the records between. All other records of a turn are on the branch of its
+// prompt, including results of parallel tool calls.
 
 /** Returns the active branch after the record at `index` was appended. `session.branch` does not contain that record yet. */
 function extendBranch(session: SessionLog, index: number, lastPrompt: number): AppendList<number> {
@@ -275,7 +276,7 @@ export function computeActiveBranch(session: SessionLog): AppendList<number> {
   let branch = AppendList.of<number>()
   for (let index = 0; index < session.records.length; index += 1) {
     if (readParent(session, index) === NOT_IN_CONVERSATION || abandoned.has(index)) continue
-    const isOn = isPrompt(readRecordAt(session, index))
+    const isOn = startsTurn(readRecordAt(session, index))
       ? prompts.has(index)
       : joinsBranch(session, index, branch)
     if (isOn) branch = branch.push(index)
@@ -370,7 +371,7 @@ function belongsBefore(session: SessionLog, index: number, fork: number): boolea
  * not link every record to the one before it.
  */
 function startsOtherBranch(record: SessionRecord): boolean {
-  if (record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record)) return true
+  if (record.type === 'assistant' || startsTurn(record) || isCompactBoundary(record)) return true
   const { type, seq, subtype = '' } = record as SystemRecord
   return type === 'system' && seq !== undefined && OWN_REWRITES.has(subtype)
 }

@@ -1,6 +1,6 @@
 /**
- * Runs the tool calls of a response in parallel. Each result is appended as soon as it arrives; large results are
- * stored as blobs first. An aborted turn does not wait for tools that ignore the signal: the next turn appends an error
+ * Runs the tool calls of a response. Each result is appended as soon as it arrives; large results are stored as blobs
+ * first. An aborted turn does not wait for tools that ignore the signal: the next turn appends an error
  * result for them.
  */
 
@@ -20,6 +20,8 @@ import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
+import type { HookOutput } from '../sources/builtin-sources.ts'
+import { checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
 
 interface ToolCall {
   readonly call: ToolUseBlock
@@ -37,27 +39,99 @@ export function listToolCalls({ message, cutInputs }: Reply): readonly ToolCall[
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
+/**
+ * Runs the tool calls in order. Calls that follow each other and whose tools allow it run at the same time. What hooks
+ * add to the context is appended after all results, also if the turn is aborted before the last call.
+ */
 export async function* runTools(
   turn: TurnContext,
   calls: readonly ToolCall[],
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  for (const { call, isCut } of calls) if (!isCut) yield { type: 'tool-started', call }
-  if (isTurnAborted(turn)) return ABORTED
-  const running = new Map(calls.map((toolCall, index) => [index, runToolCall(turn, toolCall, index)]))
+  const context: HookOutput[] = []
+  for (const group of groupCalls(turn, calls)) {
+    for (const { call, isCut } of group) if (!isCut) yield { type: 'tool-started', call }
+    if (isTurnAborted(turn)) break
+    const failure = yield* runCallGroup(turn, group, context)
+    if (failure !== null) return failure
+  }
+  const failure = yield* appendUnlinkedRecords(turn, createHookRecords(turn, context))
+  return failure ?? (isTurnAborted(turn) ? ABORTED : null)
+}
+
+/** Splits the calls into groups that run one after another. The calls of a group run at the same time. */
+function groupCalls({ host }: TurnContext, calls: readonly ToolCall[]): readonly (readonly ToolCall[])[] {
+  const { isParallelTool = () => true } = host
+  const groups: ToolCall[][] = []
+  let isOpen = false
+  for (const each of calls) {
+    const isParallel = each.isCut || isParallelTool(each.call.name)
+    if (isParallel && isOpen) groups.at(-1)?.push(each)
+    else groups.push([each])
+    isOpen = isParallel
+  }
+  return groups
+}
+
+/** Runs the calls of one group at the same time and appends each result as soon as it arrives. */
+async function* runCallGroup(
+  turn: TurnContext,
+  group: readonly ToolCall[],
+  context: HookOutput[],
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const news = createNewsQueue()
+  const running = new Map(group.map((each, index) => [index, runToolCall(turn, each, index, news.add)]))
   while (running.size > 0) {
-    const { index, call, result } = await Promise.race(running.values())
-    running.delete(index)
-    if (result === null) continue
-    const arrived = yield* spillLargeResult(turn, call, result)
+    const end = await Promise.race([...running.values(), news.whenAdded()])
+    yield* news.take()
+    if (end === null) continue
+    running.delete(end.index)
+    yield* end.events
+    context.push(...end.context)
+    if (end.result === null) continue
+    const arrived = yield* spillLargeResult(turn, end.call, end.result)
     const failure = yield* appendUnlinkedRecords(turn, [arrived.body])
     if (failure !== null) {
       // Wait until all tools that obey the signal have ended, so that none runs after the turn.
       await Promise.all(running.values())
       return failure
     }
-    yield { type: 'tool-ended', call, result: arrived.result }
+    yield { type: 'tool-ended', call: end.call, result: arrived.result }
   }
-  return isTurnAborted(turn) ? ABORTED : null
+  return null
+}
+
+interface NewsQueue {
+  readonly add: (event: TurnEvent) => void
+  /** Returns the events added since the last call. */
+  readonly take: () => readonly TurnEvent[]
+  /** Resolves to null when an event has been added. */
+  readonly whenAdded: () => Promise<null>
+}
+
+/** Creates a queue for events of tools that are still running. */
+function createNewsQueue(): NewsQueue {
+  let events: TurnEvent[] = []
+  let announce = (_: null): void => {}
+  const wait = (): Promise<null> =>
+    new Promise((resolve) => {
+      announce = resolve
+    })
+  let added = wait()
+  return {
+    add(event) {
+      events.push(event)
+      announce(null)
+    },
+    take() {
+      const taken = events
+      if (taken.length > 0) {
+        events = []
+        added = wait()
+      }
+      return taken
+    },
+    whenAdded: () => added,
+  }
 }
 
 interface ToolCallEnd {
@@ -65,18 +139,28 @@ interface ToolCallEnd {
   readonly call: ToolUseBlock
   /** Result of the tool; null if the turn was aborted and the tool did not stop. */
   readonly result: ToolResultBlock | null
+  /** What the hooks of the call said. */
+  readonly events: readonly TurnEvent[]
+  /** What the hooks of the call add to the context. */
+  readonly context: readonly HookOutput[]
 }
+
+const NO_HOOKS = { events: [], context: [] } as const
 
 async function runToolCall(
   turn: TurnContext,
   { call, isCut }: ToolCall,
   index: number,
+  addNews: (event: TurnEvent) => void,
 ): Promise<ToolCallEnd> {
-  const answer = isCut ? { value: CUT_INPUT_RESULT } : await waitUnlessAborted(turn, callTool(turn, call))
-  if (answer === null) return { index, call, result: null }
-  const { content, is_error } = answer.value
-  const result = { type: 'tool_result' as const, tool_use_id: call.id, content }
-  return { index, call, result: is_error === undefined ? result : { ...result, is_error } }
+  if (isCut) return { index, call, result: toResultBlock(call, CUT_INPUT_RESULT), ...NO_HOOKS }
+  const end = await waitUnlessAborted(turn, callTool(turn, call, addNews))
+  return end === null ? { index, call, result: null, ...NO_HOOKS } : { index, call, ...end.value }
+}
+
+function toResultBlock({ id }: ToolUseBlock, { content, is_error }: ToolResultContent): ToolResultBlock {
+  const result = { type: 'tool_result' as const, tool_use_id: id, content }
+  return is_error === undefined ? result : { ...result, is_error }
 }
 
 const CUT_INPUT_RESULT: ToolResultContent = {
@@ -84,19 +168,72 @@ const CUT_INPUT_RESULT: ToolResultContent = {
   is_error: true,
 }
 
-/** Runs the tool of a call, with its input fitted to the tool's schema. A misfit or exception becomes an error result. */
-async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResultContent> {
+/**
+ * Runs the tool of a call if hooks and permissions let it, with its input fitted to the tool's schema. A misfit, a
+ * refusal or an exception becomes an error result.
+ */
+async function callTool(
+  turn: TurnContext,
+  given: ToolUseBlock,
+  addNews: (event: TurnEvent) => void,
+): Promise<Pick<ToolCallEnd, 'events' | 'context'> & { readonly result: ToolResultBlock }> {
   const { host, signal } = turn
+  const finish = (content: ToolResultContent) => ({ result: toResultBlock(given, content), ...NO_HOOKS })
   try {
-    const answer = await answerHistoryCall(turn, call)
-    if (answer !== null) return answer
-    const { input, problems } = fitToolInput(host.modelSettings().tools, call.name, call.input)
-    if (problems.length > 0) return { content: describeMisfit(call.name, problems), is_error: true }
-    return await host.runTool(input === call.input ? call : { ...call, input: input as JsonObject }, signal)
+    const answer = await answerHistoryCall(turn, given)
+    if (answer !== null) return finish(answer)
+    const { input, problems } = fitToolInput(host.modelSettings().tools, given.name, given.input)
+    if (problems.length > 0) return finish({ content: describeMisfit(given.name, problems), is_error: true })
+    // Hooks and the tool get a copy of the input, because what they change must not change the conversation.
+    const own = { ...given, input: copyJson(input as JsonObject) }
+    const { call, refused, events, context } = await permitCall(turn, own)
+    if (isTurnAborted(turn)) return { result: toResultBlock(given, NOT_BEGUN_RESULT), events, context }
+    const changed = fitToolInput(host.modelSettings().tools, given.name, call.input)
+    if (refused === null && changed.problems.length > 0) {
+      const content = describeMisfit(given.name, changed.problems)
+      return { result: toResultBlock(given, { content, is_error: true }), events, context }
+    }
+    if (refused !== null) return { result: toResultBlock(given, refused), events, context }
+    const report = (text: string): void => addNews({ type: 'tool-progress', call: given, text })
+    const result = toResultBlock(
+      given,
+      await catchToolError(() =>
+        host.runTool({ ...call, input: changed.input as JsonObject }, signal, report),
+      ),
+    )
+    const checked = await checkResult(turn, call, result)
+    return {
+      result: checked.result,
+      events: [...events, ...checked.events],
+      context: [...context, ...checked.context],
+    }
   } catch (thrown) {
-    const content = thrown instanceof Error ? thrown.message : String(thrown)
-    return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
+    return finish(toErrorResult(thrown))
   }
+}
+
+function copyJson(value: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(value)) as JsonObject
+}
+
+const NOT_BEGUN_RESULT: ToolResultContent = {
+  content: 'The turn was interrupted before this call, so it was not run.',
+  is_error: true,
+}
+
+async function catchToolError(
+  run: () => ToolResultContent | Promise<ToolResultContent>,
+): Promise<ToolResultContent> {
+  try {
+    return await run()
+  } catch (thrown) {
+    return toErrorResult(thrown)
+  }
+}
+
+function toErrorResult(thrown: unknown): ToolResultContent {
+  const content = thrown instanceof Error ? thrown.message : String(thrown)
+  return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
 }
 
 /** Creates the record of a tool result. A large result is stored as blobs and shown with its beginning and end only. */

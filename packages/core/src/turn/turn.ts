@@ -13,6 +13,7 @@ import {
   startModelCall,
 } from '../engine/call-model.ts'
 import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engine/events.ts'
+import { type Hook, runHooks } from '../engine/hooks.ts'
 import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequest } from '../engine/next-request.ts'
@@ -27,6 +28,7 @@ import {
 } from '../engine/session-writer.ts'
 import { TidemarkError } from '../errors.ts'
 import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
+import type { Attachment } from '../log/record.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
@@ -41,6 +43,7 @@ import {
 } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
+import { startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
@@ -54,6 +57,7 @@ export async function* takeTurn(
   const end =
     (yield* appendPrompt(turn, prompt)) ??
     (yield* runLoop(turn, maxCalls, prompt === null ? 'call' : 'prompt'))
+  if (end.ok) turn.host.startBackgroundWork?.(turn.state)
   const outcome: TurnOutcome = { ...end, state: turn.state }
   yield { type: 'turn-ended', outcome }
   return outcome
@@ -80,8 +84,14 @@ async function* appendPrompt(
   const calls = listUnansweredCalls(turn.state.flat)
   const last = prompt === null ? findLastAnswer(turn.state) : null
   if (last?.isFinished === true) return NOTHING_TO_ANSWER
+  const hooked = prompt === null ? [] : yield* submitPrompt(turn, prompt)
+  if ('ok' in hooked) return hooked
+  if (isTurnAborted(turn)) return ABORTED
+  const source = turn.host.startSource?.() ?? null
+  const started = source === null ? [] : yield* startSession(turn, source)
   const bodies: readonly UnlinkedRecord[] = [
     ...(calls.length === 0 ? [] : [createMissingResultsRecord(calls)]),
+    ...started,
     ...(last?.isCut === true ? [createContinuation()] : []),
     ...(prompt === null
       ? []
@@ -89,10 +99,13 @@ async function* appendPrompt(
           ...createUndoNotice(turn),
           { type: 'user' as const, message: { role: 'user' as const, content: prompt } },
         ]),
+    ...hooked,
   ]
   if (isTurnAborted(turn)) return ABORTED
   if (calls.length > 0) yield { type: 'calls-settled', calls }
-  return yield* appendUnlinkedRecords(turn, bodies)
+  const failure = yield* appendUnlinkedRecords(turn, bodies)
+  if (failure === null && source !== null) turn.host.noteStarted?.()
+  return failure
 }
 
 /**
@@ -105,6 +118,7 @@ async function* runLoop(
   first: TurnMoment,
 ): AsyncGenerator<TurnEvent, CompletedTurn | TurnFailure> {
   let cuts = 0
+  let stopsOverruled = 0
   for (let calls = 0; calls < maxCalls; calls += 1) {
     const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
     if (!response.ok) return response
@@ -119,8 +133,18 @@ async function* runLoop(
     cuts = isCut || isPausedInText ? cuts + 1 : 0
     const isLast = cuts > countAllowedContinuations(turn.host)
     // With `pause_turn` the provider interrupted a long response. Sent back unchanged, it continues.
-    if (toolCalls.length === 0 && stopReason !== 'pause_turn' && (cuts === 0 || isLast))
-      return { ok: true, stopReason }
+    if (toolCalls.length === 0 && stopReason !== 'pause_turn' && (cuts === 0 || isLast)) {
+      if (stopsOverruled >= MAX_STOPS_OVERRULED) {
+        yield { type: 'hook-failed', hook: 'stop', message: STOP_LIMIT_MESSAGE }
+        return { ok: true, stopReason }
+      }
+      const objection = yield* stopTurn(turn, stopReason, stopsOverruled > 0)
+      if (objection === null) return { ok: true, stopReason }
+      stopsOverruled += 1
+      const failure = yield* appendUnlinkedRecords(turn, [objection])
+      if (failure !== null) return failure
+      continue
+    }
     if (isTurnAborted(turn)) return ABORTED
     const failure =
       toolCalls.length === 0 && cuts > 0
@@ -131,6 +155,10 @@ async function* runLoop(
   }
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
+
+/** How often Stop hooks can make one turn go on. A hook that is never satisfied would go on for ever, and cost money. */
+const MAX_STOPS_OVERRULED = 25
+const STOP_LIMIT_MESSAGE = `Stop hooks made the turn go on ${MAX_STOPS_OVERRULED} times; it has ended now.`
 
 function endsInText({ message }: Reply): boolean {
   const last = toBlocks(message.content).at(-1)
@@ -189,6 +217,7 @@ export async function* prepareNextRequest(
   const failure =
     (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned
     (yield* dropExcessMedia(turn)) ?? // drops the oldest images above the provider's limits
+    (yield* appendTriggeredAttachments(turn)) ?? // attaches what the host has for this request, such as memory files
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
@@ -200,6 +229,27 @@ export async function* prepareNextRequest(
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return findRefusal(next.request) ?? startModelCall(turn, next)
   })
+}
+
+/** Appends the attachments that the host has for this request. If it fails to give them, the turn goes on without. */
+async function* appendTriggeredAttachments(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const { attachBeforeRequest, compaction, policy } = turn.host
+  if (attachBeforeRequest === undefined || compaction === undefined) return null
+  const hook: Hook<null, readonly Attachment[]> = {
+    name: 'attachments before the request',
+    run: (_, signal) => attachBeforeRequest(signal),
+  }
+  const { timeoutSeconds } = policy.turn.hooks
+  const limits = { deadlines: compaction.deadlines, timeoutSeconds, signal: turn.signal }
+  for await (const end of runHooks([hook], null, limits)) {
+    if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
+    else if (end.output !== undefined)
+      return yield* appendUnlinkedRecords(
+        turn,
+        end.output.map((attachment) => ({ type: 'attachment' as const, attachment })),
+      )
+  }
+  return null
 }
 
 /**

@@ -1,4 +1,7 @@
-/** Undoes the newest rewrite: restores the context from before it, followed by the records appended since. */
+/**
+ * Undoes the newest rewrite: restores the context from before it, followed by the records appended since. A move to
+ * another branch is undone by going back.
+ */
 
 import { findResponsesWithThinking } from '../context/context-entry.ts'
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
@@ -15,18 +18,26 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
+import type { BranchSwitch } from '../log/branch-switch.ts'
 import { isRewriteBoundary } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
+import { findNewestSwitch, undoSwitch } from './switch-branch.ts'
 
 export interface UndoRewriteOptions {
-  /** uuid of the boundary record of the compaction or clearing to undo. Default: the newest one. */
+  /** uuid of the record of the compaction, clearing or move to undo. Default: the newest one. */
   readonly id?: string
   /** True to undo even if the restored context exceeds the blocking threshold. */
   readonly force?: boolean
 }
 
 export type UndoResult =
-  | { readonly ok: true; readonly of: string; readonly kind: 'compact' | 'clear'; readonly tokens: number }
+  | {
+      readonly ok: true
+      readonly of: string
+      /** `rewind`: the conversation went back to the branch that a `rewind` or `clear` of the session had left. */
+      readonly kind: 'compact' | 'clear' | 'rewind'
+      readonly tokens: number
+    }
   | RefusedRewrite
 
 /** Maximum number of attempts while other writers keep appending. */
@@ -37,6 +48,11 @@ export async function* undoRewrite(
   compaction: CompactionServices,
   options: UndoRewriteOptions,
 ): AsyncGenerator<TurnEvent, UndoResult> {
+  const move = findSwitchToUndo(turn.state, options.id)
+  if (move !== null) {
+    const end = yield* undoSwitch(turn, compaction, move)
+    return end.ok ? { ok: true, of: move.uuid, kind: 'rewind', tokens: end.tokens } : end
+  }
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const undo = prepareUndo(turn, compaction, options)
     if ('ok' in undo) return undo
@@ -54,6 +70,15 @@ export async function* undoRewrite(
     await refreshSession(turn)
   }
   return refuseRewrite('superseded', 'Others kept writing to the session; nothing was undone. Try again.')
+}
+
+/** Returns the move to another branch that is to be undone; null if it is a compaction or clearing. */
+function findSwitchToUndo({ session, view }: SessionState, id: string | undefined): BranchSwitch | null {
+  const newest = findNewestSwitch(session)
+  if (newest === null) return null
+  const { record, position } = newest
+  if (id !== undefined) return id === record.uuid ? record : null
+  return position > (view.rewrites.at(-1)?.position ?? -1) ? record : null
 }
 
 interface PreparedUndo {

@@ -38,7 +38,7 @@ const round: fc.Arbitrary<Round> = fc.record({
   said,
   thinking: fc.array(thinking, { maxLength: 2 }),
   reply: fc.oneof(text, fc.array(fc.oneof(textBlock, strange), { minLength: 1, maxLength: 2 })),
-  calls: fc.array(fc.record({ input: fc.jsonValue(), answer }), { maxLength: 3 }),
+  calls: fc.array(fc.record({ input: fc.dictionary(fc.string(), fc.jsonValue()), answer }), { maxLength: 3 }),
   search: fc.boolean(),
   behind: fc.array(textBlock, { maxLength: 1 }),
   reminder: fc.option(text, { freq: 5 }),

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import type { RefusalReason } from '../../src/engine/events.ts'
-import type { CompactHooks, CompactionServices, TurnHost } from '../../src/engine/host.ts'
+import type { SessionHooks } from '../../src/engine/hooks.ts'
+import type { CompactionServices, TurnHost } from '../../src/engine/host.ts'
 import type { Signal } from '../../src/engine/ports.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import type { Switches } from '../../src/policy/switches.ts'
@@ -39,7 +40,7 @@ interface Wrong {
 }
 
 const never = new Promise<never>(() => {})
-const hooks = (more: CompactHooks): Partial<CompactionServices> => ({ hooks: more })
+const hooks = (more: SessionHooks): Partial<CompactionServices> => ({ hooks: more })
 const throwing: ContextSource = {
   ...textCarrier('broken', { text: '' }),
   // biome-ignore lint/correctness/useYield: it never comes to that

@@ -13,7 +13,13 @@ import {
   findDeclaredTools,
   type ToolRole,
 } from './declared-tools.ts'
-import { listMessageTexts, listToolCalls, listToolResults, type ScriptRequest } from './script.ts'
+import {
+  listMessageTexts,
+  listToolCalls,
+  listToolResults,
+  type ScriptRequest,
+  type ToolResult,
+} from './script.ts'
 
 /** The folder in the working directory of the client that has all files of the coder. */
 const CODER_FOLDER = 'tidemark-coder'
@@ -133,7 +139,8 @@ function writeWholeFile(path: string, files: SimulatedRepository): StepCall {
 
 // Repairs. A failed call on a file (not read before, changed meanwhile, deleted) is repaired with two responses: the
 // first reads the file, the second edits it again, or writes it whole if it does not have the expected text. The ids
-// of calls say which call they repair, so nothing has to be remembered.
+// of calls say which call they repair, so nothing has to be remembered. A response that broke off may lack calls of its
+// step: they are made now.
 
 interface RepairCall {
   readonly place: CallPlace
@@ -141,31 +148,58 @@ interface RepairCall {
 }
 
 /**
- * Lists the calls that repair the failed calls of the last response; none if nothing failed or if the repair itself
- * did, in which case the coder goes on.
+ * Lists the calls that are left to do of a step: those that a broken response lacks, and the next repair of each file
+ * whose last attempt failed. A repair that failed is not repaired, so that the coder goes on; one that was interrupted is
+ * begun again.
  *
- * @param unseen The index of the last step if a compaction may have removed its results, otherwise null. All its changes
- * are then looked at.
+ * @param last The last step. If a compaction may have removed its results, all its changes are looked at.
  */
 export function listRepairs(
   messages: readonly MessageParam[],
-  unseen: number | null,
+  { index, isCompacted }: { readonly index: number; readonly isCompacted: boolean },
   stepAt: (index: number) => CoderStep,
 ): readonly RepairCall[] {
-  const last = messages.findLastIndex(({ role }) => role === 'assistant')
-  const calls = messages.slice(Math.max(last, 0), last + 1).flatMap(listToolCalls)
-  const places = calls.flatMap(({ id }) => ({ id, place: parseCallPlace(id) }))
-  if (unseen !== null && places.every(({ place }) => place === null)) return listUnseenChanges(unseen, stepAt)
-  const results = messages.slice(last + 1).flatMap((message) => listToolResults(message))
-  return places.flatMap(({ id, place }): readonly RepairCall[] => {
-    const result = results.find((each) => each.id === id)
-    const call = place === null ? undefined : stepAt(place.index).calls[place.number]
-    if (place === null || result === undefined || call === undefined) return []
-    if (place.repair === 'look')
-      return listSecondRepairs(place, call, result, stepAt(place.index + 1).repository)
-    const hasFailed = result.isError || (call.checks !== undefined && /^FAIL /m.test(result.text))
-    return place.repair === null && hasFailed ? listFirstRepairs(place, call) : []
+  const attempts = listAttempts(messages, index)
+  if (isCompacted && attempts.length === 0) return listUnseenChanges(index, stepAt)
+  return stepAt(index).calls.flatMap((call, number) => {
+    const made = attempts.filter(({ place }) => place.number === number)
+    if (made.length === 0)
+      return isCompacted ? [] : [{ place: { index, number, repair: null, file: 0 }, call }]
+    return listFiles(call).flatMap((_, file) => {
+      const last = made.findLast(({ place }) => place.repair === null || place.file === file)
+      return last === undefined ? [] : listNextRepairs({ ...last, file }, call, stepAt(index + 1).repository)
+    })
   })
+}
+
+/** A call of a step that was made, and its result. */
+interface Attempt {
+  readonly place: CallPlace
+  readonly result: ToolResult | undefined
+}
+
+function listAttempts(messages: readonly MessageParam[], index: number): readonly Attempt[] {
+  const calls = messages.flatMap(listToolCalls).flatMap(({ id }) => {
+    const place = parseCallPlace(id)
+    return place?.index === index ? [{ id, place }] : []
+  })
+  const ids = new Set(calls.map(({ id }) => id))
+  const results = messages.flatMap((message) => listToolResults(message)).filter(({ id }) => ids.has(id))
+  return calls.map(({ id, place }) => ({ place, result: results.find((each) => each.id === id) }))
+}
+
+/** Returns the next repair of one file of a call, after its last attempt. */
+function listNextRepairs(
+  { place, result, file }: Attempt & { readonly file: number },
+  call: StepCall,
+  after: SimulatedRepository,
+): readonly RepairCall[] {
+  if (result === undefined) return []
+  if (place.repair === 'look') return listSecondRepairs(place, call, result, after)
+  const hasFailed = result.isError || (call.checks !== undefined && /^FAIL /m.test(result.text))
+  const isInterrupted = result.isError && /\binterrupted\b/.test(result.text)
+  if (!isInterrupted && (place.repair === 'again' || !hasFailed)) return []
+  return listFirstRepairs(place, call).filter((repair) => repair.place.file === file)
 }
 
 function listUnseenChanges(index: number, stepAt: (index: number) => CoderStep): readonly RepairCall[] {

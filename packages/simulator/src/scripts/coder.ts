@@ -272,7 +272,7 @@ function createRepairReply(
 ): Reply | null {
   const index = toStepIndex(position, stage.settings.turns) - 1
   if (position.step === 0) return null
-  const repairs = listRepairs(stage.request.messages, isCompacted ? index : null, stage.stepAt)
+  const repairs = listRepairs(stage.request.messages, { index, isCompacted }, stage.stepAt)
   if (repairs[0]?.place.index !== index) return null
   const after = stage.stepAt(index + 1).repository
   const formatId = (place: CallPlace) => formatCallId(place, createTag(stage))

@@ -1,6 +1,7 @@
 /** Events of a session, the listeners that receive them, and the event stream that `session.run` returns. */
 import type { Damage, TurnEvent } from '@tidemark/core'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
+import type { SessionStatus } from './status.ts'
 
 export type SessionEvent =
   | TurnEvent
@@ -10,6 +11,8 @@ export type SessionEvent =
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
   /** Another process appended to the session, and its records were read. `from` and `to` are positions in the log. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
+  /** What the session does has changed. */
+  | { readonly type: 'status'; readonly status: SessionStatus }
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw an exception. The operation and the other listeners are not affected. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }
@@ -145,6 +148,7 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'answer-continued': true,
   answered: true,
   appended: true,
+  'branch-switched': true,
   'breaker-open': true,
   'cache-break': true,
   'cache-edits-dropped': true,
@@ -182,8 +186,10 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'spill-failed': true,
   spilled: true,
   'summary-progress': true,
+  status: true,
   'thinking-dropped': true,
   'tool-ended': true,
+  'tool-progress': true,
   'tool-started': true,
   'turn-ended': true,
   undone: true,

@@ -15,9 +15,11 @@ import {
   type RetrievalPaths,
   refreshSession,
   type SeparateSummaryModel,
+  type SessionStartSource,
   type SessionState,
   TidemarkError,
   type TurnContext,
+  type TurnEvent,
   type WriteLock,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
@@ -26,13 +28,23 @@ import { badOptionError } from '../platform/argument-errors.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
+import { createReplyGate, createWriteQueue, lockBetweenReplies, type ReplyGate } from './session-locks.ts'
 import { type SessionModel, withRetryEvents, withSummarizerRetryEvents } from './session-model.ts'
-import type { Toolset } from './tools.ts'
+import { hasNewStatus, IDLE_STATUS, type SessionStatus, type StreamStatus, updateStatus } from './status.ts'
+import type { ToolOptions, Toolset } from './tools.ts'
 
 /** Options of `createTidemark` that can differ between sessions. */
 export interface SessionOptions
-  extends Pick<TidemarkOptions, 'carriers' | 'hooks' | 'cleanups' | 'source' | 'interactive' | 'autonomous'> {
+  extends Pick<
+    TidemarkOptions,
+    'carriers' | 'hooks' | 'canUseTool' | 'cleanups' | 'source' | 'cwd' | 'interactive' | 'autonomous'
+  > {
   readonly onEvent?: (event: SessionEvent) => void
+}
+
+/** Options of one session; they override those of `createTidemark`. */
+export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkOptions, 'system'> {
+  readonly model?: TidemarkOptions['model']
 }
 
 export interface OpenSession {
@@ -59,6 +71,8 @@ export interface OpenSession {
   /** True if the history tool is declared; without the option `history`, that is since `run` first ran the tools. */
   offersHistory: boolean
   sections: readonly PlacedSection[]
+  /** How the session began, for the SessionStart hooks; null once their context is in the log. */
+  startSource: SessionStartSource | null
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
   pendingRequest: PendingModelCall | null
   /** Encodes the bodies of the requests that `next` returns. Messages of earlier requests are not encoded again. */
@@ -69,6 +83,9 @@ export interface OpenSession {
   readonly arrivingResults: Set<string>
   /** The name of the operation that has reserved the session, such as `run`; null if none has. */
   busyWith: string | null
+  streamStatus: StreamStatus
+  /** Changes with each rewrite of the context. */
+  viewId: string
   /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
   /** Aborts all operations in progress when the session is closed. */
@@ -129,11 +146,14 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     tools: tools ?? toolsFromLog(state, settings),
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
+    startSource: state.position === 0 ? 'startup' : 'resume',
     pendingRequest: null,
     encodeBody: createBodyEncoder({}),
     refusal: null,
     arrivingResults: new Set(),
     busyWith: null,
+    streamStatus: IDLE_STATUS,
+    viewId: String(state.position),
     pendingWork: new Set(),
     stop: new AbortController(),
     isWriter: false,
@@ -200,6 +220,7 @@ export function createTurnContext(
     readonly signals?: readonly (AbortSignal | undefined)[]
     /** True if writes wait while a reply is streamed. */
     readonly waitsForReply?: boolean
+    readonly maxCalls?: number
   } = {},
 ): TurnContext {
   return {
@@ -209,9 +230,10 @@ export function createTurnContext(
     set state(next) {
       session.state = next
     },
-    host: createTurnHost(session),
+    host: { ...createTurnHost(session), ...omitUndefined({ maxCalls: options.maxCalls }) },
     signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
-    writeLock: options.waitsForReply === true ? lockBetweenReplies(session) : session.withLock,
+    writeLock:
+      options.waitsForReply === true ? lockBetweenReplies(session.gate, session.withLock) : session.withLock,
   }
 }
 
@@ -224,20 +246,6 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
   const defined = signals.filter((signal) => signal !== undefined)
   if (defined.every((signal) => signal instanceof AbortSignal)) return defined
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
-}
-
-/**
- * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so
- * this is checked again inside the lock.
- */
-function lockBetweenReplies({ gate, withLock }: OpenSession): WriteLock {
-  return async (work) => {
-    for (;;) {
-      await gate.waitUntilOpen()
-      const done = await withLock(async () => (gate.isShut ? null : { value: await work() }))
-      if (done !== null) return done.value
-    }
-  }
 }
 
 export function createTurnHost(session: OpenSession): CompactingHost {
@@ -255,7 +263,11 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     switches: settings.switches,
     source: options.source ?? 'sdk',
     isInteractive: options.interactive ?? false,
-    ...omitUndefined({ isBedrock: choice.isBedrock, entitlement: settings.options.entitlement }),
+    ...omitUndefined({
+      cwd: options.cwd,
+      isBedrock: choice.isBedrock,
+      entitlement: settings.options.entitlement,
+    }),
     ...(saveDiff === null
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
@@ -270,6 +282,11 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       return { tools: offered, model: choice.id, parameters }
     },
     runTool: session.tools.run,
+    ...omitUndefined({ isParallelTool: session.tools.isParallel, canUseTool: options.canUseTool }),
+    startSource: () => session.startSource,
+    noteStarted() {
+      session.startSource = null
+    },
     compaction: { ...session.compactionHost, estimator, scaled, rules, retrieval },
   }
 }
@@ -286,10 +303,12 @@ export function reserveSession(session: OpenSession, operation: string): () => v
     throw new TidemarkError('busy', message, { details: { act: operation, busyWith } })
   }
   session.busyWith = operation
+  changeStatus(session, IDLE_STATUS)
   const over = Promise.withResolvers<void>()
   track(session, over.promise)
   return () => {
     session.busyWith = null
+    changeStatus(session, IDLE_STATUS)
     session.gate.open()
     over.resolve()
   }
@@ -342,7 +361,22 @@ export function runOperation<Event extends SessionEvent, End>(
 export function emitSessionEvent(session: OpenSession, event: SessionEvent): void {
   if (event.type === 'appended') session.isWriter = true
   if (REPLY_OVER.has(event.type)) session.gate.open()
+  const isRewritten = event.type === 'rewritten'
+  if (isRewritten) session.viewId = String(session.state.position)
   session.listeners.emit(event)
+  const status = updateStatus(session.streamStatus, event as TurnEvent)
+  if (isRewritten || hasNewStatus(session.streamStatus, status)) changeStatus(session, status)
+  else session.streamStatus = status
+}
+
+/** Changes the status and emits it. */
+function changeStatus(session: OpenSession, status: StreamStatus): void {
+  session.streamStatus = status
+  session.listeners.emit({ type: 'status', status: readStatus(session) })
+}
+
+export function readStatus({ busyWith, streamStatus, viewId }: OpenSession): SessionStatus {
+  return { operation: busyWith, ...streamStatus, viewId }
 }
 
 const REPLY_OVER: ReadonlySet<string> = new Set([
@@ -351,43 +385,3 @@ const REPLY_OVER: ReadonlySet<string> = new Set([
   'reactive-compact',
   'turn-ended',
 ])
-
-/**
- * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop
- * later ones.
- */
-export function createWriteQueue(): WriteLock {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const next = last.then(work)
-    last = next.catch(() => {})
-    return next
-  }
-}
-
-interface ReplyGate {
-  readonly isShut: boolean
-  shut(): void
-  open(): void
-  /** Resolves when no reply is being streamed. */
-  waitUntilOpen(): Promise<void>
-}
-
-export function createReplyGate(): ReplyGate {
-  let waiting: PromiseWithResolvers<void> | null = null
-  return {
-    get isShut() {
-      return waiting !== null
-    },
-    shut() {
-      waiting ??= Promise.withResolvers<void>()
-    },
-    open() {
-      waiting?.resolve()
-      waiting = null
-    },
-    async waitUntilOpen() {
-      while (waiting !== null) await waiting.promise
-    },
-  }
-}

@@ -2,27 +2,29 @@
 
 import { statSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import {
   type BlobStore,
   type CallerPrompt,
   type Clock,
-  type CompactHooks,
   type ContextSource,
   createPolicy,
   type Deadlines,
   formatErrorValue,
   HISTORY_TOOL_NAME,
+  HOOK_POINTS,
   type HostTools,
   type IdGenerator,
   isObject,
   type Journal,
   orderPromptSections,
+  type PermissionCheck,
   type PlacedSection,
   type Policy,
   type PolicyOverrides,
   type RewriteCleanup,
   readSwitches,
+  type SessionHooks,
   type Switches,
   type SystemPrompt,
   TidemarkError,
@@ -56,11 +58,19 @@ export interface TidemarkOptions {
   readonly system?: SystemPrompt | CallerPrompt
   /** Context sources, which are read again after a compaction; a function if they differ between sessions. */
   readonly carriers?: ContextSources
-  readonly hooks?: CompactHooks
+  /** Functions that run at certain points of a session, such as before a tool call; docs/library.md lists them. */
+  readonly hooks?: SessionHooks
+  /**
+   * Decides whether a tool call may run: `allow`, `deny`, or `ask`, which runs the hooks `permissionRequest`. Default:
+   * all calls run.
+   */
+  readonly canUseTool?: PermissionCheck
   /** Functions that run when the context is rewritten, to drop caches that depend on it. */
   readonly cleanups?: readonly RewriteCleanup[]
   /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string
+  /** The working directory of the agent, an absolute path. Records carry it, so that `inspect` shows the project. */
+  readonly cwd?: string
   /** True if a user answers questions. Pauses between prompts can then be long. */
   readonly interactive?: boolean
   /** True if no user is watching. After a compaction, the model is instructed to continue without asking. */
@@ -138,8 +148,13 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
     (value) => Array.isArray(value) || typeof value === 'function',
   ),
   hooks: checkHooks,
+  canUseTool: expect(
+    'a function (call, signal) that returns { decision }',
+    (value) => typeof value === 'function',
+  ),
   cleanups: list('cleanups'),
   source: expect('text such as "sdk" or "agent:review"', (value) => typeof value === 'string'),
+  cwd: expect('an absolute path', (value) => typeof value === 'string' && isAbsolute(value)),
   interactive: flag,
   autonomous: flag,
   history: expect(
@@ -167,15 +182,13 @@ function checkHostTools(value: unknown): string | null {
   return null
 }
 
-const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'postCompact']
-
 /**
  * Checks the `hooks` option. Returns a description of the expected value if the option is not an object. Throws if a
  * hook name is unknown or a list of hooks is wrong.
  */
 function checkHooks(value: unknown): string | null {
-  if (!isObject(value)) return 'an object with preCompact, sessionStart or postCompact'
-  checkOptionNames('hooks', value, HOOKS)
+  if (!isObject(value)) return `an object with ${HOOK_POINTS.join(', ')}`
+  checkOptionNames('hooks', value, HOOK_POINTS)
   for (const [name, hooks] of Object.entries(value))
     if (hooks !== undefined && !(Array.isArray(hooks) && hooks.every(isHook)))
       throw badOptionError(
@@ -203,8 +216,10 @@ const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
   'model',
   'carriers',
   'hooks',
+  'canUseTool',
   'cleanups',
   'source',
+  'cwd',
   'interactive',
   'autonomous',
   'onEvent',

@@ -57,7 +57,7 @@ export interface RewriteOptions {
   readonly abandon?: boolean
 }
 
-const REWRITE_OPTIONS: readonly (keyof RewriteOptions)[] = ['signal', 'abandon']
+export const REWRITE_OPTIONS: readonly (keyof RewriteOptions)[] = ['signal', 'abandon']
 const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
   'form',
   'pivot',
@@ -135,9 +135,12 @@ export async function undoSessionRewrite(
       `undo: the id is ${formatErrorValue(id)}; expected that of a compaction or clearing, or nothing for the newest.`,
     )
   const { force = false } = options
-  return runRewrite(session, 'undo', options, (run) =>
+  const outcome = await runRewrite(session, 'undo', options, (run) =>
     undoRewrite(run, createTurnHost(session).compaction, { force, ...omitUndefined({ id }) }),
   )
+  // The conversation that `clear` began is left, so it does not start.
+  if (outcome.ok && outcome.kind === 'rewind' && session.startSource === 'clear') session.startSource = null
+  return outcome
 }
 
 /** The result of `pin` and `unpin`. `note` explains to the user why the pin has no effect at present. */
@@ -159,7 +162,7 @@ export async function pinSessionRecord(
  * Runs a compaction or an undo. Refused if another operation has reserved the session, or if the response to a request
  * from `next` has not been appended.
  */
-async function runRewrite<End>(
+export async function runRewrite<End>(
   session: OpenSession,
   operation: string,
   options: RewriteOptions,

@@ -16,6 +16,7 @@ import {
   takeTurn,
   toApiMessages,
 } from '@tidemark/core'
+import { omitUndefined } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { extractReplyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
@@ -33,6 +34,8 @@ import { checkToolsRunnable, createToolset, type ToolOptions, type Toolset } fro
 
 export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
+  /** Limit of model calls, after which the turn ends with `call-limit`. Default: 1,000. */
+  readonly maxCalls?: number
 }
 
 /** A running turn: an iterable of its events, and its `outcome`. Leaving the loop early aborts the turn. */
@@ -57,11 +60,17 @@ export function startTurn(
   prompt: MessageContent | null,
   options: RunOptions = {},
 ): Run {
-  checkOptionNames('run', options, ['tools', 'runTool', 'signal'])
+  checkOptionNames('run', options, ['tools', 'runTool', 'signal', 'maxCalls'])
   if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
     throw badOptionError(
       'prompt',
       `run: the prompt is ${formatErrorValue(prompt)}; expected text, blocks, or null to continue.`,
+    )
+  const { maxCalls = 1 } = options
+  if (!Number.isInteger(maxCalls) || maxCalls < 1)
+    throw badOptionError(
+      'maxCalls',
+      `run: maxCalls is ${formatErrorValue(maxCalls)}; expected a whole number above 0.`,
     )
   const { tools = session.tools.definitions, runTool } = options
   const isNew = options.tools !== undefined || runTool !== undefined
@@ -77,7 +86,7 @@ export function startTurn(
   // From then on the tool stays declared: removing it again would break the cache, and messages may use it.
   if (toolset.isRunnable === true && session.settings.isHistoryAutomatic) session.offersHistory = true
   return createEventStream({
-    events: runTurn(session, prompt, signals, release),
+    events: runTurn(session, prompt, { signals, release, ...omitUndefined({ maxCalls: options.maxCalls }) }),
     onEvent: (event) => emitSessionEvent(session, event),
     abort: () => stop.abort(),
   })
@@ -93,15 +102,20 @@ function isBlockList(prompt: unknown): boolean {
   return Array.isArray(prompt) && prompt.length > 0 && prompt.every(isBlock)
 }
 
+interface RunLimits {
+  readonly signals: readonly (AbortSignal | undefined)[]
+  readonly release: () => void
+  readonly maxCalls?: number
+}
+
 async function* runTurn(
   session: OpenSession,
   prompt: MessageContent | null,
-  signals: readonly (AbortSignal | undefined)[],
-  release: () => void,
+  { signals, release, maxCalls }: RunLimits,
 ): AsyncGenerator<SessionEvent, RunOutcome> {
   let text = ''
   let isContinued = false
-  const run = createTurnContext(session, { signals })
+  const run = createTurnContext(session, { signals, ...omitUndefined({ maxCalls }) })
   try {
     await refreshFromLog(session, run)
     // Another process may have appended a prompt to a session that was finished.
@@ -182,8 +196,9 @@ export function describeFailure(failure: TurnFailure, messages: readonly ApiMess
     case 'aborted':
       return 'It was aborted.'
     case 'call-limit':
-      return `The turn made ${failure.calls} calls to the model and was stopped. Run with null to continue.`
+      return `The turn was stopped at its limit of calls to the model (${failure.calls}). Run with null to continue.`
     case 'prefix':
+    case 'blocked':
     case 'port':
     case 'full':
       return failure.message

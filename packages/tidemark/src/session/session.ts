@@ -13,6 +13,7 @@ import {
   type RefusedRewrite,
   redact,
   runHistoryTool,
+  runHooks,
   sumSessionCost,
   toApiMessages,
   type UndoResult,
@@ -20,7 +21,17 @@ import {
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
+import { checkSessionId } from '../storage/home-paths.ts'
 import { appendMessages } from './append.ts'
+import {
+  type AskOptions,
+  type AskOutcome,
+  askSession,
+  clearSession,
+  copySession,
+  type RewindOutcome,
+  rewindSession,
+} from './branches.ts'
 import {
   type ContextBreakdown,
   type ContextRemaining,
@@ -30,7 +41,8 @@ import {
 import type { EventOf, SessionEventType } from './events.ts'
 import type { MessageInput } from './messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
-import type { OpenSession } from './open-session.ts'
+import { type OpenOptions, type OpenSession, readStatus } from './open-session.ts'
+import { checkOpenOptions } from './options.ts'
 import { type RefusedOutcome, recordRefusal } from './refused.ts'
 import {
   type BusyOutcome,
@@ -46,6 +58,7 @@ import {
   undoSessionRewrite,
 } from './rewrite.ts'
 import { type Run, type RunOptions, startTurn } from './run.ts'
+import type { SessionStatus } from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
 export interface Session {
@@ -111,11 +124,35 @@ export interface Session {
   commit(draft: CompactionDraft, options?: RewriteOptions): Promise<CompactionResult | BusyOutcome>
 
   /**
-   * Undoes a compaction or a clearing, by default the newest, and restores the context from before it.
+   * Undoes a compaction, a clearing, a `rewind` or a `clear`, by default the newest, and restores the context from
+   * before it.
    *
    * @example await session.undo()
    */
   undo(id?: string, options?: UndoOptions): Promise<UndoResult | BusyOutcome>
+  /**
+   * Goes back to before a message, as if it and what followed had not been said. The branch that is left stays in the
+   * log: `undo` returns to it.
+   *
+   * @example const [prompt] = await session.append(user('Try Redis.')); await session.rewind(prompt)
+   */
+  rewind(uuid: string, options?: RewriteOptions): Promise<RewindOutcome>
+  /** Begins a new, empty conversation in this session. The old one stays in the log: `undo` returns to it. */
+  clear(options?: RewriteOptions): Promise<RewindOutcome>
+  /**
+   * Copies the conversation to a new session and opens it. Its first request reads the cache of this one. Default id: a
+   * new one.
+   */
+  fork(id?: string, options?: OpenOptions): Promise<Session>
+  /**
+   * Asks the model about the conversation, reading its cache. Neither question nor answer is added to the conversation,
+   * and no tool runs. Works at any time, also during a run.
+   *
+   * @example const { text } = await session.ask('Which files did you change so far?')
+   */
+  ask(question: string, options?: AskOptions): Promise<AskOutcome>
+  /** Returns what the session is doing. The event `status` tells of each change. */
+  status(): SessionStatus
   /** Pins a record: every rewrite keeps it verbatim in the context. */
   pin(uuid: string): Promise<PinOutcome>
   /** Removes the pin from a record. */
@@ -131,7 +168,8 @@ export interface Session {
   switchModel(model: ModelChoice): Promise<SwitchOutcome>
 
   /**
-   * Searches the whole log, including records that are no longer in the context, as the model's history tool does.
+   * Searches the conversation in the log, including records that are no longer in the context, as the model's history
+   * tool does. Branches that `rewind` or `clear` left are not searched; `export` has them.
    *
    * @example const { content } = await session.history({ text: 'ECONNREFUSED' })
    */
@@ -152,7 +190,12 @@ export interface Session {
   close(): Promise<void>
 }
 
-export function createSession(session: OpenSession, onClose: () => void): Session {
+/** Creates the public object. `openFork` opens a session that was copied from this one. */
+export function createSession(
+  session: OpenSession,
+  onClose: () => void,
+  openFork: (id: string, options?: OpenOptions) => Promise<Session>,
+): Session {
   const { settings } = session
   return {
     id: session.id,
@@ -171,8 +214,40 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
     prepare: (plan, options) => prepareSessionDraft(session, plan, options?.signal),
     commit: (draft, options) => commitSessionDraft(session, draft, options),
     undo: (id, options = {}) => undoSessionRewrite(session, id, options),
+    rewind: (uuid, options) => rewindSession(session, uuid, options),
+    async clear(options) {
+      const outcome = await clearSession(session, options)
+      if (outcome.ok) await runSessionEndHooks(session, 'clear')
+      return outcome
+    },
+    async fork(id = settings.ids.next('session'), options = {}) {
+      checkSessionId(id)
+      checkOpenOptions(options)
+      await copySession(session, id)
+      return openFork(id, options)
+    },
+    ask: (question, options) => askSession(session, question, options),
     pin: (uuid) => pinSessionRecord(session, uuid, true),
     unpin: (uuid) => pinSessionRecord(session, uuid, false),
+    switchModel: (model) => switchModel(session, model),
+    ...createReadMethods(session),
+    on: session.listeners.on,
+    close() {
+      session.closing ??= closeSession(session, onClose)
+      return session.closing
+    },
+  }
+}
+
+type ReadMethods = Pick<
+  Session,
+  'contextRemaining' | 'breakdown' | 'money' | 'status' | 'history' | 'messages' | 'export'
+>
+
+/** Creates the methods that only read the session. */
+function createReadMethods(session: OpenSession): ReadMethods {
+  const { settings } = session
+  return {
     contextRemaining: () => measureContextRemaining(session),
     breakdown: () => measureBreakdown(session),
     money() {
@@ -180,7 +255,7 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
       session.state = state
       return sumSessionCost(state.costs ?? emptySessionCost())
     },
-    switchModel: (model) => switchModel(session, model),
+    status: () => readStatus(session),
     history: (query) =>
       runHistoryTool(query, {
         session: session.state.session,
@@ -196,11 +271,18 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
       const { blobs } = settings
       return exportMarkdown(session.state.session, { title, blobs, ...(redacts ? { redact } : {}) })
     },
-    on: session.listeners.on,
-    close() {
-      session.closing ??= closeSession(session, onClose)
-      return session.closing
-    },
+  }
+}
+
+/** Runs the SessionEnd hooks. They cannot add to the context; their messages and failures are emitted as events. */
+async function runSessionEndHooks(session: OpenSession, reason: 'close' | 'clear'): Promise<void> {
+  const hooks = session.options.hooks?.sessionEnd ?? []
+  const { deadlines, policy } = session.settings
+  const limits = { deadlines, timeoutSeconds: policy.turn.hooks.timeoutSeconds, signal: undefined }
+  const { emit } = session.listeners
+  for await (const end of runHooks(hooks, { sessionId: session.id, reason }, limits)) {
+    const message = end.ok ? end.output?.userDisplayMessage : end.message
+    if (message !== undefined) emit({ type: end.ok ? 'hook-said' : 'hook-failed', hook: end.name, message })
   }
 }
 
@@ -208,6 +290,7 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
 async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
   session.stop.abort()
   await Promise.all(session.pendingWork)
+  await runSessionEndHooks(session, 'close')
   try {
     await session.withLock(async () => session.settings.journal.release(session.id))
   } finally {

@@ -1,12 +1,12 @@
 /** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
-import { orderPromptSections, TidemarkError } from '@tidemark/core'
+import { orderPromptSections, type SessionStartSource, TidemarkError } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/home-paths.ts'
-import { openSessionById, type SessionOptions } from './open-session.ts'
-import { checkOpenOptions, createSettings, type TidemarkOptions } from './options.ts'
+import { type OpenOptions, type OpenSession, openSessionById, type SessionOptions } from './open-session.ts'
+import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { createSession, type Session } from './session.ts'
 import { createSessionModel, createSummarizer } from './session-model.ts'
-import { createToolset, type ToolOptions } from './tools.ts'
+import { createToolset } from './tools.ts'
 
 export interface Tidemark {
   /**
@@ -22,9 +22,18 @@ export interface Tidemark {
   close(): Promise<void>
 }
 
-/** Options of one session; they override those of `createTidemark`. */
-export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkOptions, 'system'> {
-  readonly model?: TidemarkOptions['model']
+/** Emits what a caller must know about the settings and the log, now and to the first listener that is added later. */
+function announceOpening({ settings, state, listeners }: OpenSession): void {
+  for (const message of settings.notices) listeners.keep({ type: 'notice', message })
+  const { damage } = state
+  if (damage.length > 0) listeners.keep({ type: 'log-damaged', damage })
+}
+
+/** Returns the options that a session has unless `open` overrides them. */
+function pickSessionOptions(options: TidemarkOptions): SessionOptions {
+  const { carriers, hooks, canUseTool, cleanups, source, cwd, interactive, autonomous } = options
+  const base = { carriers, hooks, canUseTool, cleanups, source }
+  return omitUndefined({ ...base, cwd, interactive, autonomous })
 }
 
 /**
@@ -37,11 +46,14 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   const settings = createSettings(options)
   const defaultModel = createSessionModel(options.model, settings)
   const summarizer = createSummarizer(settings)
-  const { carriers, hooks, cleanups, source, interactive, autonomous } = options
-  const defaults = omitUndefined({ carriers, hooks, cleanups, source, interactive, autonomous })
+  const defaults = pickSessionOptions(options)
   const sessions = new Map<string, Session | null>()
 
-  async function openSession(id: string, own: OpenOptions): Promise<Session> {
+  async function openSession(
+    id: string,
+    own: OpenOptions,
+    startSource?: SessionStartSource,
+  ): Promise<Session> {
     const { tools, runTool, system, model, onEvent, ...rest } = own
     const session = await openSessionById(id, {
       settings,
@@ -54,39 +66,45 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     })
     if (tools === undefined && runTool !== undefined)
       session.tools = createToolset({ tools: session.tools.definitions, runTool })
-    const { keep } = session.listeners
-    for (const message of settings.notices) keep({ type: 'notice', message })
-    const { damage } = session.state
-    if (damage.length > 0) keep({ type: 'log-damaged', damage })
-    return createSession(session, () => sessions.delete(id))
+    if (startSource !== undefined) session.startSource = startSource
+    announceOpening(session)
+    return createSession(
+      session,
+      () => sessions.delete(id),
+      (fork, more) => openNew(fork, { ...own, ...more }, 'fork'),
+    )
+  }
+
+  async function openNew(id: string, own: OpenOptions, startSource?: SessionStartSource): Promise<Session> {
+    checkSessionId(id)
+    checkOpenOptions(own)
+    if (sessions.has(id))
+      throw new TidemarkError(
+        'busy',
+        `open: the session ${id} is open already. Use that one, or close it first.`,
+      )
+    // The id is reserved before the first `await`, so that a second `open` of the same session fails.
+    sessions.set(id, null)
+    try {
+      const session = await openSession(id, own, startSource)
+      sessions.set(id, session)
+      return session
+    } catch (thrown) {
+      sessions.delete(id)
+      throw thrown
+    }
   }
 
   return {
-    async open(id, own = {}) {
-      checkSessionId(id)
-      checkOpenOptions(own)
-      if (sessions.has(id))
-        throw new TidemarkError(
-          'busy',
-          `open: the session ${id} is open already. Use that one, or close it first.`,
-        )
-      // The id is reserved before the first `await`, so that a second `open` of the same session fails.
-      sessions.set(id, null)
-      try {
-        const session = await openSession(id, own)
-        sessions.set(id, session)
-        return session
-      } catch (thrown) {
-        sessions.delete(id)
-        throw thrown
-      }
-    },
+    open: (id, own = {}) => openNew(id, own),
     sessions: async () => [...(await settings.journal.list())].sort(),
-    async close() {
-      const closing = await Promise.allSettled([...sessions.values()].map((session) => session?.close()))
-      await settings.close()
-      const failed = closing.find(({ status }) => status === 'rejected')
-      if (failed?.status === 'rejected') throw failed.reason
-    },
+    close: () => closeAll([...sessions.values()], settings),
   }
+}
+
+async function closeAll(sessions: readonly (Session | null)[], settings: TidemarkSettings): Promise<void> {
+  const closing = await Promise.allSettled(sessions.map((session) => session?.close()))
+  await settings.close()
+  const failed = closing.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
 }

@@ -1,5 +1,6 @@
 /** Converts the caller's tools to what a turn needs: definitions for the API request, and a function that runs tool calls. */
 import {
+  formatErrorValue,
   isObject,
   type JsonObject,
   type Signal,
@@ -14,6 +15,8 @@ export interface Tool {
   readonly description?: string
   /** The JSON schema of the tool's input. Default: an object without fields. */
   readonly inputSchema?: object
+  /** True if calls of this tool may run at the same time as other such calls. Default: false. */
+  readonly parallel?: boolean
   /** Runs a tool call. An exception becomes an error result that the model sees. */
   readonly run: (input: never, context: ToolContext) => ToolOutput | Promise<ToolOutput>
 }
@@ -24,6 +27,8 @@ export interface ToolContext {
   readonly name: string
   /** Aborted when the turn is aborted. */
   readonly signal: AbortSignal
+  /** Emits the event `tool-progress`, for example with new output of a command. The model does not see it. */
+  readonly progress: (text: string) => void
 }
 
 /** The output of a tool: text or content blocks, optionally marked as an error. */
@@ -41,6 +46,8 @@ export type ToolDefinitions = readonly object[]
 export interface Toolset {
   readonly definitions: readonly JsonObject[]
   readonly run: ToolRunner
+  /** Returns true if calls of the tool may run at the same time as others. */
+  readonly isParallel?: (name: string) => boolean
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
   /** True if the caller gave functions that run the tools, of which there is at least one. */
@@ -70,7 +77,13 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
       type === 'custom' ? [String(name)] : [],
     )
     const isRunnable = runTool !== undefined && definitions.length > 0
-    return { definitions, run: fallback, withoutRunner: runTool === undefined ? unrun : [], isRunnable }
+    return {
+      definitions,
+      run: fallback,
+      isParallel: () => false,
+      withoutRunner: runTool === undefined ? unrun : [],
+      isRunnable,
+    }
   }
   if (!isObject(tools))
     throw badTools('tools: expected { name: { description, inputSchema, run } } or definitions.')
@@ -79,13 +92,14 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
     ([name, { description, inputSchema = { type: 'object', properties: {} } }]) =>
       toDefinition({ name, ...omitUndefined({ description }), input_schema: inputSchema }),
   )
-  const run: ToolRunner = async (call, signal) => {
+  const run: ToolRunner = async (call, signal, report = () => {}) => {
     const tool = named.get(call.name)
     if (tool === undefined) return fallback(call, signal)
-    const context = { id: call.id, name: call.name, signal: toAbortSignal(signal) }
+    const context = { id: call.id, name: call.name, signal: toAbortSignal(signal), progress: report }
     return toToolResult(await tool.run(call.input as never, context), call.name)
   }
-  return { definitions, run, isRunnable: definitions.length > 0 }
+  const isParallel = (name: string): boolean => named.get(name)?.parallel === true
+  return { definitions, run, isParallel, isRunnable: definitions.length > 0 }
 }
 
 /** Throws `bad-option` if the toolset has a tool that cannot be run. */
@@ -113,7 +127,21 @@ function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<Tool
     isObject(output) && 'content' in output ? output : { content: output, isError: undefined }
   if (typeof content !== 'string' && !Array.isArray(content))
     throw badTools(`The tool ${name} gave back ${typeof content}: expected a text or a list of blocks.`)
+  const wrong = typeof content === 'string' ? undefined : content.find((block) => !isResultBlock(block))
+  if (wrong !== undefined)
+    throw badTools(
+      `The tool ${name} gave back ${formatErrorValue(wrong)} in a list of blocks: expected { type: 'text', text }, or { type: 'image' | 'document', source }.`,
+    )
   return isError === undefined ? { content } : { content, is_error: isError }
+}
+
+/** Checks whether a block may stand in a tool result. A block that may not would be refused with every later request. */
+function isResultBlock(block: unknown): boolean {
+  if (!isObject(block)) return false
+  if (block.type === 'text') return typeof block.text === 'string'
+  if (block.type === 'image' || block.type === 'document')
+    return isObject(block.source) && typeof block.source.type === 'string'
+  return block.type === 'search_result' || block.type === 'tool_reference'
 }
 
 function toAbortSignal(signal: Signal | undefined): AbortSignal {

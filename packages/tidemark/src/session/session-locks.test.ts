@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createReplyGate, createWriteQueue } from './open-session.ts'
+import { createReplyGate, createWriteQueue } from './session-locks.ts'
 
 describe('the queue', () => {
   it('runs one piece of work at a time, in order, and continues after one that threw', async () => {

@@ -1,0 +1,218 @@
+/**
+ * Runs the hooks of a turn: before a prompt is sent, before and after a tool call, when the model wants to stop, and at
+ * the start of a session. Hooks of a compaction run in `compaction/prepare-draft.ts`.
+ */
+import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import {
+  type Hook,
+  type HookContextOutput,
+  runHooks,
+  type SessionHooks,
+  type SessionStartSource,
+  type ToolDecision,
+} from '../engine/hooks.ts'
+import type { ToolResultContent } from '../engine/host.ts'
+import type { TurnContext, UnlinkedRecord } from '../engine/session-writer.ts'
+import {
+  type Block,
+  type MessageContent,
+  type ToolResultBlock,
+  type ToolUseBlock,
+  toBlocks,
+} from '../log/block.ts'
+import { REFUSED_CALL_TEXT } from '../log/host-texts.ts'
+import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
+
+interface HookRun<Output> {
+  /** Outputs of the hooks that returned one, in order. */
+  readonly outputs: readonly Output[]
+  /** Events about what hooks said and which failed. */
+  readonly events: readonly TurnEvent[]
+  readonly context: readonly HookOutput[]
+}
+
+const NOTHING_RUN: HookRun<never> = { outputs: [], events: [], context: [] }
+
+/** Runs the hooks of one point, in order, up to the first whose output satisfies `isLast`. */
+async function callHooks<Input, Output extends Partial<HookContextOutput>>(
+  { host, signal }: TurnContext,
+  hooks: readonly Hook<Input, Output>[] | undefined,
+  input: Input,
+  isLast: (output: Output) => boolean = () => false,
+): Promise<HookRun<Output>> {
+  const deadlines = host.compaction?.deadlines
+  if (deadlines === undefined || hooks === undefined || hooks.length === 0) return NOTHING_RUN
+  const outputs: Output[] = []
+  const events: TurnEvent[] = []
+  const context: HookOutput[] = []
+  const { timeoutSeconds } = host.policy.turn.hooks
+  for await (const end of runHooks(hooks, input, { deadlines, timeoutSeconds, signal })) {
+    const { name } = end
+    if (!end.ok) events.push({ type: 'hook-failed', hook: name, message: end.message })
+    else if (end.output !== undefined && end.output !== null) {
+      const { userDisplayMessage, additionalContext = '' } = end.output
+      if (userDisplayMessage !== undefined)
+        events.push({ type: 'hook-said', hook: name, message: userDisplayMessage })
+      context.push({ hook: name, text: additionalContext })
+      outputs.push(end.output)
+      if (isLast(end.output)) break
+    }
+  }
+  return { outputs, events, context }
+}
+
+function readHooks({ host }: TurnContext): SessionHooks {
+  return host.compaction?.hooks ?? {}
+}
+
+/** Creates the records with the text that hooks add to the context, cut to its limit. */
+export function createHookRecords(
+  { host }: TurnContext,
+  outputs: readonly HookOutput[],
+): readonly UnlinkedRecord[] {
+  const compaction = host.compaction
+  if (compaction === undefined) return []
+  const { scaled, estimator } = compaction
+  return attachHookOutputs(outputs, { budgets: scaled.budgets, measure: estimator.text }).map(
+    ({ attachment: { key: _, ...attachment } }) => ({ type: 'attachment' as const, attachment }),
+  )
+}
+
+/** Runs the SessionStart hooks and returns the records with their context. */
+export async function* startSession(
+  turn: TurnContext,
+  source: SessionStartSource,
+): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[]> {
+  const { sessionStart } = readHooks(turn)
+  if (sessionStart === undefined || sessionStart.length === 0) return []
+  yield { type: 'phase', phase: 'running SessionStart hooks' }
+  const run = await callHooks(turn, sessionStart, { source, sessionId: turn.state.id })
+  yield* run.events
+  yield { type: 'phase', phase: 'done' }
+  return createHookRecords(turn, run.context)
+}
+
+/** Runs the UserPromptSubmit hooks. Returns the records to append after the prompt, or a failure if a hook blocks it. */
+export async function* submitPrompt(
+  turn: TurnContext,
+  prompt: MessageContent,
+): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[] | TurnFailure> {
+  const input = { prompt, sessionId: turn.state.id }
+  const run = await callHooks(
+    turn,
+    readHooks(turn).userPromptSubmit,
+    input,
+    ({ block }) => block !== undefined,
+  )
+  yield* run.events
+  const block = run.outputs.at(-1)?.block
+  if (block === undefined) return createHookRecords(turn, run.context)
+  return { ok: false, reason: 'blocked', message: `A hook did not let the prompt through: ${block}` }
+}
+
+/** Runs the Stop hooks. Returns a record that tells the model what is left to do; null if the turn may end. */
+export async function* stopTurn(
+  turn: TurnContext,
+  stopReason: string | null,
+  isContinued: boolean,
+): AsyncGenerator<TurnEvent, UnlinkedRecord | null> {
+  const input = { sessionId: turn.state.id, stopReason, isContinued }
+  const run = await callHooks(turn, readHooks(turn).stop, input, ({ block }) => block !== undefined)
+  yield* run.events
+  const block = run.outputs.at(-1)?.block
+  if (block === undefined) return null
+  const content = `A check before the end of the turn says that something is left to do: ${block}`
+  return { type: 'user', isMeta: true, message: { role: 'user', content } }
+}
+
+// Hooks and permissions of one tool call.
+
+/** A tool call that may run, perhaps with another input, or the result that it gets instead. */
+export interface PermittedCall {
+  readonly call: ToolUseBlock
+  /** Result of a call that must not run; null if it may run. */
+  readonly refused: ToolResultContent | null
+  readonly events: readonly TurnEvent[]
+  readonly context: readonly HookOutput[]
+}
+
+/** Runs the PreToolUse hooks, then the permission check and, if it asks, the PermissionRequest hooks. */
+export async function permitCall(turn: TurnContext, given: ToolUseBlock): Promise<PermittedCall> {
+  const sessionId = turn.state.id
+  const events: TurnEvent[] = []
+  const context: HookOutput[] = []
+  let call = given
+  let hooked: ToolDecision | null = null
+  for (const hook of readHooks(turn).preToolUse ?? []) {
+    const run = await callHooks(turn, [hook], { call, sessionId })
+    events.push(...run.events)
+    context.push(...run.context)
+    const [output] = run.outputs
+    if (output?.input !== undefined) call = { ...call, input: output.input }
+    if (output?.decision === undefined) continue
+    const { decision, reason } = output
+    hooked = pickStricter(hooked, reason === undefined ? { decision } : { decision, reason })
+    if (decision === 'deny') break
+  }
+  const decided = await decide(turn, call, hooked)
+  if (decided.decision === 'allow') return { call, refused: null, events, context }
+  if (decided.decision === 'deny') return { call, refused: refuseCall(decided.reason), events, context }
+  const reason = decided.reason ?? 'The call needs a permission.'
+  const asked = await callHooks(
+    turn,
+    readHooks(turn).permissionRequest,
+    { call, sessionId, reason },
+    ({ decision }) => decision !== undefined,
+  )
+  events.push(...asked.events)
+  const answer = asked.outputs.at(-1)
+  if (answer?.decision !== 'allow')
+    return { call, refused: refuseCall(answer?.reason ?? reason), events, context }
+  const input = answer.input ?? call.input
+  return { call: { ...call, input }, refused: null, events, context }
+}
+
+const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const
+
+function pickStricter(first: ToolDecision | null, second: ToolDecision): ToolDecision {
+  return first !== null && STRICTNESS[first.decision] > STRICTNESS[second.decision] ? first : second
+}
+
+/** Joins the decisions of hooks and of the permission check. A hook that allows a call spares the question, not a ban. */
+async function decide(
+  { host, signal }: TurnContext,
+  call: ToolUseBlock,
+  hooked: ToolDecision | null,
+): Promise<ToolDecision> {
+  if (hooked?.decision === 'deny' || host.canUseTool === undefined) return hooked ?? { decision: 'allow' }
+  const checked = await host.canUseTool(call, signal)
+  if (checked.decision === 'deny' || hooked === null) return checked
+  return hooked.decision === 'allow' ? hooked : pickStricter(hooked, checked)
+}
+
+/** Creates the result of a call that was not permitted. */
+function refuseCall(reason: string | undefined): ToolResultContent {
+  return { content: `${REFUSED_CALL_TEXT} ${reason ?? 'It is forbidden.'}`, is_error: true }
+}
+
+export interface CheckedResult {
+  readonly result: ToolResultBlock
+  readonly events: readonly TurnEvent[]
+  readonly context: readonly HookOutput[]
+}
+
+/** Runs the PostToolUse hooks on a result. What they object to is added to the result. */
+export async function checkResult(
+  turn: TurnContext,
+  call: ToolUseBlock,
+  result: ToolResultBlock,
+): Promise<CheckedResult> {
+  const run = await callHooks(turn, readHooks(turn).postToolUse, { call, result, sessionId: turn.state.id })
+  const objections = run.outputs.flatMap(({ block }) => block ?? [])
+  if (objections.length === 0) return { result, events: run.events, context: run.context }
+  const added = objections.map(
+    (text): Block => ({ type: 'text', text: `A check after this call says: ${text}` }),
+  )
+  const content = [...toBlocks(result.content ?? ''), ...added]
+  return { result: { ...result, content }, events: run.events, context: run.context }
+}

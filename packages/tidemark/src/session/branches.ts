@@ -1,0 +1,132 @@
+/**
+ * Implements `session.rewind`, `clear`, `fork` and `ask`: going back in the conversation, beginning a new one, copying
+ * it to another session, and asking beside it.
+ */
+import {
+  askAside,
+  clearConversation,
+  formatErrorValue,
+  type NewRecord,
+  rewindTo,
+  type SessionRecord,
+  type SwitchResult,
+  TidemarkError,
+  type TurnFailure,
+  toApiMessages,
+  type UnansweredQuestion,
+} from '@tidemark/core'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import {
+  createTurnContext,
+  createTurnHost,
+  type OpenSession,
+  refreshFromLog,
+  reserveSession,
+  runOperation,
+  trackWork,
+} from './open-session.ts'
+import { type BusyOutcome, REWRITE_OPTIONS, type RewriteOptions, runRewrite } from './rewrite.ts'
+import { describeFailure } from './run.ts'
+
+export type RewindOutcome = SwitchResult | BusyOutcome
+
+export async function rewindSession(
+  session: OpenSession,
+  uuid: string,
+  options: RewriteOptions = {},
+): Promise<RewindOutcome> {
+  checkOptionNames('rewind', options, REWRITE_OPTIONS)
+  if (typeof uuid !== 'string' || uuid === '')
+    throw badOptionError(
+      'uuid',
+      `rewind: ${formatErrorValue(uuid)} is not the uuid of a record, as append returns it.`,
+    )
+  return runRewrite(session, 'rewind', options, (run) =>
+    rewindTo(run, createTurnHost(session).compaction, uuid),
+  )
+}
+
+export async function clearSession(
+  session: OpenSession,
+  options: RewriteOptions = {},
+): Promise<RewindOutcome> {
+  checkOptionNames('clear', options, REWRITE_OPTIONS)
+  const outcome = await runRewrite(session, 'clear', options, (run) =>
+    clearConversation(run, createTurnHost(session).compaction),
+  )
+  if (outcome.ok) session.startSource = 'clear'
+  return outcome
+}
+
+/** Copies the log of a session to a new session. Throws `busy` if a session with this id exists. */
+export async function copySession(session: OpenSession, id: string): Promise<void> {
+  const release = reserveSession(session, 'fork')
+  try {
+    const run = createTurnContext(session)
+    await refreshFromLog(session, run)
+    const { journal } = session.settings
+    if ((await journal.list()).includes(id))
+      throw new TidemarkError('busy', `fork: the session ${id} exists already. Choose another id.`)
+    const records = session.state.session.records.toArray()
+    let after = 0
+    const appends = groupByBatch(records).map((batch) => {
+      const copies = batch.map((record) => copyRecord(record, session.id, id))
+      const appended = journal.append(id, after, copies)
+      after += copies.length
+      return appended
+    })
+    const failed = (await Promise.all(appends)).find(({ ok }) => !ok)
+    if (failed !== undefined)
+      throw new TidemarkError('busy', `fork: another process wrote to the session ${id} at the same time.`)
+  } finally {
+    release()
+  }
+}
+
+/** Splits the records into the batches in which they were appended; a rewrite must stay one batch. */
+function groupByBatch(records: readonly SessionRecord[]): readonly (readonly SessionRecord[])[] {
+  const batches: SessionRecord[][] = []
+  for (const record of records) {
+    const last = batches.at(-1)
+    const batch = last?.[0]?.batch?.id
+    if (last !== undefined && batch !== undefined && record.batch?.id === batch) last.push(record)
+    else batches.push([record])
+  }
+  return batches
+}
+
+function copyRecord(record: SessionRecord, from: string, sessionId: string): NewRecord {
+  const { seq: _, batch: __, ...rest } = record
+  const forkedFrom = { sessionId: from, messageUuid: record.uuid ?? null }
+  return { forkedFrom, ...rest, sessionId } as NewRecord
+}
+
+export type AskOutcome =
+  | { readonly ok: true; readonly text: string }
+  | UnansweredQuestion
+  | (TurnFailure & { readonly message: string })
+
+export interface AskOptions {
+  readonly signal?: AbortSignal
+}
+
+/** Asks beside the conversation, without reserving the session: a turn can go on meanwhile. */
+export async function askSession(
+  session: OpenSession,
+  question: string,
+  options: AskOptions = {},
+): Promise<AskOutcome> {
+  checkOptionNames('ask', options, ['signal'])
+  const { signal } = options
+  if (typeof question !== 'string' || question.trim() === '')
+    throw badOptionError('question', `ask: the question is ${formatErrorValue(question)}; expected text.`)
+  return trackWork(session, async () => {
+    const run = createTurnContext(session, { signals: [signal], waitsForReply: true })
+    await refreshFromLog(session, run)
+    const answer = await runOperation(session, askAside(run, question))
+    if (answer.ok || answer.reason === 'no-answer' || answer.reason === 'nothing-sent')
+      return answer as Exclude<AskOutcome, TurnFailure>
+    const failure = answer as TurnFailure
+    return { ...failure, message: describeFailure(failure, toApiMessages(session.state.flat)) }
+  })
+}

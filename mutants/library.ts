@@ -51,6 +51,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/library/slow-sources'],
   },
   {
+    name: 'tour-claims-what-it-did-not-check',
+    law: 'a statement about what survived is marked as false if it is not true',
+    file: 'packages/cli/src/tour/tour-checks.ts',
+    find: 'request.includes(FIRST_PROMPT),',
+    replace: 'true,',
+    tests: ['packages/cli/src/tour/tour.test'],
+  },
+  {
+    name: 'tour-model-skips-a-step-after-a-refusal',
+    law: 'gives a request that is sent again the same reply again',
+    file: 'packages/cli/src/tour/tour-job.ts',
+    find: 'done = Math.max(done, countSteps(request.messages))',
+    replace: 'done = Math.max(done + 1, countSteps(request.messages))',
+    tests: ['packages/cli/src/tour/tour-job.test'],
+  },
+  {
     name: 'blobs-only-of-the-current-home',
     law: 'has the whole large result of a session in any home',
     file: 'packages/tidemark/src/logs/log-blobs.ts',

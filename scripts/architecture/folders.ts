@@ -54,7 +54,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'request-log',
     'server',
   ],
-  cli: ['.', 'render', 'pages', 'commands'],
+  cli: ['.', 'render', 'pages', 'tools', 'agent', 'tour', 'commands'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

@@ -1,4 +1,4 @@
-/** Reads the sample session that is part of the package. The file is never written. */
+/** The samples that are part of the package: a recorded session, and a project. They are never written. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
@@ -20,6 +20,9 @@ import {
 const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
+
+/** The folder of the sample project, which has a real fault. The tour works on copies of it. */
+export const SAMPLE_PROJECT_PATH: string = fileURLToPath(new URL('../sample/project', import.meta.url))
 
 export interface SampleLog {
   readonly records: readonly SessionRecord[]

@@ -5,6 +5,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { SortKey } from 'tidemark/internal'
 import type { Terminal } from '../terminal.ts'
+import type { ChatCommandOptions } from './chat.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import type { ExportCommandOptions } from './export.ts'
 import type { InspectCommandOptions } from './inspect.ts'
@@ -14,6 +15,7 @@ import type { SimulateCommandOptions } from './simulate.ts'
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
 export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
   for (const add of [
+    addChat,
     addInspect,
     addCompact,
     addSessions,
@@ -35,6 +37,55 @@ const SORT_CHOICES: Readonly<Record<SortKey, true>> = {
   calls: true,
   date: true,
   hit: true,
+}
+
+const addChat: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('chat')
+    .description('run an agent in this folder: it reads, edits and runs what you permit')
+    .option(
+      '-p, --prompt [text]',
+      'run one prompt and print the answer; without text, it is read from standard input',
+    )
+    .option('--resume <id>', 'go on with this session')
+    .option('-c, --continue', 'go on with the newest session of this folder')
+    .option('--model <name>', 'the model; default: that of the settings, or claude-sonnet-5-5')
+    .option(
+      '--base-url <url>',
+      'the API to call, such as tidemark simulate; default: ANTHROPIC_BASE_URL',
+      parseUrl,
+    )
+    .option('--window <tokens>', 'the context window of the model', parseTokenCount)
+    .option('--max-turns <number>', 'stop after this many calls to the model', parsePositive)
+    .option(
+      '--allowed-tools <rules...>',
+      'tools that need no permission: Edit, "Bash(npm test:*)", "WebFetch(domain:example.com)"',
+    )
+    .addOption(
+      new Option(
+        '--permission-mode <mode>',
+        'what needs no rule besides reading in the folder: nothing, editing in it, or everything',
+      ).choices(['default', 'accept-edits', 'allow-all']),
+    )
+    .option('--append-system-prompt <text>', 'instructions to add to the system prompt')
+    .option('--cwd <folder>', 'the working directory; default: the current one')
+    .addOption(
+      new Option(
+        '--output-format <format>',
+        'the answer as text, one JSON value, or a JSON line for each event',
+      )
+        .choices(['text', 'json', 'stream-json'])
+        .default('text'),
+    )
+    .addOption(
+      new Option('--input-format <format>', 'stream-json: prompts as JSON lines on standard input')
+        .choices(['text', 'stream-json'])
+        .default('text'),
+    )
+    .action(async (choices: ChatCommandOptions) => {
+      const { runChatCommand } = await import('./chat.ts')
+      outcome.code = await runChatCommand(choices, terminal, process.stdin)
+    })
 }
 
 const addInspect: AddCommand = (program, terminal, outcome) => {
@@ -221,7 +272,7 @@ const addStart: AddCommand = (program, terminal) => {
 const addTour: AddCommand = (program, terminal, outcome) => {
   program
     .command('tour')
-    .description('see it work: clearing, compaction, undo and cost of a sample session on a simulated model')
+    .description('see it work: the same job without and with Tidemark, on real files and a simulated model')
     .option('--json', 'print one JSON value: { steps }')
     .action(async (options: { readonly json?: boolean }) => {
       const { runTourCommand } = await import('./tour.ts')
@@ -239,6 +290,17 @@ function parseWholeNumber(text: string): number {
 function parseTokenCount(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
   return Number(text)
+}
+
+function parsePositive(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number above 0.')
+  return Number(text)
+}
+
+function parseUrl(text: string): string {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new InvalidArgumentError('Expected an http or https URL.')
+  return text
 }
 
 function parsePort(text: string): number {

@@ -40,6 +40,8 @@ describe('help and version', () => {
         -h, --help                    print this help
 
       Commands:
+        chat [options]                run an agent in this folder: it reads, edits and runs what you
+                                      permit
         inspect [options] [paths...]  show what filled the context of past sessions, and what they cost
         compact [options] <file>      compact a session: shows plan, draft and receipt; -o writes a new
                                       session that continues from there
@@ -52,8 +54,8 @@ describe('help and version', () => {
                                       working prompt cache
         start [options]               show a sample session three ways: its log, the context of the model,
                                       and the request
-        tour [options]                see it work: clearing, compaction, undo and cost of a sample session
-                                      on a simulated model
+        tour [options]                see it work: the same job without and with Tidemark, on real files
+                                      and a simulated model
         help [command]                print the help of a command
       "
     `)

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest'
 import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
 
-async function run(args: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+interface Played {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+async function run(args: readonly string[], given: Partial<Terminal> = {}): Promise<Played> {
   let [out, err] = ['', '']
   const terminal: Terminal = {
     write: (text) => {
@@ -14,58 +20,59 @@ async function run(args: readonly string[]): Promise<{ code: number; out: string
     env: { NO_COLOR: '1', TZ: 'UTC' },
     isTty: false,
     columns: 100,
+    ...given,
   }
   return { code: await main(args, terminal), out, err }
 }
 
-interface TourJson {
-  readonly steps: readonly {
-    readonly kind: string
-    readonly text: string
-    readonly data?: Record<string, unknown>
-  }[]
+/** Runs the tour in a terminal in which the user gives these answers, then Ctrl-C. */
+function runInTerminal(...answers: readonly string[]): Promise<Played> {
+  const left = [...answers]
+  return run(['tour'], { isTty: true, isInputTty: true, ask: async () => left.shift() ?? null })
 }
 
 describe('tidemark tour', () => {
-  it('shows inspection, clearing, cache breaks, both ways to compact, undo and cost', async () => {
+  it('runs through when piped, without colours, and says what to do next', async () => {
     const { code, out, err } = await run(['tour'])
     expect([code, err]).toEqual([0, ''])
     const words = [
-      'Context over time',
-      'Cleared 16 old tool results:',
-      'tokens re-cached',
-      'Pays for itself in 6 calls.',
-      'Cache broke',
-      'Plan: summarize',
-      'Draft:',
-      'Compacted by the model',
-      'Undone: the next request is byte for byte the same as before.',
-      'Compacted without a model',
-      'The prompt cache saved',
+      '1. Without Tidemark',
+      '2. With Tidemark',
+      '3. Lunch',
+      '4. What survived',
+      '5. The money',
+      'npx tidemark inspect',
     ]
-    expect(words.filter((word) => !out.replace(/\s+/g, ' ').includes(word))).toEqual([])
+    expect(words.filter((word) => !out.includes(word))).toEqual([])
+    expect(out).not.toContain('\u001b')
     expect(out.split('\n').filter((line) => line.length > 100)).toEqual([])
   })
 
   it('ends with exit code 130 and without a next step after Ctrl-C', async () => {
     const interruption = new AbortController()
     interruption.abort()
-    let out = ''
-    const write = (text: string): void => {
-      out += text
-    }
-    const terminal = { write, warn: () => {}, env: {}, isTty: false, columns: 100 }
-    expect(await main(['tour'], { ...terminal, interrupted: interruption.signal })).toBe(130)
-    expect(out).not.toContain('Next:')
+    const { code, out } = await run(['tour'], { interrupted: interruption.signal })
+    expect([code, out]).toEqual([130, ''])
   })
 
-  it('as JSON is one value, with the cost', async () => {
+  it('as JSON is one value, with every step and the bills', async () => {
     const { code, out, err } = await run(['tour', '--json'])
     expect([code, err]).toEqual([0, ''])
-    const { steps }: TourJson = JSON.parse(out)
-    const money = steps.at(-1)?.data?.money as { readonly spent: { readonly total: number } }
-    expect(money.spent.total).toBeGreaterThan(0)
-    expect(steps.filter(({ text }) => text.startsWith('Stopped'))).toEqual([])
-    expect(steps.find(({ data }) => data?.isSame !== undefined)?.data?.isSame).toBe(true)
+    const { steps } = JSON.parse(out) as { readonly steps: readonly Record<string, unknown>[] }
+    const kinds = new Set(steps.map(({ kind }) => kind))
+    expect([...kinds].sort()).toEqual(['act', 'bills', 'chart', 'check', 'line', 'scene'])
+  })
+})
+
+describe('in a terminal', () => {
+  it('q stops after the screen that is shown', async () => {
+    const { code, out } = await runInTerminal('', 'q')
+    expect(code).toBe(0)
+    expect([out.includes('1. Without Tidemark'), out.includes('2. With Tidemark')]).toEqual([true, false])
+  })
+
+  it('Ctrl-C instead of an answer ends with exit code 130', async () => {
+    const { code, out } = await runInTerminal()
+    expect([code, out.includes('1. Without Tidemark')]).toEqual([130, false])
   })
 })

@@ -43,6 +43,9 @@ export interface ScreenSymbols {
   readonly times: string
   readonly warning: string
   readonly more: string
+  /** Marks for a statement that is true, and for one that is not. */
+  readonly yes: string
+  readonly no: string
 }
 
 const UNICODE: ScreenSymbols = {
@@ -61,6 +64,8 @@ const UNICODE: ScreenSymbols = {
   times: '×',
   warning: '!',
   more: '…',
+  yes: '✓',
+  no: '✗',
 }
 
 const ASCII: ScreenSymbols = {
@@ -79,6 +84,8 @@ const ASCII: ScreenSymbols = {
   times: 'x',
   warning: '!',
   more: '...',
+  yes: 'ok',
+  no: 'NO',
 }
 
 export function chooseSymbols(env: Readonly<Record<string, string | undefined>>): ScreenSymbols {

@@ -145,6 +145,17 @@ export function sanitizeText(text: string): string {
   )
 }
 
+/** Makes a text of several lines safe to print: without control sequences and characters, except tabs and line ends. */
+export function sanitizeLines(text: string): string {
+  return (
+    stripVTControlCharacters(text.replaceAll('\r\n', '\n'))
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
+      .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
+      // Removes characters that show a text in another order than it has.
+      .replace(/[\u202a-\u202e\u2066-\u2069]/g, '')
+  )
+}
+
 /** Formats a path for display, with `~` for the user's home folder. */
 export function formatPath(path: string, home: string = homedir()): string {
   const text = sanitizeText(path)

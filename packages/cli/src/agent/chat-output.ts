@@ -1,0 +1,229 @@
+/**
+ * Output of `tidemark chat -p`: the answer as text, one JSON value, or one JSON line for each thing that happens. The
+ * field names are those that programs around agents know.
+ */
+import type { RunOutcome, SessionEvent } from 'tidemark'
+import { sanitizeLines, sanitizeText } from '../render/text.ts'
+import type { Terminal } from '../terminal.ts'
+import type { Agent } from './agent.ts'
+
+export type OutputFormat = 'text' | 'json' | 'stream-json'
+
+export interface ChatOutput {
+  begin(agent: Agent, folder: string): void
+  event(event: SessionEvent, agent: Agent): void
+  /** Prints the result of one prompt. */
+  end(outcome: RunOutcome, agent: Agent, durationMs: number): void
+}
+
+export function createChatOutput(format: OutputFormat, terminal: Terminal): ChatOutput {
+  const calls = createCallCounter()
+  const print = (line: object): void => terminal.write(`${JSON.stringify(line)}\n`)
+  const note = (event: SessionEvent): void => {
+    calls.add(event)
+    const warning = describeWarning(event)
+    if (warning !== null) terminal.warn(`tidemark: ${sanitizeText(warning)}\n`)
+  }
+  if (format === 'text')
+    return { begin() {}, event: note, end: (outcome, agent) => printAnswer(outcome, agent, terminal) }
+  if (format === 'json')
+    return {
+      begin() {},
+      event: note,
+      end: (outcome, agent, durationMs) => print(toResultLine(outcome, agent, durationMs, calls.take())),
+    }
+  return {
+    begin: ({ session, toolNames }, folder) =>
+      print({
+        type: 'system',
+        subtype: 'init',
+        session_id: session.id,
+        cwd: folder,
+        model: session.model,
+        tools: toolNames,
+      }),
+    event(event, { session }) {
+      calls.add(event)
+      for (const line of toStreamLines(event)) print({ ...line, session_id: session.id })
+    },
+    end: (outcome, agent, durationMs) => print(toResultLine(outcome, agent, durationMs, calls.take())),
+  }
+}
+
+function printAnswer(outcome: RunOutcome, { denials }: Agent, terminal: Terminal): void {
+  if (outcome.ok) terminal.write(`${sanitizeLines(outcome.text).trimEnd()}\n`)
+  else terminal.warn(`tidemark: ${sanitizeText(outcome.message)}\n`)
+  const rules = [...new Set(denials.flatMap(({ suggestion }) => suggestion ?? []))]
+  if (denials.length === 0) return
+  const calls = denials.length === 1 ? '1 tool call was' : `${denials.length} tool calls were`
+  const advice =
+    rules.length === 0
+      ? ''
+      : ` To allow them: ${rules.map((rule) => `--allowed-tools '${sanitizeText(rule)}'`).join(' ')}`
+  terminal.warn(`tidemark: ${calls} refused.${advice}\n`)
+}
+
+interface CallTotals {
+  readonly calls: number
+  readonly compactions: number
+  readonly clearings: number
+  readonly cacheBreaks: number
+  readonly usage: {
+    readonly input_tokens: number
+    readonly output_tokens: number
+    readonly cache_read_input_tokens: number
+    readonly cache_creation_input_tokens: number
+  }
+}
+
+/** Counts model calls and rewrites from the events. `take` returns the totals since the last call of it. */
+function createCallCounter(): { add(event: SessionEvent): void; take(): CallTotals } {
+  let totals = { calls: 0, compactions: 0, clearings: 0, cacheBreaks: 0 }
+  let usage = [0, 0, 0, 0]
+  return {
+    add(event) {
+      if (event.type === 'compact') totals.compactions += 1
+      if (event.type === 'microcompact') totals.clearings += 1
+      if (event.type === 'cache-break') totals.cacheBreaks += 1
+      if (event.type === 'answered') totals.calls += 1
+      if (event.type !== 'priced') return
+      const { input, output, cacheRead, write5m, write1h } = event.call.tokens
+      usage = [input, output, cacheRead, write5m + write1h].map(
+        (tokens, index) => tokens + (usage[index] ?? 0),
+      )
+    },
+    take() {
+      const [
+        input_tokens = 0,
+        output_tokens = 0,
+        cache_read_input_tokens = 0,
+        cache_creation_input_tokens = 0,
+      ] = usage
+      const taken = {
+        ...totals,
+        usage: { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens },
+      }
+      totals = { calls: 0, compactions: 0, clearings: 0, cacheBreaks: 0 }
+      usage = [0, 0, 0, 0]
+      return taken
+    },
+  }
+}
+
+function toResultLine(
+  outcome: RunOutcome,
+  { session, denials }: Agent,
+  durationMs: number,
+  { calls, usage, compactions, clearings, cacheBreaks }: CallTotals,
+): object {
+  const { spent, savedByCache } = session.money()
+  return {
+    type: 'result',
+    subtype: outcome.ok ? 'success' : outcome.reason === 'call-limit' ? 'error_max_turns' : 'error',
+    is_error: !outcome.ok,
+    result: outcome.ok ? outcome.text : outcome.message,
+    stop_reason: outcome.ok ? outcome.stopReason : outcome.reason,
+    session_id: session.id,
+    num_turns: calls,
+    duration_ms: Math.round(durationMs),
+    total_cost_usd: spent.total,
+    saved_by_cache_usd: savedByCache.total,
+    usage,
+    compactions,
+    clearings,
+    cache_breaks: cacheBreaks,
+    permission_denials: denials.map(({ tool, input, reason }) => ({
+      tool_name: tool,
+      tool_input: input,
+      reason,
+    })),
+  }
+}
+
+/** Converts an event to lines of `stream-json`: messages as they are logged, and what was done to the context. */
+function toStreamLines(event: SessionEvent): readonly object[] {
+  switch (event.type) {
+    case 'appended':
+      return event.records.flatMap((record) => {
+        if (record.type !== 'assistant' && record.type !== 'user') return []
+        const { type, message, uuid } = record as { type: string; message?: unknown; uuid?: string }
+        return [{ type, message, uuid }]
+      })
+    case 'tool-progress':
+      return [{ type: 'tool_progress', tool_use_id: event.call.id, text: event.text }]
+    case 'compact': {
+      const { id, trigger, tokensBefore, tokensAfter, summarizer } = event.compaction
+      return [
+        {
+          type: 'system',
+          subtype: 'compact_boundary',
+          uuid: id,
+          compact_metadata: { trigger, pre_tokens: tokensBefore, post_tokens: tokensAfter, summarizer },
+        },
+      ]
+    }
+    case 'microcompact':
+      return [
+        {
+          type: 'system',
+          subtype: 'microcompact_boundary',
+          uuid: event.id,
+          pre_tokens: event.tokensBefore,
+          post_tokens: event.tokensAfter,
+        },
+      ]
+    case 'cache-break':
+      return [
+        {
+          type: 'system',
+          subtype: 'cache_break',
+          reason: event.event.sentence,
+          tokens_lost: event.event.tokensLost,
+        },
+      ]
+    case 'retrying':
+      return [
+        {
+          type: 'system',
+          subtype: 'retry',
+          attempt: event.attempt,
+          delay_ms: event.delayMs,
+          reason: event.cause.message,
+        },
+      ]
+    default: {
+      const message = describeWarning(event)
+      return message === null ? [] : [{ type: 'system', subtype: 'notice', message }]
+    }
+  }
+}
+
+/** Returns what the user must know about the settings or the log; null for an event that needs no warning. */
+function describeWarning(event: SessionEvent): string | null {
+  if (event.type === 'notice') return event.message
+  if (event.type !== 'log-damaged') return null
+  const { damage } = event
+  const places = damage.length === 1 ? 'one place' : `${damage.length} places`
+  return `The log of this session is damaged in ${places}: ${damage[0]?.why ?? ''}`
+}
+
+/** Returns one line about what the agent is doing, for the progress line; null if the event changes nothing. */
+export function describeProgress(event: SessionEvent): string | null {
+  switch (event.type) {
+    case 'request-sent':
+      return 'waiting for the model …'
+    case 'tool-started': {
+      const { name, input } = event.call
+      const subject = Object.values(input as object).find((value) => typeof value === 'string')
+      return sanitizeText(`${name} ${subject ?? ''}`.trim())
+    }
+    case 'phase':
+      return event.phase === 'done' ? null : `${event.phase} …`
+    case 'retrying':
+      return `${sanitizeText(event.cause.message)}; trying again (${event.attempt}) …`
+    case 'compact':
+      return 'compacted'
+    default:
+      return null
+  }
+}

@@ -1,0 +1,371 @@
+/**
+ * Permission rules of the agent: which tool calls run at once, which the user is asked about, and which are refused.
+ * A rule is the name of a tool, optionally with a pattern: `Bash(npm test:*)`, `Edit(docs/**)`,
+ * `WebFetch(domain:example.com)`. Deny rules come before ask rules, and ask rules before allow rules.
+ */
+import { homedir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import picomatch from 'picomatch'
+import type { ToolAccess } from '../tools/tool-access.ts'
+import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+
+export interface PermissionRules {
+  readonly allow: readonly string[]
+  readonly ask: readonly string[]
+  readonly deny: readonly string[]
+}
+
+export const NO_RULES: PermissionRules = { allow: [], ask: [], deny: [] }
+
+/**
+ * What happens to calls that no rule mentions. `default`: reading in the working directory is allowed, everything else
+ * is asked. `accept-edits`: editing files in the working directory is allowed too. `allow-all`: everything is allowed.
+ */
+export type PermissionMode = 'default' | 'accept-edits' | 'allow-all'
+
+export const PERMISSION_MODES: readonly PermissionMode[] = ['default', 'accept-edits', 'allow-all']
+
+export interface PermissionContext {
+  readonly rules: PermissionRules
+  readonly mode: PermissionMode
+  /** The working directory, with symbolic links resolved. */
+  readonly folder: string
+  /** Folders outside the working directory that the agent may read, such as its own outputs. */
+  readonly readableFolders?: readonly string[]
+  readonly home?: string
+}
+
+export interface PermissionDecision {
+  readonly decision: 'allow' | 'ask' | 'deny'
+  /** Why, as a sentence for the user and the model. */
+  readonly reason: string
+  /** A rule that would allow the call; null if it is allowed or refused by a rule. */
+  readonly suggestion: string | null
+}
+
+interface ParsedRule {
+  readonly text: string
+  readonly tool: string
+  /** The text between the parentheses; null for a rule about the whole tool. */
+  readonly pattern: string | null
+}
+
+/** Decides about one call of a tool. */
+export function decidePermission(
+  tool: string,
+  access: ToolAccess,
+  context: PermissionContext,
+): PermissionDecision {
+  const { deny, ask, allow } = context.rules
+  const call = { tool, access, context }
+  const denied = deny.find((rule) => matchesAnyPart(rule, call))
+  if (denied !== undefined)
+    return { decision: 'deny', reason: `The rule ${denied} forbids it.`, suggestion: null }
+  const suggestion = suggestRule(tool, access, context)
+  const asked = ask.find((rule) => matchesAnyPart(rule, call))
+  if (asked !== undefined)
+    return { decision: 'ask', reason: `The rule ${asked} asks first.`, suggestion: null }
+  const outside = access.paths.find((path) => !isReadableHere(path, access, context))
+  const guarded = access.kind === 'write' ? access.paths.find((path) => isGuarded(path, context)) : undefined
+  if (matchesWholeCall(allow, call, (outside ?? guarded) === undefined))
+    return { decision: 'allow', reason: 'A rule allows it.', suggestion: null }
+  if (context.mode === 'allow-all')
+    return { decision: 'allow', reason: 'Everything is allowed.', suggestion: null }
+  if (outside !== undefined)
+    return { decision: 'ask', reason: `${outside} is outside the working directory.`, suggestion }
+  if (guarded !== undefined)
+    return { decision: 'ask', reason: `${guarded} decides what runs on this machine.`, suggestion }
+  if (access.kind === 'none' || access.kind === 'read')
+    return { decision: 'allow', reason: 'It only reads.', suggestion: null }
+  if (access.kind === 'write' && context.mode === 'accept-edits')
+    return { decision: 'allow', reason: 'Edits in the working directory are allowed.', suggestion: null }
+  return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestion }
+}
+
+const ASK_REASONS = {
+  write: 'It changes a file.',
+  execute: 'It runs a command.',
+  network: 'It fetches from the network.',
+} as const
+
+function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionContext): boolean {
+  if (isPathWithin(path, context.folder)) return true
+  return kind === 'read' && (context.readableFolders ?? []).some((folder) => isPathWithin(path, folder))
+}
+
+/** Hooks and settings of Git, and settings of this agent: whoever changes them can have anything run later. */
+const GUARDED_FILES = /(?:^|\/)(?:\.git|\.tidemark)(?:\/|$)|(?:^|\/)tidemark\/settings\.json$/i
+
+function isGuarded(path: string, { folder }: PermissionContext): boolean {
+  return isPathWithin(path, folder) && GUARDED_FILES.test(relative(folder, path))
+}
+
+/** Returns false if a rule such as `Edit(**)` covers a guarded file without naming it. */
+function mayNameGuarded(pattern: string, path: string, { access, context }: CheckedCall): boolean {
+  return access.kind !== 'write' || !isGuarded(path, context) || GUARDED_FILES.test(pattern)
+}
+
+/** The names of the agent's tools. A rule for another name would never fit, so a misspelt ban would forbid nothing. */
+export const AGENT_TOOL_NAMES: readonly string[] = [
+  'Read',
+  'Write',
+  'Edit',
+  'MultiEdit',
+  'Bash',
+  'BashOutput',
+  'KillShell',
+  'Grep',
+  'Glob',
+  'WebFetch',
+  'TodoWrite',
+  'AskUser',
+  'history',
+]
+
+/** Returns a sentence about a rule that cannot be read; null if the rule is right. */
+export function findRuleProblem(rule: unknown): string | null {
+  if (typeof rule !== 'string') return `expected text such as Bash(npm test:*), found ${JSON.stringify(rule)}`
+  const parsed = parseRule(rule)
+  if (parsed !== null) {
+    const { tool } = parsed
+    const isKnown = AGENT_TOOL_NAMES.includes(tool) || tool.includes('*') || tool.startsWith('mcp__')
+    return isKnown ? null : `there is no tool ${tool}; the tools are ${AGENT_TOOL_NAMES.join(', ')}`
+  }
+  return `cannot read the rule ${JSON.stringify(rule)}; expected a tool such as Read, or Tool(pattern)`
+}
+
+function parseRule(text: string): ParsedRule | null {
+  const found = /^([A-Za-z_*][\w*-]*)(?:\((.*)\))?$/s.exec(text.trim())
+  const [, tool, pattern] = found ?? []
+  if (tool === undefined || pattern === '') return null
+  return { text, tool, pattern: pattern === undefined || pattern === '*' ? null : pattern }
+}
+
+/** Returns true if a rule denies, or asks before, reading some of the files that a search may come upon. */
+export function hasSearchLimits({ deny, ask }: PermissionRules): boolean {
+  return [...deny, ...ask].some((text) => {
+    const rule = parseRule(text)
+    if (rule === null || rule.pattern === null) return false
+    return coversTool(rule, 'Grep') || coversTool(rule, 'Glob')
+  })
+}
+
+interface CheckedCall {
+  readonly tool: string
+  readonly access: ToolAccess
+  readonly context: PermissionContext
+}
+
+/** Returns true if a rule fits any part of the call, for rules that ask or deny. */
+function matchesAnyPart(text: string, call: CheckedCall): boolean {
+  const rule = parseRule(text)
+  if (rule === null || !coversTool(rule, call.tool)) return false
+  if (rule.pattern === null) return true
+  const { access, context } = call
+  if (access.command !== undefined) {
+    const parts = [access.command.trim(), ...splitCommand(access.command).parts]
+    return parts.flatMap(listSpellings).some((part) => matchesCommand(rule.pattern ?? '', part))
+  }
+  if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
+  const isCovered = (path: string): boolean => matchesPath(rule.pattern ?? '', path, context)
+  return (
+    [...access.paths, ...(access.namedPaths ?? [])].some(isCovered) ||
+    leadsInto(rule.pattern, access, context)
+  )
+}
+
+/**
+ * Returns true if the rules together fit every part of the call, for rules that allow. A rule without a pattern does
+ * not reach outside the working directory: paths there must be named.
+ */
+function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolder: boolean): boolean {
+  const { tool, access, context } = call
+  const rules = texts.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
+  if (isInFolder && rules.some(({ pattern }) => pattern === null)) return true
+  const patterns = rules.flatMap(({ pattern }) => pattern ?? [])
+  if (patterns.length === 0) return false
+  if (access.command !== undefined) {
+    if (patterns.includes(access.command.trim())) return true
+    const { parts, isPlain } = splitCommand(access.command)
+    return isPlain && parts.every((part) => patterns.some((pattern) => matchesCommand(pattern, part)))
+  }
+  if (access.url !== undefined) return patterns.some((pattern) => matchesUrl(pattern, access.url ?? ''))
+  return (
+    access.paths.length > 0 &&
+    access.paths.every((path) =>
+      patterns.some(
+        (pattern) =>
+          matchesPath(pattern, path, context) && (isInFolder || mayNameGuarded(pattern, path, call)),
+      ),
+    )
+  )
+}
+
+/** Tools that a rule about another tool covers: whoever may edit a file may also write it. */
+const COVERED_TOOLS: Readonly<Record<string, readonly string[]>> = {
+  Edit: ['Edit', 'Write', 'MultiEdit'],
+  Read: ['Read', 'Grep', 'Glob'],
+  Bash: ['Bash'],
+}
+
+function coversTool({ tool }: ParsedRule, name: string): boolean {
+  if (tool === name) return true
+  if (COVERED_TOOLS[tool]?.includes(name) === true) return true
+  return tool.includes('*') && picomatch.isMatch(name, tool)
+}
+
+/** Matches `npm test:*` (begins with these words), `npm run *` (a star for any text) or an exact command. */
+function matchesCommand(pattern: string, command: string): boolean {
+  if (pattern.endsWith(':*')) {
+    const start = pattern.slice(0, -2)
+    return command === start || command.startsWith(`${start} `)
+  }
+  const source = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+  return new RegExp(`^${source.join('.*')}$`, 's').test(command)
+}
+
+/** Words before a command that do not change which command runs: assignments, reserved words and plain launchers. */
+const LEADING_WORDS =
+  /^(?:(?:[A-Za-z_]\w*\+?=\S*|!|if|then|elif|else|while|until|do|time|command|builtin|exec|env|nohup|sudo) )+/
+
+/**
+ * Returns the ways to write a command that rules which ask or deny match: as given, without quotes and backslashes,
+ * without the words before it, and without the folder of the program. `A=1 "/bin/rm"  -r x` is also `rm -r x`.
+ */
+function listSpellings(part: string): readonly string[] {
+  const bare = part
+    .replace(/[\\'"]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+  const command = bare.replace(LEADING_WORDS, '')
+  return [part, bare, command, command.replace(/^\S*\//, '')]
+}
+
+function matchesUrl(pattern: string, url: string): boolean {
+  const domain = pattern.startsWith('domain:') ? pattern.slice('domain:'.length).toLowerCase() : null
+  const host = URL.canParse(url) ? new URL(url).hostname.toLowerCase().replace(/\.$/, '') : ''
+  if (domain === null) return picomatch.isMatch(url, pattern)
+  return domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
+}
+
+/** Matches a path with a glob: relative to the working directory, or absolute, or from the home with `~/`. */
+function matchesPath(pattern: string, path: string, context: PermissionContext): boolean {
+  const glob = resolvePattern(pattern, context)
+  if (isPathWithin(path, glob.replace(/\/\*\*$/, '/'))) return true
+  const { folder } = context
+  // The name of the working directory is no pattern, even if it contains brackets or stars.
+  return isPathWithin(glob, folder)
+    ? isPathWithin(path, folder) && isGlobMatch(relative(folder, path), relative(folder, glob))
+    : isGlobMatch(path, glob)
+}
+
+function isGlobMatch(path: string, glob: string): boolean {
+  return path !== '' && glob !== '' && picomatch.isMatch(path, glob, { dot: true, nonegate: true })
+}
+
+function resolvePattern(pattern: string, { folder, home = homedir() }: PermissionContext): string {
+  return pattern.startsWith('~/') ? join(home, pattern.slice(2)) : resolve(folder, pattern)
+}
+
+/** Returns true if the file or folder that a rule names is a symbolic link, and the call reaches the place it leads to. */
+function leadsInto(pattern: string, { paths }: ToolAccess, context: PermissionContext): boolean {
+  const target = resolveRealPath(resolvePattern(pattern, context).replace(/\/\*\*$/, ''))
+  return paths.some((path) => isPathWithin(path, target))
+}
+
+interface CommandParts {
+  readonly parts: readonly string[]
+  /** False if the command has substitutions, redirections or the like, whose effect a prefix does not tell. */
+  readonly isPlain: boolean
+}
+
+/** Redirections that write to no file: `2>&1` and those to /dev/null. */
+const HARMLESS_REDIRECTION = /(?<=^|\s)(?:2>&1|[12&]?>>? ?\/dev\/null)(?=$|[\s;|&)])/g
+
+/**
+ * Splits a shell command at `;`, `&&`, `||`, `|`, `&`, line ends, parentheses and backquotes, outside quotes. Whatever
+ * may run something else, write somewhere or be read by a shell in another way than here (`$(…)`, backquotes, `<(…)`,
+ * `>`, here-documents, `$'…'`, comments) makes the command not plain.
+ */
+export function splitCommand(given: string): CommandParts {
+  const command = given.replaceAll(HARMLESS_REDIRECTION, '')
+  const parts: string[] = []
+  /** Quotes around the substitutions that are open, the innermost last. */
+  const outerQuotes: { readonly end: string; readonly quote: string }[] = []
+  let current = ''
+  let quote = ''
+  let before = ''
+  let isPlain = true
+  const endPart = (): void => {
+    parts.push(current)
+    current = ''
+  }
+  for (let index = 0; index < command.length; index += 1) {
+    const character = command[index] ?? ''
+    const next = command[index + 1] ?? ''
+    if (quote === "'") {
+      if (character === "'") quote = ''
+      current += character
+    } else if (character === '\\') {
+      index += 1
+      // The shell removes a backslash with the line end after it.
+      if (next === '\n') continue
+      current += character + next
+    } else if (character === '`' || (character === '(' && (quote === '' || before === '$'))) {
+      isPlain = false
+      endPart()
+      if (character === '`' && outerQuotes.at(-1)?.end === '`') quote = outerQuotes.pop()?.quote ?? ''
+      else {
+        outerQuotes.push({ end: character === '`' ? '`' : ')', quote })
+        quote = ''
+      }
+    } else if (quote === '"') {
+      if (character === '$' && next === '{') isPlain = false
+      if (character === '"') quote = ''
+      current += character
+    } else if (character === '"' || character === "'") {
+      if (before === '$') isPlain = false
+      quote = character
+      current += character
+    } else if (character === '#' && /^$|[\s;&|()<>]/.test(before)) {
+      isPlain = false
+      const end = command.indexOf('\n', index)
+      index = (end === -1 ? command.length : end) - 1
+    } else if (/[;&|\n]/.test(character)) endPart()
+    else if (/[)}{]/.test(character)) {
+      isPlain = false
+      endPart()
+      if (character === ')') quote = outerQuotes.pop()?.quote ?? ''
+    } else {
+      if (/[<>]/.test(character)) isPlain = false
+      current += character
+    }
+    before = character
+  }
+  if (quote !== '') isPlain = false
+  endPart()
+  return { parts: parts.map((part) => part.replace(OUTER_BLANKS, '')).filter((part) => part !== ''), isPlain }
+}
+
+/** What a shell takes for blanks. A space of another alphabet is part of a word. */
+const OUTER_BLANKS = /^[ \t\n]+|[ \t\n]+$/g
+
+/** Returns a rule that would allow calls like this one. */
+function suggestRule(tool: string, access: ToolAccess, context: PermissionContext): string {
+  const { folder } = context
+  if (access.command !== undefined) {
+    const { parts, isPlain } = splitCommand(access.command)
+    const words = (parts[0] ?? '').split(/\s+/)
+    if (!isPlain || parts.length !== 1 || words[0] === undefined) return tool
+    const start = /^[a-z][\w-]*$/.test(words[1] ?? '') ? words.slice(0, 2) : words.slice(0, 1)
+    return `${tool}(${start.join(' ')}:*)`
+  }
+  if (access.url !== undefined && URL.canParse(access.url))
+    return `${tool}(domain:${new URL(access.url).hostname})`
+  const path = access.paths[0]
+  const rule = access.kind === 'write' ? 'Edit' : tool
+  if (path === undefined) return rule
+  return isPathWithin(path, folder) && !(access.kind === 'write' && isGuarded(path, context))
+    ? rule
+    : `${rule}(${path})`
+}

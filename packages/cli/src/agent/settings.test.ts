@@ -1,0 +1,91 @@
+import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { findUserSettings, readSettings } from './settings.ts'
+
+let root: string
+let project: string
+let env: Record<string, string>
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'tidemark-settings-'))
+  project = join(root, 'project')
+  env = { HOME: join(root, 'home') }
+  await mkdir(project)
+})
+
+async function write(path: string, value: unknown): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, typeof value === 'string' ? value : JSON.stringify(value))
+}
+const writeUser = (value: unknown) => write(findUserSettings(env), value)
+const writeProject = (value: unknown, name = 'settings.json') =>
+  write(join(project, '.tidemark', name), value)
+
+describe('settings', () => {
+  it('are empty without any file', async () => {
+    expect(await readSettings(project, env)).toEqual({
+      permissions: { allow: [], ask: [], deny: [] },
+      env: {},
+      notices: [],
+    })
+  })
+
+  it('a project that is not trusted can forbid and ask, and allows nothing', async () => {
+    await writeUser({ model: 'mine', permissions: { allow: ['Edit'] } })
+    await writeProject({
+      model: 'theirs',
+      permissionMode: 'allow-all',
+      permissions: { allow: ['Bash'], ask: ['Edit'], deny: ['Read(.env)'] },
+    })
+    const settings = await readSettings(project, env)
+    expect(settings).toMatchObject({
+      model: 'mine',
+      permissions: { allow: ['Edit'], ask: ['Edit'], deny: ['Read(.env)'] },
+    })
+    expect(settings.permissionMode).toBeUndefined()
+    expect(settings.notices.join()).toMatch(/model and permissionMode and permissions\.allow.*not trusted/)
+  })
+
+  it('a trusted project adds its rules, and its local file the last word', async () => {
+    await writeUser({ trustedFolders: [root], permissions: { deny: ['Bash(rm:*)'] } })
+    await writeProject({ model: 'shared', permissions: { allow: ['Bash(npm test:*)'] } })
+    await writeProject({ model: 'local' }, 'settings.local.json')
+    expect(await readSettings(project, env)).toMatchObject({
+      model: 'local',
+      permissions: { allow: ['Bash(npm test:*)'], deny: ['Bash(rm:*)'] },
+      notices: [],
+    })
+  })
+
+  it('trust follows symbolic links, not names', async () => {
+    await writeUser({ trustedFolders: [join(root, 'trusted')] })
+    await mkdir(join(root, 'trusted-not'))
+    await symlink(project, join(root, 'trusted-not', 'x'))
+    await writeProject({ permissions: { allow: ['Bash'] } })
+    expect((await readSettings(join(root, 'trusted-not', 'x'), env)).permissions.allow).toEqual([])
+  })
+
+  it('a project cannot set variables, policy or trust', async () => {
+    await writeUser({ trustedFolders: [root] })
+    await writeProject({ env: { PATH: '/evil' }, policy: { compact: {} }, trustedFolders: ['/'] })
+    const settings = await readSettings(project, env)
+    expect(settings.env).toEqual({})
+    expect(settings.policy).toBeUndefined()
+  })
+
+  it.each([
+    ['{', /settings\.json is not JSON/],
+    [[], /must contain one JSON object/],
+    [{ modle: 'x' }, /unknown field modle; known: (?!.*hooks).*model/],
+    [{ permissions: { allow: ['Bash('] } }, /permissions: expected rules in allow; cannot read the rule/],
+    [{ permissions: { alow: [] } }, /expected allow, ask and deny, not alow/],
+    [{ permissionMode: 'yolo' }, /permissionMode: expected one of default/],
+    [{ env: { A: 1 } }, /env: expected an object of texts/],
+    [{ hooks: {} }, /hooks from settings are not supported yet/],
+  ])('a file that cannot be used is named with what is wrong: %j', async (value, message) => {
+    await writeUser(value)
+    await expect(readSettings(project, env)).rejects.toThrow(message)
+  })
+})

@@ -1,0 +1,355 @@
+/** `tidemark chat -p PROMPT`: runs the agent without a screen, and prints its answer. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { anthropic, type ModelChoice, type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
+import { hasSession, isSessionId, sessionPaths, tidemarkHome } from 'tidemark/internal'
+import { type Agent, type AgentOptions, openAgent } from '../agent/agent.ts'
+import {
+  type ChatOutput,
+  createChatOutput,
+  describeProgress,
+  type OutputFormat,
+} from '../agent/chat-output.ts'
+import { findRuleProblem, type PermissionMode } from '../agent/permissions.ts'
+import { type AgentSettings, readSettings } from '../agent/settings.ts'
+import { createProgressLine } from '../render/progress-line.ts'
+import { sanitizeText } from '../render/text.ts'
+import type { Terminal } from '../terminal.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
+
+export interface ChatCommandOptions {
+  /** The prompt; true if it is read from standard input. */
+  readonly prompt?: string | true
+  readonly outputFormat: OutputFormat
+  readonly inputFormat: 'text' | 'stream-json'
+  readonly resume?: string
+  readonly continue?: boolean
+  readonly maxTurns?: number
+  readonly model?: string
+  readonly baseUrl?: string
+  readonly window?: number
+  readonly allowedTools?: readonly string[]
+  readonly permissionMode?: PermissionMode
+  readonly appendSystemPrompt?: string
+  readonly cwd?: string
+}
+
+const DEFAULT_MODEL = 'claude-sonnet-5-5'
+
+export async function runChatCommand(
+  choices: ChatCommandOptions,
+  terminal: Terminal,
+  input: Readable,
+): Promise<number> {
+  if (choices.prompt === undefined && choices.inputFormat === 'text') {
+    printError(
+      'chat has no screen yet: give a prompt with -p, as in tidemark chat -p "Fix the failing test."',
+      terminal,
+    )
+    return EXIT_CODES.wrongUse
+  }
+  const wrongRule = (choices.allowedTools ?? []).map(findRuleProblem).find((problem) => problem !== null)
+  if (wrongRule !== undefined) {
+    printError(`--allowed-tools: ${wrongRule}.`, terminal)
+    return EXIT_CODES.wrongUse
+  }
+  const folder = await findFolder(choices.cwd ?? process.cwd())
+  if (folder === null) return printError(`--cwd: ${choices.cwd} is not a folder.`, terminal)
+  const settings = await readSettings(folder, terminal.env)
+  for (const notice of settings.notices) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
+  const home = tidemarkHome(terminal.env)
+  const chosen = await chooseSession(choices, home, folder)
+  if ('problem' in chosen) return printError(chosen.problem, terminal)
+  const isStream = choices.inputFormat === 'stream-json'
+  const isPiped = choices.prompt === true && !isStream
+  const prompt = isPiped ? await readAll(input) : typeof choices.prompt === 'string' ? choices.prompt : null
+  if (prompt !== null && prompt.trim() === '' && choices.resume === undefined && choices.continue !== true)
+    return printError('the prompt is empty: give one after -p, or on standard input.', terminal)
+  return await converse({ choices, terminal, input, folder, home, settings, sessionId: chosen.id, prompt })
+}
+
+interface Conversation {
+  readonly choices: ChatCommandOptions
+  readonly terminal: Terminal
+  readonly input: Readable
+  readonly folder: string
+  readonly home: string
+  readonly settings: AgentSettings
+  readonly sessionId: string
+  readonly prompt: string | null
+}
+
+/** Opens the agent and runs the prompts. Returns the exit code. */
+async function converse(talk: Conversation): Promise<number> {
+  const { choices, terminal, folder, home, settings, sessionId, prompt } = talk
+  const output = createChatOutput(choices.outputFormat, terminal)
+  const progress = createProgressLine(terminal, () => performance.now())
+  let agent: Agent | null = null
+  const eventsOfOpening: SessionEvent[] = []
+  agent = await openAgent({
+    folder,
+    home,
+    sessionId,
+    model: chooseModel(choices, settings, terminal),
+    settings,
+    env: terminal.env,
+    ...(choices.allowedTools === undefined ? {} : { allowed: choices.allowedTools }),
+    ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
+    ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
+    ...createQuestions(choices, terminal, progress),
+    onEvent(event) {
+      const line = describeProgress(event)
+      if (line !== null) progress.show(line)
+      if (line !== null && event.type === 'retrying' && terminal.isErrorTty !== true)
+        terminal.warn(`tidemark: ${line}\n`)
+      if (agent === null) eventsOfOpening.push(event)
+      else output.event(event, agent)
+    },
+  })
+  try {
+    await writeAgentFacts(home, sessionId, folder)
+    output.begin(agent, folder)
+    for (const event of eventsOfOpening) output.event(event, agent)
+    let code: number = EXIT_CODES.done
+    for await (const next of listPrompts(talk, prompt)) {
+      const outcome = await runPrompt(agent, next, talk, output)
+      progress.clear()
+      code = outcome.ok ? EXIT_CODES.done : EXIT_CODES.failed
+      if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
+    }
+    return code
+  } finally {
+    progress.clear()
+    await agent.close()
+  }
+}
+
+/**
+ * Returns how the user is asked for permissions and answers: on the terminal, if there is one and the output is text.
+ * Otherwise nobody is asked.
+ */
+function createQuestions(
+  { outputFormat, prompt, inputFormat }: ChatCommandOptions,
+  terminal: Terminal,
+  progress: ReturnType<typeof createProgressLine>,
+): Pick<AgentOptions, 'askPermission' | 'askUser'> {
+  const { ask } = terminal
+  const canAsk = terminal.isInputTty === true && terminal.isErrorTty === true && outputFormat === 'text'
+  if (!canAsk || ask === undefined || prompt === true || inputFormat !== 'text') return {}
+  const askLine = (question: string): Promise<string | null> =>
+    progress.hideDuring(() => ask.call(terminal, question))
+  return {
+    async askPermission({ tool, input, reason }) {
+      const subject = sanitizeText(JSON.stringify(input)).slice(0, QUESTION_CHARACTERS)
+      const answer = await askLine(
+        `${sanitizeText(tool)} ${subject}\n${sanitizeText(reason)} Allow it? [y/N] `,
+      )
+      const said = answer?.trim() ?? ''
+      if (/^y(es)?$/i.test(said)) return { isAllowed: true }
+      return /^(no?)?$/i.test(said) ? { isAllowed: false } : { isAllowed: false, reason: said }
+    },
+    askUser: async (questions) => {
+      const answers: string[][] = []
+      for (const { question, options } of questions) {
+        const choices = options.map(({ label }, index) => `  ${index + 1}. ${sanitizeText(label)}\n`).join('')
+        const said = (await askLine(`${sanitizeText(question)}\n${choices}> `))?.trim() ?? ''
+        const chosen = options[Number(said) - 1]?.label
+        answers.push(said === '' ? [] : [chosen ?? said])
+      }
+      return answers
+    },
+  }
+}
+
+/** Characters of a tool's input that a question shows. */
+const QUESTION_CHARACTERS = 1_000
+
+async function runPrompt(
+  agent: Agent,
+  prompt: string | readonly object[],
+  { choices, terminal }: Conversation,
+  output: ChatOutput,
+): Promise<RunOutcome> {
+  const startedAt = performance.now()
+  const { interrupted } = terminal
+  const { maxTurns } = choices
+  // An empty prompt continues a session whose turn was interrupted.
+  const given = typeof prompt === 'string' && prompt.trim() === '' ? null : prompt
+  const run = agent.run(given, {
+    ...(interrupted === undefined ? {} : { signal: interrupted }),
+    ...(maxTurns === undefined ? {} : { maxCalls: maxTurns }),
+  })
+  // The output gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
+  for await (const _ of run);
+  const outcome = describeForCommand(await run.outcome, agent)
+  output.end(outcome, agent, performance.now() - startedAt)
+  return outcome
+}
+
+/** Says how to go on from the command line, where the message of the library says it in code or not at all. */
+function describeForCommand(outcome: RunOutcome, { session }: Agent): RunOutcome {
+  if (outcome.ok) return outcome
+  const goOn = `To go on: tidemark chat --resume ${session.id} -p ""`
+  switch (outcome.reason) {
+    case 'call-limit':
+      return {
+        ...outcome,
+        message: `Stopped after ${outcome.calls} calls to the model, the limit of --max-turns. ${goOn}`,
+      }
+    case 'aborted':
+      return { ...outcome, message: `Interrupted. ${goOn}` }
+    case 'failed':
+      return { ...outcome, message: `${outcome.message.replace(/\.?$/, '.')} ${goOn}` }
+    case 'invalid':
+      return session.messages().at(-1)?.role === 'user'
+        ? outcome
+        : {
+            ...outcome,
+            message: 'There is nothing to continue: the last answer is complete. Give a prompt after -p.',
+          }
+    default:
+      return outcome
+  }
+}
+
+/** Returns the prompts: the one of the command line, or those that arrive on standard input as JSON lines. */
+async function* listPrompts(
+  { choices, input }: Conversation,
+  prompt: string | null,
+): AsyncGenerator<string | readonly object[], void> {
+  if (prompt !== null) yield prompt
+  if (choices.inputFormat !== 'stream-json') return
+  let number = 0
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    number += 1
+    if (line.trim() !== '') yield parsePromptLine(line, number)
+  }
+}
+
+function parsePromptLine(line: string, number: number): string | readonly object[] {
+  const expected = '{"type":"user","message":{"role":"user","content":"…"}}'
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    throw badInput(`line ${number} of the input is not JSON; expected ${expected}.`)
+  }
+  const { type, message } = (value ?? {}) as { type?: unknown; message?: { content?: unknown } }
+  const content = message?.content
+  if (type === 'user' && (typeof content === 'string' || (Array.isArray(content) && content.length > 0)))
+    return content as string | readonly object[]
+  throw badInput(`line ${number} of the input is no prompt; expected ${expected}.`)
+}
+
+function badInput(message: string): TidemarkError {
+  return new TidemarkError('bad-option', message)
+}
+
+async function readAll(input: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of input) chunks.push(Buffer.from(chunk as Uint8Array))
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Returns the folder without symbolic links; null if it is not a folder. */
+async function findFolder(path: string): Promise<string | null> {
+  try {
+    return (await stat(path)).isDirectory() ? await realpath(path) : null
+  } catch {
+    return null
+  }
+}
+
+function chooseModel(
+  { model, baseUrl, window }: ChatCommandOptions,
+  settings: AgentSettings,
+  { env }: Terminal,
+): ModelChoice {
+  const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
+  const url = baseUrl ?? env.ANTHROPIC_BASE_URL
+  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_AUTH_TOKEN: authToken } = env
+  const credentials = isSet(apiKey) ? { apiKey } : isSet(authToken) ? { authToken } : {}
+  const hasKey = Object.keys(credentials).length > 0
+  // A server on this machine, such as tidemark simulate, needs no key.
+  const local = !hasKey && isSet(url) && isLoopback(url) ? { apiKey: 'none' } : {}
+  return anthropic(model ?? settings.model ?? env.ANTHROPIC_MODEL ?? DEFAULT_MODEL, {
+    ...credentials,
+    ...local,
+    ...(isSet(url) ? { baseUrl: url } : {}),
+    ...(window === undefined ? {} : { window }),
+  })
+}
+
+function isLoopback(url: string): boolean {
+  return URL.canParse(url) && /^(127\.|localhost$|\[::1\]$)/.test(new URL(url).hostname)
+}
+
+/** The file with which `--continue` finds the sessions of a folder. */
+interface AgentFacts {
+  readonly folder: string
+}
+
+const FACTS_FILE = 'agent.json'
+
+/** Reads the facts about a session; empty if it has none, as a session that the library made. */
+async function readAgentFacts(home: string, id: string): Promise<Partial<AgentFacts>> {
+  try {
+    const { folder } = JSON.parse(await readFile(join(sessionPaths(home, id).folder, FACTS_FILE), 'utf8'))
+    return typeof folder === 'string' ? { folder } : {}
+  } catch {
+    return {}
+  }
+}
+
+async function writeAgentFacts(home: string, id: string, folder: string): Promise<void> {
+  const { folder: own } = sessionPaths(home, id)
+  await mkdir(own, { recursive: true, mode: 0o700 })
+  const facts: AgentFacts = { folder }
+  await writeFile(join(own, FACTS_FILE), `${JSON.stringify(facts)}\n`, { mode: 0o600 })
+}
+
+/** Returns the id of the session to use: the one to resume, the newest one of this folder, or a new one. */
+async function chooseSession(
+  { resume, continue: isContinued }: ChatCommandOptions,
+  home: string,
+  folder: string,
+): Promise<{ readonly id: string } | { readonly problem: string }> {
+  if (resume !== undefined) {
+    if (isSessionId(resume) && (await hasSession(home, resume))) {
+      const { folder: own } = await readAgentFacts(home, resume)
+      if (own === undefined || own === folder) return { id: resume }
+      return { problem: `the session ${resume} belongs to ${own}. Go on there, or give --cwd ${own}.` }
+    }
+    return { problem: `there is no session ${resume}. tidemark sessions lists them.` }
+  }
+  if (isContinued !== true) return { id: createSessionId() }
+  const newest = await findNewestSession(home, folder)
+  return newest === null
+    ? {
+        problem: `there is no session of this folder to continue: ${folder}. Leave --continue out to begin one.`,
+      }
+    : { id: newest }
+}
+
+/** Creates the id of a new session: its date, so that a listing is in order, and a random part. */
+function createSessionId(): string {
+  const date = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  return `chat-${date}-${randomBytes(3).toString('hex')}`
+}
+
+async function findNewestSession(home: string, folder: string): Promise<string | null> {
+  const names = await readdir(join(home, 'sessions')).catch(() => [])
+  const ids = names.filter((name) => name.endsWith('.jsonl')).map((name) => name.slice(0, -'.jsonl'.length))
+  const found = await Promise.all(
+    ids.filter(isSessionId).map(async (id) => {
+      const { log } = sessionPaths(home, id)
+      if ((await readAgentFacts(home, id)).folder !== folder) return []
+      return [{ id, at: (await stat(log)).mtimeMs }]
+    }),
+  )
+  return found.flat().sort((a, b) => b.at - a.at)[0]?.id ?? null
+}

@@ -1,0 +1,61 @@
+/** What the agent's tools need from the program that runs them. */
+import type { BackgroundShells } from './background-shells.ts'
+import type { ReadState } from './read-state.ts'
+
+export interface AgentEnvironment {
+  /** The session's working directory, as an absolute path. Relative paths in tool inputs start here. */
+  readonly cwd: string
+  /** Folder for outputs that are too large for the conversation. It is created when it is first needed. */
+  readonly spillFolder: string
+  /** Environment variables of the commands that the model runs. */
+  readonly env: NodeJS.ProcessEnv
+  /** The current time in milliseconds. */
+  readonly now: () => number
+  readonly readState: ReadState
+  readonly shells: BackgroundShells
+  /** Asks the user. If omitted, nobody can answer, and the model is told so. */
+  readonly askUser?: AskUser
+  /** Called with the whole list whenever the model changes its todo list. */
+  readonly onTodos?: (todos: readonly TodoItem[]) => void
+  /** Default: the global `fetch`. */
+  readonly fetch?: typeof fetch
+  /** Returns the IP addresses of a host name. Default: the system's resolver. */
+  readonly resolveHost?: (host: string) => Promise<readonly string[]>
+  /** True if web pages may be fetched from this machine and its local network. Default: false. */
+  readonly allowsPrivateAddresses?: boolean
+  /**
+   * Returns true if a command may leave the shell in this folder (a path without symbolic links), so that the next
+   * command starts there. Default: the session's working directory and the folders in it.
+   */
+  readonly mayEnterFolder?: (folder: string) => boolean
+  /**
+   * Returns true if a file that a search in `root` would come upon must not be shown. Both are paths without symbolic
+   * links. Default: no file is hidden.
+   */
+  readonly isHidden?: (tool: 'Grep' | 'Glob', file: string, root: string) => boolean
+  /** Most bytes of a text file that one call of Read shows. Default: 80,000. */
+  readonly readLimitBytes?: number
+}
+
+export type AskUser = (
+  questions: readonly UserQuestion[],
+  signal: AbortSignal,
+) => Promise<readonly UserAnswer[]>
+
+export interface UserQuestion {
+  readonly question: string
+  /** A label of a word or two, for a narrow screen. */
+  readonly header?: string
+  readonly options: readonly { readonly label: string; readonly description?: string }[]
+  readonly multiSelect?: boolean
+}
+
+/** What the user chose or typed for one question, in the order of the questions. Empty if the user skipped it. */
+export type UserAnswer = readonly string[]
+
+export interface TodoItem {
+  readonly content: string
+  readonly status: 'pending' | 'in_progress' | 'completed'
+  /** The item as an ongoing action, such as "Running the tests". */
+  readonly activeForm?: string
+}

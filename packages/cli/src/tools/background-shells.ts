@@ -1,0 +1,52 @@
+/** Keeps track of the commands that the agent started, so that none outlives the session. */
+import type { OutputBuffer } from './shell-output.ts'
+import type { ShellEnd, ShellProcess } from './shell-process.ts'
+
+export interface BackgroundShell {
+  readonly command: string
+  readonly output: OutputBuffer
+  readonly process: ShellProcess
+  /** How the command ended; null while it runs. */
+  readonly end: () => ShellEnd | null
+}
+
+export interface BackgroundShells {
+  /** Ends this command in `close`, with everything that it started. */
+  track(process: ShellProcess): void
+  /** Adds a command that runs in the background. Returns its id. */
+  add(shell: BackgroundShell): string
+  find(id: string): BackgroundShell | null
+  listIds(): readonly string[]
+  /**
+   * Ends all commands and everything that they left running. Every process has got its first signal when the call
+   * returns, so that it can also be called while the program exits.
+   */
+  close(): Promise<void>
+}
+
+export function createBackgroundShells(): BackgroundShells {
+  const shells = new Map<string, BackgroundShell>()
+  let tracked: readonly ShellProcess[] = []
+  let isClosed = false
+  return {
+    track(process) {
+      // Groups that have ended are dropped, because the system may give their number to another process.
+      tracked = [...tracked.filter((other) => other.isAlive()), process]
+      if (isClosed) void process.stop()
+    },
+    add(shell) {
+      const id = `bash_${shells.size + 1}`
+      shells.set(id, shell)
+      return id
+    },
+    find: (id) => shells.get(id) ?? null,
+    listIds: () => [...shells.keys()],
+    async close() {
+      isClosed = true
+      const open = tracked.filter((process) => process.isAlive())
+      tracked = []
+      await Promise.all(open.map((process) => process.stop()))
+      for (const { output } of shells.values()) output.close()
+    },
+  }
+}

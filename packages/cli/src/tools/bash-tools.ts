@@ -1,0 +1,289 @@
+/** The tools Bash, BashOutput and KillShell. */
+import { randomUUID } from 'node:crypto'
+import { mkdir, readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ToolOutput } from 'tidemark'
+import { formatInteger } from '../render/format-numbers.ts'
+import type { AgentEnvironment } from './agent-environment.ts'
+import type { BackgroundShell } from './background-shells.ts'
+import { createLineFilter } from './guarded-search.ts'
+import { createOutputBuffer, MAX_OUTPUT_CHARACTERS } from './shell-output.ts'
+import { type ShellEnd, type ShellProcess, startShell } from './shell-process.ts'
+import { type AgentTool, type AgentToolContext, defineTool, ToolError } from './tool-definition.ts'
+import { isPathWithin, resolveRealPath } from './tool-paths.ts'
+
+interface BashInput {
+  readonly command: string
+  readonly timeout?: number
+  readonly description?: string
+  readonly run_in_background?: boolean
+}
+
+const DEFAULT_TIMEOUT_MS = 120_000
+const MAX_TIMEOUT_MS = 600_000
+
+export function createBashTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
+  const folder = createShellFolder(environment)
+  return {
+    Bash: createBashTool(environment, folder),
+    BashOutput: createBashOutputTool(environment),
+    KillShell: createKillShellTool(environment),
+  }
+}
+
+function createBashTool(environment: AgentEnvironment, folder: ShellFolder): AgentTool {
+  return defineTool<BashInput>({
+    description: `Runs a shell command. Each call starts a new shell in the directory where the last command ended, so cd carries over; variables and functions do not. Standard input is empty: commands cannot ask questions. Output and errors come together, in order; over ${formatInteger(MAX_OUTPUT_CHARACTERS)} characters you see the beginning and the end, and the whole is in a file that you can read. The exit code is stated unless it is 0. A command that takes too long is ended with all its processes. For files, prefer Read, Write, Edit, Grep and Glob.`,
+    fields: {
+      command: { type: 'string', description: 'The command.' },
+      timeout: {
+        type: 'number',
+        description: `Milliseconds until the command is ended. Default ${DEFAULT_TIMEOUT_MS}, at most ${MAX_TIMEOUT_MS}. Does not apply in the background.`,
+      },
+      description: { type: 'string', description: 'What the command does, in five to ten words.' },
+      run_in_background: {
+        type: 'boolean',
+        description:
+          'Return at once with an id while the command runs on. BashOutput reads its output, KillShell ends it.',
+      },
+    },
+    required: ['command'],
+    run: async (input, context) => {
+      const started = await startCommand(input, { environment, folder, context })
+      return input.run_in_background === true
+        ? runInBackground(input, started, environment)
+        : await runToEnd(input, started, { folder, context })
+    },
+  })
+}
+
+interface StartedCommand {
+  readonly process: ShellProcess
+  readonly output: BackgroundShell['output']
+  readonly cwdFile: string
+}
+
+async function startCommand(
+  { command, run_in_background }: BashInput,
+  tools: {
+    readonly environment: AgentEnvironment
+    readonly folder: ShellFolder
+    readonly context: AgentToolContext
+  },
+): Promise<StartedCommand> {
+  const { env, spillFolder, shells, now } = tools.environment
+  if (command.trim() === '') throw new ToolError('command is empty.')
+  await mkdir(spillFolder, { recursive: true, mode: 0o700 })
+  const id = randomUUID()
+  const cwdFile = join(spillFolder, `cwd-${id}`)
+  const output = createOutputBuffer(join(spillFolder, `bash-output-${id}.txt`))
+  const report = run_in_background === true ? null : createProgressReporter(tools.context, now)
+  const process = startShell({
+    command,
+    cwd: await tools.folder.findStart(),
+    env,
+    cwdFile,
+    onOutput(text) {
+      output.add(text)
+      report?.(text)
+    },
+  })
+  shells.track(process)
+  return { process, output, cwdFile }
+}
+
+const PROGRESS_INTERVAL_MS = 500
+const MAX_PROGRESS_CHARACTERS = 2_000
+
+/** Returns a function that reports new whole lines of output, at most twice a second. */
+function createProgressReporter({ progress }: AgentToolContext, now: () => number): (text: string) => void {
+  let pending = ''
+  let reportedAt = Number.NEGATIVE_INFINITY
+  return (text) => {
+    if (progress === undefined) return
+    pending = (pending + text).slice(-MAX_PROGRESS_CHARACTERS)
+    const end = pending.lastIndexOf('\n') + 1
+    if (end === 0 || now() - reportedAt < PROGRESS_INTERVAL_MS) return
+    reportedAt = now()
+    progress(pending.slice(0, end))
+    pending = pending.slice(end)
+  }
+}
+
+function runInBackground(
+  { command }: BashInput,
+  { process, output, cwdFile }: StartedCommand,
+  { shells }: AgentEnvironment,
+): ToolOutput {
+  let end: ShellEnd | null = null
+  const recordEnd = (ended: ShellEnd): void => {
+    end = ended
+    void rm(cwdFile, { force: true })
+  }
+  process.ended.then(recordEnd, (error: Error) => {
+    output.add(error.message)
+    recordEnd({ code: null, signal: null, hasRunningChildren: false })
+  })
+  const id = shells.add({ command, output, process, end: () => end })
+  return `The command runs in the background with the id ${id}. BashOutput reads its output; KillShell ends it.`
+}
+
+async function runToEnd(
+  input: BashInput,
+  { process, output, cwdFile }: StartedCommand,
+  { folder, context }: { readonly folder: ShellFolder; readonly context: AgentToolContext },
+): Promise<ToolOutput> {
+  const timeoutMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, input.timeout ?? DEFAULT_TIMEOUT_MS))
+  try {
+    const stopped = await stopWhenOver(process, timeoutMs, context.signal)
+    const end = stopped === null ? await process.ended : null
+    const note = await folder.recordEnd(cwdFile)
+    return renderEnd({ end, stopped, text: output.take().trimEnd(), note })
+  } finally {
+    output.close()
+    await rm(cwdFile, { force: true })
+  }
+}
+
+const LAST_OUTPUT_MS = 1_500
+
+/** Waits for the end of a command. If it takes too long or is aborted, ends it and returns why; otherwise returns null. */
+async function stopWhenOver(
+  process: ShellProcess,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<string | null> {
+  let over: (why: string) => void = () => undefined
+  const isOver = new Promise<string>((resolve) => {
+    over = resolve
+  })
+  const abort = (): void =>
+    over('The command was ended with all its processes, because the turn was aborted.')
+  const seconds = formatInteger(timeoutMs / 1_000)
+  const timer = setTimeout(
+    () => over(`The command took longer than ${seconds} s and was ended with all its processes.`),
+    timeoutMs,
+  )
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  try {
+    const why = await Promise.race([process.ended.then(() => null), isOver])
+    if (why === null) return null
+    await process.stop()
+    // What the command wrote last is still read. A process that even SIGKILL cannot end is not waited for.
+    await Promise.race([process.ended, sleep(LAST_OUTPUT_MS)])
+    return why
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+interface CommandReport {
+  readonly end: ShellEnd | null
+  /** Why the command was ended; null if it ended by itself. */
+  readonly stopped: string | null
+  readonly text: string
+  readonly note: string | null
+}
+
+/**
+ * Writes the result of a command. An exit code other than 0 without any output, as of a search without matches, is
+ * stated but is no error.
+ */
+function renderEnd({ end, stopped, text, note }: CommandReport): ToolOutput {
+  const failure = stopped ?? describeFailure(end)
+  const children =
+    end?.hasRunningChildren === true ? ['[A process started by the command is still running.]'] : []
+  const notes = [...children, ...(note === null ? [] : [`[${note}]`])].map((line) => `\n${line}`).join('')
+  if (failure === null) return `${text === '' ? '(no output)' : text}${notes}`
+  const content = `${failure}\nOutput:${text === '' ? '' : `\n${text}`}${notes}`
+  return { content, isError: stopped !== null || text !== '' }
+}
+
+function describeFailure(end: ShellEnd | null): string | null {
+  if (end === null || end.code === 0) return null
+  return end.code === null
+    ? `The command was ended by ${end.signal ?? 'an error'}.`
+    : `Exit code: ${end.code}`
+}
+
+/** The directory in which the next command starts. */
+interface ShellFolder {
+  findStart(): Promise<string>
+  /** Reads where a command ended. Returns a note for the model if the next command does not start there. */
+  recordEnd(cwdFile: string): Promise<string | null>
+}
+
+function createShellFolder({ cwd, mayEnterFolder }: AgentEnvironment): ShellFolder {
+  let current = cwd
+  const mayEnter = mayEnterFolder ?? ((folder) => isPathWithin(folder, resolveRealPath(cwd)))
+  return {
+    async findStart() {
+      const isThere = await stat(current).then(
+        (facts) => facts.isDirectory(),
+        () => false,
+      )
+      if (!isThere) current = cwd
+      return current
+    },
+    async recordEnd(cwdFile) {
+      const folder = (await readFile(cwdFile, 'utf8').catch(() => '')).replace(/\n$/, '')
+      if (folder === '') return null
+      if (mayEnter(folder)) {
+        current = folder
+        return null
+      }
+      current = cwd
+      return `The next command starts in ${cwd} again, because ${folder} is outside the permitted directories.`
+    },
+  }
+}
+
+function createBashOutputTool({ shells }: AgentEnvironment): AgentTool {
+  return defineTool<{ bash_id: string; filter?: string }>({
+    description:
+      'Returns the output of a background command since the last call of BashOutput for it, and whether it still runs.',
+    fields: {
+      bash_id: { type: 'string', description: 'The id that Bash returned.' },
+      filter: {
+        type: 'string',
+        description:
+          'Show only lines that match this regular expression. The other lines are not shown by later calls either.',
+      },
+    },
+    required: ['bash_id'],
+    run({ bash_id, filter }) {
+      const shell = findShell(bash_id, shells)
+      const select = filter === undefined ? (text: string) => text : createLineFilter(filter)
+      const end = shell.end()
+      const status = end === null ? 'Running.' : (describeFailure(end) ?? 'Exit code: 0')
+      const shown = select(shell.output.take().trimEnd())
+      return `${status}\nOutput:\n${shown === '' ? '(no new output)' : shown}`
+    },
+  })
+}
+
+function createKillShellTool({ shells }: AgentEnvironment): AgentTool {
+  return defineTool<{ shell_id: string }>({
+    description: 'Ends a background command with all processes that it started.',
+    fields: { shell_id: { type: 'string', description: 'The id that Bash returned.' } },
+    required: ['shell_id'],
+    async run({ shell_id }) {
+      const { process, end, command } = findShell(shell_id, shells)
+      if (end() !== null && !process.isAlive()) return `The command ${shell_id} had ended already.`
+      await process.stop()
+      return `Ended ${shell_id}: ${command}`
+    },
+  })
+}
+
+function findShell(id: string, shells: AgentEnvironment['shells']): BackgroundShell {
+  const shell = shells.find(id)
+  if (shell !== null) return shell
+  const ids = shells.listIds()
+  throw new ToolError(
+    `There is no background command ${id}. ${ids.length === 0 ? 'None was started.' : `There are: ${ids.join(', ')}.`}`,
+  )
+}

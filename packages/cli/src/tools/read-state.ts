@@ -1,0 +1,74 @@
+/**
+ * Remembers which files the model has seen, and which of their texts are still in its context. The first allows Write
+ * and Edit to notice that a file was never read or has changed since; the second allows Read to answer "unchanged".
+ */
+import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
+
+/** What identifies the content of a file: its hash, or size and modification time if it is too large to hash. */
+export type FileVersion = string
+
+export interface ShownText {
+  readonly version: FileVersion
+  /** The call of Read whose result has the text. */
+  readonly toolUseId: string
+}
+
+export interface ReadState {
+  /** Records that the result of a tool call shows a part of a file. `range` names the part. */
+  noteRead(path: string, range: string, shown: ShownText): void
+  /** Records that the model changed the file, so that texts shown before are out of date. */
+  noteWritten(path: string, version: FileVersion): void
+  /** Returns the version of the file that the model has seen last; null if it has not seen the file. */
+  findSeenVersion(path: string): FileVersion | null
+  /** Returns the call whose result shows this part of this version and is still in the context; null if there is none. */
+  findShownText(path: string, range: string, version: FileVersion): ShownText | null
+  /**
+   * Must be called when the context was rewritten; fits the `forget` of a rewrite cleanup of the engine. Texts that are
+   * no longer in the context do not count as shown any more. The versions that the model has seen are kept.
+   */
+  forget(rewritten: ForgottenTexts): void
+}
+
+export interface ForgottenTexts {
+  readonly kind: string
+  /** Tool calls whose results are no longer in the context. */
+  readonly toolUseIds: readonly string[]
+  /** Files whose content is no longer in the context. */
+  readonly filePaths: readonly string[]
+}
+
+interface KnownFile {
+  readonly seen: FileVersion
+  /** Texts in the context, keyed by range. */
+  readonly shown: ReadonlyMap<string, ShownText>
+}
+
+/** Creates an empty read state. Relative paths that the engine names start from `cwd`. */
+export function createReadState(cwd: string): ReadState {
+  const files = new Map<string, KnownFile>()
+  function keepShown(path: string, isKept: (shown: ShownText) => boolean): void {
+    const file = files.get(path)
+    if (file === undefined) return
+    files.set(path, { ...file, shown: new Map([...file.shown].filter(([, shown]) => isKept(shown))) })
+  }
+  return {
+    noteRead(path, range, shown) {
+      files.set(path, { seen: shown.version, shown: new Map(files.get(path)?.shown).set(range, shown) })
+    },
+    noteWritten(path, version) {
+      files.set(path, { seen: version, shown: new Map() })
+    },
+    findSeenVersion: (path) => files.get(path)?.seen ?? null,
+    findShownText(path, range, version) {
+      const shown = files.get(path)?.shown.get(range)
+      return shown?.version === version ? shown : null
+    },
+    forget({ kind, toolUseIds, filePaths }) {
+      // Only a clearing names everything that left the context. After any other rewrite, no text counts as shown.
+      const gone = new Set(toolUseIds)
+      for (const path of files.keys())
+        keepShown(path, ({ toolUseId }) => kind === 'clear' && !gone.has(toolUseId))
+      for (const path of filePaths) keepShown(resolveRealPath(resolveToolPath(path, cwd)), () => false)
+    },
+  }
+}

@@ -1,0 +1,60 @@
+/** Describes what a tool call would access, so that permission rules can be checked before it runs. */
+import { isObject } from '@tidemark/core'
+import { splitGlob } from './glob-pattern.ts'
+import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
+
+export interface ToolAccess {
+  /** `none`: the call touches nothing outside the session. Tools that are not known count as `execute`. */
+  readonly kind: 'read' | 'write' | 'execute' | 'network' | 'none'
+  /** Files or folders, absolute and without symbolic links, even if they do not exist yet. */
+  readonly paths: readonly string[]
+  /** The same files or folders as the call names them: absolute, with symbolic links. */
+  readonly namedPaths?: readonly string[]
+  readonly command?: string
+  readonly url?: string
+}
+
+/** Tools that touch nothing outside the session. BashOutput and KillShell concern commands that were permitted before. */
+const INNER_TOOLS = new Set(['BashOutput', 'KillShell', 'TodoWrite', 'AskUser', 'history'])
+
+/**
+ * Returns what a call of an agent tool would access. `cwd` is the session's working directory. Paths are resolved as
+ * the tools resolve them: a symbolic link counts as the place where it leads.
+ */
+export function describeToolAccess(name: string, input: unknown, cwd: string): ToolAccess {
+  const fields: Readonly<Record<string, unknown>> = isObject(input) ? input : {}
+  const readText = (field: string): string | null => {
+    const value = fields[field]
+    return typeof value === 'string' ? value : null
+  }
+  const describePath = (kind: 'read' | 'write', path: string): ToolAccess => ({
+    kind,
+    paths: [resolveRealPath(path)],
+    namedPaths: [path],
+  })
+  const describeFile = (kind: 'read' | 'write'): ToolAccess => {
+    const path = readText('file_path')
+    return path === null ? { kind, paths: [] } : describePath(kind, resolveToolPath(path, cwd))
+  }
+  switch (name) {
+    case 'Read':
+      return describeFile('read')
+    case 'Grep':
+      return describePath('read', resolveToolPath(readText('path') ?? '.', cwd))
+    case 'Glob': {
+      const root = resolveToolPath(readText('path') ?? '.', cwd)
+      const { folder } = splitGlob(readText('pattern') ?? '')
+      return describePath('read', folder === '' ? root : resolveToolPath(folder, root))
+    }
+    case 'Write':
+    case 'Edit':
+    case 'MultiEdit':
+      return describeFile('write')
+    case 'Bash':
+      return { kind: 'execute', paths: [], command: readText('command') ?? '' }
+    case 'WebFetch':
+      return { kind: 'network', paths: [], url: readText('url') ?? '' }
+    default:
+      return { kind: INNER_TOOLS.has(name) ? 'none' : 'execute', paths: [] }
+  }
+}

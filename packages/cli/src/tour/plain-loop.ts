@@ -1,0 +1,152 @@
+/**
+ * The job without Tidemark: the loop that every tutorial shows. It sends the whole conversation with every request,
+ * with the usual cache marker on the last message, until the model calls no more tools or the provider refuses.
+ */
+import { createManualClock, createSimulator } from '@tidemark/simulator'
+import type { Tool } from 'tidemark'
+import { createSystemPrompt } from '../agent/system-prompt.ts'
+import { createAgentTools } from '../tools/agent-tools.ts'
+import { createBackgroundShells } from '../tools/background-shells.ts'
+import { createReadState } from '../tools/read-state.ts'
+import { type RunBill, sumRequests } from './tour-bill.ts'
+import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_TOOLS } from './tour-job.ts'
+import type { TourProject } from './tour-project.ts'
+
+export interface PlainRun {
+  /** The provider's refusal that ended the run; null if the job was finished. */
+  readonly refusal: string | null
+  /** Tool calls that were run. */
+  readonly toolCalls: number
+  readonly bill: RunBill
+}
+
+type Block = { readonly type: string; readonly [field: string]: unknown }
+
+interface Message {
+  readonly role: 'user' | 'assistant'
+  readonly content: readonly Block[]
+}
+
+/** Runs the whole job. Rejects only if it is aborted. */
+export async function runPlainLoop(project: TourProject, settings: JobSettings): Promise<PlainRun> {
+  const clock = createManualClock(Date.now())
+  const { script } = createTourModel({ refusal: null })
+  const simulator = createSimulator({
+    script,
+    clock,
+    window: settings.window,
+    keepRequests: Number.POSITIVE_INFINITY,
+  })
+  const shells = createBackgroundShells()
+  const tools = pickTools(
+    createAgentTools({
+      cwd: project.folder,
+      spillFolder: project.home,
+      env: project.env,
+      now: Date.now,
+      readState: createReadState(project.folder),
+      shells,
+    }),
+  )
+  const base = { system: await writeSystemPrompt(project, settings), tools: describeTools(tools) }
+  let messages: readonly Message[] = []
+  let toolCalls = 0
+  try {
+    for (const { text, minutesBefore } of TOUR_PROMPTS) {
+      await clock.advance(minutesBefore * 60_000)
+      messages = [...messages, { role: 'user', content: [{ type: 'text', text }] }]
+      for (;;) {
+        settings.signal?.throwIfAborted()
+        const answer = await sendMessages(simulator.fetch, { ...base, messages }, settings)
+        if ('refusal' in answer) return { ...answer, toolCalls, bill: sumRequests(simulator.requests) }
+        messages = [...messages, { role: 'assistant', content: answer.content }]
+        const calls = answer.content.filter(({ type }) => type === 'tool_use')
+        if (calls.length === 0) break
+        toolCalls += calls.length
+        const content = await Promise.all(calls.map((call) => runToolCall(call, tools, settings.signal)))
+        messages = [...messages, { role: 'user', content }]
+      }
+    }
+    return { refusal: null, toolCalls, bill: sumRequests(simulator.requests) }
+  } finally {
+    await shells.close()
+  }
+}
+
+/** Sends the conversation with one cache marker, on its last block. */
+async function sendMessages(
+  fetch: (url: string, init: RequestInit) => Promise<Response>,
+  body: { readonly system: string; readonly tools: readonly object[]; readonly messages: readonly Message[] },
+  { model, maxTokens }: JobSettings,
+): Promise<{ readonly content: readonly Block[] } | { readonly refusal: string }> {
+  const response = await fetch('http://localhost/v1/messages', {
+    method: 'POST',
+    headers: {
+      'x-api-key': 'none-needed',
+      'anthropic-version': '2023-06-01',
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ model, max_tokens: maxTokens, ...body, messages: markLastBlock(body.messages) }),
+  })
+  const answer = (await response.json()) as {
+    readonly content: readonly Block[]
+    readonly error?: { readonly message: string }
+  }
+  return response.ok ? { content: answer.content } : { refusal: answer.error?.message ?? 'refused' }
+}
+
+function markLastBlock(messages: readonly Message[]): readonly Message[] {
+  return messages.map((message, index) => {
+    if (index < messages.length - 1) return message
+    const content = message.content.map((block, at) =>
+      at < message.content.length - 1 ? block : { ...block, cache_control: { type: 'ephemeral' } },
+    )
+    return { ...message, content }
+  })
+}
+
+type PlainTools = Readonly<Record<string, Tool>>
+
+async function runToolCall(call: Block, tools: PlainTools, signal?: AbortSignal): Promise<Block> {
+  const { id, name, input } = call
+  const context = { id: String(id), name: String(name), signal: signal ?? new AbortController().signal }
+  const output = await tools[String(name)]?.run(input as never, { ...context, progress: () => {} })
+  const { content, isError = false } =
+    typeof output === 'object' && output !== null && 'content' in output
+      ? (output as { readonly content: unknown; readonly isError?: boolean })
+      : { content: output ?? '' }
+  return { type: 'tool_result', tool_use_id: id, content, ...(isError ? { is_error: true } : {}) }
+}
+
+function pickTools(all: PlainTools): PlainTools {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => TOUR_TOOLS.includes(name)))
+}
+
+function describeTools(tools: PlainTools): readonly object[] {
+  return Object.entries(tools).map(([name, { description, inputSchema }]) => ({
+    name,
+    description,
+    input_schema: inputSchema,
+  }))
+}
+
+/** Writes the system prompt that the agent with Tidemark has, but for the sentence about its history tool. */
+async function writeSystemPrompt(
+  { folder, home }: TourProject,
+  { model, window }: JobSettings,
+): Promise<string> {
+  const { sections } = createSystemPrompt({
+    folder,
+    model,
+    shell: '/bin/sh',
+    scratchFolder: home,
+    tools: TOUR_TOOLS,
+    today: new Date().toISOString().slice(0, 10),
+    isUnattended: true,
+    historyTool: null,
+    windowTokens: window,
+    appended: null,
+  })
+  const texts = await Promise.all(sections.map((each) => (typeof each === 'string' ? null : each.compute())))
+  return texts.filter((text) => text !== null && text !== '').join('\n\n')
+}

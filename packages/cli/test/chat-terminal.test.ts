@@ -1,0 +1,54 @@
+/** `tidemark chat` for a user in a terminal, and in the folder that a session belongs to. */
+import { mkdirSync } from 'node:fs'
+import { echo } from '@tidemark/simulator'
+import { describe, expect, it } from 'vitest'
+import { createChatWorld, playSteps } from './chat-world.ts'
+
+describe('in a terminal', () => {
+  const WRITE = { Write: { file_path: 'b.txt', content: 'new' } }
+
+  it('the user is asked for a permission, also with -p', async () => {
+    const { answer, read } = await createChatWorld(playSteps(WRITE, 'Done.'))
+    const { questions, out } = await answer('Write it.', 'y')
+    expect(questions).toEqual([
+      expect.stringMatching(/^Write .*b\.txt.*\nIt changes a file\. Allow it\? \[y\/N\] $/),
+    ])
+    expect([out, read('b.txt')]).toEqual(['Done.\n', 'new'])
+  })
+
+  it('what the user types instead of y refuses the call, and the model is told', async () => {
+    const { answer, read, lastResults } = await createChatWorld(playSteps(WRITE, 'Done.'))
+    await answer('Write it.', 'use c.txt instead')
+    expect(lastResults()).toEqual([expect.stringContaining('The user said: use c.txt instead')])
+    expect(read('b.txt')).toBeNull()
+  })
+
+  it('a question of the model is answered by number or in words', async () => {
+    const questions = [
+      { question: 'Which?', options: [{ label: 'Redis' }, { label: 'Files' }] },
+      { question: 'Why?', options: [] },
+    ]
+    const { answer, lastResults } = await createChatWorld(playSteps({ AskUser: { questions } }, 'Done.'))
+    await answer('Ask.', '2', 'It is simpler.')
+    expect(lastResults().join()).toMatch(/Files[\s\S]*It is simpler\./)
+  })
+})
+
+it('a session is not continued in another folder by mistake', async () => {
+  const { run, pipe, folder, path } = await createChatWorld(echo)
+  const { lines } = await run('chat', '-p', 'Hello.', '--output-format', 'json')
+  mkdirSync(path('sub'))
+  const id = String(lines[0].session_id)
+  expect(await pipe('', { resume: id, prompt: 'More.', cwd: path('sub') })).toMatchObject({
+    code: 1,
+    err: `tidemark: the session ${id} belongs to ${folder}. Go on there, or give --cwd ${folder}.\n`,
+  })
+})
+
+it('JSON lines are read as prompts also if -p is given without text', async () => {
+  const { pipe } = await createChatWorld(echo)
+  const line = JSON.stringify({ type: 'user', message: { role: 'user', content: 'One' } })
+  expect(await pipe(`${line}\n`, { prompt: true, inputFormat: 'stream-json' })).toMatchObject({
+    out: 'One\n',
+  })
+})

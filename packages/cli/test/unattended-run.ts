@@ -1,0 +1,272 @@
+/**
+ * The agent left alone with a long task: real files, real commands, a small window, and a provider that fails again and
+ * again. Returns the figures that the tests judge.
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getHeapCodeStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { type Finding, type ProviderProfile, validateRequest } from '@tidemark/core'
+import { createCoder, type RequestRecord } from '@tidemark/simulator'
+import { anthropic, type RunOutcome, type SessionEvent } from 'tidemark'
+import { expect } from 'vitest'
+import { type Agent, openAgent } from '../src/agent/agent.ts'
+import { type SimulatorTotals, startSimulateProcess } from './simulate-process.ts'
+
+export interface UnattendedOptions {
+  readonly turns: number
+  readonly window: number
+  readonly resultTokens: number
+  readonly seed: string
+  /** One request in so many fails. */
+  readonly faultEvery: number
+  /** After these numbers of answers the heap is measured. */
+  readonly heapAt?: readonly [first: number, last: number]
+}
+
+export interface UnattendedRun {
+  readonly outcome: RunOutcome
+  /** Files of the task that are missing or differ from what the coder wanted, by path. */
+  readonly wrongFiles: readonly string[]
+  readonly files: number
+  /** What the engine's validator says of the requests that were sent. */
+  readonly findings: readonly Finding[]
+  /** Requests that the simulator refused without a fault. */
+  readonly refused: readonly RequestRecord[]
+  /** Kinds of the faults that happened, with how often. */
+  readonly faults: Readonly<Record<string, number>>
+  readonly events: EventCounts
+  /** Number of requests whose usage the client was told, at least at the start of the reply. */
+  readonly reported: number
+  /** Dollars that the session counted. */
+  readonly spent: number | null
+  readonly billed: SimulatorTotals
+  /** Dollars billed for replies that broke off before their usage arrived, so that no client can know of them. */
+  readonly untold: number
+  /** Part of the prompt tokens that were read from the cache. */
+  readonly hitRate: number
+  readonly heap: HeapGrowth | null
+  readonly durationMs: number
+}
+
+export interface EventCounts {
+  readonly answers: number
+  readonly compactions: number
+  readonly clearings: number
+  /** Calls whose cache read was judged, by verdict; `not-judged: REASON` for those that were not. */
+  readonly verdicts: Readonly<Record<string, number>>
+  /** Milliseconds in which the turn waited for compactions. */
+  readonly blockedMs: number
+  readonly longestBlockMs: number
+}
+
+export interface HeapGrowth {
+  readonly bytes: number
+  /** Bytes of the messages that were appended meanwhile. */
+  readonly appended: number
+}
+
+/** One request in `every` fails, each time in the next of these ways. */
+export function createFaultCycle(every: number): readonly object[] {
+  const faults = ['status=429', 'cut', 'status=529', 'error-at=4', 'reset']
+  return faults.map((fault, at) => ({ fault, every: every * faults.length, skip: every * (at + 1) - 1 }))
+}
+
+export async function runUnattended(options: UnattendedOptions): Promise<UnattendedRun> {
+  const { turns, window, resultTokens, seed, faultEvery } = options
+  const root = mkdtempSync(join(tmpdir(), 'tidemark-unattended-'))
+  const script = `coder?turns=${turns}&resultTokens=${resultTokens}&seed=${seed}`
+  const simulator = await startSimulateProcess({ script, window })
+  const watch = createEventWatch(options.heapAt)
+  const checked = createCheckedFetch()
+  const model = anthropic(MODEL, {
+    apiKey: 'any',
+    baseUrl: simulator.url,
+    window,
+    fetch: checked.fetch,
+  })
+  checked.useProfile(model.profile)
+  const agent = await openAgent({
+    folder: root,
+    home: join(root, '.home'),
+    sessionId: 'unattended',
+    model,
+    settings: { permissions: { allow: [], ask: [], deny: [] }, env: {}, notices: [] },
+    mode: 'allow-all',
+    env: process.env,
+    onEvent: watch.add,
+  })
+  try {
+    await simulator.scheduleFaults(createFaultCycle(faultEvery))
+    const startedAt = performance.now()
+    const outcome = await runToEnd(agent, 'Raise the limits.')
+    const requests = await simulator.readRequests()
+    const billed = await simulator.readTotals()
+    const { input, cacheRead, write5m, write1h } = billed.usage
+    const wanted = createCoder({ turns, resultTokens, seed }).clientFiles(turns)
+    return {
+      outcome,
+      wrongFiles: listWrongFiles(join(root, 'tidemark-coder'), wanted),
+      files: wanted.size,
+      findings: checked.findings,
+      refused: requests.filter(({ status, fault }) => status >= 400 && fault === null),
+      faults: countBy(requests.flatMap(({ fault }) => fault ?? [])),
+      events: watch.counts(),
+      reported: requests.filter(({ status, fault }) => status === 200 && fault !== 'reset').length,
+      spent: agent.session.money().spent.total,
+      billed,
+      untold: sumUntoldCosts(requests),
+      hitRate: cacheRead / (input + cacheRead + write5m + write1h),
+      heap: watch.heap(),
+      durationMs: performance.now() - startedAt,
+    }
+  } finally {
+    await agent.close()
+    await simulator.close()
+    rmSync(root, { recursive: true, force: true })
+  }
+}
+
+/** What must be true of every run, however long. */
+export function expectGoodRun(run: UnattendedRun): void {
+  const { outcome, wrongFiles, findings, refused, events, billed, spent, untold } = run
+  expect(outcome).toMatchObject({ ok: true, stopReason: 'end_turn' })
+  expect({ wrongFiles, findings, refused }).toEqual({ wrongFiles: [], findings: [], refused: [] })
+  // Each call that reported its usage is judged, or it is said why not.
+  const verdicts = Object.values(events.verdicts).reduce((sum, count) => sum + count, 0)
+  expect(verdicts).toBe(run.reported)
+  expect(events.verdicts).not.toHaveProperty('broke')
+  expect((spent ?? 0) + untold).toBeCloseTo(billed.cost.total, 9)
+  expect(billed.unpriced).toBe(0)
+}
+
+async function runToEnd(agent: Agent, prompt: string): Promise<RunOutcome> {
+  const run = agent.run(prompt)
+  // Events that nobody reads would be kept until the end.
+  for await (const _ of run);
+  return run.outcome
+}
+
+/**
+ * Returns the dollars of which the client was told nothing: the whole request if the connection was reset before the
+ * first byte, and the output, which is reported at the end of a stream, if the stream was cut or ended in an error.
+ */
+function sumUntoldCosts(requests: readonly RequestRecord[]): number {
+  return requests.reduce((sum, { fault, usage, cost, at }) => {
+    if (usage === null || cost === null) return sum
+    if (fault === 'reset') return sum + (cost.total ?? 0)
+    const isCut = fault === 'cut' || fault === 'error-event'
+    const dollars = MODEL_PRICES(MODEL, at)?.output ?? 0
+    return isCut ? sum + ((usage.output - STARTING_OUTPUT) * dollars) / 1e6 : sum
+  }, 0)
+}
+
+/** Output tokens that the first event of a stream reports. */
+const STARTING_OUTPUT = 1
+
+const MODEL = 'claude-sonnet-5-5'
+const MODEL_PRICES = anthropic(MODEL, { apiKey: 'any' }).priceList
+
+/** Returns the paths of the files that are not as wanted. */
+export function listWrongFiles(folder: string, wanted: ReadonlyMap<string, string>): readonly string[] {
+  return [...wanted].flatMap(([path, text]) => {
+    const file = join(folder, path)
+    return existsSync(file) && readFileSync(file, 'utf8') === text ? [] : [path]
+  })
+}
+
+function createCheckedFetch(): {
+  readonly fetch: typeof globalThis.fetch
+  readonly findings: readonly Finding[]
+  useProfile(profile: ProviderProfile): void
+} {
+  const findings: Finding[] = []
+  let rules: ProviderProfile | null = null
+  return {
+    fetch(input, init) {
+      const betas = new Headers(init?.headers).get('anthropic-beta')?.split(',') ?? []
+      const payload = { ...JSON.parse(String(init?.body)), betas }
+      if (rules !== null) findings.push(...validateRequest(payload, rules))
+      return globalThis.fetch(input, init)
+    },
+    findings,
+    useProfile(profile) {
+      rules = profile
+    },
+  }
+}
+
+function createEventWatch(heapAt: UnattendedOptions['heapAt']) {
+  let [answers, compactions, clearings, blockedMs, longestBlockMs, appended] = [0, 0, 0, 0, 0, 0]
+  let blockedSince: number | null = null
+  const verdicts: string[] = []
+  const heap: { readonly bytes: number; readonly appended: number }[] = []
+  return {
+    add(event: SessionEvent): void {
+      if (event.type === 'appended') appended += countMessageBytes(event)
+      if (event.type === 'compact') compactions += 1
+      if (event.type === 'microcompact') clearings += 1
+      const verdict = describeVerdict(event)
+      if (verdict !== null) verdicts.push(verdict)
+      if (event.type === 'phase' && event.phase !== 'done') blockedSince ??= performance.now()
+      if (event.type === 'phase' && event.phase === 'done' && blockedSince !== null) {
+        const waited = performance.now() - blockedSince
+        blockedMs += waited
+        longestBlockMs = Math.max(longestBlockMs, waited)
+        blockedSince = null
+      }
+      if (event.type !== 'answered') return
+      answers += 1
+      if (heapAt?.includes(answers) === true) heap.push({ bytes: measureHeap(), appended })
+    },
+    counts: (): EventCounts => ({
+      answers,
+      compactions,
+      clearings,
+      verdicts: countBy(verdicts),
+      blockedMs,
+      longestBlockMs,
+    }),
+    heap(): HeapGrowth | null {
+      const [first, last] = heap
+      if (first === undefined || last === undefined) return null
+      return { bytes: last.bytes - first.bytes, appended: last.appended - first.appended }
+    },
+  }
+}
+
+/** Counts the bytes of what entered the context: messages and attachments. */
+function countMessageBytes({ records }: Extract<SessionEvent, { readonly type: 'appended' }>): number {
+  const contents = records.flatMap((record): readonly unknown[] => {
+    if ('message' in record) return [record.message]
+    return 'attachment' in record ? [record.attachment] : []
+  })
+  return contents.reduce<number>((sum, content) => sum + Buffer.byteLength(JSON.stringify(content)), 0)
+}
+
+/** Returns how the cache read of a main call was judged; null for other events. */
+function describeVerdict(event: SessionEvent): string | null {
+  if (event.type === 'cache-break') return 'broke'
+  if (event.type === 'act-paid') return 'ours'
+  if (event.type !== 'cache-judged') return null
+  const { outcome } = event
+  return outcome.kind === 'not-judged' ? `not-judged: ${JSON.stringify(outcome.why)}` : outcome.kind
+}
+
+function countBy(names: readonly string[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
+  return counts
+}
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** Returns the bytes of all objects that are in use. Compiled code, which grows with what has run, does not count. */
+function measureHeap(): number {
+  collectGarbage()
+  collectGarbage()
+  const { code_and_metadata_size, bytecode_and_metadata_size } = getHeapCodeStatistics()
+  return process.memoryUsage().heapUsed - code_and_metadata_size - bytecode_and_metadata_size
+}

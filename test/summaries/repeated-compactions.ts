@@ -45,7 +45,10 @@ const answers: Script = () => ({ blocks: [{ type: 'text', text: 'That is done.' 
 
 export async function compactRepeatedly(options: ChainOptions): Promise<ChainEnd> {
   const { rounds, window, summary, promptTokens = 0 } = options
-  const stage = await openTestSession({ script: withSummaries(answers, summary), window, history: false })
+  // Each round is compacted, however little that saves.
+  const policy = { compact: { maximumPercentOfReplaced: 100 } }
+  const script = withSummaries(answers, summary)
+  const stage = await openTestSession({ script, window, history: false, policy })
   const end = createEnd()
   for (let round = 1; round <= rounds; round += 1) {
     const { prompts, talk } = buildRound(round, window, promptTokens)

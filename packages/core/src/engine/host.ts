@@ -63,8 +63,11 @@ export interface TurnHost {
    * before every request, after the context was cleared or compacted, so that no rewrite swallows them at once.
    */
   readonly attachBeforeRequest?: (signal?: Signal) => Promise<readonly Attachment[]>
-  /** Called after every answer that ends a turn, to start work in the background. Must return at once. */
-  readonly startBackgroundWork?: (state: SessionState) => void
+  /**
+   * Called after every response of the model (`response`), and after the answer that ends a turn (`turn-end`), to start
+   * work in the background. Must return at once.
+   */
+  readonly startBackgroundWork?: (state: SessionState, moment: 'response' | 'turn-end') => void
   /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionServices
   /** Returns a random number in [0, 1) that shortens the delay before a retry. Default: no random part. */

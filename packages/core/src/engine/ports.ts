@@ -106,3 +106,39 @@ export interface Deadlines {
    */
   within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<DeadlineResult<T>>
 }
+
+/** The notes of one session as they are stored. */
+export interface StoredNotes {
+  /** Markdown, as `formatNotes` makes it. */
+  readonly text: string
+  /** uuid of the last record that the notes cover; null if that is unknown, as after an edit by hand of the coverage. */
+  readonly coveredUuid: string | null
+  /** Tokens of the context when the notes were written. The next update waits until it has grown. */
+  readonly contextTokens: number
+  /** Milliseconds since 1970. */
+  readonly writtenAt: number
+  readonly writtenBy: 'model' | 'local'
+}
+
+/** An update of the notes that is running. `release` ends it; after `deadAfterMs` it counts as dead. */
+export interface NotesClaim {
+  release(): Promise<void>
+}
+
+/** Stores the notes of sessions, private to the user. Every write is atomic: a reader sees the old notes or the new. */
+export interface NotesStore {
+  /** Returns null if the session has no notes. Throws if they cannot be read. */
+  read(session: string): Promise<StoredNotes | null>
+  write(session: string, notes: StoredNotes): Promise<void>
+  /** Returns the template and the prompt that the user put in place of the default ones. */
+  readOverrides(session: string): Promise<{ readonly template?: string; readonly prompt?: string }>
+  /** Where the model and the user can read the notes, such as a file path. */
+  path(session: string): string
+  /** Claims the notes for one update. Returns null while another update, in any process, is running and not dead. */
+  claim(
+    session: string,
+    at: { readonly now: number; readonly deadAfterMs: number },
+  ): Promise<NotesClaim | null>
+  /** Returns when the running update began, in milliseconds since 1970; null if none is running. */
+  readClaim(session: string): Promise<number | null>
+}

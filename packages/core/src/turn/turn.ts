@@ -57,7 +57,7 @@ export async function* takeTurn(
   const end =
     (yield* appendPrompt(turn, prompt)) ??
     (yield* runLoop(turn, maxCalls, prompt === null ? 'call' : 'prompt'))
-  if (end.ok) turn.host.startBackgroundWork?.(turn.state)
+  if (end.ok) turn.host.startBackgroundWork?.(turn.state, 'turn-end')
   const outcome: TurnOutcome = { ...end, state: turn.state }
   yield { type: 'turn-ended', outcome }
   return outcome
@@ -125,6 +125,7 @@ async function* runLoop(
     const { reply } = response
     const noted = yield* recordResponse(turn, reply)
     if (noted !== null) return noted
+    turn.host.startBackgroundWork?.(turn.state, 'response')
     const toolCalls = listToolCalls(reply)
     const stopReason = reply.message.stop_reason ?? null
     const isCut = stopReason === 'max_tokens' && toolCalls.every((call) => call.isCut)

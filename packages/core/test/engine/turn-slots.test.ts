@@ -35,16 +35,16 @@ describe('what the host attaches before a request', () => {
 })
 
 describe('work in the background', () => {
-  it('is started once after the answer that ends the turn, and not after a failure', async () => {
-    const started: number[] = []
-    const startBackgroundWork = (state: { readonly position: number }): void => {
-      started.push(state.position)
+  it('is offered after every response and after the answer that ends the turn, which a failed turn has not', async () => {
+    const started: string[] = []
+    const startBackgroundWork = (_: unknown, moment: string): void => {
+      started.push(moment)
     }
     const { host } = createScriptedHost([reply(toolCall('a')), reply(text('Done.'))], { startBackgroundWork })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    expect(started).toEqual([outcome.state.position])
+    await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect(started.splice(0)).toEqual(['response', 'response', 'turn-end'])
     const stopped = createScriptedHost([reply(toolCall('a'))], { startBackgroundWork, maxCalls: 1 })
     await playTurn(await openSession(stopped.host.journal, 's'), { prompt: 'Go.' }, stopped.host)
-    expect(started).toHaveLength(1)
+    expect(started).toEqual(['response'])
   })
 })

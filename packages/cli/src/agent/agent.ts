@@ -97,7 +97,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     folder,
     readableFolders: [ownFolder, log],
   }
-  const readState = createReadState(folder)
+  const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
   const shells = createBackgroundShells()
   const all = createAgentTools({
     cwd: folder,

@@ -1,3 +1,6 @@
+import { appendFileSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createReadState } from './read-state.ts'
 
@@ -38,4 +41,16 @@ it('after a write, texts shown before do not count, and the new version is known
     'v3',
     null,
   ])
+})
+
+it('a resumed session knows the newest versions that were seen before, also after a kill in the middle of a line', () => {
+  const store = join(mkdtempSync(join(tmpdir(), 'tidemark-seen-')), 'seen-files.jsonl')
+  const before = createReadState('/', store)
+  before.noteRead('/a', '1+10', shown)
+  before.noteWritten('/b', 'v2')
+  appendFileSync(store, '\n{"path":"/c","ver')
+  createReadState('/', store).noteWritten('/a', 'v3')
+  const after = createReadState('/', store)
+  expect(['/a', '/b', '/c'].map((path) => after.findSeenVersion(path))).toEqual(['v3', 'v2', null])
+  expect(after.findShownText('/a', '1+10', 'v3')).toBeNull()
 })

@@ -2,6 +2,7 @@
  * Remembers which files the model has seen, and which of their texts are still in its context. The first allows Write
  * and Edit to notice that a file was never read or has changed since; the second allows Read to answer "unchanged".
  */
+import { appendFileSync, readFileSync } from 'node:fs'
 import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 
 /** What identifies the content of a file: its hash, or size and modification time if it is too large to hash. */
@@ -43,9 +44,21 @@ interface KnownFile {
   readonly shown: ReadonlyMap<string, ShownText>
 }
 
-/** Creates an empty read state. Relative paths that the engine names start from `cwd`. */
-export function createReadState(cwd: string): ReadState {
-  const files = new Map<string, KnownFile>()
+/**
+ * Creates a read state. Relative paths that the engine names start from `cwd`. With `store`, the versions that the model
+ * has seen are appended to that file, so that a resumed session need not read the same files again.
+ */
+export function createReadState(cwd: string, store?: string): ReadState {
+  const files = new Map<string, KnownFile>(store === undefined ? [] : readSeenVersions(store))
+  function keepVersion(path: string, version: FileVersion): void {
+    if (store === undefined || files.get(path)?.seen === version) return
+    try {
+      // The line end comes first, so that a line torn by a kill spoils no other.
+      appendFileSync(store, `\n${JSON.stringify({ path, version })}`, { mode: 0o600 })
+    } catch {
+      // Without the line, a resumed session reads the file again before it changes it.
+    }
+  }
   function keepShown(path: string, isKept: (shown: ShownText) => boolean): void {
     const file = files.get(path)
     if (file === undefined) return
@@ -53,9 +66,11 @@ export function createReadState(cwd: string): ReadState {
   }
   return {
     noteRead(path, range, shown) {
+      keepVersion(path, shown.version)
       files.set(path, { seen: shown.version, shown: new Map(files.get(path)?.shown).set(range, shown) })
     },
     noteWritten(path, version) {
+      keepVersion(path, version)
       files.set(path, { seen: version, shown: new Map() })
     },
     findSeenVersion: (path) => files.get(path)?.seen ?? null,
@@ -71,4 +86,23 @@ export function createReadState(cwd: string): ReadState {
       for (const path of filePaths) keepShown(resolveRealPath(resolveToolPath(path, cwd)), () => false)
     },
   }
+}
+
+/** Reads the versions that the model saw in earlier runs of the session. A line that a kill has torn is left out. */
+function readSeenVersions(store: string): readonly (readonly [string, KnownFile])[] {
+  let text: string
+  try {
+    text = readFileSync(store, 'utf8')
+  } catch {
+    return []
+  }
+  return text.split('\n').flatMap((line) => {
+    try {
+      const { path, version } = JSON.parse(line)
+      const isSeen = typeof path === 'string' && typeof version === 'string'
+      return isSeen ? [[path, { seen: version, shown: new Map() }] as const] : []
+    } catch {
+      return []
+    }
+  })
 }

@@ -113,6 +113,12 @@ function holdsRefusedSummary({ state }: OpenSession, { choice }: SessionModel): 
   return toApiMessages(state.flat).some(({ content }) => toBlocks(content).some(isCompactionBlock))
 }
 
+/** The model and the rewrites of each session for which no refused summary block was found. */
+const acceptedContexts = new WeakMap<
+  OpenSession,
+  { readonly model: SessionModel; readonly rewrites: OpenSession['state']['view']['rewrites'] }
+>()
+
 /**
  * Compacts the context of a session that was opened with another model than before, if it holds a summary block that
  * this model does not accept. Returns a failure if that is not possible, because every request would be refused.
@@ -121,7 +127,14 @@ export async function* replaceRefusedSummary(
   session: OpenSession,
   run: TurnContext,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  if (!holdsRefusedSummary(session, session.model)) return null
+  const { model, state } = session
+  const checked = acceptedContexts.get(session)
+  // Only a rewrite or another model can bring in such a block, so a turn does not look through the whole context again.
+  if (checked?.model === model && checked.rewrites === state.view.rewrites) return null
+  if (!holdsRefusedSummary(session, model)) {
+    acceptedContexts.set(session, { model, rewrites: state.view.rewrites })
+    return null
+  }
   const { compaction } = createTurnHost(session)
   const end = yield* compact(run, compaction, { trigger: 'manual', cause: 'model-switch' })
   if (end.ok) return null

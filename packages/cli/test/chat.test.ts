@@ -174,11 +174,21 @@ describe('sessions', () => {
   it('--max-turns stops, says how to go on, and an empty prompt goes on', async () => {
     const { run, write } = await createChatWorld(playSteps(READ, READ, READ, 'All is well.'))
     write('a.txt', 'hello')
-    const stopped = await run('chat', '-p', 'Look.', '--max-turns', '2', '--output-format', 'json')
+    const stopped = await run(
+      'chat',
+      '-p',
+      'Look.',
+      '--max-turns',
+      '2',
+      '--window',
+      '90000',
+      '--output-format',
+      'json',
+    )
     const { session_id: id, subtype, result, num_turns } = stopped.lines[0]
     expect([stopped.code, subtype, num_turns]).toEqual([1, 'error_max_turns', 2])
     expect(result).toBe(
-      `Stopped after 2 calls to the model, the limit of --max-turns. To go on: tidemark chat --resume ${id} -p ""`,
+      `Stopped after 2 calls to the model, the limit of --max-turns. To go on: tidemark chat --resume ${id} -p "" --window 90000`,
     )
     expect(await run('chat', '--resume', id, '-p', '')).toMatchObject({ code: 0, out: 'All is well.\n' })
     expect(await run('chat', '--resume', id, '-p', '')).toMatchObject({

@@ -185,15 +185,23 @@ async function runPrompt(
   })
   // The output gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
   for await (const _ of run);
-  const outcome = describeForCommand(await run.outcome, agent)
+  const outcome = describeForCommand(await run.outcome, agent, choices)
   output.end(outcome, agent, performance.now() - startedAt)
   return outcome
 }
 
 /** Says how to go on from the command line, where the message of the library says it in code or not at all. */
-function describeForCommand(outcome: RunOutcome, { session }: Agent): RunOutcome {
+function describeForCommand(
+  outcome: RunOutcome,
+  { session }: Agent,
+  { model, baseUrl, window, permissionMode }: ChatCommandOptions,
+): RunOutcome {
   if (outcome.ok) return outcome
-  const goOn = `To go on: tidemark chat --resume ${session.id} -p ""`
+  const given = { model, 'base-url': baseUrl, window, 'permission-mode': permissionMode }
+  const flags = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : ` --${name} ${value}`,
+  )
+  const goOn = `To go on: tidemark chat --resume ${session.id} -p ""${flags.join('')}`
   switch (outcome.reason) {
     case 'call-limit':
       return {

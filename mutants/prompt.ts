@@ -188,8 +188,8 @@ export const mutants: readonly Mutant[] = [
     name: 'what-a-fork-wrote-forgotten',
     law: 'that misses is told with the reason',
     file: 'packages/core/src/cache/cache-forecast.ts',
-    find: 'if (shared >= end) return { chains: [parent, ...older] }',
-    replace: 'if (shared >= end) return use.written > 0 ? model : { chains: [parent, ...older] }',
+    find: 'const others = shared >= end ? older',
+    replace: 'if (shared >= end && use.written > 0) return model\n  const others = shared >= end ? older',
     tests: [`${SIMULATED}/forks`],
   },
   {

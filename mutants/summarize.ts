@@ -104,8 +104,8 @@ export const mutants: readonly Mutant[] = [
     name: 'restrictions-are-read-as-permissions',
     law: 'what claims no standing permission stays as it is',
     file: 'packages/core/src/summary/permission-claims.ts',
-    find: '.filter(({ index }) => !NOT_GIVEN.test(sentence.slice(0, index)))',
-    replace: '',
+    find: 'if (!NOT_GIVEN.test(sentence.slice(0, match.index))) given.push(match)',
+    replace: 'given.push(match)',
     tests: ['packages/core/src/summary/permission-claims.test'],
   },
   {
@@ -151,7 +151,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'facts-come-from-the-last-round-alone',
     law: 'twenty compactions in a chain',
-    file: 'packages/core/src/compaction/write-summary.ts',
+    file: 'packages/core/src/compaction/summarized-history.ts',
     find: 'if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)',
     replace:
       'if (record.isCompactSummary === true) records.length = 0\n    if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)',
@@ -297,16 +297,16 @@ export const mutants: readonly Mutant[] = [
     name: 'ledger-holds-parts-of-secrets',
     law: 'has no secrets, nor parts of them',
     file: 'packages/core/src/summary/ledger.ts',
-    find: "findNames(redactLines(texts.join('\\n')))",
-    replace: "findNames(texts.join('\\n'))",
+    find: 'findNames(redactLines(text))',
+    replace: 'findNames(text)',
     tests: ['packages/core/src/summary/ledger.test'],
   },
   {
     name: 'ledger-believes-summaries',
     law: 'names nothing from summaries of what the log holds',
     file: 'packages/core/src/summary/ledger.ts',
-    find: 'if (sightings.length === 0)',
-    replace: 'if (sightings.length >= 0)',
+    find: 'if (sightings.length > 0) continue',
+    replace: 'if (sightings.length < 0) continue',
     tests: ['packages/core/src/summary/ledger.test'],
   },
   {

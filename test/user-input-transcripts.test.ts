@@ -10,6 +10,7 @@ import { isCompactBoundary, redact } from '@tidemark/core'
 import { compactLog, readLog } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'
 import { decoded } from '../scripts/recorded/recall.ts'
+import { type LoggedLine, readTyped } from './support/typed-input.ts'
 
 const TARGET = 52_000
 const paths = ['transcripts', 'transcripts-2'].flatMap((name) => {
@@ -19,54 +20,9 @@ const paths = ['transcripts', 'transcripts-2'].flatMap((name) => {
 })
 const note = paths.length === 0 ? ' (skipped: the folders are not there)' : ''
 
-const NOTICE =
-  /^\s*(?:<(?:task-notification|system-reminder|local-command|bash-std|bash-input|command-)|\[Request interrupted|\{"task_id")/
-
-interface LoggedBlock {
-  readonly type: string
-  readonly text?: string
-  readonly content?: string | readonly LoggedBlock[]
-  readonly is_error?: boolean
-}
-
-interface LoggedLine {
-  readonly type?: string
-  readonly uuid?: string
-  readonly isMeta?: boolean
-  readonly isCompactSummary?: boolean
-  readonly isSidechain?: boolean
-  readonly message?: { readonly content: string | readonly LoggedBlock[] }
-  readonly attachment?: { readonly type: string; readonly prompt?: unknown }
-  readonly toolUseResult?: { readonly answers?: Readonly<Record<string, string>> }
-}
-
 function readLines(path: string): readonly LoggedLine[] {
   const lines = gunzipSync(readFileSync(path)).toString('utf8').split('\n')
   return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as LoggedLine)
-}
-
-/** Reads what the user typed in one line of a log: the user's own words. */
-function readTyped(line: LoggedLine): readonly string[] {
-  const { type, message, attachment, toolUseResult, isMeta, isCompactSummary, isSidechain } = line
-  if (isSidechain === true || isMeta === true || isCompactSummary === true) return []
-  if (attachment?.type === 'queued_command')
-    return [String(attachment.prompt)].filter((text) => !NOTICE.test(text))
-  if (type !== 'user' || message === undefined) return []
-  const { content } = message
-  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  const answers = Object.entries(toolUseResult?.answers ?? {}).flat()
-  return [...answers, ...blocks.flatMap(readTypedBlock)].filter((text) => text.trim() !== '')
-}
-
-function readTypedBlock({ type, text = '', content, is_error }: LoggedBlock): readonly string[] {
-  if (type === 'text') {
-    const args = /<command-args>([\s\S]*?)<\/command-args>/.exec(text)?.[1]
-    return args !== undefined && text.includes('<command-name>') ? [args] : NOTICE.test(text) ? [] : [text]
-  }
-  const result =
-    typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('\n')
-  const words = is_error === true ? /the user said:\n([\s\S]*)$/.exec(result)?.[1] : undefined
-  return words === undefined ? [] : [words.split('\n\nNote: The user')[0] ?? '']
 }
 
 describe.skipIf(paths.length === 0)(`what the user typed in recorded sessions${note}`, () => {

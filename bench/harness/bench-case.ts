@@ -30,6 +30,8 @@ export interface Contest {
   baseline(): unknown
   /** Calls in one sample of each side. Found by trial where absent; give it where a call uses something up. */
   readonly calls?: { readonly subject: number; readonly baseline: number }
+  /** True if each call resolves to the milliseconds that count, such as the longest hold of the event loop. */
+  readonly isSelfTimed?: boolean
   /** What precedes each sample of a side, and is not timed. */
   readonly before?: { subject(): unknown; baseline(): unknown }
   /** Lets go of what `prepare` took hold of. */

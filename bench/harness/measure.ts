@@ -30,12 +30,13 @@ const MOST_CALLS = 1 << 22
 interface Side {
   call(): unknown
   before(): unknown
+  readonly isSelfTimed: boolean
 }
 
 export async function measure(contest: Contest, effort: Effort, watch: Stopwatch): Promise<Measured> {
-  const { before } = contest
-  const subject: Side = { call: () => contest.subject(), before: () => before?.subject() }
-  const baseline: Side = { call: () => contest.baseline(), before: () => before?.baseline() }
+  const { before, isSelfTimed = false } = contest
+  const subject: Side = { call: () => contest.subject(), before: () => before?.subject(), isSelfTimed }
+  const baseline: Side = { call: () => contest.baseline(), before: () => before?.baseline(), isSelfTimed }
   const calls = contest.calls ?? {
     subject: await callsFor(subject, effort.sampleMs, watch),
     baseline: await callsFor(baseline, effort.sampleMs, watch),
@@ -62,15 +63,17 @@ async function callsFor(side: Side, sampleMs: number, watch: Stopwatch): Promise
 }
 
 /** Milliseconds a call. */
-async function sample({ call, before }: Side, calls: number, watch: Stopwatch): Promise<number> {
+async function sample({ call, before, isSelfTimed }: Side, calls: number, watch: Stopwatch): Promise<number> {
   await before()
   watch.collect()
   const start = watch.now()
+  let own = 0
   for (let index = 0; index < calls; index += 1) {
     kept = call()
-    if (kept instanceof Promise) await kept
+    if (kept instanceof Promise) kept = await kept
+    if (isSelfTimed) own += Number(kept)
   }
-  return (watch.now() - start) / calls
+  return (isSelfTimed ? own : watch.now() - start) / calls
 }
 
 /** Where results go, so that no compiler may skip the work. */

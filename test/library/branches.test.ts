@@ -214,6 +214,7 @@ it('the status tells phase and stream of a turn, and is idle after it, also afte
     stream: 'requesting',
     received: 0,
     viewId: first,
+    preparedSummary: 'none',
   })
   await session.compact({ summarizer: 'local' })
   expect(seen).toContain('compact compacting requesting')

@@ -69,3 +69,31 @@ it.each([
     expect(await countEncodings(150, system)).toEqual(await countEncodings(15, system))
   },
 )
+
+it('a program handles its other events while a long session is compacted', async () => {
+  const session = await createTide(new Map(), 'You help.').open('long')
+  await session.append(user('Go.'))
+  const file = Array.from({ length: 400 }, (_, line) => `const value${line} = readRow(rows[${line}])`).join(
+    '\n',
+  )
+  for (let turn = 0; turn < 60; turn += 1) {
+    const content = [
+      { type: 'tool_use', id: `toolu_${turn}`, name: 'Read', input: { file_path: `/src/${turn}.ts` } },
+    ]
+    await session.append(
+      assistant({ id: `msg_${turn}`, role: 'assistant', stop_reason: 'tool_use', content }),
+      toolResult(`toolu_${turn}`, file),
+    )
+  }
+  let events = 0
+  let isOver = false
+  const countEvent = (): void => {
+    events += 1
+    if (!isOver) setImmediate(countEvent)
+  }
+  setImmediate(countEvent)
+  const end = await session.compact({ summarizer: 'local' })
+  isOver = true
+  expect(end).toMatchObject({ ok: true })
+  expect(events).toBeGreaterThan(10)
+})

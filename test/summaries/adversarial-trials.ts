@@ -94,7 +94,7 @@ export async function startTrial({ adversary, trigger, window, local }: Trial): 
     script: withSummaries(answers, BAD_SUMMARIZERS[adversary]),
     window,
     ...(trigger === 'reactive' ? { realWindow: Math.floor(window * 0.45) } : {}),
-    policy: { compact: { chain: { local } } },
+    policy: { compact: { chain: { local }, background: false }, notes: { enabled: false } },
   })
   const { session } = stage
   const line = session.contextRemaining().lines?.autoCompact ?? 0

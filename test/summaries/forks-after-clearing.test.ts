@@ -27,6 +27,7 @@ describe('a summary where the provider clears results by itself', () => {
       modelId: 'claude-sonnet-5-5',
       turns: 20,
       resultTokens: 1_500,
+      policy: { notes: { enabled: false }, compact: { background: false } },
     })
     const { session, simulator, bodies, events, tools } = stage
     for (const prompt of ['Mend the sums of orders.', 'And the dates.'])

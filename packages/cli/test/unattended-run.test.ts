@@ -1,4 +1,4 @@
-/** Sixty turns alone, with one request in ten failing: what holds of them holds of a thousand (`unattended-run.soak.ts`). */
+/** Sixty-six turns alone, with one request in ten failing: what holds of them holds of a thousand (`unattended-run.soak.ts`). */
 import { expect, it } from 'vitest'
 import { expectGoodRun, runUnattended } from './unattended-run.ts'
 
@@ -6,7 +6,7 @@ it('an agent left alone finishes its task although the provider fails again and 
   timeout: 180_000,
 }, async () => {
   const run = await runUnattended({
-    turns: 60,
+    turns: 66,
     window: 24_000,
     resultTokens: 800,
     seed: 'sixty',

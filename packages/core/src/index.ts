@@ -1,6 +1,24 @@
 /** The public names of the engine, one by one. */
 
 export {
+  countPayingRenewals,
+  findCacheExpiry,
+  findRenewalLead,
+  listPauses,
+  pricePause,
+  type RenewalInput,
+  renewCache,
+} from './background/idle-cache.ts'
+export {
+  canStartPreparing,
+  commitPreparedDraft,
+  describeEndedPreparation,
+  type EndedPreparation,
+  findReasonOvertaken,
+  PREPARED_COMPACTION,
+} from './background/prepare-summary.ts'
+export { isNotesUpdateDue, keepsNotes, updateNotes } from './background/update-notes.ts'
+export {
   type CacheBreak,
   type CacheBreakReason,
   type ExternalCause,
@@ -102,7 +120,8 @@ export {
 } from './clearing/tool-result-index.ts'
 export { updateToolResultIndex } from './clearing/update-tool-result-index.ts'
 export { type CompactionResult, commitCompaction } from './compaction/commit-draft.ts'
-export { compact } from './compaction/compact.ts'
+export { compact, countCompactionFailure } from './compaction/compact.ts'
+export { hasReadyNotes } from './compaction/compact-with-notes.ts'
 export type { CompactionDraft } from './compaction/draft.ts'
 export { type CompactionOptions, type CompactionPlan, planCompaction } from './compaction/plan-compaction.ts'
 export { prepareCompaction } from './compaction/prepare-draft.ts'
@@ -167,6 +186,7 @@ export {
   updateSessionCost,
   ZERO_TOKENS,
 } from './cost/session-cost.ts'
+export type { BackgroundEvent, KeptCache, ResumeCost, SummaryDropReason } from './engine/background-events.ts'
 export { finishModelCall, type PendingModelCall, withCosts } from './engine/call-model.ts'
 export type {
   CommittedCompaction,
@@ -196,6 +216,7 @@ export type {
   CompactionServices,
   HostSummaryInput,
   ModelSettings,
+  NotesServices,
   PermissionCheck,
   RawSummary,
   RewriteCleanup,
@@ -210,10 +231,12 @@ export {
   countPrefixTokens,
   createUndoNotice,
   gatherPlanContext,
+  measureAhead,
   measureContext,
   UNDO_NOTICE_TYPE,
   withContextState,
 } from './engine/measure-context.ts'
+export type { NotesCost, NotesEvent, NotesFailureReason, NotesRefusalReason } from './engine/notes-events.ts'
 export type {
   AppendOutcome,
   BlobStore,
@@ -226,7 +249,10 @@ export type {
   Model,
   ModelCall,
   NewRecord,
+  NotesClaim,
+  NotesStore,
   Signal,
+  StoredNotes,
 } from './engine/ports.ts'
 export {
   addReplyEvent,
@@ -250,6 +276,7 @@ export {
 export { type ContextState, openSession, readNewRecords, type SessionState } from './engine/session-state.ts'
 export {
   appendUnlinkedRecords,
+  type PreparedSummary,
   refreshSession,
   type TurnContext,
   type UnlinkedRecord,
@@ -387,10 +414,14 @@ export {
   type TextReplacement,
   type ToolCallFacts,
   type ToolCallKind,
-  type ToolRun,
 } from './log/tool-calls.ts'
+export type { ToolRun } from './log/tool-runs.ts'
 export { readUserInputs, readUserTypedText } from './log/user-input.ts'
 export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
+export { type BranchNotes, createBranchNotes } from './notes/branch-notes.ts'
+export { createNoteKeeper, type KeptNotes, type NoteKeeper } from './notes/note-keeper.ts'
+export { NOTES_SECTION_NAMES, NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes/notes-file.ts'
+export type { NotesRenderOptions } from './notes/render-notes.ts'
 export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
   type ExpectedCompactionResult,

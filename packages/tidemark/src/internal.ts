@@ -46,6 +46,7 @@ export type {
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { BlobCopyReport } from './logs/log-blobs.ts'
+export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.ts'
 export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { createAnthropicModel } from './models/anthropic-http.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'

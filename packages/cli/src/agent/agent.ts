@@ -206,13 +206,17 @@ function createAgentEngine(
   })
 }
 
-/** Adds the user's policy to that of the tools. Tools whose results must not be spilled stay exempt. */
+/**
+ * Adds the user's policy to that of the agent, whose user may come back to an idle session. Tools whose results must not
+ * be spilled stay exempt.
+ */
 function joinPolicies({ spill }: PolicyOverrides, user: PolicyOverrides): PolicyOverrides {
   const own = user.spill?.exceptTools ?? []
   // A value of the wrong type is left as it is, for the check of the whole policy.
   if (!isObject(user.spill ?? {}) || !Array.isArray(own)) return user
   const exceptTools = [...(spill?.exceptTools ?? []), ...own]
-  return { ...user, spill: { ...user.spill, exceptTools } }
+  const cache = isObject(user.cache ?? {}) ? { cache: { idle: 'auto' as const, ...user.cache } } : {}
+  return { ...user, ...cache, spill: { ...user.spill, exceptTools } }
 }
 
 /** Returns the permission check, and the hook that asks the user, as options of a session. */

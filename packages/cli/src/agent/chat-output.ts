@@ -198,9 +198,10 @@ function toStreamLines(event: SessionEvent): readonly object[] {
   }
 }
 
-/** Returns what the user must know about the settings or the log; null for an event that needs no warning. */
+/** Returns what the user must know about the settings, the log or the cost; null for an event that needs no warning. */
 function describeWarning(event: SessionEvent): string | null {
   if (event.type === 'notice') return event.message
+  if (event.type === 'resume-cost') return event.sentence
   if (event.type !== 'log-damaged') return null
   const { damage } = event
   const places = damage.length === 1 ? 'one place' : `${damage.length} places`

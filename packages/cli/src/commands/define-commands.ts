@@ -9,6 +9,7 @@ import type { ChatCommandOptions } from './chat.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import type { ExportCommandOptions } from './export.ts'
 import type { InspectCommandOptions } from './inspect.ts'
+import type { NotesCommandOptions } from './notes.ts'
 import type { RepairCommandOptions } from './repair.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
 
@@ -21,6 +22,7 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
     addSessions,
     addRepair,
     addExport,
+    addNotes,
     addSimulate,
     addStart,
     addTour,
@@ -223,6 +225,24 @@ const addExport: AddCommand = (program, terminal, outcome) => {
     .action(async (file: string, choices: ExportCommandOptions) => {
       const { exportSession } = await import('./export.ts')
       outcome.code = await exportSession(file, choices, terminal)
+    })
+}
+
+const addNotes: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('notes')
+    .description(
+      'print the notes of a session, kept from its log without a model: task, todos, files, errors',
+    )
+    .argument('<file>', 'a session of Tidemark, Claude Code or Codex: a file, or the id of an own session')
+    .option('--watch', 'print them again whenever they change, until Ctrl-C')
+    .option(
+      '--json',
+      'print one JSON value: { notes, sections, tokens, coveredUuid }; with --watch, one line for each change',
+    )
+    .action(async (file: string, choices: NotesCommandOptions) => {
+      const { printNotes } = await import('./notes.ts')
+      outcome.code = await printNotes(file, choices, terminal)
     })
 }
 

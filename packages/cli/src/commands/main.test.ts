@@ -50,6 +50,8 @@ describe('help and version', () => {
                                       changed
         export [options] <file>       write a session as Markdown: all messages, with rewrites, tool calls
                                       and ids
+        notes [options] <file>        print the notes of a session, kept from its log without a model:
+                                      task, todos, files, errors
         simulate [options]            serve the Messages API on this machine, with a scripted model and a
                                       working prompt cache
         start [options]               show a sample session three ways: its log, the context of the model,

@@ -28,6 +28,7 @@ import {
   estimatePrefixSize,
   findFirstStrippedThinking,
   findPrefixSize,
+  hasPrefix,
   isPrefixLive,
   type PrefixSize,
   prefixExpiry,
@@ -238,11 +239,11 @@ export function updateCacheFromResponse(
 
 /**
  * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
- * if it was lost. The parent's requests stay the newest in the model.
+ * if it was lost. The parent's requests stay the newest in the model, also one that was answered while the fork ran.
  */
 export function updateCacheFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
   const [newest, ...older] = model.chains
-  const { request, now } = forecast.basis
+  const { request, model: known } = forecast.basis
   const use = toCacheUse(usage)
   const end = request.markedPrefixes.at(-1)?.blocks
   if (newest === undefined || end === undefined || use.read + use.written === 0) return model
@@ -250,11 +251,10 @@ export function updateCacheFromFork(model: CacheModel, forecast: CacheForecast, 
   const shared = hasSameCacheKey(newest.key, request.key, 'messages')
     ? countSharedRequestBlocks(newest, request)
     : 0
-  const usedSince = newest.prefixes.filter(({ blocks, usedAt }) => blocks > shared || usedAt > now)
+  const usedSince = newest.prefixes.filter((prefix) => prefix.blocks > shared || !hasPrefix(known, prefix))
   const prefixes = [...learnt.prefixes.filter(({ blocks }) => blocks <= shared), ...usedSince]
-  const parent = { ...newest, prefixes: keepLongestLived(prefixes) }
-  if (shared >= end) return { chains: [parent, ...older] }
-  return { chains: [parent, ...addRequestChain({ chains: older }, learnt, false).chains] }
+  const others = shared >= end ? older : addRequestChain({ chains: older }, learnt, false).chains
+  return { chains: [{ ...newest, prefixes: keepLongestLived(prefixes) }, ...others] }
 }
 
 function learnChain(forecast: CacheForecast, use: CacheUse): RequestChain {

@@ -104,6 +104,11 @@ export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
   return last === undefined ? null : prefixExpiry(last)
 }
 
+/** Returns true if the newest requests of the model have this cached prefix, last used at the same time. */
+export function hasPrefix({ chains: [newest] }: CacheModel, { blocks, usedAt }: CachedPrefix): boolean {
+  return newest?.prefixes.some((prefix) => prefix.blocks === blocks && prefix.usedAt === usedAt) === true
+}
+
 export function prefixExpiry({ usedAt, seconds }: CachedPrefix): number {
   return usedAt + seconds * 1000
 }

@@ -33,14 +33,18 @@ import {
 } from '../engine/session-state.ts'
 import {
   appendLinkedRecords,
+  finishTurnSteps,
   linkRecords,
+  pauseTurn,
   previewAppend,
   refreshSession,
   type TurnContext,
 } from '../engine/session-writer.ts'
 import type { Block } from '../log/block.ts'
+import type { Steps } from '../log/work-steps.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import { createPrefixSnapshot } from '../request/prefix-snapshot.ts'
+import type { Receipt } from '../summary/receipt.ts'
 import { redact } from '../summary/redact.ts'
 import { countContextEntries, toBreakdownMetrics } from '../tokens/breakdown.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -81,12 +85,17 @@ export async function* commitDraft(
       const known = withContextState(before, compaction).context
       const link = countTurnsBetweenCompactions(known.tracking, turn.host.policy.turn.auto)
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
+      turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, valid)
+      const after = turn.state.view.entries
+      // The compaction is in the log, so an abort does not stop what is left to do.
+      const receipt = await finishTurnSteps(turn, writeReceipt(valid))
+      await pauseTurn(turn)
       const { metrics, why } = measureAccounting(draft.plan, compaction, turn.host)
       if (why !== null) yield { type: 'accounting-failed', why }
-      const result = { ...describeCompaction(valid, link), metrics }
-      turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, valid)
+      const result = { ...describeCompaction(valid, receipt, link), metrics }
       yield { type: 'compact', compaction: result }
-      const released = findReleasedContent(draft.plan.entries, turn.state.view.entries, compaction.rules)
+      await pauseTurn(turn)
+      const released = findReleasedContent(draft.plan.entries, after, compaction.rules)
       const rewritten = { kind: 'compact' as const, source: turn.host.source, ...released }
       yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
       return { ok: true, compaction: result }
@@ -104,8 +113,12 @@ export async function* commitDraft(
 }
 
 interface ValidDraft {
-  /** The draft to commit: with the user's edit of the summary and an up-to-date receipt. */
+  /** The draft to commit, with the user's edit of the summary. */
   readonly draft: CompactionDraft
+  /** True if neither was the summary edited nor a message appended since the draft was prepared. */
+  readonly isAsPrepared: boolean
+  /** The session before the compaction, and as it will be with it. */
+  readonly states: { readonly before: SessionState; readonly after: SessionState }
   readonly records: readonly NewRecord[]
   readonly after: number
 }
@@ -140,12 +153,16 @@ function validateDraft(
     )
   const problem = findNewProblem(next, turn)
   if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
-  // The receipt made with the draft is reused, unless the summary was edited or messages were appended.
   const isAsPrepared = draft === given && findAddedEntries(plan, state.view)?.length === 0
-  const receipt = isAsPrepared ? given.receipt : createDraftReceipt(draft, { before: state, after: next })
   const [boundary, ...others] = records as [{ readonly compactMetadata: object } & NewRecord, ...NewRecord[]]
   const measured = { ...boundary, compactMetadata: { ...boundary.compactMetadata, postTokens: after } }
-  return { draft: { ...draft, receipt }, records: [measured as NewRecord, ...others], after }
+  const states = { before: state, after: next }
+  return { draft, isAsPrepared, states, records: [measured as NewRecord, ...others], after }
+}
+
+/** The receipt made with the draft is reused, unless the summary was edited or messages were appended. */
+function* writeReceipt({ draft, isAsPrepared, states }: ValidDraft): Steps<Receipt> {
+  return isAsPrepared ? draft.receipt : yield* createDraftReceipt(draft, states)
 }
 
 const PINNED_MESSAGE =
@@ -229,9 +246,10 @@ function toNextPrefix(current: CurrentPrefix, host: TurnHost): CurrentPrefix {
 
 function describeCompaction(
   { draft, after, records }: ValidDraft,
+  receipt: Receipt,
   link: CompactionSpacing,
 ): Omit<CommittedCompaction, 'metrics'> {
-  const { plan, summary, receipt, durationMs, usage } = draft
+  const { plan, summary, durationMs, usage } = draft
   return {
     id: records[0]?.uuid ?? '',
     trigger: plan.request.trigger,

@@ -1,13 +1,20 @@
 /**
- * Runs a whole compaction: plan, prepare, commit. Counts failures of automatic compactions, which are paused after
+ * Runs a whole compaction: with the notes of the session if that is possible, otherwise plan, prepare, commit. Counts failures of automatic compactions, which are paused after
  * several in a row.
  */
-import { emitDonePhase, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
+import {
+  ABORTED_REWRITE,
+  emitDonePhase,
+  type RefusedRewrite,
+  refuseRewrite,
+  type TurnEvent,
+} from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { withContextState } from '../engine/measure-context.ts'
+import { measureAhead, withContextState } from '../engine/measure-context.ts'
 import { applyCompactionAttempt, type CompactionAttemptEnd, isBreakerOpen } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
+import { compactWithNotes } from './compact-with-notes.ts'
 import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
 import { prepareDraft } from './prepare-draft.ts'
 
@@ -18,10 +25,11 @@ export async function* compact(
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   const end = yield* emitDonePhase(runSteps(turn, compaction, request))
-  if (end.ok) return end
+  // That the notes could not be used has been told already, and nothing else was wanted.
+  if (end.ok || request.notesOnly === true) return end
   const { trigger, cause } = request
   if (end.reason !== 'aborted') yield { type: 'compact-failed', trigger, cause, refused: end }
-  if (trigger === 'auto') yield* recordFailure(turn, compaction, end)
+  if (trigger === 'auto') yield* countCompactionFailure(turn, compaction, end)
   return end
 }
 
@@ -30,6 +38,10 @@ async function* runSteps(
   compaction: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
+  if (!(await measureAhead(turn, compaction))) return ABORTED_REWRITE
+  const withNotes = yield* compactWithNotes(turn, compaction, request)
+  if (withNotes !== null) return withNotes
+  if (request.notesOnly === true) return refuseRewrite('no-summary', 'The notes cannot be used now.')
   const plan = planCompaction(turn.state, request, { host: turn.host, compaction: compaction })
   if (!plan.ok) return plan
   const draft = yield* prepareDraft(turn, compaction, plan)
@@ -40,7 +52,8 @@ async function* runSteps(
 /** Refusal reasons that do not count as failures, because a later compaction may succeed. */
 const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
 
-function* recordFailure(
+/** Counts a failed automatic compaction, also one that was only being prepared. Emits an event if it was one too many. */
+export function* countCompactionFailure(
   turn: TurnContext,
   compaction: CompactionServices,
   end: RefusedRewrite,

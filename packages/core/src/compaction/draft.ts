@@ -5,11 +5,11 @@
 
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import type { SummaryUsage } from '../engine/events.ts'
 import type { CheckedSummary, CompactionServices } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { findLastRecordUuid, type TurnContext } from '../engine/session-writer.ts'
+import type { SummaryUsage } from '../engine/summary-usage.ts'
 import type {
   AssistantRecord,
   Attachment,
@@ -17,18 +17,18 @@ import type {
   PrefixSnapshot,
   UserRecord,
 } from '../log/record.ts'
+import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listDiscoveredTools } from '../request/announced-prefix.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
 import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
-import { createReceipt, type Receipt } from '../summary/receipt.ts'
-import { redact } from '../summary/redact.ts'
+import { createReceiptInSteps, type Receipt } from '../summary/receipt.ts'
 import { type CompactionSpan, listKeptUuids, readMessageRole } from '../summary/select-span.ts'
 import { chooseContinuation, createSummaryRecord } from '../summary/summary-message.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
-import { listSummarizedRecords } from './write-summary.ts'
+import { listSummarizedRecords } from './summarized-history.ts'
 
 export interface CompactionDraft extends UnmeasuredDraft {
   readonly ok: true
@@ -333,8 +333,8 @@ export function createCompactionRecords(
 export function createDraftReceipt(
   { plan, sourcesBefore, sourcesAfter, failedSources, hookContext, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
-): Receipt {
-  return createReceipt({
+): Steps<Receipt> {
+  return createReceiptInSteps({
     before: before.view.entries.toArray(),
     history: listSummarizedRecords(before, plan),
     after: after.view.entries.toArray(),
@@ -343,6 +343,5 @@ export function createDraftReceipt(
     leftOut: failedSources.map(({ carrier, why }) => ({ source: carrier, why })),
     unfit: summary.missingFacts,
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
-    clean: redact,
   })
 }

@@ -5,8 +5,8 @@
 
 import { isVisibleToModel } from '../context/context-entry.ts'
 import {
+  ABORTED_REWRITE,
   type ContextPart,
-  NO_SUMMARY_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   STALE_DRAFT_MESSAGE,
@@ -14,7 +14,8 @@ import {
 import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { previewAppend, type TurnContext } from '../engine/session-writer.ts'
+import { previewAppend, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
+import { NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import { dropOptionalAttachments } from '../sources/collect-sources.ts'
 import type { SourceAttachment } from '../sources/context-source.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
@@ -30,7 +31,7 @@ export type DraftResult = CompactionDraft | RefusedRewrite
 
 export interface FitResult {
   /** Creates the draft with its receipt, or the refusal. Takes time in a long session, so only the final draft is created. */
-  readonly createOutcome: () => DraftResult
+  readonly createOutcome: () => Promise<DraftResult>
   /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
   readonly over: number
   /** Maximum tokens of a smaller summary that should be tried; 0 if none is needed or none would fit. */
@@ -53,7 +54,7 @@ export function fitDraft(
 ): FitResult {
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null) {
-    const createOutcome = () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
+    const createOutcome = async () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
     return { createOutcome, over: 0, largestSummary: 0, isRefused: true, isLocal: false, regrowth: null }
   }
   const fitted = dropSources(turn, compaction, measured)
@@ -91,13 +92,13 @@ function countMissingGain(draft: UnmeasuredDraft, after: ContextTokens): number 
   return after.expected - attached - (before.expected - leastGain)
 }
 
-function createOutcome(
+async function createOutcome(
   turn: TurnContext,
   compaction: CompactionServices,
   fitted: MeasuredDraft,
   limit: number | null,
-): DraftResult {
-  const { draft, after, state } = fitted
+): Promise<DraftResult> {
+  const { draft, after, before, state } = fitted
   const { plan } = draft
   const refusal = findRefusal(fitted, limit)
   if (refusal === 'not-smaller') {
@@ -105,7 +106,8 @@ function createOutcome(
     return refuseRewrite('not-smaller', message)
   }
   if (refusal !== null && limit !== null) return refuseIrreducible(fitted, compaction, limit)
-  const receipt = createDraftReceipt(draft, { before: turn.state, after: state })
+  const receipt = await runTurnSteps(turn, createDraftReceipt(draft, { before, after: state }))
+  if (receipt === null) return ABORTED_REWRITE
   return { ...draft, ok: true, after, preparedText: draft.summary.text, receipt, usage: NO_SUMMARY_USAGE }
 }
 
@@ -164,8 +166,9 @@ function measureDraft(
 ): MeasuredDraft | null {
   const records = createDraftRecords(turn, compaction, drafted)
   if (records === null) return null
-  const state = previewAppend(turn.state, records)
-  return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
+  const before = turn.state
+  const state = previewAppend(before, records)
+  return { draft: drafted, after: measureContext(state, turn.host, compaction), before, state }
 }
 
 /** Returns the tokens to remove until the compacted context is within target and limit and smaller than before. */
@@ -231,7 +234,8 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
 interface MeasuredDraft {
   readonly draft: UnmeasuredDraft
   readonly after: ContextTokens
-  /** The session state that committing the draft would produce. */
+  /** The session state in which the draft was measured, and the one that committing it there would produce. */
+  readonly before: SessionState
   readonly state: SessionState
 }
 
@@ -248,11 +252,12 @@ function readJudgedSize({ request }: CompactionPlan, { expected, high }: Context
 
 /**
  * Returns the largest size that a compaction may leave; null if there is no limit. Without a target, a partial
- * compaction has none; `willRetrigger` reports a context that stays too large.
+ * compaction of the user has none; `willRetrigger` reports a context that stays too large.
  */
 function findSizeLimit({ request, span, autoCompactTokens }: CompactionPlan): number | null {
   if (request.target !== undefined) return request.target
-  return span.form === 'full' && autoCompactTokens !== null ? autoCompactTokens - 1 : null
+  const hasLimit = span.form === 'full' || request.notesText !== undefined
+  return hasLimit && autoCompactTokens !== null ? autoCompactTokens - 1 : null
 }
 
 /**
@@ -293,6 +298,6 @@ function refuseIrreducible(
   return refuseRewrite(
     'floor',
     `What cannot be left out still ${size}, and ${allowed}: ${listed}. ${advice}`,
-    { floor },
+    { floor, tokens: readJudgedSize(plan, after) },
   )
 }

@@ -46,6 +46,10 @@ export interface CompactionOptions {
    * Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money.
    */
   readonly firedBy?: 'threshold' | 'price'
+  /** True to give up if the notes of the session cannot be used, instead of writing a summary. */
+  readonly notesOnly?: boolean
+  /** The text of the summary, if it exists already as the notes of the session. No model is then asked for one. */
+  readonly notesText?: string
 }
 
 export interface CompactionPlan {
@@ -90,7 +94,7 @@ export function planCompaction(
   if (!mechanism.on)
     return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
   const { form = 'full', pivot } = request
-  const choice = chooseCompactionSpan(state.view, {
+  const options = {
     form,
     ...(pivot === undefined ? {} : { pivot }),
     pins: {
@@ -98,15 +102,17 @@ export function planCompaction(
       budgetTokens: policy.compact.pinTokens,
       countTokens: estimator.entry,
     },
-    betweenRoles: profile.thinking.binding === 'prefix',
-  })
+    betweenRoles: profile.thinking.binding === 'prefix' && request.notesText === undefined,
+  }
+  const choice = chooseCompactionSpan(state.view, options, state.flat)
   if (!choice.ok) return refuseRewrite(choice.reason, choice.message)
   const { span } = choice
   const before = measureContext(state, host, compaction)
   // At the blocking threshold no new message fits, so no hook may block the compaction.
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
-  // A partial compaction summarizes only what the user selected, so it has no default target size.
-  const target = form === 'full' && scaled.known ? scaled.lines.target : null
+  // A partial compaction of the user summarizes only what was selected, so it has no default target size.
+  const hasTarget = form === 'full' || request.notesText !== undefined
+  const target = hasTarget && scaled.known ? scaled.lines.target : null
   const isForced = request.isForced === true || isBlocked
   const summarized = span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const share = 1 - policy.compact.maximumPercentOfReplaced / 100
@@ -166,6 +172,7 @@ function estimateCost(
     isWarm: cache.isWarm && state.lastRequest !== null && chain.fork,
     usesModel:
       compaction.writeSummary === undefined &&
+      planned.request.notesText === undefined &&
       planned.request.summarizer !== 'local' &&
       chain.local !== 'only',
   })

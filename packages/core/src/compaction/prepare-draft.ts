@@ -6,9 +6,7 @@
 import { limitSourceTime, readHostPrefix, withTtl } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
-  addReplyUsage,
   emitDonePhase,
-  NO_SUMMARY_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
@@ -16,7 +14,8 @@ import {
 import { type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter } from '../engine/measure-context.ts'
-import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
+import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
+import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
@@ -26,6 +25,7 @@ import { composeInstructions } from '../summary/summary-prompt.ts'
 import { type CompactionDraft, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
+import { readHistoryAhead } from './summarized-history.ts'
 import {
   checkSummary,
   type WriteSummaryInput,
@@ -72,10 +72,11 @@ async function* runDraftSteps(
   const hooked = yield* runPreCompactHooks(turn, compaction, plan)
   if (!hooked.ok) return hooked
   yield { type: 'phase', phase: 'compacting' }
+  if (!(await readHistoryAhead(turn, compaction, plan))) return ABORTED_REWRITE
   const task = { plan, instructions: hooked.instructions }
   const written = yield* writeSummary(turn, compaction, task)
   if (!written.ok) return written
-  if (isTurnAborted(turn)) return ABORTED_REWRITE
+  if (!(await pauseTurn(turn))) return ABORTED_REWRITE
   const sources = yield* reattachSources(turn, compaction, plan)
   if (sources === null || isTurnAborted(turn)) return ABORTED_REWRITE
   const hooks = yield* runSessionStartHooks(turn, compaction)
@@ -148,10 +149,8 @@ async function* runPostCompactHooks(
   const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, compaction, hooks, input)
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   if (added.length === 0) return draft
-  const outcome = fitDraft(turn, compaction, {
-    ...draft,
-    hookContext: [...draft.hookContext, ...added],
-  }).createOutcome()
+  const fitted = fitDraft(turn, compaction, { ...draft, hookContext: [...draft.hookContext, ...added] })
+  const outcome = await fitted.createOutcome()
   return outcome.ok || outcome.reason === 'superseded' ? outcome : draft
 }
 
@@ -274,6 +273,7 @@ async function fitWithNames(
   input: DraftInput,
 ): Promise<FitResult> {
   const draft = await createDraft(turn, compaction, input)
+  await pauseTurn(turn)
   const whole = fitDraft(turn, compaction, draft)
   const names = draft.summary.ledger.join('\n')
   const listed = createTextCounter(turn.state, turn.host, compaction)(names)
@@ -324,7 +324,8 @@ async function createDraft(
   input: DraftInput,
 ): Promise<UnmeasuredDraft> {
   const { plan } = input.task
-  const summary = checkSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
+  await pauseTurn(turn)
+  const summary = await checkSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
   const { carried, superseded, failed } = input.sources
   const isBlock = summary.block !== null
   // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.

@@ -10,7 +10,7 @@ import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import type { DeadlineResult, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import type { TurnContext } from '../engine/session-writer.ts'
+import { pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
   describeForkCacheRead,
@@ -38,6 +38,7 @@ import type {
   LocalAttempt,
   SummaryAttempt,
 } from '../summary/attempt-types.ts'
+import type { CompactionPlan } from './plan-compaction.ts'
 
 const COMPACT_SOURCE = 'compact'
 
@@ -49,6 +50,7 @@ export async function* runSummaryAttempt(
 ): AsyncGenerator<TurnEvent, AttemptResult> {
   const call = createAttemptCall(turn, attempt)
   if ('kind' in call) return call
+  await pauseTurn(turn)
   const { rung } = attempt
   const since = turn.host.clock.now()
   const { keepAliveMs } = attempt.deadlines
@@ -74,6 +76,20 @@ export async function* runSummaryAttempt(
       characters += value.event.delta.text.length
     if (characters > 0) yield { type: 'summary-progress', characters, rung }
   }
+}
+
+/**
+ * Limits a fork to the records that the conversation had when the compaction was planned. What was appended since stays
+ * in the context, and may end in a tool call without a result, which the provider would refuse.
+ */
+export function limitToPlan<Attempt extends Exclude<SummaryAttempt, LocalAttempt>>(
+  attempt: Attempt,
+  { entries }: CompactionPlan,
+  { view }: SessionState,
+): Attempt {
+  if (attempt.kind !== 'fork' || attempt.records !== null || view.entries.length === entries.length)
+    return attempt
+  return { ...attempt, records: new Set(entries.toArray().map(({ record }) => record.uuid)) }
 }
 
 /**

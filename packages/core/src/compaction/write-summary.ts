@@ -6,11 +6,9 @@
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CheckedSummary, CompactionServices, RawSummary, SummaryWriter } from '../engine/host.ts'
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
-import type { SessionState } from '../engine/session-state.ts'
-import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
+import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
-import { isKnownRecord, type KnownRecord } from '../log/record.ts'
-import { readRecordAt } from '../log/session-log.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
 import {
   isAttemptsOutcome,
@@ -24,16 +22,16 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
-import { buildLedger } from '../summary/ledger.ts'
-import { prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
+import { buildLedgerInSteps } from '../summary/ledger.ts'
+import { prependLocalSummary, writeLocalSummaryInSteps } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
-import { repairSummary } from '../summary/repair-summary.ts'
-import type { CompactionSpan } from '../summary/select-span.ts'
+import { repairSummaryInSteps } from '../summary/repair-summary.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionPlan, describeSmallGain } from './plan-compaction.ts'
-import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-summary-attempt.ts'
+import { emitKeepAlive, isCacheWarm, limitToPlan, runSummaryAttempt } from './run-summary-attempt.ts'
+import { listSummarizedRecords, readFacts } from './summarized-history.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan
@@ -45,13 +43,14 @@ export interface WriteSummaryInput {
 export interface WriteSummaryResult {
   readonly ok: true
   readonly summary: RawSummary
-  /** State of the attempts to write the summary; null if the host wrote it. */
+  /** State of the attempts to write the summary; null if the host wrote it or it is the notes. */
   readonly attempts: SummaryAttemptState | null
 }
 
 /**
- * Writes the summary by the host's own function, if there is one; otherwise in the ways that policy allows. Refuses at
- * once, without a model call, if the user's messages alone leave too little to gain.
+ * Returns the notes if they are the summary. Otherwise writes the summary by the host's own function, if there is one,
+ * or in the ways that policy allows. Refuses at once, without a model call, if the user's messages alone leave too
+ * little to gain.
  */
 export async function* writeSummary(
   turn: TurnContext,
@@ -59,11 +58,14 @@ export async function* writeSummary(
   task: WriteSummaryInput,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   const { plan } = task
+  const { notesText } = plan.request
+  if (notesText !== undefined) return { ok: true, summary: toSummary(notesText, 'notes'), attempts: null }
   const size = estimateLeastSize(turn, compaction, plan)
   const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
   if (after > plan.before.expected - plan.leastGain)
     return refuseRewrite('not-smaller', describeSmallGain(plan, after))
+  if (!(await pauseTurn(turn))) return ABORTED_REWRITE
   if (compaction.writeSummary === undefined)
     return yield* runAttempts(
       turn,
@@ -107,17 +109,22 @@ async function writeByHost(
     if (!end.ok && end.why === 'aborted') return ABORTED_REWRITE
     const text = end.ok ? (end.value?.trim() ?? '') : ''
     if (text === '') return refuseRewrite('no-summary', 'The host gave no summary.')
-    return {
-      ok: true,
-      text: text.startsWith(SUMMARY_HEADING) ? text : `${SUMMARY_HEADING}\n${text}`,
-      summarizer: 'model',
-      block: null,
-      recordsCoveredLocally: 0,
-      fallbackReason: null,
-      steps: [],
-    }
+    return toSummary(text, 'model')
   } catch (thrown) {
     return refuseRewrite('no-summary', thrown instanceof Error ? thrown.message : String(thrown))
+  }
+}
+
+/** Returns a text as a summary that was written in no attempt of the engine. */
+function toSummary(text: string, summarizer: RawSummary['summarizer']): RawSummary {
+  return {
+    ok: true,
+    text: text.startsWith(SUMMARY_HEADING) ? text : `${SUMMARY_HEADING}\n${text}`,
+    summarizer,
+    block: null,
+    recordsCoveredLocally: 0,
+    fallbackReason: null,
+    steps: [],
   }
 }
 
@@ -139,7 +146,7 @@ function estimateLeastSize(
   const messages = facts.messages.reduce((sum, { text }) => sum + count(text), 0)
   const { total } = computeMessageBudget(turn, compaction, plan)
   return {
-    least: Math.round(staying + count(writeLocally(turn, compaction, plan, { facts, tokens: 0 }))),
+    least: Math.round(staying + count(runAtOnce(writeLocally(turn, compaction, plan, { facts, tokens: 0 })))),
     withMessages: Math.round(staying + Math.min(total, messages)),
   }
 }
@@ -201,15 +208,13 @@ async function* runAttempts(
       return summary.ok ? { ok: true, summary, attempts: chain } : summary
     }
     let result: AttemptResult
-    if (isTurnAborted(turn)) result = { kind: 'aborted' }
+    if (!(await pauseTurn(turn))) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
-      const text = writeLocally(turn, compaction, plan, {
-        facts: readFacts(turn.state, plan),
-        tokens: next.maximumTokens,
-      })
-      result = { kind: 'text', text }
-    } else result = yield* runSummaryAttempt(turn, compaction, next)
+      const input = { facts: readFacts(turn.state, plan), tokens: next.maximumTokens }
+      const text = await runTurnSteps(turn, writeLocally(turn, compaction, plan, input))
+      result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
+    } else result = yield* runSummaryAttempt(turn, compaction, limitToPlan(next, plan, turn.state))
     chain = recordAttemptResult(chain, result)
   }
 }
@@ -244,7 +249,9 @@ function toRawSummary(
     covered.length === 0
       ? null
       : {
-          text: writeLocally(turn, compaction, plan, { facts: extractSessionFacts(covered), tokens: most }),
+          text: runAtOnce(
+            writeLocally(turn, compaction, plan, { facts: extractSessionFacts(covered), tokens: most }),
+          ),
           records: covered.length,
         }
   return {
@@ -266,19 +273,20 @@ function describeFallback({ fallbackReason, trace }: SummaryAttemptsOutcome): st
   return words === '' ? fallbackReason : `${fallbackReason}: ${words}`
 }
 
-function writeLocally(
+function* writeLocally(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
   { facts, tokens }: { readonly facts: SessionFacts; readonly tokens: number },
-): string {
-  return writeLocalSummary(facts, {
+): Steps<string> {
+  const { text } = yield* writeLocalSummaryInSteps(facts, {
     form: plan.span.form,
     tokens,
     messages: computeMessageBudget(turn, compaction, plan),
     files: compaction.scaled.budgets.ledger.files,
     estimate: { text: createTextCounter(turn.state, turn.host, compaction) },
-  }).text
+  })
+  return text
 }
 
 /** Returns the budget of user messages for one compaction, whose target may be smaller than the policy's. */
@@ -301,13 +309,13 @@ const LEDGER_PART = 3
  * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
  * secrets. `nameTokens`: maximum tokens of the list of names.
  */
-export function checkSummary(
+export async function checkSummary(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
   written: RawSummary,
   nameTokens: number = compaction.scaled.budgets.ledger.names,
-): CheckedSummary {
+): Promise<CheckedSummary> {
   const { state, host } = turn
   const { scaled, estimator } = compaction
   const { span } = plan
@@ -317,17 +325,25 @@ export function checkSummary(
   const keptRecords = [...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record)
   // A local summary already has all facts that fit into its size: nothing is added, and what it lacks is reported.
   const isLocal = written.summarizer === 'local'
-  const { text, repairs, unfit } = repairSummary(written.text, readFacts(state, plan), {
+  const facts = readFacts(state, plan)
+  const limits = {
     messages,
     files: ledger.files,
     errors: host.policy.ledger.errors,
     tokens: isLocal ? 0 : messages.total + ledger.files + ledger.names,
     estimate: estimator,
     isLocal,
+    wholePaths: written.summarizer === 'notes',
     keptMessages: extractSessionFacts(keptRecords).messages,
-  })
+  }
+  const { text, repairs, unfit } = await finishTurnSteps(
+    turn,
+    repairSummaryInSteps(written.text, facts, limits),
+  )
+  await pauseTurn(turn)
   const most = isLocal ? Math.floor(estimator.text(written.text) / LEDGER_PART) : nameTokens
-  const names = buildLedger(history, { tokens: Math.min(ledger.names, most), estimate: estimator })
+  const rules = { tokens: Math.min(ledger.names, most), estimate: estimator }
+  const names = await finishTurnSteps(turn, buildLedgerInSteps(history, rules))
   const listed = names.text === '' ? [] : [redact(names.text)]
   const beside = [...repairs, ...listed].join('\n\n')
   const checked: CheckedSummary = {
@@ -339,45 +355,4 @@ export function checkSummary(
   return written.block === null
     ? { ...checked, text: [isLocal ? written.text : text, ...listed].join('\n\n'), besideBlock: '' }
     : checked
-}
-
-// Caches the records to summarize and their facts. Both stay the same for a plan: new records come later, and after a
-// rewind the plan is stale.
-const historyBySpan = new WeakMap<CompactionSpan, readonly KnownRecord[]>()
-const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
-
-/**
- * Returns the facts (user messages, files, errors, todos) of the records to summarize. They are cached because several
- * steps need them and reading a long log takes time.
- */
-function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
-  const facts = factsBySpan.get(plan.span) ?? extractSessionFacts(listSummarizedRecords(state, plan))
-  factsBySpan.set(plan.span, facts)
-  return facts
-}
-
-/**
- * Lists the log records that the summary replaces, including those that left the context in earlier compactions. Begins
- * with the first record of the branch or, for form `from`, with the first summarized one; ends with the last summarized
- * one. Records kept verbatim are left out.
- */
-export function listSummarizedRecords(
-  { session, view }: SessionState,
-  { span }: CompactionPlan,
-): readonly KnownRecord[] {
-  const known = historyBySpan.get(span)
-  if (known !== undefined) return known
-  const shown = new Set([...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record.uuid))
-  const indexes = span.summarised.map(({ index }) => index)
-  const last = indexes.reduce((most, index) => Math.max(most, index), -1)
-  const first = span.form === 'from' ? indexes.reduce((least, index) => Math.min(least, index), last) : 0
-  const records: KnownRecord[] = []
-  for (let position = 0; position < view.branch.length; position += 1) {
-    const index = view.branch.at(position) ?? -1
-    if (index < first || index > last) continue
-    const record = readRecordAt(session, index)
-    if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)
-  }
-  historyBySpan.set(span, records)
-  return records
 }

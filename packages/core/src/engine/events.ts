@@ -25,15 +25,19 @@ import type { SkippedAttachment } from '../sources/context-source.ts'
 import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
-import { toTokenCount } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
+import type { BackgroundEvent } from './background-events.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
+import type { NotesEvent } from './notes-events.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
 import type { ModelFailure, Reply, ReplyEvent, RetryInfo } from './reply.ts'
 import type { CompactionSpacing, SessionState } from './session-state.ts'
+import type { SummaryUsage } from './summary-usage.ts'
 
 export type TurnEvent =
   | RewriteEvent
+  | NotesEvent
+  | BackgroundEvent
   /** A batch of records was appended and is durable. */
   | { readonly type: 'appended'; readonly records: readonly SessionRecord[] }
   /** Tool calls without a result are about to get a result that says they were interrupted. */
@@ -146,6 +150,7 @@ type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>
 
 /** Current step of a compaction, as text for a user interface. */
 type RewritePhase =
+  | 'waiting for the notes'
   | 'running PreCompact hooks'
   | 'compacting'
   | 'bringing back context'
@@ -297,6 +302,8 @@ export interface RefusedRewrite {
   readonly message: string
   /** For reason `floor`: the parts of the context that cannot be removed, largest first. */
   readonly floor?: readonly ContextPart[]
+  /** For reason `floor`: the tokens that the compacted context would have. */
+  readonly tokens?: number
   /** For reason `not-newest`: id of the newer rewrite that must be undone first. */
   readonly newest?: string
   /** For reason `no-summary`: why the last attempt failed; `steps` lists all attempts. */
@@ -324,39 +331,6 @@ export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
   'aborted',
   'It was aborted; nothing has changed.',
 )
-
-/** Usage of all summary requests of a compaction, including failed ones, which cost money too. */
-export interface SummaryUsage {
-  readonly calls: number
-  /** Input tokens that were neither read from the cache nor written to it. */
-  readonly input: number
-  readonly output: number
-  readonly cacheRead: number
-  readonly cacheWritten: number
-}
-
-export const NO_SUMMARY_USAGE: SummaryUsage = {
-  calls: 0,
-  input: 0,
-  output: 0,
-  cacheRead: 0,
-  cacheWritten: 0,
-}
-
-/** If `event` ends a reply, returns `usage` plus the usage of that reply; otherwise returns `usage` unchanged. */
-export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
-  if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
-  const calls = usage.calls + 1
-  const reported = event.reply?.message.usage
-  if (reported === undefined) return { ...usage, calls }
-  return {
-    calls,
-    input: usage.input + toTokenCount(reported.input_tokens),
-    output: usage.output + toTokenCount(reported.output_tokens),
-    cacheRead: usage.cacheRead + toTokenCount(reported.cache_read_input_tokens),
-    cacheWritten: usage.cacheWritten + toTokenCount(reported.cache_creation_input_tokens),
-  }
-}
 
 /**
  * Passes all events on and then emits the phase `done`, even after an exception. Does not emit it if the caller stops

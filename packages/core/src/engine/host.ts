@@ -6,6 +6,7 @@ import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { Attachment, CompactMetadata } from '../log/record.ts'
+import type { BranchNotes } from '../notes/branch-notes.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
@@ -19,7 +20,7 @@ import type { CompactionSpan } from '../summary/select-span.ts'
 import type { SummaryModel } from '../summary/summary-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import type { SessionHooks, SessionStartSource, ToolDecision } from './hooks.ts'
-import type { BlobStore, Clock, Deadlines, IdGenerator, Journal, Model, Signal } from './ports.ts'
+import type { BlobStore, Clock, Deadlines, IdGenerator, Journal, Model, NotesStore, Signal } from './ports.ts'
 import type { SessionState } from './session-state.ts'
 
 export interface TurnHost {
@@ -68,6 +69,11 @@ export interface TurnHost {
    * work in the background. Must return at once.
    */
   readonly startBackgroundWork?: (state: SessionState, moment: 'response' | 'turn-end') => void
+  /**
+   * Resolves once the program has run its other work that waits. Called between the slices of long work. If omitted, long
+   * work runs in one piece.
+   */
+  readonly pause?: () => Promise<void>
   /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionServices
   /** Returns a random number in [0, 1) that shortens the delay before a retry. Default: no random part. */
@@ -133,6 +139,17 @@ export interface CompactionServices {
   readonly summaryModel?: SeparateSummaryModel
   /** Writes summaries instead of the engine. */
   readonly writeSummary?: SummaryWriter
+  /** The notes of the session. Without them, every compaction writes a summary. */
+  readonly notes?: NotesServices
+}
+
+/** What the engine needs to keep notes of a session and to compact with them. */
+export interface NotesServices {
+  readonly store: NotesStore
+  /** The notes that are kept from the log without a model; null if the conversation's model writes the notes. */
+  readonly local: BranchNotes | null
+  /** Returns true if the model has written notes. Not asked if they are kept without a model. */
+  readonly hasStored?: () => boolean
 }
 
 export interface SeparateSummaryModel {

@@ -13,6 +13,7 @@ import { findRates } from '../cost/prices.ts'
 import { isObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt, type PrefixSnapshot } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
@@ -30,7 +31,7 @@ import {
   type SessionState,
   updateContextState,
 } from './session-state.ts'
-import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
+import { runTurnSteps, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
 
 /** Returns the estimated number of tokens in the context window now. */
 export function measureContext(
@@ -49,8 +50,62 @@ interface MeasuredState extends SessionState {
   readonly context: ContextState
 }
 
+interface MeasuredView extends Pick<CompactionServices, 'rules' | 'estimator'> {
+  readonly from: ContextState | null
+  readonly context: ContextState
+}
+
+/** The planning data of each view of a session, since several steps of a compaction measure the same view. */
+const measuredViews = new WeakMap<ContextView, MeasuredView>()
+
 export function withContextState(state: SessionState, compaction: CompactionServices): MeasuredState {
-  return { ...state, context: updateContextState(state.context, state.view, compaction) }
+  const { context: from, view } = state
+  const { rules, estimator } = compaction
+  const known = measuredViews.get(view)
+  const isKnown = known !== undefined && known.rules === rules && known.estimator === estimator
+  if (isKnown && (known.from === from || known.context === from)) return { ...state, context: known.context }
+  const context = updateContextState(from, view, compaction)
+  measuredViews.set(view, { from, rules, estimator, context })
+  return { ...state, context }
+}
+
+/** Entries that are measured in one step, and the work of that in characters that would be read in the same time. */
+const STEP = { entries: 100, work: 30_000 }
+
+/** Updates planning data to `view` in steps. */
+function* updateInSteps(
+  from: ContextState | null,
+  view: ContextView,
+  compaction: CompactionServices,
+): Steps<ContextState> {
+  const { entries } = view
+  let context = from
+  const known = from !== null && entries.extends(from.meter.entries) ? from.meter.entries.length : 0
+  for (let length = known + STEP.entries; length < entries.length; length += STEP.entries) {
+    context = updateContextState(context, { ...view, entries: entries.take(length) }, compaction)
+    yield STEP.work
+  }
+  return updateContextState(context, view, compaction)
+}
+
+/**
+ * Measures the session in slices, so that the next step finds its planning data ready and does not hold the event loop.
+ * What was appended meanwhile is measured, too. Returns false if the turn was aborted.
+ */
+export async function measureAhead(turn: TurnContext, compaction: CompactionServices): Promise<boolean> {
+  const { rules, estimator } = compaction
+  const { context: from, view: first } = turn.state
+  // What another estimator has learned is converted at once, with the whole context in view.
+  if (from !== null && from.meter.estimator !== estimator) return true
+  for (let start = from; ; ) {
+    const { view } = turn.state
+    const context = await runTurnSteps(turn, updateInSteps(start, view, compaction))
+    if (context === null) return false
+    measuredViews.set(view, { from, rules, estimator, context })
+    if (turn.state.view === view || turn.state.context !== from) return true
+    if (turn.state.view.rewrites !== first.rewrites) return true
+    start = context
+  }
 }
 
 /** Creates a function that estimates the tokens of a text, corrected by the usage that the provider reported. */
@@ -182,7 +237,8 @@ export function adviseCompaction(
   return { advice: makeContextPlan(context).advice, state }
 }
 
-function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {
+/** Returns the milliseconds since the newest response; null if there is none. */
+export function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {
   if (lastResponseIndex < 0) return null
   const at = Date.parse(readRecordAt(session, lastResponseIndex).timestamp ?? '')
   return Number.isNaN(at) ? null : Math.max(0, now - at)

@@ -16,6 +16,8 @@ export interface Clock {
   /** Returns milliseconds since 1970. */
   now(): number
   sleep(ms: number, signal?: Signal): Promise<void>
+  /** Sleeps without keeping the process alive, for work that may be left undone. Default: `sleep`. */
+  sleepInBackground?(ms: number, signal?: Signal): Promise<void>
 }
 
 export interface IdGenerator {
@@ -113,15 +115,14 @@ export interface StoredNotes {
   readonly text: string
   /** uuid of the last record that the notes cover; null if that is unknown, as after an edit by hand of the coverage. */
   readonly coveredUuid: string | null
-  /** Tokens of the context when the notes were written. The next update waits until it has grown. */
-  readonly contextTokens: number
   /** Milliseconds since 1970. */
   readonly writtenAt: number
   readonly writtenBy: 'model' | 'local'
 }
 
-/** An update of the notes that is running. `release` ends it; after `deadAfterMs` it counts as dead. */
+/** The right to update the notes. */
 export interface NotesClaim {
+  /** Ends the update. Does nothing if the claim was taken over as dead. */
   release(): Promise<void>
 }
 
@@ -134,7 +135,10 @@ export interface NotesStore {
   readOverrides(session: string): Promise<{ readonly template?: string; readonly prompt?: string }>
   /** Where the model and the user can read the notes, such as a file path. */
   path(session: string): string
-  /** Claims the notes for one update. Returns null while another update, in any process, is running and not dead. */
+  /**
+   * Claims the notes for one update. Returns null while another update, in any process, is running. One that began
+   * `deadAfterMs` ago or more counts as dead, and its claim is taken over.
+   */
   claim(
     session: string,
     at: { readonly now: number; readonly deadAfterMs: number },

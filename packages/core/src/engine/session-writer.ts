@@ -6,6 +6,7 @@
 import type {
   AssistantRecord,
   AttachmentRecord,
+  CompactCause,
   RecordBase,
   SessionRecord,
   SystemRecord,
@@ -13,6 +14,7 @@ import type {
 } from '../log/record.ts'
 import { NO_PARENT, readRecordAt } from '../log/session-log.ts'
 import { repairRecordText } from '../log/well-formed-text.ts'
+import { runInSlices, type Steps } from '../log/work-steps.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { AppendOutcome, NewRecord, Signal } from './ports.ts'
@@ -25,6 +27,22 @@ export interface TurnContext {
   readonly signal: Signal | undefined
   /** Runs writes one after another, for turns that share one session state. */
   readonly writeLock?: WriteLock
+  /** The summary that is prepared beside the turn. Without it, every compaction is made within the turn. */
+  readonly prepared?: PreparedSummary
+}
+
+/** A summary that is prepared beside the turns of a session, and replaces the conversation when that is needed. */
+export interface PreparedSummary {
+  readonly phase: 'none' | 'preparing' | 'ready'
+  /**
+   * Starts to prepare a summary and returns at once. Does nothing if there is one already, or if one was given up since
+   * the last prompt.
+   */
+  prepare(): void
+  /** Resolves when no summary is being prepared any more. */
+  settle(): Promise<void>
+  /** Commits the summary. Returns true if the context was replaced; if not, the summary is dropped with an event. */
+  swapIn(turn: TurnContext, cause: CompactCause): AsyncGenerator<TurnEvent, boolean>
 }
 
 export type WriteLock = <T>(work: () => Promise<T>) => Promise<T>
@@ -145,6 +163,30 @@ export function findLastRecordUuid({ session }: SessionState): string | null {
 
 export function isTurnAborted({ signal }: TurnContext): boolean {
   return signal?.aborted === true
+}
+
+/** Lets the host run other work; messages may be appended meanwhile. Returns false if the turn was aborted. */
+export async function pauseTurn({ host, signal }: Pick<TurnContext, 'host' | 'signal'>): Promise<boolean> {
+  await host.pause?.()
+  return signal?.aborted !== true
+}
+
+/** Runs long work in slices, between which the host runs other work. Returns null if the turn was aborted. */
+export function runTurnSteps<Result>(
+  turn: Pick<TurnContext, 'host' | 'signal'>,
+  steps: Steps<Result>,
+): Promise<Result | null> {
+  return runInSlices(steps, () => pauseTurn(turn))
+}
+
+/** Runs work as `runTurnSteps` does; if the turn is aborted, the rest of the work is done at once. */
+export async function finishTurnSteps<Result>(
+  { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
+  steps: Steps<Result>,
+): Promise<Result> {
+  const pause = async (): Promise<boolean> =>
+    signal?.aborted === true || pauseTurn({ host, signal: undefined })
+  return (await runInSlices(steps, pause)) as Result
 }
 
 /** Time for a model or a tool to stop and return what it has after the turn was aborted. */

@@ -52,7 +52,7 @@ import type { TurnHost } from './host.ts'
 import { buildNextRequest, diagnosticsField, findNewestResponse } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
+import { pauseTurn, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
 
 export interface SideCall extends Pick<PendingModelCall, 'request' | 'source' | 'forkOf'> {
   /** True if another writer holds the log. The records are then returned as `unlogged`, and the caller appends them. */
@@ -74,6 +74,7 @@ export async function* runSideCall(
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const findings = checkCall(turn, call)
   if (findings.length > 0) return { ...NO_CACHE_RESULT, answer: { ok: false, reason: 'invalid', findings } }
+  await pauseTurn(turn)
   const { clock, profile } = turn.host
   const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
   const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })

@@ -3,7 +3,7 @@ import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
 import { extractSessionFacts } from '../summary/session-facts.ts'
 import { REFUSED_CALL_TEXT, readRefusalText } from './host-texts.ts'
-import { listToolRuns } from './tool-calls.ts'
+import { listToolRuns } from './tool-runs.ts'
 import { readUserTypedText } from './user-input.ts'
 
 const typed = (content: string): string | null => readUserTypedText(new SessionBuilder().user(content))

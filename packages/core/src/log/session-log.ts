@@ -346,10 +346,10 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
     if (belongsBefore(session, index, fork)) continue
     if (abandoned.has(parent) || startsOtherBranch(readRecordAt(session, index))) abandoned.add(index)
   }
-  for (const index of [...abandoned]) {
-    let up = readParent(session, index)
-    for (; up > fork && !belongsBefore(session, up, fork); up = readParent(session, up)) abandoned.add(up)
-  }
+  // What leads to an abandoned record is found with that record, so the way up ends there.
+  const leads = (up: number) => up > fork && !abandoned.has(up) && !belongsBefore(session, up, fork)
+  for (const index of [...abandoned])
+    for (let up = readParent(session, index); leads(up); up = readParent(session, up)) abandoned.add(up)
   return [...abandoned]
 }
 

@@ -8,7 +8,7 @@ import { planSource, todosSource } from '../sources/builtin-sources.ts'
 import { collectSources } from '../sources/collect-sources.ts'
 import { extractSessionFacts } from '../summary/session-facts.ts'
 import { isOpenTodo, isTodoInProgress, readTodoList, type TodoItem } from './todo-list.ts'
-import { listToolRuns } from './tool-calls.ts'
+import { listToolRuns } from './tool-runs.ts'
 
 type Call = readonly [tool: string, input: object, result?: string]
 

@@ -6,7 +6,7 @@
 import { readApprovedPlan } from './host-texts.ts'
 import { isObject } from './json.ts'
 import { splitToolName } from './question-answers.ts'
-import { hasToolRunSucceeded, type ToolRun } from './tool-calls.ts'
+import { hasToolRunSucceeded, type ToolRun } from './tool-runs.ts'
 
 export interface TodoItem {
   readonly text: string
@@ -88,23 +88,39 @@ export function readTodoList(
   runs: readonly ToolRun[],
   todoTools: readonly string[] = TODO_TOOLS,
 ): TodoList | null {
+  const tracker = createTodoTracker(todoTools)
+  for (const run of runs) tracker.add(run)
+  return tracker.read()
+}
+
+/** Keeps the todo list up to date while tool calls are added, each with its result. */
+export interface TodoTracker {
+  /** Returns true if the call changed the list. */
+  add(run: ToolRun): boolean
+  read(): TodoList | null
+}
+
+export function createTodoTracker(todoTools: readonly string[] = TODO_TOOLS): TodoTracker {
   let todos = new Map<string, TodoItem>()
   let made = 0
   let newest: Omit<TodoList, 'items'> | null = null
-  for (const run of runs) {
-    if (!hasToolRunSucceeded(run) || !isObject(run.input)) continue
-    const list = readList(run.name, run.input, todoTools)
-    const isWhole = list !== null && run.input.merge !== true && !ADDING_NAME.test(splitToolName(run.name))
-    const task = list === null ? readCreatedTask(run.name, run.input) : null
-    if (list !== null) {
-      todos = addItems(isWhole ? new Map() : todos, list)
-    } else if (task !== null) {
-      made += 1
-      todos.set(readCreatedId(run, made), task)
-    } else if (!applyTaskUpdates(todos, run.name, run.input)) continue
-    newest = { callId: run.id, callIndex: run.callIndex, isWhole }
+  return {
+    add(run) {
+      if (!hasToolRunSucceeded(run) || !isObject(run.input)) return false
+      const list = readList(run.name, run.input, todoTools)
+      const isWhole = list !== null && run.input.merge !== true && !ADDING_NAME.test(splitToolName(run.name))
+      const task = list === null ? readCreatedTask(run.name, run.input) : null
+      if (list !== null) {
+        todos = addItems(isWhole ? new Map() : todos, list)
+      } else if (task !== null) {
+        made += 1
+        todos.set(readCreatedId(run, made), task)
+      } else if (!applyTaskUpdates(todos, run.name, run.input)) return false
+      newest = { callId: run.id, callIndex: run.callIndex, isWhole }
+      return true
+    },
+    read: () => (newest === null ? null : { ...newest, items: [...todos.values()] }),
   }
-  return newest === null ? null : { ...newest, items: [...todos.values()] }
 }
 
 /** Adds items to a list. An item with the id of an earlier one replaces it, except within one call. */
@@ -119,7 +135,7 @@ function addItems(todos: ReadonlyMap<string, TodoItem>, list: readonly ListedIte
 }
 
 export function isOpenTodo({ status }: TodoItem): boolean {
-  return !/^(?:completed?|done|cancell?ed|finished)$/i.test(status)
+  return !/^(?:completed?|done|cancell?ed|deleted|finished)$/i.test(status)
 }
 
 export function isTodoInProgress(item: TodoItem): boolean {

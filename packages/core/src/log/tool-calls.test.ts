@@ -169,7 +169,7 @@ describe('what a call says of itself', () => {
         kind: 'edit',
         touches: [
           { path: 'src/a.ts', action: 'edit', newText: 'new\nline' },
-          { path: 'src/b.ts', action: 'edit', newText: null },
+          { path: 'src/b.ts', action: 'edit', isDeletion: true, newText: null },
         ],
       },
     ],

@@ -3,18 +3,9 @@
  * fields of the input decide. Tool names decide only if the input is ambiguous, as in `Edit {file_path}`.
  */
 
-import {
-  type Block,
-  isTextBlock,
-  isToolResult,
-  isToolUse,
-  type ToolResultBlock,
-  type ToolUseBlock,
-  toBlocks,
-} from './block.ts'
+import { type Block, isTextBlock, type ToolResultBlock, type ToolUseBlock } from './block.ts'
 import { readRefusalText } from './host-texts.ts'
 import { isObject } from './json.ts'
-import { isSyntheticError, type KnownRecord } from './record.ts'
 
 /** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
 export type ToolCallKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
@@ -37,6 +28,8 @@ export interface ToolCallFacts {
 export interface FileTouch {
   readonly path: string
   readonly action: 'edit' | 'write' | 'read'
+  /** True if the call deletes the file. */
+  readonly isDeletion?: boolean
   /** The text that the tool call wrote to the file; null if the input does not contain it. */
   readonly newText: string | null
 }
@@ -216,7 +209,9 @@ function listPatchedFiles(patch: string): readonly FileTouch[] {
   return heads.map((head, index): FileTouch => {
     const [line, verb, path = ''] = head
     const body = patch.slice(head.index + line.length, heads[index + 1]?.index)
-    return { path: path.trim(), action: verb === 'Add' ? 'write' : 'edit', newText: collectAddedLines(body) }
+    const touch = { path: path.trim(), newText: collectAddedLines(body) }
+    if (verb === 'Delete') return { ...touch, action: 'edit', isDeletion: true }
+    return { ...touch, action: verb === 'Add' ? 'write' : 'edit' }
   })
 }
 
@@ -262,71 +257,9 @@ export function canToolReadFiles({ name, type, input_schema: schema }: Input): b
   return kind === 'read' || kind === 'run'
 }
 
-/** A tool call together with its result. */
-export interface ToolRun extends ToolCallFacts {
-  readonly id: string
-  readonly name: string
-  readonly input: unknown
-  /** uuid of the record that contains the tool call. */
-  readonly uuid: string
-  /**
-   * Index in the history of the record with the tool call. `resultIndex` is the index of the record with its result, or
-   * null.
-   */
-  readonly callIndex: number
-  readonly resultIndex: number | null
-  readonly resultUuid: string | null
-  readonly result: string
-  /** True if the tool call did not do its work: it failed, or the user refused it. */
-  readonly failed: boolean
-  /** True if the user refused the tool call, so that it never ran. */
-  readonly refused: boolean
-}
-
-/**
- * Returns the tool calls of a history with their results, in the order of the calls. `history` must begin with the
- * first record of the branch.
- */
-export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNames = {}): readonly ToolRun[] {
-  const runs = new Map<string, ToolRun>()
-  history.forEach((record, place) => {
-    if ((record.type !== 'assistant' && record.type !== 'user') || isSyntheticError(record)) return
-    const { uuid } = record
-    for (const block of toBlocks(record.message.content)) {
-      if (record.type === 'assistant' && isToolUse(block) && !runs.has(block.id)) {
-        const { id, input } = block
-        const name = readToolName(block)
-        const facts = describeToolCall(name, input, tools)
-        const call = { id, name, input, uuid, ...facts }
-        runs.set(id, {
-          ...call,
-          callIndex: place,
-          resultIndex: null,
-          resultUuid: null,
-          result: '',
-          failed: false,
-          refused: false,
-        })
-      }
-      const run = record.type === 'user' && isToolResult(block) ? runs.get(block.tool_use_id) : undefined
-      if (run === undefined || run.resultIndex !== null) continue
-      const result = readToolResultText(block.content)
-      const refused = isToolResult(block) && readRefusal(block) !== null
-      const failed = refused || block.is_error === true || (run.kind === 'run' && hasFailingExitCode(result))
-      runs.set(run.id, { ...run, resultIndex: place, resultUuid: uuid, result, failed, refused })
-    }
-  })
-  return [...runs.values()]
-}
-
 /** Returns the tool name of a tool call, or `unknown` if it has none, as in the logs of some other programs. */
 export function readToolName({ name }: Block): string {
   return typeof name === 'string' ? name : 'unknown'
-}
-
-/** Returns true if the tool call has a result and that result does not report a failure. */
-export function hasToolRunSucceeded({ resultIndex, failed }: ToolRun): boolean {
-  return resultIndex !== null && !failed
 }
 
 export function readToolResultText(content: unknown): string {
@@ -348,16 +281,6 @@ const UNCHANGED_NOTICE = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged
 
 export function isFileUnchangedNotice(result: string): boolean {
   return UNCHANGED_NOTICE.test(result)
-}
-
-/** Matches the exit code in a command's result. Some programs print it above the output instead of setting `is_error`. */
-const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
-/** Matches a command result without output, for example of a search without matches. It does not count as a failure. */
-const NO_OUTPUT = /(?:^|\n)Output:\s*$/
-
-function hasFailingExitCode(result: string): boolean {
-  const code = EXIT_CODE.exec(result.slice(0, 400))?.[1]
-  return code !== undefined && Number(code) !== 0 && !NO_OUTPUT.test(result.slice(-200))
 }
 
 export interface LargeInput {

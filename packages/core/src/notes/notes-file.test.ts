@@ -5,7 +5,9 @@ describe('the notes file', () => {
   it('begins as a template of ten sections, each with a heading and an italic line, and counts as empty', () => {
     const sections = parseNotes(NOTES_TEMPLATE)
     expect(sections).toHaveLength(NOTES_SECTION_NAMES.length)
-    expect(sections.every(({ heading, hint, body }) => heading !== '' && hint !== '' && body === '')).toBe(true)
+    expect(sections.every(({ heading, hint, body }) => heading !== '' && hint !== '' && body === '')).toBe(
+      true,
+    )
     expect(areNotesEmpty(NOTES_TEMPLATE)).toBe(true)
     expect(areNotesEmpty('')).toBe(true)
   })

@@ -82,7 +82,7 @@ describe('plan', () => {
     ])
     expect(planned).toMatchObject({
       way: 'budget',
-      prepare: false,
+      prepare: true,
       refusal: null,
       context: { expected: 150_000, high: 150_000, source: 'measured' },
       ladder: { isAboveWarningThreshold: true, isAboveAutoCompactThreshold: false },
@@ -100,6 +100,14 @@ describe('plan', () => {
       true,
       false,
     ])
+  })
+
+  it('clears nothing while a summary is prepared or being prepared, which the clearing would make stale', () => {
+    const situation = filled(150_000, [10, 10_000])
+    expect(acts(situation)).toBe('clear')
+    expect(acts(situation, { isPreparing: true })).toBe('wait')
+    expect(acts(situation, { hasPreparedSummary: true })).toBe('wait')
+    expect(acts(filled(167_000, [10, 10_000]), { hasPreparedSummary: true })).toBe('compact')
   })
 
   it('carries the figures it was decided by', () => {
@@ -261,6 +269,16 @@ describe('the soft trigger', () => {
     const wide = scalePolicy(growing(economy).policy, { window: 400_000, maxOutput: 64_000 })
     const after = (tokens: number) => ({ ...EMPTY_PLAN_TRACKING, priceCompactedAt: tokens })
     expect(why({ hasPreparedSummary: false })).toEqual(['wait', true, 'no summary is prepared'])
+    const prepares = (overrides: Partial<PlanContext>, with_ = economy) =>
+      makeContextPlan(growing(with_).planContext({ ...pays, hasPreparedSummary: false, ...overrides }))
+        .prepare
+    // It is prepared once nothing else is missing, and only then.
+    expect([
+      prepares({}),
+      prepares({ moment: 'call' }),
+      prepares({ cache: warm({ expectedCalls: 5 }) }),
+    ]).toEqual([true, true, false])
+    expect(prepares({}, { economy: false })).toBe(false)
     expect(why({ scaled: wide })).toEqual([
       'wait',
       true,

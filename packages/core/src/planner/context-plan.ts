@@ -82,7 +82,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
     ...(act === 'compact' ? { compact: toCompactOrder(compaction) } : {}),
-    prepare: canPrepare(context, tokens),
+    prepare: canPrepare(context, tokens, compaction),
     way: clearing.way,
     native: clearing.native,
     refusal: describeRefusal(context, tokens.high, act),
@@ -104,8 +104,8 @@ function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['co
 const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
 
 /**
- * Proposes a clearing. Proposes none if a rewrite was just undone, or while tool calls are still waiting for their
- * results.
+ * Proposes a clearing. Proposes none if a rewrite was just undone, while tool calls are still waiting for their results,
+ * or if a summary is prepared or being prepared: the clearing would make it stale, and it replaces the results soon.
  */
 function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
@@ -128,6 +128,8 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
   })
   if (clearing.proposal === null) return clearing
   if (undone !== null) return { ...clearing, proposal: null, why: undone }
+  if (context.hasPreparedSummary === true || context.isPreparing === true)
+    return { ...clearing, proposal: null, why: 'a prepared summary will replace the results' }
   if (tracking.openCalls === 0) return clearing
   return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
 }
@@ -154,11 +156,16 @@ function chooseAct(
 
 /**
  * Checks whether a summary may be prepared in the background. This starts at the warning threshold, so that the summary
- * is usually ready at the auto-compact threshold.
+ * is usually ready at the auto-compact threshold, or before it if only the summary is missing for one that saves money.
  */
-function canPrepare(context: PlanContext, tokens: ContextTokens): boolean {
+function canPrepare(
+  context: PlanContext,
+  tokens: ContextTokens,
+  { lacksSummary }: CompactionVerdict,
+): boolean {
   const { policy, scaled } = context
-  if (!policy.compact.background || !scaled.known || tokens.high < scaled.lines.warning) return false
+  if (!policy.compact.background || !scaled.known) return false
+  if (tokens.high < scaled.lines.warning && !lacksSummary) return false
   return findReasonAgainstAuto(context) === null && findReasonAfterUndo(context, tokens) === null
 }
 
@@ -217,6 +224,8 @@ interface CompactionVerdict {
   readonly act: 'none' | 'soft' | 'hard'
   readonly optimalTrigger: OptimalCompactionSize | null
   readonly advice: CompactionAdvice | null
+  /** True if a compaction would start to save money once a summary is prepared. */
+  readonly lacksSummary: boolean
   /** Tokens of the first API request after the compaction. */
   readonly after: number
   readonly why: string
@@ -247,7 +256,8 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
     act: CompactionVerdict['act'],
     why: string,
     advice: CompactionAdvice | null = null,
-  ): CompactionVerdict => ({ act, optimalTrigger: optimal, advice, after: outlook.after, why })
+    lacksSummary = false,
+  ): CompactionVerdict => ({ act, optimalTrigger: optimal, advice, lacksSummary, after: outlook.after, why })
   const against = findReasonAgainstAuto(context) ?? findReasonAfterUndo(context, tokens)
   if (against !== null) return verdict('none', against)
   if (!scaled.known) return verdict('none', scaled.why)
@@ -268,7 +278,12 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
         `from ${formatCount(optimal.tokens)} tokens on a compaction costs less than going on`,
         advice,
       )
-    : verdict('none', `${left}; to compact now would pay, but ${waiting}`, advice)
+    : verdict(
+        'none',
+        `${left}; to compact now would pay, but ${waiting}`,
+        advice,
+        waiting === NO_SUMMARY_REASON,
+      )
 }
 
 /** Explains why a compaction would not save money yet; null if it would. */
@@ -283,9 +298,11 @@ function explainNotPaying(
     : null
 }
 
+const NO_SUMMARY_REASON = 'no summary is prepared'
+
 /** Explains why a compaction that only saves money does not start now; null if it starts. */
 function findReasonAgainstEconomy(
-  { policy, tracking, moment, hasPreparedSummary = false }: PlanContext,
+  { policy, tracking, moment, hasPreparedSummary = false, hasNotes = false }: PlanContext,
   used: number,
   autoCompact: number,
 ): string | null {
@@ -294,7 +311,7 @@ function findReasonAgainstEconomy(
   if (used < floor) return `price alone compacts nothing below ${formatCount(floor)} tokens`
   if (tracking.priceCompactedAt !== null && used < tracking.priceCompactedAt)
     return 'less has come since the last compaction that saved money than it replaced'
-  if (!hasPreparedSummary) return 'no summary is prepared'
+  if (!hasPreparedSummary && !hasNotes) return NO_SUMMARY_REASON
   return moment === 'call' ? 'it waits for the end of the turn' : null
 }
 

@@ -54,6 +54,10 @@ export interface PlanContext {
   readonly tracking: PlanTracking
   /** True if a summary of the conversation is already prepared; default false. */
   readonly hasPreparedSummary?: boolean
+  /** True if the notes of the session can take the place of a summary; default false. */
+  readonly hasNotes?: boolean
+  /** True if a summary of the conversation is being prepared beside the turn; default false. */
+  readonly isPreparing?: boolean
   /**
    * Estimated tokens deleted from the provider's cache since the newest response. Default: computed from the tool
    * result index.

@@ -101,13 +101,8 @@ describe('createPolicy', () => {
 
 describe('a field of a feature that is not implemented yet', () => {
   it.each<[PolicyOverrides, string]>([
-    [{ notes: { enabled: false } }, 'notes.enabled: got false'],
-    [{ notes: { kept: { minimumMessages: 3 } } }, 'notes.kept.minimumMessages: got 3'],
     [{ memoryFiles: { importHops: 2 } }, 'memoryFiles.importHops: got 2'],
     [{ memoryFiles: { reminderTokens: 9_000 } }, 'memoryFiles.reminderTokens: got 9000'],
-    [{ compact: { background: true } }, 'compact.background: got true'],
-    [{ compact: { economy: true } }, 'compact.economy: got true'],
-    [{ compact: { economyFloorPercent: 30 } }, 'compact.economyFloorPercent: got 30'],
     [{ shares: { ambient: 10 } }, 'shares.ambient: got 10'],
   ])('%j is refused with a line that says so', (overrides, start) => {
     expect(() => createPolicy(overrides)).toThrow(`${start}, allowed is nothing but the default: `)
@@ -325,7 +320,7 @@ describe('fields that contradict each other', () => {
       'clear.cached.fireAt: got "x", allowed is a whole number of 1 or more',
     ])
     expect(problemsOf({ cache: 'on', clear: { idle: { afterMinutes: 5 } } })).toEqual([
-      'cache: got "on", allowed is a plain object with any of the fields ttl, oneHourSources, fiveMinuteSources, volatile, markers, breaks',
+      'cache: got "on", allowed is a plain object with any of the fields ttl, oneHourSources, fiveMinuteSources, volatile, idle, idleRequests, markers, breaks',
     ])
   })
 })

@@ -104,15 +104,6 @@ export function awaitFeature<T>(awaits: string, spec: FieldSpec<T>): FieldSpec<T
   return { ...spec, awaits }
 }
 
-/** Marks every field of a table as waiting for a feature that is not implemented yet. */
-export function awaitFeatureInAll<T>(feature: string, specs: FieldSpecs<T>): FieldSpecs<T> {
-  const mark = (node: FieldSpec<unknown> | FieldSpecTree): unknown =>
-    isFieldSpec(node)
-      ? awaitFeature(feature, node)
-      : Object.fromEntries(Object.entries(node).map(([key, inner]) => [key, mark(inner)]))
-  return mark(specs as FieldSpecTree) as FieldSpecs<T>
-}
-
 export function isFieldSpec(node: FieldSpec<unknown> | FieldSpecTree): node is FieldSpec<unknown> {
   return typeof (node as FieldSpec<unknown>).check?.accepts === 'function'
 }

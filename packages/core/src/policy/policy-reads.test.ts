@@ -46,9 +46,9 @@ describe('every policy field', () => {
     expect(working.filter((path) => !isRead(path))).toEqual([])
   })
 
-  it('that is refused belongs to notes, the memory reminder or background summaries', () => {
+  it('that is refused belongs to the memory reminder', () => {
     const refused = policyFieldPaths.filter((path) => findSpec(path).awaits !== undefined)
     const groups = [...new Set(refused.map((path) => path.split('.').slice(0, -1).join('.')))]
-    expect(groups).toEqual(['shares', 'compact', 'notes', 'notes.kept', 'memoryFiles'])
+    expect(groups).toEqual(['shares', 'memoryFiles'])
   })
 })

@@ -9,7 +9,6 @@ import { TODO_TOOLS } from '../log/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
   awaitFeature,
-  awaitFeatureInAll,
   booleanCheck,
   choiceCheck,
   decimalNumberCheck,
@@ -26,8 +25,7 @@ import {
   wholeNumberCheck,
 } from './policy-fields.ts'
 
-/** Features that some fields wait for, as the beginning of a sentence that ends in "not implemented". */
-const NOTES = 'session notes are'
+/** Feature that some fields wait for, as the beginning of a sentence that ends in "not implemented". */
 const REMINDER = 'the reminder of memory files in front of the conversation is'
 
 // Settings of the prompt cache: markers, lifetime, and what counts as a cache break.
@@ -87,6 +85,14 @@ export interface CachePolicy {
    * cache.
    */
   readonly volatile: 'delta' | 'inline'
+  /**
+   * What is done just before the cache of an idle session expires. `keep-alive`: a small request reads the cache, which
+   * renews it, while that costs less than writing it again. `auto`: the same, as often as the pauses of this session have
+   * shown to pay. Both prepare a summary instead if one is due.
+   */
+  readonly idle: 'off' | 'keep-alive' | 'auto'
+  /** Maximum number of requests after one response that keep the cache of an idle session alive. */
+  readonly idleRequests: number
   readonly markers: CacheMarkersPolicy
   readonly breaks: CacheBreaksPolicy
 }
@@ -99,6 +105,8 @@ const cacheFields: FieldSpecs<CachePolicy> = {
   oneHourSources: fieldSpec<readonly string[]>(oneHourSources, uniqueListCheck(nonBlankCheck())),
   fiveMinuteSources: fieldSpec<readonly string[]>(fiveMinuteSources, uniqueListCheck(nonBlankCheck())),
   volatile: fieldSpec('delta', choiceCheck('delta', 'inline')),
+  idle: fieldSpec('off', choiceCheck('off', 'keep-alive', 'auto')),
+  idleRequests: fieldSpec(11, wholeNumberCheck(1, 100)),
   markers: {
     maximum: fieldSpec(4, wholeNumberCheck(1, 4)),
     edge: fieldSpec(true, booleanCheck()),
@@ -332,11 +340,14 @@ export interface CompactPolicy {
    * reports it.
    */
   readonly pinTokens: number
-  /** Prepare a summary in the background from the warning threshold on. Off, and refused until it is implemented. */
+  /**
+   * Prepare a summary beside the turn from the warning threshold on, so that the turn need not wait for it at the
+   * auto-compact threshold.
+   */
   readonly background: boolean
   /**
    * Compact below the auto-compact threshold if that saves money, and only with a prepared summary. Off by default,
-   * because context is worth more than money: the engine then only advises. Refused until summaries are prepared.
+   * because context is worth more than money: the engine then only advises. Needs `background`.
    */
   readonly economy: boolean
   /** With `economy`: percentage of the auto-compact threshold below which price alone compacts nothing. */
@@ -346,9 +357,6 @@ export interface CompactPolicy {
 }
 
 const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'deltas']
-
-/** What the fields of `economy` wait for. */
-const PREPARED_SUMMARIES = 'it needs background summaries, which are'
 
 const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
@@ -380,9 +388,9 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   instructionCharacters: fieldSpec(8_000, wholeNumberCheck()),
   maximumPercentOfReplaced: fieldSpec(95, percentageCheck(1, 100)),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
-  background: awaitFeature('background summaries are', fieldSpec(false, booleanCheck())),
-  economy: awaitFeature(PREPARED_SUMMARIES, fieldSpec(false, booleanCheck())),
-  economyFloorPercent: awaitFeature(PREPARED_SUMMARIES, fieldSpec(50, percentageCheck(1, 100))),
+  background: fieldSpec(true, booleanCheck()),
+  economy: fieldSpec(false, booleanCheck()),
+  economyFloorPercent: fieldSpec(50, percentageCheck(1, 100)),
   carriersFirst: fieldSpec(false, booleanCheck()),
 }
 
@@ -500,8 +508,8 @@ const ladderFields: FieldSpecs<ThresholdPolicy> = {
 const shareFields: FieldSpecs<ContentSharePolicy> = {
   files: fieldSpec(28, percentageCheck()),
   skills: fieldSpec(14, percentageCheck()),
-  notes: awaitFeature(NOTES, fieldSpec(12, percentageCheck())),
-  keptMessages: awaitFeature(NOTES, fieldSpec(23, percentageCheck())),
+  notes: fieldSpec(12, percentageCheck()),
+  keptMessages: fieldSpec(23, percentageCheck()),
   clearableResults: fieldSpec(23, percentageCheck(0.1, 50)),
   ambient: awaitFeature(REMINDER, fieldSpec(25, percentageCheck())),
   ledger: fieldSpec(5, percentageCheck()),
@@ -927,7 +935,7 @@ const allFields: FieldSpecs<Policy> = {
   ledger: ledgerFields,
   spill: spillFields,
   history: historyFields,
-  notes: awaitFeatureInAll(NOTES, notesFields),
+  notes: notesFields,
   memoryFiles: memoryFilesFields,
   cache: cacheFields,
   turn: turnFields,

@@ -5,7 +5,7 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import { toBlocks } from '../log/block.ts'
 import { listBranchRecords } from '../log/session-log.ts'
 import { readPlanText, readTodoList } from '../log/todo-list.ts'
-import { hasToolRunSucceeded, listToolRuns } from '../log/tool-calls.ts'
+import { hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
 import type { DroppableSource } from '../policy/policy.ts'
 import { takeHead } from '../summary/truncate-text.ts'
 import {

@@ -11,12 +11,11 @@ import type { Attachment } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import {
   type FileToolNames,
-  hasToolRunSucceeded,
   isFileUnchangedNotice,
-  listToolRuns,
   normalizePath,
   readToolResultText,
 } from '../log/tool-calls.ts'
+import { hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 import {
   type FileFocus,

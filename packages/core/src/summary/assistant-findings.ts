@@ -4,7 +4,7 @@
  */
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import type { ToolRun } from '../log/tool-calls.ts'
+import type { ToolRun } from '../log/tool-runs.ts'
 import { removeCodeBlocks } from './code-blocks.ts'
 
 /** A text of the model, without credentials. */
@@ -22,15 +22,21 @@ export function collectAssistantTexts(
 ): readonly AssistantText[] {
   const texts = new Map<string, AssistantText>()
   history.forEach((record, place) => {
-    if (record.type !== 'assistant' || isSyntheticError(record) || record.isCompactSummary === true) return
-    for (const block of toBlocks(record.message.content)) {
-      const text = isTextBlock(block) ? clean(block.text.trim()) : ''
-      if (text === '') continue
+    for (const text of readAssistantTexts(record, clean)) {
       texts.delete(text)
       texts.set(text, { uuid: record.uuid, place, text })
     }
   })
   return [...texts.values()]
+}
+
+/** Returns the texts that the model wrote in a record, without empty ones. */
+export function readAssistantTexts(record: KnownRecord, clean: (text: string) => string): readonly string[] {
+  if (record.type !== 'assistant' || isSyntheticError(record) || record.isCompactSummary === true) return []
+  return toBlocks(record.message.content).flatMap((block) => {
+    const text = isTextBlock(block) ? clean(block.text.trim()) : ''
+    return text === '' ? [] : [text]
+  })
 }
 
 /** A user message; `place` is the index of its record in the history. */

@@ -13,8 +13,10 @@ import {
   readToolResultText,
 } from '../log/tool-calls.ts'
 import { readUserTypedText } from '../log/user-input.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { formatLedger, type LedgerFileLine } from './ledger-text.ts'
+import { EXTENSION, findNames, type NamesInText, toFileName } from './names-in-text.ts'
 import { redact, SECRET_CUES } from './redact.ts'
 
 interface Ledger {
@@ -32,7 +34,32 @@ interface LedgerBudget {
 }
 
 export function buildLedger(history: readonly KnownRecord[], rules: LedgerBudget): Ledger {
-  const { files, identifiers } = weighNames(findMentions(history))
+  return runAtOnce(buildLedgerInSteps(history, rules))
+}
+
+export function* buildLedgerInSteps(history: readonly KnownRecord[], rules: LedgerBudget): Steps<Ledger> {
+  const ranked: LedgerCandidate[] = []
+  for (const candidate of (yield* rankNames(history, rules.estimate)).slice(0, rules.tokens)) {
+    if (redact(candidate.text) === candidate.text) ranked.push(candidate)
+    yield 2 * NAME_WORK
+  }
+  return yield* fitLedger(ranked, rules)
+}
+
+/** The names of a history in the order of rank, since a ledger is built in several sizes. */
+const rankedByHistory = new WeakMap<
+  readonly KnownRecord[],
+  { readonly estimate: Estimator; readonly ranked: readonly LedgerCandidate[] }
+>()
+
+/** Ranks the names in a history by weight per token. The ranking is kept with the history. */
+export function* rankNames(
+  history: readonly KnownRecord[],
+  estimate: Estimator,
+): Steps<readonly LedgerCandidate[]> {
+  const known = rankedByHistory.get(history)
+  if (known?.estimate === estimate) return known.ranked
+  const { files, identifiers } = yield* weighNames(yield* findMentions(history))
   const weights = new Map(identifiers.map(({ name, weight }) => [name, weight]))
   const candidates: readonly LedgerCandidate[] = [
     ...files.map((file) => {
@@ -42,28 +69,32 @@ export function buildLedger(history: readonly KnownRecord[], rules: LedgerBudget
     }),
     ...identifiers.map((name) => ({ weight: name.weight, text: name.name, file: null, name })),
   ]
-  const ranked = candidates
-    .map((candidate) => ({ candidate, density: candidate.weight / measureName(candidate.text, rules) }))
+  const measured: { readonly candidate: LedgerCandidate; readonly density: number }[] = []
+  for (const candidate of candidates) {
+    measured.push({ candidate, density: candidate.weight / measureName(candidate.text, estimate) })
+    yield NAME_WORK
+  }
+  const ranked = measured
     .toSorted(
       (one, other) => other.density - one.density || (one.candidate.text < other.candidate.text ? -1 : 1),
     )
     .map(({ candidate }) => candidate)
-    .slice(0, rules.tokens)
-    .filter(({ text }) => redact(text) === text)
-  return fitLedger(ranked, rules)
+  rankedByHistory.set(history, { estimate, ranked })
+  return ranked
 }
 
 /**
  * Writes the ledger with as many of the ranked names as fit into the token budget. Their number is found by binary
  * search, because more names almost always need more tokens.
  */
-function fitLedger(ranked: readonly LedgerCandidate[], rules: LedgerBudget): Ledger {
+function* fitLedger(ranked: readonly LedgerCandidate[], rules: LedgerBudget): Steps<Ledger> {
   let fits = 0
   let most = ranked.length + 1
   while (most - fits > 1) {
     const tried = Math.floor((fits + most) / 2)
     if (renderLedger(ranked.slice(0, tried), rules).tokens <= rules.tokens) fits = tried
     else most = tried
+    yield NAME_WORK * tried
   }
   return renderLedger(ranked.slice(0, fits), rules)
 }
@@ -95,7 +126,7 @@ interface LedgerCandidate {
 }
 
 /** Estimates the tokens of a name. Repeats the name eight times, so that rounding does not make all short names cost the same. */
-function measureName(name: string, { estimate }: LedgerBudget): number {
+function measureName(name: string, estimate: Estimator): number {
   return estimate.text(` ${name}`.repeat(8))
 }
 
@@ -112,6 +143,9 @@ const DILUTION_EXPONENT = 0.2
 /** Added to the age of a mention, counted in model calls, so that the newest mentions weigh about the same. */
 const NEAR_CALLS = 3
 
+/** Work of one name in one place, in characters that would be read in the same time. */
+const NAME_WORK = 40
+
 interface FileWeight {
   readonly path: string
   readonly weight: number
@@ -126,11 +160,11 @@ interface IdentifierWeight {
   readonly uuid: string
 }
 
-export function weighNames(mentions: readonly Mention[]): {
+export function* weighNames(mentions: readonly Mention[]): Steps<{
   readonly files: readonly FileWeight[]
   readonly identifiers: readonly IdentifierWeight[]
-} {
-  const wholePath = createPathResolver(mentions)
+}> {
+  const wholePath = yield* createPathResolver(mentions)
   const files = new Map<string, FileWeight>()
   const identifiers = new Map<string, IdentifierWeight>()
   for (const mention of mentions) {
@@ -143,13 +177,18 @@ export function weighNames(mentions: readonly Mention[]): {
       const weight = (before?.weight ?? 0) + share * times ** DILUTION_EXPONENT
       identifiers.set(name, { name, weight, file: whole ?? before?.file ?? null, uuid: mention.uuid })
     }
+    yield NAME_WORK * countNames(mention)
   }
   return { files: [...files.values()], identifiers: [...identifiers.values()] }
 }
 
 function mentionWeight({ by, age, names }: Mention): number {
-  const count = Math.max(1, names.files.size + names.identifiers.size)
+  const count = countNames({ names })
   return (by === 'result' ? RESULT_WEIGHT : 1) / (age + NEAR_CALLS) / count ** DILUTION_EXPONENT
+}
+
+function countNames({ names }: Pick<Mention, 'names'>): number {
+  return Math.max(1, names.files.size + names.identifiers.size)
 }
 
 function addFileWeight(files: Map<string, FileWeight>, path: string, share: number): void {
@@ -160,7 +199,7 @@ function addFileWeight(files: Map<string, FileWeight>, path: string, share: numb
  * Creates a function that resolves a relative path or bare file name to the newest absolute path with that ending, or
  * returns it unchanged.
  */
-function createPathResolver(mentions: readonly Mention[]): (path: string) => string {
+function* createPathResolver(mentions: readonly Mention[]): Steps<(path: string) => string> {
   const byBase = new Map<string, Set<string>>()
   for (const { names, touches } of mentions) {
     for (const path of [...names.files, ...touches.map((touch) => touch.path)]) {
@@ -171,6 +210,7 @@ function createPathResolver(mentions: readonly Mention[]): (path: string) => str
       known.delete(absolute)
       byBase.set(toFileName(absolute), known.add(absolute))
     }
+    yield NAME_WORK * names.files.size
   }
   return (path) => {
     const absolute = toAbsolutePath(path)
@@ -207,55 +247,73 @@ interface Mention {
   readonly uuid: string
 }
 
-type Sighting = Omit<Mention, 'age' | 'uuid'>
+/** A mention as one record has it, which does not depend on other records. */
+interface Sighting extends Pick<Mention, 'by' | 'names' | 'touches'> {
+  /** Id of the tool call that the mention is in; `resultOf`: id of the call whose result it is in. */
+  readonly callId?: string
+  readonly resultOf?: string
+  readonly characters: number
+}
 
 /**
  * Finds all mentions of files and identifiers, oldest first. Credentials are removed first, since part of a password
  * may look like an identifier.
  */
-export function findMentions(history: readonly KnownRecord[]): readonly Mention[] {
-  const sightings: (Sighting & { readonly turn: number; readonly uuid: string })[] = []
+export function* findMentions(history: readonly KnownRecord[]): Steps<readonly Mention[]> {
+  const sightings: (Omit<Mention, 'age'> & { readonly turn: number })[] = []
   const touched = new Map<string, readonly FileTouch[]>()
   let turn = 0
   let response = ''
   for (const record of history) {
     if (isSyntheticError(record)) continue
     if (record.isCompactSummary === true) {
-      const texts = record.type === 'user' ? toBlocks(record.message.content).map(readBlockText) : []
-      if (sightings.length === 0)
-        sightings.push({ ...createSighting('result', texts), turn, uuid: record.uuid })
-      continue
-    }
-    if (record.type === 'assistant' && record.message.id !== response) {
+      if (sightings.length > 0) continue
+    } else if (record.type === 'assistant' && record.message.id !== response) {
       response = record.message.id
       turn += 1
     }
-    for (const seen of findSightings(record, touched)) sightings.push({ ...seen, turn, uuid: record.uuid })
+    for (const { callId, resultOf, characters, ...seen } of readSightings(record)) {
+      if (callId !== undefined) touched.set(callId, seen.touches)
+      const about = (resultOf === undefined ? seen.touches : touched.get(resultOf))?.[0]?.path ?? null
+      sightings.push({ ...seen, about, turn, uuid: record.uuid })
+      yield characters
+    }
   }
   return sightings.map(({ turn: at, ...mention }) => ({ ...mention, age: turn - at }))
 }
 
-/**
- * Finds the mentions in one record. `touched`: the files of each tool call, by the id of the call; the tool calls of
- * this record are added to it.
- */
-function findSightings(record: KnownRecord, touched: Map<string, readonly FileTouch[]>): readonly Sighting[] {
+const sightingsByRecord = new WeakMap<KnownRecord, readonly Sighting[]>()
+
+/** Returns the mentions in one record. They are searched once, since several steps of a compaction need them. */
+function readSightings(record: KnownRecord): readonly Sighting[] {
+  const sightings = sightingsByRecord.get(record) ?? findSightings(record)
+  sightingsByRecord.set(record, sightings)
+  return sightings
+}
+
+function findSightings(record: KnownRecord): readonly Sighting[] {
+  if (record.isCompactSummary === true)
+    return [
+      createSighting(
+        'result',
+        record.type === 'user' ? toBlocks(record.message.content).map(readBlockText) : [],
+      ),
+    ]
   if (record.type === 'assistant')
     return toBlocks(record.message.content).flatMap((block) => {
       if (isTextBlock(block)) return [createSighting('work', [block.text])]
       if (!isToolUse(block)) return []
       const { touches } = describeToolCall(block.name, block.input)
-      touched.set(block.id, touches)
-      return [createSighting('work', collectJsonStrings(block.input), touches)]
+      return [{ ...createSighting('work', collectJsonStrings(block.input), touches), callId: block.id }]
     })
   const typed = readUserTypedText(record)
   if (record.type !== 'user') return typed === null ? [] : [createSighting('work', [typed])]
   const results = toBlocks(record.message.content)
     .filter(isToolResult)
-    .map((block) => {
-      const about = touched.get(block.tool_use_id)?.[0]?.path ?? null
-      return { ...createSighting('result', [readToolResultText(block.content)]), about }
-    })
+    .map((block) => ({
+      ...createSighting('result', [readToolResultText(block.content)]),
+      resultOf: block.tool_use_id,
+    }))
   if (typed !== null) return [...results, createSighting('work', [typed])]
   // Texts that a program added, such as the instructions of a skill.
   const added = toBlocks(record.message.content).filter(isTextBlock)
@@ -271,8 +329,8 @@ function createSighting(
   texts: readonly string[],
   touches: readonly FileTouch[] = [],
 ): Sighting {
-  const names = findNames(redactLines(texts.join('\n')))
-  return { by, names, touches, about: touches[0]?.path ?? null }
+  const text = texts.join('\n')
+  return { by, names: findNames(redactLines(text)), touches, characters: text.length }
 }
 
 const SECRET_CUE = new RegExp(`${SECRET_CUES}|-----BEGIN`, 'i')
@@ -288,74 +346,4 @@ function redactLines(text: string): string {
     .split('\n')
     .map((line) => (SECRET_CUE.test(line) ? redact(line) : line))
     .join('\n')
-}
-
-// Names are files, and identifiers in camelCase or snake_case.
-// Plain words are not names, since they do not show which code is meant.
-
-/** Matches runs of characters that occur in paths and identifiers. */
-const NAME_CHUNKS = /[A-Za-z0-9_$@~./+-]{3,}/g
-const WORD = /[A-Za-z_$][A-Za-z0-9_$]{2,}/g
-const CAMEL_CASE = /[a-z0-9][A-Z]|[A-Z][A-Z][a-z]/
-const SNAKE_CASE = /[A-Za-z0-9]_[A-Za-z0-9]/
-const MAX_IDENTIFIER_CHARACTERS = 80
-const MAX_PATH_CHARACTERS = 300
-/** Matches text in which letters and digits alternate often: a hash, an id, a piece of base64. */
-const RANDOM_TEXT = /(?:[0-9]+[A-Za-z]+){4,}|^[0-9a-f_]{16,}$/
-
-/** Extensions by which a name without a folder counts as a file; otherwise it could be `object.field`. */
-const FILE_EXTENSIONS = new Set(
-  (
-    'ts tsx mts cts js jsx mjs cjs json jsonl jsonc go mod sum work py pyi ipynb rs toml lock rb java kt kts scala c h cc cpp ' +
-    'hpp cs fs swift php pl lua sh bash zsh fish ps1 sql md mdx rst txt csv tsv yaml yml xml html htm css scss less svg ' +
-    'vue svelte astro proto graphql gql tf hcl nix zig dart ex exs erl hs ml cfg conf ini env log gz zip png jpg pdf'
-  ).split(' '),
-)
-const EXTENSION = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
-
-interface NamesInText {
-  /** File paths or bare file names, as written in the text. */
-  readonly files: ReadonlySet<string>
-  /** How often each identifier occurs in the text. */
-  readonly identifiers: ReadonlyMap<string, number>
-}
-
-export function findNames(text: string): NamesInText {
-  const files = new Set<string>()
-  const identifiers = new Map<string, number>()
-  for (const match of text.matchAll(NAME_CHUNKS)) {
-    // In quoted code, `\nName` is a line break followed by a name. In a path on Windows, a backslash precedes a name.
-    const isEscaped = text[match.index - 1] === '\\' && /^[nrt]/.test(match[0])
-    const chunk = isEscaped ? match[0].slice(1) : match[0]
-    const file = chunk.length <= MAX_PATH_CHARACTERS && chunk.includes('.') ? parseFilePath(chunk) : null
-    if (file !== null) files.add(file)
-    if (looksLikeIdentifier(chunk))
-      for (const [word] of chunk.matchAll(WORD))
-        if (isIdentifier(word)) identifiers.set(word, (identifiers.get(word) ?? 0) + 1)
-  }
-  return { files, identifiers }
-}
-
-function isIdentifier(word: string): boolean {
-  return word.length <= MAX_IDENTIFIER_CHARACTERS && looksLikeIdentifier(word) && !RANDOM_TEXT.test(word)
-}
-
-/** Returns the part of a path after the last slash. */
-export function toFileName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
-}
-
-function looksLikeIdentifier(chunk: string): boolean {
-  return CAMEL_CASE.test(chunk) || SNAKE_CASE.test(chunk)
-}
-
-/** Returns a piece of text as a file path without the punctuation that ends a sentence; null if it is not a file path. */
-function parseFilePath(chunk: string): string | null {
-  const path = chunk.replace(/[.+-]+$/, '')
-  if (path.endsWith('/') || path.startsWith('//')) return null
-  const base = toFileName(path)
-  const ending = EXTENSION.exec(base)?.[1]
-  if (ending === undefined || base.length <= ending.length + 1) return null
-  const isKnownEnding = FILE_EXTENSIONS.has(ending)
-  return isKnownEnding || (path.includes('/') && /^[a-z0-9]{1,5}$/.test(ending)) ? path : null
 }

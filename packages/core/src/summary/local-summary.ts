@@ -3,6 +3,7 @@
  * User messages, errors that still occur, edited files and open tasks are placed first; the model's own texts fill what
  * is left. Deterministic.
  */
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import type { SessionFacts } from './session-facts.ts'
@@ -49,28 +50,35 @@ const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, sn
  * these fit, it is the smallest summary that has them, and exceeds its tokens.
  */
 export function writeLocalSummary(facts: SessionFacts, given: LocalSummaryOptions): LocalSummary {
+  return runAtOnce(writeLocalSummaryInSteps(facts, given))
+}
+
+export function* writeLocalSummaryInSteps(
+  facts: SessionFacts,
+  given: LocalSummaryOptions,
+): Steps<LocalSummary> {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
-  const others = listPieces(facts)
+  const others = yield* listPieces(facts)
   for (const isTight of rules.tokens < TIGHT_TOKENS ? [true] : [false, true]) {
-    const made = fillLocalSummary(facts, rules, others, isTight)
+    const made = yield* fillLocalSummary(facts, rules, others, isTight)
     if (made.tokens <= rules.tokens && made.hasRequests) return made
   }
   return writeLeastSummary(facts, rules, others)
 }
 
-function fillLocalSummary(
+function* fillLocalSummary(
   facts: SessionFacts,
   rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
   isTight: boolean,
-): FittedSummary {
+): Steps<FittedSummary> {
   const empty = { placed: [], leftOut: [] }
   let room = rules.tokens - rules.estimate.text(formatSections(empty, rules.form, isTight))
-  let made = fitLocalSummary(facts, rules, others, { room, isTight })
+  let made = yield* fitLocalSummary(facts, rules, others, { room, isTight })
   // The whole text may have more tokens than its pieces together, because of rounding and of notes on pieces left out.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
-    made = fitLocalSummary(facts, rules, others, { room, isTight })
+    made = yield* fitLocalSummary(facts, rules, others, { room, isTight })
   }
   return made
 }
@@ -104,20 +112,35 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
 /**
  * Lists the pieces of a local summary except the user messages, each a text about one fact. Pieces with a lower rank are
  * placed first: the first request and the latest message (rank -1), open tasks (0), user messages (1 and 2, added by
- * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue.
+ * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue. They
+ * are kept with the facts, since a summary is written in several sizes.
  */
-function listPieces(facts: SessionFacts): readonly SummaryPiece[] {
+export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]> {
+  const known = piecesByFacts.get(facts)
+  if (known !== undefined) return known
   const failedCalls = facts.failedCalls.map((call) => ({
     ...call,
     error: neutralize(call.error, facts.messages),
   }))
-  return [
-    ...createWorkPieces(facts, { requests: REQUESTS_RANK, must: MUST_RANK, now: 5, rest: 9, last: 14 }),
+  const work = createWorkPieces(facts, {
+    requests: REQUESTS_RANK,
+    must: MUST_RANK,
+    now: 5,
+    rest: 9,
+    last: 14,
+  })
+  yield work.reduce((sum, { full }) => sum + full.length, 0)
+  const pieces = [
+    ...work,
     ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),
     ...createErrorPieces(facts.commands, failedCalls, { open: 3, settled: 7, calls: 12 }),
-    ...createFindingPieces(facts, { recent: 6, older: 10 }),
+    ...(yield* createFindingPieces(facts, { recent: 6, older: 10 })),
   ]
+  piecesByFacts.set(facts, pieces)
+  return pieces
 }
+
+const piecesByFacts = new WeakMap<SessionFacts, readonly SummaryPiece[]>()
 
 const REQUESTS_RANK = -1
 const MUST_RANK = 0
@@ -146,12 +169,12 @@ interface FittedSummary extends LocalSummary {
   readonly hasRequests: boolean
 }
 
-function fitLocalSummary(
+function* fitLocalSummary(
   facts: SessionFacts,
   rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
   { room, isTight }: { readonly room: number; readonly isTight: boolean },
-): FittedSummary {
+): Steps<FittedSummary> {
   const pieces = [...others, ...listMessagePieces(facts, rules, others, room)]
   const caps = new Map([
     [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
@@ -161,7 +184,9 @@ function fitLocalSummary(
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
   ])
   const fitted = fitSummaryPieces(pieces, { total: room, caps, estimate: rules.estimate })
+  yield pieces.reduce((sum, { full }) => sum + full.length, 0)
   const text = facts.clean(formatSections(fitted, rules.form, isTight))
+  yield text.length
   return {
     text,
     tokens: rules.estimate.text(text),

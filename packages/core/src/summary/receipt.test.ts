@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { createReceipt } from './receipt.ts'
-import { redact } from './redact.ts'
 
 const rules = {
-  clean: redact,
   carried: [{ kind: 'todos', key: 'todos', more: 1 }],
 }
 

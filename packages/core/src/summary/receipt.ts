@@ -7,9 +7,12 @@ import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { collectJsonStrings } from '../log/tool-calls.ts'
-import { findMentions, findNames, weighNames } from './ledger.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import { findMentions, weighNames } from './ledger.ts'
+import { findNames } from './names-in-text.ts'
+import { redact } from './redact.ts'
 import { isFileMentioned } from './repair-summary.ts'
-import { extractSessionFacts } from './session-facts.ts'
+import { extractSessionFactsInSteps, removeControlCharacters } from './session-facts.ts'
 import { countMissingCharacters } from './user-messages.ts'
 
 export interface Receipt {
@@ -76,13 +79,15 @@ interface ReceiptInput {
   readonly leftOut?: readonly LeftOutSource[]
   readonly unfit?: readonly string[]
   readonly unpinned?: readonly string[]
-  /** Removes credentials from a text, by the same rules as for the summary. */
-  readonly clean: (text: string) => string
 }
 
 const MAX_IDENTIFIERS = 200
 
 export function createReceipt(input: ReceiptInput): Receipt {
+  return runAtOnce(createReceiptInSteps(input))
+}
+
+export function* createReceiptInSteps(input: ReceiptInput): Steps<Receipt> {
   const { before, after, summarised, carried, leftOut = [], unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))
   return {
@@ -92,33 +97,35 @@ export function createReceipt(input: ReceiptInput): Receipt {
       .map(({ record }) => record.uuid),
     carried: carried.map(({ kind, key }) => ({ kind, key })),
     ...(leftOut.length === 0 ? {} : { leftOut }),
-    lost: findLosses(input),
+    lost: yield* findLosses(input),
     retrievable: before.map(({ record }) => record.uuid).filter((uuid) => !shown.has(uuid)),
     unfit,
     unpinned,
   }
 }
 
-function findLosses(input: ReceiptInput): LostItems {
+function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const { before, after, history = [] } = input
   const records = before.filter(isVisibleToModel).map(({ record }) => record)
   const inView = new Set(records.map(({ uuid }) => uuid))
   const earlier = history.filter(({ uuid }) => !inView.has(uuid))
-  const facts = extractSessionFacts([...earlier, ...records], input.clean)
-  const joinTexts = (entries: readonly ContextEntry[]): string =>
-    facts.clean(entries.map(entryText).join('\n'))
-  const [textBefore, textAfter] = [joinTexts(before), joinTexts(after)]
+  const facts = yield* extractSessionFactsInSteps([...earlier, ...records])
+  const textAfter = yield* joinTexts(after)
+  // Only facts of earlier records are looked for in the text before.
+  const textBefore = earlier.length === 0 ? '' : yield* joinTexts(before)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
-  const ownTexts = new Map(after.map((entry) => [entry.record.uuid, entryText(entry)]))
-  const identifiers = findLostIdentifiers(records, textAfter)
+  const ownTexts = new Map(after.map((entry) => [entry.record.uuid, entry]))
+  const identifiers = yield* findLostIdentifiers(records, textAfter)
   return {
     files: facts.files
       .filter(({ path, uuid }) => isLost(uuid, (text) => isFileMentioned(text, path)))
       .map(({ path, uuid }) => ({ text: path, uuid })),
     userMessages: facts.messages.flatMap((message) => {
       const { text, uuid } = message
-      const characters = countMissingCharacters(textAfter, message, facts.clean(ownTexts.get(uuid) ?? ''))
+      const own = ownTexts.get(uuid)
+      const ownText = own === undefined ? '' : readCleanText(own)
+      const characters = countMissingCharacters(textAfter, message, ownText)
       // An earlier compaction may have cut the message already; only what is missing in addition is lost now.
       const isNew =
         characters > 0 && (inView.has(uuid) || characters > countMissingCharacters(textBefore, message))
@@ -132,17 +139,36 @@ function findLosses(input: ReceiptInput): LostItems {
   }
 }
 
-function findLostIdentifiers(records: readonly KnownRecord[], after: string): readonly LostItem[] {
+function* findLostIdentifiers(records: readonly KnownRecord[], after: string): Steps<readonly LostItem[]> {
   const present = findNames(after).identifiers
-  const { identifiers } = weighNames(findMentions(records))
+  const { identifiers } = yield* weighNames(yield* findMentions(records))
   return identifiers
     .filter(({ name }) => !present.has(name))
     .toSorted((one, other) => other.weight - one.weight || (one.name < other.name ? -1 : 1))
     .map(({ name, uuid }) => ({ text: name, uuid }))
 }
 
+function* joinTexts(entries: readonly ContextEntry[]): Steps<string> {
+  const texts: string[] = []
+  for (const entry of entries) {
+    const text = readCleanText(entry)
+    texts.push(text)
+    yield text.length
+  }
+  return texts.join('\n')
+}
+
+const cleanTextByEntry = new WeakMap<ContextEntry, string>()
+
+/** Returns all text of an entry that the model is shown, without credentials. It is cleaned once. */
+function readCleanText(entry: ContextEntry): string {
+  const text = cleanTextByEntry.get(entry) ?? redact(removeControlCharacters(readEntryText(entry)))
+  cleanTextByEntry.set(entry, text)
+  return text
+}
+
 /** Returns all text of an entry that the model is shown; empty if the entry is not visible to the model. */
-function entryText(entry: ContextEntry): string {
+function readEntryText(entry: ContextEntry): string {
   if (!isVisibleToModel(entry)) return ''
   return toMessageParts(entry)
     .flatMap(({ block }: { readonly block: Block }) => collectJsonStrings(block))

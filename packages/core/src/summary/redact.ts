@@ -18,7 +18,13 @@ export function redact(text: string): string {
   const hasCue = SECRET_CUE.test(text)
   if (!hasCue && !LONG_WORD.test(text)) return text
   const patterns = hasCue ? SECRET_PATTERNS : PATTERNS_WITHOUT_CUE
-  return patterns.reduce((left, { pattern }) => left.replace(pattern, replaceSecret), text)
+  // A cue is looked for once, in the given text: what is put in the place of a credential contains none.
+  const isCued = new Map(PATTERN_CUES.map((cue) => [cue, cue.test(text)]))
+  return patterns.reduce(
+    (left, { pattern, cue }) =>
+      cue === undefined || isCued.get(cue) === true ? left.replace(pattern, replaceSecret) : left,
+    text,
+  )
 }
 
 /** Characters of a long text that are redacted first when only its beginning is shown. */
@@ -74,7 +80,16 @@ interface SecretPattern {
   readonly name: string
   /** A regular expression with the flag `g`. The named group `kept`, if present, precedes the secret and is not replaced. */
   readonly pattern: RegExp
+  /** One of `PATTERN_CUES`: a cheap test that every text with such a credential passes. */
+  readonly cue?: RegExp
 }
+
+/** Matches a secret name with what stands between it and its value, in any of the ways of an assignment. */
+const ASSIGNED_NAME =
+  /(?:pass(?:word|wd|phrase)|pwd|secret|key|token|credentials?)[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}\\?["']?\s*[:=]/i
+const ATLAS_TOKEN = /\.atlasv1\./
+const URL_USER = /:\/\/[^\s/:@"'<>]*:/
+const PATTERN_CUES: readonly RegExp[] = [ASSIGNED_NAME, ATLAS_TOKEN, URL_USER]
 
 /** A lookahead that excludes values which are clearly not secrets: a reference, a placeholder, a keyword. */
 const NOT_A_SECRET: string =
@@ -180,7 +195,7 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
   prefixPattern('supabase', `sbp_[0-9a-f]{40}`),
   prefixPattern('doppler', `dp\\.(?:pt|st|ct|sa|scim|audit)\\.(?:[a-z0-9_-]+\\.)?[A-Za-z0-9]{40,}`),
   prefixPattern('tailscale', `tskey-(?:auth|api|client|scim|webhook)-${TOKEN_CHARACTER}{16,}`),
-  tokenPattern('terraform', `[A-Za-z0-9]{14}\\.atlasv1\\.${TOKEN_CHARACTER}{60,}`),
+  { ...tokenPattern('terraform', `[A-Za-z0-9]{14}\\.atlasv1\\.${TOKEN_CHARACTER}{60,}`), cue: ATLAS_TOKEN },
   prefixPattern('planetscale', `pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}`),
   tokenPattern('telegram', `\\d{8,10}:AA${TOKEN_CHARACTER}{33}(?![A-Za-z0-9_-])`),
   tokenPattern('discord', `[MNO][A-Za-z0-9_-]{23,27}\\.${TOKEN_CHARACTER}{6}\\.${TOKEN_CHARACTER}{27,}`),
@@ -193,8 +208,10 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
 /** Matches field names whose value is a secret, with any prefix, and with `-`, `_` or nothing between their parts. */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
+/** Matches what may precede a secret word in a name. It is looked for behind the word, since most names have no such word. */
 const NAME_PREFIX = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
-const SECRET_NAME = `${NAME_PREFIX}${SECRET_WORD}[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}`
+const NAME_END = '[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}'
+const SECRET_NAME = `(?=${SECRET_WORD})(?<=${NAME_PREFIX})${SECRET_WORD}${NAME_END}`
 
 /** A lookahead that excludes function calls and index expressions, since these are code rather than secret values. */
 const NOT_CODE = '(?![A-Za-z_$][\\w$.]*[([])'
@@ -228,6 +245,7 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
     name: 'url password',
     pattern:
       /(?<kept>\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@"'<>]*:)(?!\[redacted\]|[$<{*])[^\s/@"'<>]{3,}(?=@)/gi,
+    cue: URL_USER,
   },
   URL_SIGNATURE,
   {
@@ -236,6 +254,7 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
       `(?<kept>${SECRET_NAME}\\\\?["']?\\s*(?::=|=>|[:=])\\s*(?<quote>\\\\?["'\`]))${NOT_A_SECRET}(?:(?!\\k<quote>)[^\\r\\n]){4,}?(?=\\k<quote>)`,
       'gi',
     ),
+    cue: ASSIGNED_NAME,
   },
   {
     name: 'plain assignment',
@@ -243,6 +262,7 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
       `(?<kept>${SECRET_NAME}=)(?!["'\`\\\\=])${NOT_A_SECRET}(?![A-Za-z_][\\w.]*\\()[^\\s"'\`,;&|)\\\\]{6,}`,
       'gi',
     ),
+    cue: ASSIGNED_NAME,
   },
   {
     name: 'spaced assignment',
@@ -250,13 +270,15 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
       `(?<kept>${SECRET_NAME}${SPACED_ASSIGNMENT})${NOT_A_SECRET}${NOT_CODE}(?=${VALUE_CHARACTER}*[0-9]|${VALUE_CHARACTER}+[!@#%^~])(?=${VALUE_CHARACTER}*[A-Za-z])${VALUE_CHARACTER}{6,}`,
       'gi',
     ),
+    cue: ASSIGNED_NAME,
   },
   {
     name: 'spaced password of figures',
     pattern: new RegExp(
-      `(?<kept>${NAME_PREFIX}pass(?:word|wd|phrase)${SPACED_ASSIGNMENT})[0-9]{6,}(?![A-Za-z0-9.])`,
+      `(?<kept>(?=pass)(?<=${NAME_PREFIX})pass(?:word|wd|phrase)${SPACED_ASSIGNMENT})[0-9]{6,}(?![A-Za-z0-9.])`,
       'gi',
     ),
+    cue: ASSIGNED_NAME,
   },
   {
     name: 'plain field',
@@ -264,18 +286,20 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
       `(?<kept>${SECRET_NAME}:[ \\t]+)(?!["'\`\\\\])${NOT_A_SECRET}(?=[^\\s]*[0-9])(?=[^\\s]*[A-Za-z])[^\\s"'\`,;(){}<>\\\\]{8,}`,
       'gi',
     ),
+    cue: ASSIGNED_NAME,
   },
   {
     name: 'passphrase of words',
     pattern: new RegExp(
-      `(?<kept>${NAME_PREFIX}pass(?:word|wd|phrase)[0-9]{0,2}:[ \\t]+)${NOT_A_SECRET}[A-Za-z0-9]+(?:-[A-Za-z0-9]+){2,}(?![^\\s,;.!?)])`,
+      `(?<kept>(?=pass)(?<=${NAME_PREFIX})pass(?:word|wd|phrase)[0-9]{0,2}:[ \\t]+)${NOT_A_SECRET}[A-Za-z0-9]+(?:-[A-Za-z0-9]+){2,}(?![^\\s,;.!?)])`,
       'gi',
     ),
+    cue: ASSIGNED_NAME,
   },
   {
     name: 'option',
     pattern: new RegExp(
-      `(?<kept>(?<![A-Za-z0-9])--?${SECRET_NAME}[ \\t]+["']?)(?!-)${NOT_A_SECRET}[^\\s"']{6,}`,
+      `(?<kept>(?<![A-Za-z0-9])--?${NAME_PREFIX}${SECRET_WORD}${NAME_END}[ \\t]+["']?)(?!-)${NOT_A_SECRET}[^\\s"']{6,}`,
       'gi',
     ),
   },

@@ -5,11 +5,12 @@
 
 import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
 import { sliceText } from '../log/well-formed-text.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { findFencedLines } from './code-blocks.ts'
 import { INVENTED_MARK, markInventedText, withoutInventedLines } from './invented-text.ts'
-import { toFileName } from './ledger.ts'
 import { readListHeading, removeMessageList } from './message-list.ts'
+import { toFileName } from './names-in-text.ts'
 import { markPermissionClaims } from './permission-claims.ts'
 import { type FailingCommand, isFileEdited, type SessionFacts, type TouchedFile } from './session-facts.ts'
 import {
@@ -43,6 +44,8 @@ export interface RepairRules {
   readonly estimate: Pick<Estimator, 'text'>
   /** True if the engine wrote the summary from the log. Its user messages are then as complete as its size allows. */
   readonly isLocal?: boolean
+  /** True if the whole path of an edited file must be there, since notes abbreviate paths. Default: its last two parts. */
+  readonly wholePaths?: boolean
   /** User messages outside the summary, kept verbatim in the context. A summary may quote them too. */
   readonly keptMessages?: readonly UserPrompt[]
 }
@@ -71,8 +74,17 @@ interface RepairedSummary {
 }
 
 export function repairSummary(summary: string, facts: SessionFacts, rules: RepairRules): RepairedSummary {
+  return runAtOnce(repairSummaryInSteps(summary, facts, rules))
+}
+
+export function* repairSummaryInSteps(
+  summary: string,
+  facts: SessionFacts,
+  rules: RepairRules,
+): Steps<RepairedSummary> {
   const { isLocal = false, keptMessages = [] } = rules
   const cleaned = facts.clean(summary)
+  yield cleaned.length
   const policed = isLocal
     ? { text: cleaned, marked: [] }
     : markInventedText(cleaned, {
@@ -84,6 +96,7 @@ export function repairSummary(summary: string, facts: SessionFacts, rules: Repai
     lines: listQuotedLines(facts),
     messages: [...facts.messages, ...keptMessages],
   })
+  yield voiced.text.length
   const sorted = removeSettledTasks(voiced.text, facts.todos)
   const missing = findMissing(sorted.text, facts, rules)
   const repair = writeRepairs(missing, facts, rules)
@@ -204,7 +217,7 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
       const isCut = rules.isLocal === true || placed[index] !== `${message.lead}${message.text}`
       return !isCut || !hasPointerTo(text, message)
     }),
-    files: facts.files.filter((file) => !isFileNamed(text, file)),
+    files: facts.files.filter((file) => !isFileNamed(text, file, rules)),
     todos: facts.todos.filter((todo) => isOpenTodo(todo) && !tasks.includes(todo.text)),
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
@@ -214,11 +227,12 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
 }
 
 /**
- * Returns true if the summary names the file: an edited file with its folder, a file that was only read by its file
- * name.
+ * Returns true if the summary names the file: an edited file with its folder or with its whole path, a file that was
+ * only read by its file name.
  */
-function isFileNamed(text: string, file: TouchedFile): boolean {
-  return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
+function isFileNamed(text: string, file: TouchedFile, { wholePaths = false }: RepairRules): boolean {
+  if (!isFileEdited(file)) return isFileMentioned(text, file.path)
+  return wholePaths ? hasWord(text, file.path) : isPathNamed(text, file.path)
 }
 
 // An order or a question in a summary could later be taken for the user's, so its line is marked as a note. No text is

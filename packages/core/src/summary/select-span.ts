@@ -6,7 +6,7 @@
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { findCutPoints } from '../context/cut-points.ts'
-import { flattenContext, listWaitingCallIds } from '../context/flatten.ts'
+import { type FlattenedContext, flattenContext, listWaitingCallIds } from '../context/flatten.ts'
 import { isProviderClearing } from '../context/provider-clearings.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
 import { isPrompt, isSyntheticError, type KnownRecord } from '../log/record.ts'
@@ -64,11 +64,16 @@ interface SpanRefusal {
 
 type SpanResult = { readonly ok: true; readonly span: CompactionSpan } | SpanRefusal
 
-export function chooseCompactionSpan(view: Pick<ContextView, 'entries'>, options: SpanOptions): SpanResult {
+/** `flat`: the same context as API messages, if the caller has them. */
+export function chooseCompactionSpan(
+  view: Pick<ContextView, 'entries'>,
+  options: SpanOptions,
+  flat: FlattenedContext = flattenContext(view),
+): SpanResult {
   const entries = view.entries.toArray()
   const records = entries.map((entry) => entry.record)
   if (!entries.some(isVisibleToModel)) return refuseSpan('empty-conversation')
-  const waiting = listWaitingCallIds(flattenContext(view))
+  const waiting = listWaitingCallIds(flat)
   if (waiting.length > 0) return refuseSpan('pending-call', waiting.join(', '))
   const cut = findCut(records, options)
   return 'ok' in cut ? cut : createSpan(entries, cut, options)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { listToolRuns } from '../log/tool-calls.ts'
+import { listToolRuns } from '../log/tool-runs.ts'
 import {
   collectFailedCalls,
   collectFailingCommands,

@@ -7,8 +7,10 @@
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
-import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
+import type { FileTouch } from '../log/tool-calls.ts'
+import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
 import { replaceLoneSurrogates, sliceText } from '../log/well-formed-text.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
 import { redact } from './redact.ts'
 import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
@@ -44,19 +46,39 @@ export function extractSessionFacts(
   history: readonly KnownRecord[],
   hide: (text: string) => string = redact,
 ): SessionFacts {
+  return runAtOnce(extractSessionFactsInSteps(history, hide))
+}
+
+/** Work of one pass over a record, in characters that would be read in the same time. */
+const RECORD_WORK = 100
+
+export function* extractSessionFactsInSteps(
+  history: readonly KnownRecord[],
+  hide: (text: string) => string = redact,
+): Steps<SessionFacts> {
   const clean = (text: string): string => hide(removeControlCharacters(text))
+  const pass = RECORD_WORK * history.length
   const runs = listToolRuns(history)
-  const messages = collectUserPrompts(history, runs, clean)
+  yield pass
+  const messages = collectUserPrompts(history, clean)
+  yield pass
   const list = readTodoList(runs)
+  const files = collectTouchedFiles(runs, clean)
+  yield pass
+  const commands = collectFailingCommands(runs, clean)
+  const failedCalls = collectFailedCalls(runs, clean)
+  yield pass
+  const texts = collectAssistantTexts(history, clean)
+  yield pass
   return {
     messages,
-    files: collectTouchedFiles(runs, clean),
-    commands: collectFailingCommands(runs, clean),
-    failedCalls: collectFailedCalls(runs, clean),
+    files,
+    commands,
+    failedCalls,
     todos: (list?.items ?? []).map((item) => ({ ...item, text: clean(item.text) })),
     areTodosOlder: (messages.at(-1)?.place ?? -1) > (list?.callIndex ?? -1),
     plan: findPlan(history, runs, clean),
-    texts: collectAssistantTexts(history, clean),
+    texts,
     runs,
     earlierSummary: findEarlierSummary(history, clean),
     clean,
@@ -132,8 +154,7 @@ function collectTouchedFiles(
   const files = new Map<string, TouchedFile>()
   for (const run of runs) {
     for (const touch of run.touches) {
-      const before = files.get(touch.path) ?? { ...NO_TOUCHES, path: touch.path }
-      files.set(touch.path, withTouch(before, touch, run))
+      files.set(touch.path, withTouch(files.get(touch.path), touch, run))
     }
   }
   const cleaned = [...files.values()].map((file) => ({
@@ -159,7 +180,13 @@ const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
   linesRead: null,
 }
 
-function withTouch(file: TouchedFile, { action, newText }: FileTouch, run: ToolRun): TouchedFile {
+/** Returns a file with one more touch by a tool call; `before` is undefined for the first. */
+export function withTouch(
+  before: TouchedFile | undefined,
+  { action, newText, path }: FileTouch,
+  run: ToolRun,
+): TouchedFile {
+  const file = before ?? { ...NO_TOUCHES, path }
   const touched = { ...file, place: run.callIndex, uuid: run.uuid }
   if (action === 'read')
     return {
@@ -254,7 +281,7 @@ function recordRun(failing: Map<string, FailingCommand>, command: string, run: T
 }
 
 /** Returns the end of an error's text. Trailing white space does not count, so that the result contains text. */
-function cutErrorEnd(text: string): string {
+export function cutErrorEnd(text: string): string {
   return sliceText(text, -(ERROR_END_CHARACTERS + text.length - text.trimEnd().length))
 }
 

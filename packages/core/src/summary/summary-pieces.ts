@@ -4,7 +4,7 @@
  */
 import { isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { toFileName } from './ledger.ts'
+import { toFileName } from './names-in-text.ts'
 import { type FailedCall, type FailingCommand, isFileEdited, type TouchedFile } from './session-facts.ts'
 import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
 import { formatUserPrompts, type UserPrompt, type UserPromptLimits } from './user-messages.ts'
@@ -223,6 +223,8 @@ export function fitSummaryPieces(
   let tokens = 0
   const put = (piece: SummaryPiece, text: string): void => {
     const before = placed.get(piece)
+    // Every text has at least one token, so nothing is measured once all tokens are spent.
+    if (before === undefined && tokens >= total) return
     const cost = estimate.text(text) - (before === undefined ? 0 : estimate.text(before))
     const used = spent.get(piece.group) ?? 0
     const left = (caps.get(piece.group) ?? Number.POSITIVE_INFINITY) - used

@@ -2,10 +2,10 @@
  * What the user typed, as a summary quotes it: word for word, with what each text answers, cut only if the budget is
  * short. Also finds which of it a text lacks.
  */
-import { isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
+import { isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { INTERRUPTION_START } from '../log/host-texts.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import type { ToolRun } from '../log/tool-calls.ts'
+import { describeToolCall, readToolName } from '../log/tool-calls.ts'
 import { readUserInputs, type UserInput } from '../log/user-input.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -40,53 +40,85 @@ const ANSWERED_CHARACTERS = 300
 const OPEN_END = /\?|^\s*(?:[-*]|\(?\w[.)])\s/m
 const TARGET_CHARACTERS = 120
 
-/** Collects what the user typed, in order. `runs`: the tool calls of the same history. */
+/** Collects what the user typed, in order. */
 export function collectUserPrompts(
   history: readonly KnownRecord[],
-  runs: readonly ToolRun[],
   clean: (text: string) => string,
 ): readonly UserPrompt[] {
-  const messages: UserPrompt[] = []
-  const calls = new Map<string, ToolUseBlock>()
-  const runsById = new Map(runs.map((run) => [run.id, run]))
+  const reader = createUserPromptReader(clean)
   const lastResponse = history.findLastIndex((one) => one.type === 'assistant' && !isSyntheticError(one))
-  let isCorrection = false
-  let answered = ''
-  history.forEach((record, place) => {
-    if (record.type === 'assistant' && !isSyntheticError(record)) {
-      for (const block of toBlocks(record.message.content)) {
-        if (isToolUse(block)) calls.set(block.id, block)
-        if (isTextBlock(block) && block.text.trim() !== '') answered = block.text.trim()
-      }
-    }
-    const inputs = readUserInputs(record, calls).filter(({ text }) => text.trim() !== '')
-    if (inputs.length > 0) {
-      const isRefusal = inputs.some(({ kind }) => kind === 'refusal')
-      const lead = clean(formatLead(inputs, answered, runsById))
-      const questions = inputs.flatMap(({ question }) =>
-        question === null ? [] : [formatQuestion(question)],
-      )
-      messages.push({
-        uuid: record.uuid,
-        place,
-        text: clean(inputs.map(formatInput).join('\n')),
-        lead,
-        required: inputs
-          .flatMap(({ text, question }) => (question === null ? [text] : [question.text, text]))
-          .map((text) => clean(text.trim())),
-        context: [lead.trim(), ...questions.map(clean)].filter((part) => part !== ''),
-        isCorrection: isCorrection || isRefusal || isInterruption(record),
-        isAnswered: lastResponse > place,
-      })
-      answered = ''
-    }
-    if (inputs.length > 0 || record.type === 'assistant') isCorrection = false
-    else if (isInterruption(record)) isCorrection = true
+  return history.flatMap((record, place) => {
+    const prompt = reader.read(record, place)
+    if (prompt === null) return []
+    const { inputs: _, ...message } = prompt
+    return [{ ...message, isAnswered: lastResponse > place }]
   })
-  return messages
 }
 
-function isInterruption(record: KnownRecord): boolean {
+/** A text of the user as it is read from its record, with the inputs that it consists of. */
+export interface ReadUserPrompt extends Omit<UserPrompt, 'isAnswered'> {
+  readonly inputs: readonly UserInput[]
+}
+
+/** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
+export interface UserPromptReader {
+  /** Returns what the user typed in the record; null if that is nothing. `place`: its index in the history. */
+  read(record: KnownRecord, place: number): ReadUserPrompt | null
+}
+
+export function createUserPromptReader(clean: (text: string) => string): UserPromptReader {
+  const calls = new Map<string, ToolUseBlock>()
+  let isCorrection = false
+  let answered = ''
+  return {
+    read(record, place) {
+      if (record.type === 'assistant' && !isSyntheticError(record)) {
+        for (const block of toBlocks(record.message.content)) {
+          if (isToolUse(block)) calls.set(block.id, block)
+          if (isTextBlock(block) && block.text.trim() !== '') answered = block.text.trim()
+        }
+      }
+      const inputs = readUserInputs(record, calls).filter(({ text }) => text.trim() !== '')
+      const prompt =
+        inputs.length === 0
+          ? null
+          : {
+              ...formatPrompt(inputs, clean(formatLead(inputs, answered, calls)), clean),
+              uuid: record.uuid,
+              place,
+              inputs,
+              isCorrection:
+                isCorrection || inputs.some(({ kind }) => kind === 'refusal') || isInterruption(record),
+            }
+      if (prompt !== null) answered = ''
+      if (prompt !== null || record.type === 'assistant') isCorrection = false
+      else if (isInterruption(record)) isCorrection = true
+      if (record.type === 'user')
+        for (const block of toBlocks(record.message.content))
+          if (isToolResult(block)) calls.delete(block.tool_use_id)
+      return prompt
+    },
+  }
+}
+
+function formatPrompt(
+  inputs: readonly UserInput[],
+  lead: string,
+  clean: (text: string) => string,
+): Pick<UserPrompt, 'text' | 'lead' | 'required' | 'context'> {
+  const questions = inputs.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))
+  return {
+    text: clean(inputs.map(formatInput).join('\n')),
+    lead,
+    required: inputs
+      .flatMap(({ text, question }) => (question === null ? [text] : [question.text, text]))
+      .map((text) => clean(text.trim())),
+    context: [lead.trim(), ...questions.map(clean)].filter((part) => part !== ''),
+  }
+}
+
+/** Checks whether a record is the notice that the user interrupted the model. */
+export function isInterruption(record: KnownRecord): boolean {
   if (record.type !== 'user' || record.isMeta === true) return false
   return toBlocks(record.message.content).some(
     (block) => isTextBlock(block) && INTERRUPTION_START.test(block.text),
@@ -105,11 +137,11 @@ function formatQuestion({ text, options }: NonNullable<UserInput['question']>): 
 function formatLead(
   inputs: readonly UserInput[],
   answered: string,
-  runs: ReadonlyMap<string, ToolRun>,
+  calls: ReadonlyMap<string, ToolUseBlock>,
 ): string {
   const [first] = inputs
   if (first === undefined) return ''
-  if (first.kind === 'refusal') return `(refusing ${formatTarget(runs.get(first.toolUseId ?? ''))}) `
+  if (first.kind === 'refusal') return `(refusing ${formatCall(calls.get(first.toolUseId ?? ''))}) `
   if (first.kind === 'shell') return '(ran in the shell) '
   if (first.kind === 'plan') return '(changed in the plan) '
   const isShort = inputs.length === 1 && first.text.trim().length <= SHORT_REPLY_CHARACTERS
@@ -120,11 +152,13 @@ function formatLead(
 }
 
 /** Formats a tool call in one line: its name, and its command or file. */
-export function formatTarget(run: ToolRun | undefined): string {
-  if (run === undefined) return 'a tool call'
-  const target = run.command ?? run.touches[0]?.path ?? ''
+function formatCall(call: ToolUseBlock | undefined): string {
+  if (call === undefined) return 'a tool call'
+  const name = readToolName(call)
+  const { command, touches } = describeToolCall(name, call.input)
+  const target = command ?? touches[0]?.path ?? ''
   const line = truncateEnd(target.trim().split('\n')[0] ?? '', TARGET_CHARACTERS)
-  return line === '' ? run.name : `${run.name} \`${line}\``
+  return line === '' ? name : `${name} \`${line}\``
 }
 
 /** Returns the end of a text from the start of a line or sentence on, so that a short reply can be understood. */

@@ -3,7 +3,8 @@
  * found, open tasks, the work in hand, the next step.
  */
 import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
-import type { ToolRun } from '../log/tool-calls.ts'
+import type { ToolRun } from '../log/tool-runs.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { type AssistantText, findRequestOutcome } from './assistant-findings.ts'
 import { closeCodeBlock, removeCodeBlocks } from './code-blocks.ts'
 import { markOrdersAndClaims } from './repair-summary.ts'
@@ -81,6 +82,11 @@ function quote({ text }: UserPrompt, most: number = QUOTE_CHARACTERS): string {
 const PASSING_COMMAND =
   /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^(?:ls|cd|cat|pwd|echo|head|tail|sleep|which|wc|find|git (?:status|log|diff|show))\b[^&;|]*$/
 
+/** Checks whether a command only looks around or works on temporary files. */
+export function isPassingCommand(command: string): boolean {
+  return PASSING_COMMAND.test(command)
+}
+
 /** Lists the commands that were run more than once, most used first. */
 function conceptPieces({ runs, clean }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
   const commands = new Map<string, { times: number; failed: boolean }>()
@@ -90,7 +96,7 @@ function conceptPieces({ runs, clean }: SessionFacts, { rest }: WorkRanks): read
     commands.set(command, { times: (commands.get(command)?.times ?? 0) + 1, failed: run.failed })
   }
   const repeated = [...commands]
-    .filter(([command, { times }]) => times > 1 && !PASSING_COMMAND.test(command))
+    .filter(([command, { times }]) => times > 1 && !isPassingCommand(command))
     .toSorted(([, one], [, other]) => other.times - one.times)
     .slice(0, MOST_COMMANDS)
   const lines = repeated.map(
@@ -246,16 +252,17 @@ const NEAR_TEXTS = 10
  * Creates the pieces with the texts of the model, except the latest one, which section 8 has. Texts of the latest two
  * exchanges get rank `recent` and form a group with a limit; the others get ranks from `older` to less than `older + 1`.
  */
-export function createFindingPieces(
+export function* createFindingPieces(
   { texts, messages }: SessionFacts,
   ranks: { readonly recent: number; readonly older: number },
-): readonly SummaryPiece[] {
+): Steps<readonly SummaryPiece[]> {
   const found = texts.slice(0, -1).filter(({ text }) => text.length >= SHORTEST_FINDING)
   const recent = messages.at(-2)?.place ?? messages.at(-1)?.place ?? -1
   const weighed = found
     .map((one, index) => ({ one, weight: one.text.length / (found.length - index + NEAR_TEXTS) }))
     .toSorted((a, b) => b.weight - a.weight || b.one.place - a.one.place)
-  return weighed.map(({ one }, index) => {
+  const pieces: SummaryPiece[] = []
+  for (const [index, { one }] of weighed.entries()) {
     const isRecent = one.place > recent
     const head = `- ${describePlace(one, messages)}`
     const full = neutralize(`${head}${closeCodeBlock(one.text)}`, messages)
@@ -263,7 +270,7 @@ export function createFindingPieces(
       `${head}${truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS)}`,
       messages,
     )
-    return {
+    pieces.push({
       section: 5,
       rank: isRecent ? ranks.recent : ranks.older + index / weighed.length,
       order: FIRST_FINDING + one.place,
@@ -271,9 +278,14 @@ export function createFindingPieces(
       short: short.length < full.length ? short : null,
       group: isRecent ? FINDINGS_GROUP : '',
       id: one.uuid,
-    }
-  })
+    })
+    yield CHECK_WORK * full.length
+  }
+  return pieces
 }
+
+/** Looking for orders and claims in a text takes as long as reading so many texts of its length. */
+const CHECK_WORK = 3
 
 /** Position of the first text of the model within its section, after all other pieces. */
 const FIRST_FINDING = 1_000_000

@@ -52,7 +52,7 @@ export function createEstimator(
     toolInput: createTextScale(weights.toolInput),
     toolResult: createTextScale(weights.toolResult),
   }
-  const block = (given: Block): number => estimateBlock(given, scale)
+  const block = memoize((given: Block): number => estimateBlock(given, scale))
   const all = (blocks: readonly Block[]): number => sumTokens(blocks.map(block))
   const content = (given: MessageContent): number => all(toBlocks(given))
   const prefix = ({ system, tools }: Pick<Payload, 'system' | 'tools'>): number =>
@@ -61,7 +61,7 @@ export function createEstimator(
   return {
     weights,
     hasTokensOf,
-    text: (text) => block({ type: 'text', text }),
+    text: (text) => estimateBlock({ type: 'text', text }, scale),
     block,
     content,
     entry: memoize((entry) => all(listVisibleBlocks(entry))),
@@ -72,12 +72,15 @@ export function createEstimator(
   }
 }
 
-/** Caches the estimate of each entry object. Clearing an entry creates a new object, which gets its own estimate. */
-function memoize(measure: (entry: ContextEntry) => number): (entry: ContextEntry) => number {
-  const known = new WeakMap<ContextEntry, number>()
-  return (entry) => {
-    const tokens = known.get(entry) ?? measure(entry)
-    known.set(entry, tokens)
+/**
+ * Caches the estimate of each block or entry object. Clearing an entry creates a new object, which gets its own
+ * estimate.
+ */
+function memoize<Measured extends object>(measure: (given: Measured) => number): (given: Measured) => number {
+  const known = new WeakMap<Measured, number>()
+  return (given) => {
+    const tokens = known.get(given) ?? measure(given)
+    known.set(given, tokens)
     return tokens
   }
 }

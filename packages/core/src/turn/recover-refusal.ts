@@ -3,6 +3,7 @@
  * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned. An answer that
  * was cut off is continued.
  */
+import { swapInPrepared } from '../background/prepare-summary.ts'
 import { compact } from '../compaction/compact.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
@@ -56,7 +57,10 @@ export async function* recoverFromRefusal(
     return dropped ? recovered : null
   }
   yield { type: 'reactive-compact', message }
-  const end = yield* compact(turn, compaction, { trigger: 'auto', cause: 'reactive', isForced: true })
+  const isSwapped = yield* swapInPrepared(turn, 'reactive', { waits: true })
+  const end = isSwapped
+    ? { ok: true as const }
+    : yield* compact(turn, compaction, { trigger: 'auto', cause: 'reactive', isForced: true })
   if (end.ok) return (response.ok ? yield* continueCutAnswer(turn) : null) ?? recovered
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
 }

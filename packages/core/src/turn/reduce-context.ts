@@ -5,21 +5,31 @@
  */
 
 import {
+  chooseSwapCause,
+  hasCompletedTodo,
+  measureTurnGrowth,
+  swapInPrepared,
+} from '../background/prepare-summary.ts'
+import type { CacheTemperature } from '../cache/cache-temperature.ts'
+import {
   countDeletedTokens,
   createDeletionMessage,
   createDeletionsExpiredNotice,
 } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { compact } from '../compaction/compact.ts'
+import { hasReadyNotes } from '../compaction/compact-with-notes.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
-import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
+import { gatherPlanContext, measureAhead, measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
 import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
+  isTurnAborted,
   linkRecords,
+  pauseTurn,
   previewAppend,
   type TurnContext,
   type UnlinkedRecord,
@@ -52,7 +62,9 @@ export async function* reduceContext(
   const { host } = turn
   const compaction = host.compaction
   if (compaction === undefined) return null
-  let { context, state } = gatherPlanContext(turn.state, host, compaction, moment)
+  if (!(await measureAhead(turn, compaction))) return { ok: false, reason: 'aborted' }
+  const at = findMoment(turn, moment)
+  let { context, state } = gatherPlanContext(turn.state, host, compaction, at)
   turn.state = state
   const restored = createDeletionsExpiredNotice(context.register, context.cache.isWarm)
   if (restored !== null) {
@@ -62,13 +74,15 @@ export async function* reduceContext(
     const failure = yield* appendUnlinkedRecords(turn, [{ type: 'system', isMeta: true, ...restored }])
     if (failure !== null) return failure
     yield { type: 'cache-edits-dropped', tokens }
-    ;({ context, state } = gatherPlanContext(turn.state, host, compaction, moment))
+    ;({ context, state } = gatherPlanContext(turn.state, host, compaction, at))
   }
-  const plan = planNext(context)
+  const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
   turn.state = { ...state, providerEdits: plan.native }
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
-  if (plan.advice !== null && moment !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
-  const failure = yield* executePlan(turn, compaction, plan)
+  if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
+  const needsSummary = plan.prepare && !hasReadyNotes(turn.host, compaction)
+  if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
+  const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
   return { ok: false, reason: 'full', message: plan.refusal }
 }
@@ -77,19 +91,77 @@ async function* executePlan(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: ContextPlan,
+  moment: TurnMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   if (plan.clear !== undefined) return yield* applyClearing(turn, compaction, plan.clear)
-  if (plan.compact === undefined) return null
   const isBlocked = plan.scaled.known && plan.context.high >= plan.scaled.lines.blocking
+  if (yield* swapIfDue(turn, plan, moment, isBlocked)) return null
+  if (isTurnAborted(turn)) return { ok: false, reason: 'aborted' }
+  // While a summary is being written, the turn goes on, up to the blocking threshold.
+  if (plan.compact === undefined || turn.prepared?.phase === 'preparing') return null
+  // To save money, only what is there already is used: a prepared summary, or the notes.
+  const notesOnly = !plan.compact.hard
+  if (notesOnly && !hasReadyNotes(turn.host, compaction)) return null
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
     cause: plan.compact.cause,
     firedBy: plan.compact.cause === 'price' ? 'price' : 'threshold',
     isForced: isBlocked,
+    notesOnly,
   })
   if (end.ok) return null
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
   return isBlocked ? { ok: false, reason: 'full', message: end.message } : null
+}
+
+// A summary that is prepared beside the turn replaces the context without a wait.
+
+/** Returns `todo-done` for a call that follows the completion of a todo item, while a summary waits for such a break. */
+function findMoment({ prepared, state, host }: TurnContext, moment: TurnMoment): TurnMoment {
+  if (moment !== 'call' || prepared?.phase !== 'ready') return moment
+  return hasCompletedTodo(state, host.policy.rehydrate.todoTools) ? 'todo-done' : moment
+}
+
+function describePreparation(turn: TurnContext, compaction: CompactionServices) {
+  const phase = turn.prepared?.phase
+  return {
+    hasPreparedSummary: phase === 'ready',
+    isPreparing: phase === 'preparing',
+    hasNotes: hasReadyNotes(turn.host, compaction),
+  }
+}
+
+/** Returns true if the cache has expired. A summary is then prepared after the next request, which writes it again. */
+function hasExpired({ isWarm, expiresAt }: CacheTemperature): boolean {
+  return expiresAt !== null && !isWarm
+}
+
+/** Swaps in the prepared summary if it is due. At the blocking threshold, waits for one that is being prepared. */
+async function* swapIfDue(
+  turn: TurnContext,
+  plan: ContextPlan,
+  moment: TurnMoment,
+  isBlocked = false,
+): AsyncGenerator<TurnEvent, boolean> {
+  if (turn.prepared === undefined || turn.prepared.phase === 'none') return false
+  const cause = chooseSwapCause(plan, moment, measureTurnGrowth(turn.state))
+  return cause !== null && (yield* swapInPrepared(turn, cause, { waits: isBlocked }))
+}
+
+/**
+ * At the end of a turn nobody waits for the model: swaps in a prepared summary that the next turn would need. If a user
+ * may go on, begins to prepare one; otherwise the session may end here, and the summary would be paid for nothing.
+ */
+export async function* usePauseAfterTurn(turn: TurnContext): AsyncGenerator<TurnEvent, void> {
+  const { host, prepared } = turn
+  const { compaction } = host
+  if (prepared === undefined || prepared.phase === 'preparing' || compaction === undefined) return
+  const { context, state } = gatherPlanContext(turn.state, host, compaction, 'turn-end')
+  turn.state = state
+  const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
+  const needsSummary = plan.prepare && !hasReadyNotes(turn.host, compaction)
+  if (prepared.phase === 'none' && needsSummary && host.isInteractive) prepared.prepare()
+  else yield* swapIfDue(turn, plan, 'turn-end')
 }
 
 /**
@@ -151,6 +223,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  await pauseTurn(turn)
   const { sized, size, rules } = sizeRequest(turn)
   if (!isOverSizeLimit(sized, size.tally, rules)) return null
   const dropped = yield* applyDrop(turn, proposeMediaDrop(sized, size.tally, rules))

@@ -3,6 +3,7 @@
  * step is appended before the next one uses it, so a turn can be resumed from the log.
  */
 
+import { findResumeCost } from '../background/idle-cache.ts'
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
 import { appendPrefixUpdates, appendSourceUpdates } from '../engine/announce-updates.ts'
@@ -22,6 +23,7 @@ import { countTurn } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   isTurnAborted,
+  pauseTurn,
   type TurnContext,
   type UnlinkedRecord,
   withWriteLock,
@@ -41,7 +43,7 @@ import {
   NOTHING_TO_ANSWER,
   recoverFromRefusal,
 } from './recover-refusal.ts'
-import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
+import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 import { startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
 
@@ -57,7 +59,10 @@ export async function* takeTurn(
   const end =
     (yield* appendPrompt(turn, prompt)) ??
     (yield* runLoop(turn, maxCalls, prompt === null ? 'call' : 'prompt'))
-  if (end.ok) turn.host.startBackgroundWork?.(turn.state, 'turn-end')
+  if (end.ok) {
+    turn.host.startBackgroundWork?.(turn.state, 'turn-end')
+    yield* usePauseAfterTurn(turn)
+  }
   const outcome: TurnOutcome = { ...end, state: turn.state }
   yield { type: 'turn-ended', outcome }
   return outcome
@@ -222,7 +227,8 @@ export async function* prepareNextRequest(
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
-  return await withWriteLock(turn, async () => {
+  await pauseTurn(turn)
+  const call = await withWriteLock(turn, async (): Promise<PendingModelCall | TurnFailure> => {
     const { current } = turn.state.prefix
     if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')
     const next = buildNextRequest(turn.state, current, turn.host)
@@ -230,6 +236,9 @@ export async function* prepareNextRequest(
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return findRefusal(next.request) ?? startModelCall(turn, next)
   })
+  const cost = 'ok' in call ? null : findResumeCost(turn, call)
+  if (cost !== null) yield { type: 'resume-cost', ...cost }
+  return call
 }
 
 /** Appends the attachments that the host has for this request. If it fails to give them, the turn goes on without. */

@@ -73,7 +73,7 @@ export function checkRole(
 export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: RawFields,
-  { pending, waiting }: ToolCallState,
+  { pending }: ToolCallState,
   { profile, report }: RuleSet,
 ): void {
   if (last === null) {
@@ -84,11 +84,11 @@ export function checkLastMessage(
     if (!hasContent) report('compaction-nothing', 'messages')
     return
   }
-  if (last.role !== 'assistant' || pending.size > 0 || waiting.size > 0) return
+  if (last.role !== 'assistant' || pending.size > 0) return
   const block = last.blocks.at(-1)?.block
   if (block !== undefined) {
     // These are no prefills: the provider paused the turn at this block, or `checkLastThinking` reports the block.
-    if (isServerToolResult(block) || isCompactionBlock(block)) return
+    if (isServerToolUse(block) || isServerToolResult(block) || isCompactionBlock(block)) return
     if (isThinkingBlock(block) && profile.thinking.closing !== 'allowed') return
   }
   if (profile.roles.prefill === 'refused') report('prefill-refused', last.path)

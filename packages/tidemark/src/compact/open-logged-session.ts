@@ -36,7 +36,7 @@ import {
 } from '@tidemark/core'
 import type { LogContents } from '../logs/read-log.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
+import { createDeadlines, pauseForEvents, systemClock, systemIds } from '../platform/node-ports.ts'
 import { drainEvents } from '../session/events.ts'
 import { createLogSources } from '../sources/log-sources.ts'
 import { toLogLines, toRecordDrafts } from '../storage/check-records.ts'
@@ -124,6 +124,7 @@ function createLogHost(
   const present = offered ?? { tools: [], model: model.id, parameters: {} }
   return {
     ...parts,
+    pause: pauseForEvents,
     model: parts.compaction.summaryModel?.model ?? MISSING_MODEL,
     profile: model.profile,
     source: 'sdk',

@@ -62,6 +62,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const { entry, notes, platform } = findEntry(catalogue, id, options)
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(id, options)
+  const sameTokenizer = new Map<string, boolean>()
   return {
     id,
     profile: createProviderProfile(entry),
@@ -70,8 +71,13 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
     priceList: priceList(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy),
     hasTokenizerOf: (model) => {
+      // Asked for every response of a session; most name the same model.
+      const known = sameTokenizer.get(model)
+      if (known !== undefined) return known
       const other = lookUpModel(catalogue, model)
-      return !other.found || other.model.tokenizer === entry.tokenizer
+      const isSame = !other.found || other.model.tokenizer === entry.tokenizer
+      sameTokenizer.set(model, isSame)
+      return isSame
     },
     connect: (settings) =>
       createAnthropicModel({ credentials, ...settings, ...omitUndefined({ baseUrl, fetch: options.fetch }) }),

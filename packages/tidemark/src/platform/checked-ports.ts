@@ -20,6 +20,8 @@ export function withCheckedTime(clock: Clock): Clock {
       )
     },
     sleep: (ms, signal) => clock.sleep(ms, signal),
+    sleepInBackground: (ms, signal) =>
+      clock.sleepInBackground === undefined ? clock.sleep(ms, signal) : clock.sleepInBackground(ms, signal),
   }
   checked.now()
   return checked

@@ -8,14 +8,17 @@ const MAX_TIMER_MS = 2_147_483_647
 /** The system clock. An aborted sleep resolves early without an error; check `signal.aborted` afterwards. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  async sleep(ms, signal) {
-    const end = performance.now() + Math.max(0, ms)
-    for (let left = ms; left > 0 && signal?.aborted !== true; left = end - performance.now())
-      await sleepOnce(Math.min(left, MAX_TIMER_MS), signal)
-  },
+  sleep: (ms, signal) => sleepFor(ms, signal, true),
+  sleepInBackground: (ms, signal) => sleepFor(ms, signal, false),
 }
 
-function sleepOnce(ms: number, signal: Signal | undefined): Promise<void> {
+async function sleepFor(ms: number, signal: Signal | undefined, keepsAlive: boolean): Promise<void> {
+  const end = performance.now() + Math.max(0, ms)
+  for (let left = ms; left > 0 && signal?.aborted !== true; left = end - performance.now())
+    await sleepOnce(Math.min(left, MAX_TIMER_MS), signal, keepsAlive)
+}
+
+function sleepOnce(ms: number, signal: Signal | undefined, keepsAlive: boolean): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {
       clearTimeout(timer)
@@ -23,12 +26,18 @@ function sleepOnce(ms: number, signal: Signal | undefined): Promise<void> {
       resolve()
     }
     const timer = setTimeout(wake, ms)
+    if (!keepsAlive) timer.unref()
     onAbort(signal, 'addEventListener', wake)
   })
 }
 
 /** Returns a random UUID for every kind of id, so that sessions from two machines can be merged. */
 export const systemIds: IdGenerator = { next: () => randomUUID() }
+
+/** Resolves after all events that wait now, such as input, timers and answers of the network, have been handled. */
+export function pauseForEvents(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
 
 /** Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {

@@ -30,8 +30,9 @@ import {
 import { decodeResponse, omitUndefined } from '@tidemark/wire'
 import { drainEvents } from './events.ts'
 import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
-import { createTurnContext, emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
+import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
 import { checkNotReplayed } from './replayed-messages.ts'
+import { createTurnContext } from './turn-host.ts'
 
 /** Appends messages to the log and returns the uuids of their records in order. A response has one record per block. */
 export async function appendMessages(
@@ -239,7 +240,10 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   if (session.pendingRequest === pendingRequest) session.pendingRequest = null
   session.refusal = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pendingRequest.forecast }
-  return yield* recordResponse(run, reply)
+  const halt = yield* recordResponse(run, reply)
+  const isTurnEnd = !toBlocks(message.content).some(isToolUse)
+  if (halt === null) run.host.startBackgroundWork?.(run.state, isTurnEnd ? 'turn-end' : 'response')
+  return halt
 }
 
 /**

@@ -16,17 +16,10 @@ import {
   type UnansweredQuestion,
 } from '@tidemark/core'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import {
-  createTurnContext,
-  createTurnHost,
-  type OpenSession,
-  refreshFromLog,
-  reserveSession,
-  runOperation,
-  trackWork,
-} from './open-session.ts'
+import { type OpenSession, refreshFromLog, reserveSession, runOperation, trackWork } from './open-session.ts'
 import { type BusyOutcome, REWRITE_OPTIONS, type RewriteOptions, runRewrite } from './rewrite.ts'
 import { describeFailure } from './run.ts'
+import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export type RewindOutcome = SwitchResult | BusyOutcome
 
@@ -78,9 +71,16 @@ export async function copySession(session: OpenSession, id: string): Promise<voi
     const failed = (await Promise.all(appends)).find(({ ok }) => !ok)
     if (failed !== undefined)
       throw new TidemarkError('busy', `fork: another process wrote to the session ${id} at the same time.`)
+    await copyNotes(session, id)
   } finally {
     release()
   }
+}
+
+/** Copies the notes, which cover records that both sessions have. Without them, new ones are made in time. */
+async function copyNotes({ id: from, settings: { notes } }: OpenSession, to: string): Promise<void> {
+  const stored = await notes.read(from).catch(() => null)
+  if (stored !== null) await notes.write(to, stored).catch(() => {})
 }
 
 /** Splits the records into the batches in which they were appended; a rewrite must stay one batch. */

@@ -20,7 +20,8 @@ import {
   toShownRecord,
   withProviderClearings,
 } from '@tidemark/core'
-import { createTurnHost, type OpenSession } from './open-session.ts'
+import type { OpenSession } from './open-session.ts'
+import { createTurnHost } from './turn-host.ts'
 
 export interface ContextBreakdown {
   readonly total: { readonly tokens: number; readonly source: 'measured' | 'estimated' | 'both' }

@@ -27,18 +27,12 @@ import {
   toModelCallInput,
 } from '@tidemark/core'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import {
-  createTurnContext,
-  createTurnHost,
-  type OpenSession,
-  refreshFromLog,
-  reserveSession,
-  runOperation,
-} from './open-session.ts'
+import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
 import { describeFailure } from './run.ts'
 import { withParameters } from './session-model.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
 import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
+import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export interface NextOptions {
   /** Tools by name, or definitions in the format of the API. Default: the tools of the previous request. */

@@ -1,22 +1,18 @@
 /** The shared state of an open session: its log, model and tools, and the operations in progress. */
 import {
-  type CompactingHost,
   type CompactionServices,
-  canToolReadFiles,
-  createHistoryTool,
-  HISTORY_TOOL_NAME,
-  isHistoryTool,
-  type JsonObject,
   type ModelFailure,
+  type NotesServices,
   openSession,
   type PendingModelCall,
   type PlacedSection,
+  type PreparedSummary,
   type Remedies,
-  type RetrievalPaths,
   refreshSession,
   type SeparateSummaryModel,
   type SessionStartSource,
   type SessionState,
+  type StoredNotes,
   TidemarkError,
   type TurnContext,
   type TurnEvent,
@@ -24,20 +20,27 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { createBodyEncoder } from '../models/anthropic-http.ts'
-import { badOptionError } from '../platform/argument-errors.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
-import { createReplyGate, createWriteQueue, lockBetweenReplies, type ReplyGate } from './session-locks.ts'
+import { createReplyGate, createWriteQueue, type ReplyGate } from './session-locks.ts'
 import { type SessionModel, withRetryEvents, withSummarizerRetryEvents } from './session-model.ts'
 import { hasNewStatus, IDLE_STATUS, type SessionStatus, type StreamStatus, updateStatus } from './status.ts'
-import type { ToolOptions, Toolset } from './tools.ts'
+import { isHistoryInLog, readToolsFromLog, type ToolOptions, type Toolset } from './tools.ts'
 
 /** Options of `createTidemark` that can differ between sessions. */
 export interface SessionOptions
   extends Pick<
     TidemarkOptions,
-    'carriers' | 'hooks' | 'canUseTool' | 'cleanups' | 'source' | 'cwd' | 'interactive' | 'autonomous'
+    | 'carriers'
+    | 'hooks'
+    | 'canUseTool'
+    | 'cleanups'
+    | 'source'
+    | 'cwd'
+    | 'interactive'
+    | 'autonomous'
+    | 'notes'
   > {
   readonly onEvent?: (event: SessionEvent) => void
 }
@@ -86,8 +89,15 @@ export interface OpenSession {
   streamStatus: StreamStatus
   /** Changes with each rewrite of the context. */
   viewId: string
+  /** The summary that is prepared beside the turns; null if policy turns this off. */
+  prepared: PreparedSummary | null
   /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
+  /** Promises of work beside the turns, such as an update of the notes. Closing the session stops it and waits for it. */
+  readonly backgroundWork: Set<Promise<unknown>>
+  readonly notes: KnownNotes
+  /** What is started after each response; each function returns at once. */
+  readonly background: OpenSessionInput['background']
   /** Aborts all operations in progress when the session is closed. */
   readonly stop: AbortController
   /**
@@ -97,6 +107,15 @@ export interface OpenSession {
   isWriter: boolean
   /** Null while the session is open. Otherwise a promise that resolves when the session has been closed. */
   closing: Promise<void> | null
+}
+
+/** What an open session knows about its notes. */
+interface KnownNotes {
+  /** The stored notes as far as this process knows them; undefined until they were read. */
+  stored: StoredNotes | null | undefined
+  /** uuid of the last record when an update was last tried, so that a failed one is not tried again at every response. */
+  triedUuid: string | null
+  isUpdating: boolean
 }
 
 /** A request of `next` that the provider refused, and what was done about it. */
@@ -120,6 +139,8 @@ interface OpenSessionInput {
   /** The tools of the session. Null: the tools declared in the log are used, which cannot be run. */
   readonly tools: Toolset | null
   readonly sections: readonly PlacedSection[]
+  readonly notes: NotesServices
+  readonly background: readonly ((session: OpenSession, state: SessionState) => void)[]
 }
 
 export async function openSessionById(id: string, input: OpenSessionInput): Promise<OpenSession> {
@@ -127,11 +148,16 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   let state = await openSession(settings.journal, id)
   const gate = createReplyGate()
   const listeners = createListeners(input.listeners)
+  const notes: KnownNotes = { stored: undefined, triedUuid: null, isUpdating: false }
   return {
     id,
     settings,
     options,
-    compactionHost: createCompactionHost(id, input, listeners),
+    compactionHost: createCompactionHost(
+      id,
+      { ...input, notes: { ...input.notes, hasStored: () => notes.stored != null } },
+      listeners,
+    ),
     get state() {
       return state
     },
@@ -143,7 +169,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     listeners,
     gate,
     model: withRetryEvents(input.model, settings, listeners),
-    tools: tools ?? toolsFromLog(state, settings),
+    tools: tools ?? readToolsFromLog(state, settings),
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
     startSource: state.position === 0 ? 'startup' : 'resume',
@@ -154,7 +180,11 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     busyWith: null,
     streamStatus: IDLE_STATUS,
     viewId: String(state.position),
+    prepared: null,
     pendingWork: new Set(),
+    backgroundWork: new Set(),
+    notes,
+    background: input.background,
     stop: new AbortController(),
     isWriter: false,
     closing: null,
@@ -174,120 +204,10 @@ function createCompactionHost(
   return {
     deadlines: settings.deadlines,
     sources: withDefaultSources(given, log, settings.blobs),
+    notes: input.notes,
     ...omitUndefined({ hooks, cleanups, isAutonomous: autonomous }),
     ...(settings.blobs === null ? {} : { blobs: settings.blobs }),
     ...(summarizer === null ? {} : { summaryModel: summarizer }),
-  }
-}
-
-/** Returns the tools of the newest request in the log, for a compaction before the first turn. They cannot be run. */
-function toolsFromLog(state: SessionState, { historyTool, isHistoryAutomatic }: TidemarkSettings): Toolset {
-  const { current, tools } = state.prefix
-  const isEngines = ({ name }: JsonObject): boolean =>
-    name === historyTool && (!isHistoryAutomatic || isHistoryInLog(state))
-  const declared = (current?.epoch.tools ?? []).filter(({ name }) => !tools.has(String(name)))
-  const changed = [...tools.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
-  const definitions = [...declared, ...changed].filter((tool) => !isEngines(tool))
-  return {
-    definitions,
-    run: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
-  }
-}
-
-/** Checks whether the newest request of the log declared the engine's history tool, and not a tool of the same name. */
-function isHistoryInLog({ prefix }: SessionState): boolean {
-  const declared = prefix.current?.epoch.tools.find(({ name }) => name === HISTORY_TOOL_NAME)
-  const tool = prefix.tools.get(HISTORY_TOOL_NAME)?.definition ?? declared
-  return tool !== undefined && isHistoryTool(tool)
-}
-
-/** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */
-function findRetrievalPaths({ id, settings, tools, offersHistory }: OpenSession): RetrievalPaths {
-  const { historyTool, isHistoryAutomatic, options } = settings
-  const isTaken = isHistoryAutomatic && tools.definitions.some(({ name }) => name === historyTool)
-  const hasTranscript = options.transcript ?? tools.definitions.some(canToolReadFiles)
-  return {
-    historyTool: offersHistory && !isTaken ? historyTool : null,
-    transcript: hasTranscript ? settings.logPath(id) : null,
-  }
-}
-
-/** Creates the context of one engine operation: the session's state, host, write lock and abort signal. */
-export function createTurnContext(
-  session: OpenSession,
-  options: {
-    /** Signals that abort the operation; closing the session aborts it as well. Without this option, nothing aborts it. */
-    readonly signals?: readonly (AbortSignal | undefined)[]
-    /** True if writes wait while a reply is streamed. */
-    readonly waitsForReply?: boolean
-    readonly maxCalls?: number
-  } = {},
-): TurnContext {
-  return {
-    get state() {
-      return session.state
-    },
-    set state(next) {
-      session.state = next
-    },
-    host: { ...createTurnHost(session), ...omitUndefined({ maxCalls: options.maxCalls }) },
-    signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
-    writeLock:
-      options.waitsForReply === true ? lockBetweenReplies(session.gate, session.withLock) : session.withLock,
-  }
-}
-
-function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undefined)[]): AbortSignal {
-  return AbortSignal.any([stop.signal, ...checkSignals(signals)])
-}
-
-/** Returns the signals that are given. Throws if one of them is not an AbortSignal. */
-export function checkSignals(signals: readonly (AbortSignal | undefined)[]): readonly AbortSignal[] {
-  const defined = signals.filter((signal) => signal !== undefined)
-  if (defined.every((signal) => signal instanceof AbortSignal)) return defined
-  throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
-}
-
-export function createTurnHost(session: OpenSession): CompactingHost {
-  const { settings, model, options } = session
-  const { choice, parameters, estimator, scaled, rules } = model
-  const { saveDiff } = settings
-  const retrieval = findRetrievalPaths(session)
-  return {
-    journal: settings.journal,
-    model: model.port,
-    clock: settings.clock,
-    ids: settings.ids,
-    policy: settings.policy,
-    profile: choice.profile,
-    switches: settings.switches,
-    source: options.source ?? 'sdk',
-    isInteractive: options.interactive ?? false,
-    ...omitUndefined({
-      cwd: options.cwd,
-      isBedrock: choice.isBedrock,
-      entitlement: settings.options.entitlement,
-    }),
-    ...(saveDiff === null
-      ? {}
-      : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
-    pricesOf: choice.priceList,
-    chance: Math.random,
-    sections: session.sections,
-    modelSettings() {
-      // The tools may change while a compaction runs in the background, so they are read at each call.
-      const { definitions } = session.tools
-      const { historyTool } = findRetrievalPaths(session)
-      const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
-      return { tools: offered, model: choice.id, parameters }
-    },
-    runTool: session.tools.run,
-    ...omitUndefined({ isParallelTool: session.tools.isParallel, canUseTool: options.canUseTool }),
-    startSource: () => session.startSource,
-    noteStarted() {
-      session.startSource = null
-    },
-    compaction: { ...session.compactionHost, estimator, scaled, rules, retrieval },
   }
 }
 
@@ -375,8 +295,13 @@ function changeStatus(session: OpenSession, status: StreamStatus): void {
   session.listeners.emit({ type: 'status', status: readStatus(session) })
 }
 
-export function readStatus({ busyWith, streamStatus, viewId }: OpenSession): SessionStatus {
-  return { operation: busyWith, ...streamStatus, viewId }
+/** Emits the status after the work in the background has changed. */
+export function emitBackgroundChange(session: OpenSession): void {
+  changeStatus(session, session.streamStatus)
+}
+
+export function readStatus({ busyWith, streamStatus, viewId, prepared }: OpenSession): SessionStatus {
+  return { operation: busyWith, ...streamStatus, viewId, preparedSummary: prepared?.phase ?? 'none' }
 }
 
 const REPLY_OVER: ReadonlySet<string> = new Set([

@@ -1,8 +1,6 @@
 /** The options of `createTidemark`: their checks, whose messages name the wrong option, and their defaults. */
 
-import { statSync } from 'node:fs'
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute } from 'node:path'
 import {
   type BlobStore,
   type CallerPrompt,
@@ -27,17 +25,13 @@ import {
   type SessionHooks,
   type Switches,
   type SystemPrompt,
-  TidemarkError,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { withCheckedIds, withCheckedTime, withNamedErrors } from '../platform/checked-ports.ts'
+import { withCheckedIds, withCheckedTime } from '../platform/checked-ports.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
-import { createBlobFolder } from '../storage/blob-folder.ts'
-import { createFileJournal } from '../storage/file-journal.ts'
-import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
-import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
 import type { SessionEvent } from './events.ts'
+import { createStores, type Stores } from './stores.ts'
 
 export interface TidemarkOptions {
   /** The model of the sessions, as returned by `anthropic('claude-sonnet-5-5')`. */
@@ -90,6 +84,12 @@ export interface TidemarkOptions {
   readonly hostTools?: HostTools
   /** The model that writes summaries. Default: the one named by `compact.direct.model`, else the session's model. */
   readonly summariser?: ModelChoice
+  /**
+   * How notes of a session are kept, with which automatic compactions need no model call. `model: true`: the session's
+   * model updates them beside the conversation, which costs a call, mostly of cached tokens, whenever the conversation
+   * has grown. Default: they are kept from the log, free of charge. `notes.enabled` in the policy turns them off.
+   */
+  readonly notes?: { readonly model?: boolean }
   /** What the account may use: the 1-hour cache lifetime at no extra price, unless it is in overage. Default: neither. */
   readonly entitlement?: { readonly isEntitled: boolean; readonly isOverage: boolean }
   /** Called for every event of every session, with the session's id. */
@@ -164,6 +164,13 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   transcript: flag,
   hostTools: checkHostTools,
   summariser: choice,
+  notes: expect(
+    'an object with model, true or false',
+    (value) =>
+      isObject(value) &&
+      Object.keys(value).every((name) => name === 'model') &&
+      (value.model === undefined || flag(value.model) === null),
+  ),
   entitlement: expect(
     'an object with isEntitled and isOverage, each true or false',
     (value) => isObject(value) && flag(value.isEntitled) === null && flag(value.isOverage) === null,
@@ -222,6 +229,7 @@ const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
   'cwd',
   'interactive',
   'autonomous',
+  'notes',
   'onEvent',
 ]
 
@@ -256,20 +264,8 @@ function checkOption(caller: string, name: string, value: unknown): void {
 }
 
 /** The options of `createTidemark` with all defaults applied; all its sessions share them. */
-export interface TidemarkSettings {
+export interface TidemarkSettings extends Stores {
   readonly options: TidemarkOptions
-  readonly journal: Journal
-  /**
-   * True if the first write to a session locks it: no other process can write until this process releases the session.
-   */
-  readonly locks: boolean
-  /** Closes the journal if `createTidemark` opened it. */
-  readonly close: () => Promise<void>
-  readonly blobs: BlobStore | null
-  /** Returns the path of a session's log; null if logs are not files. */
-  readonly logPath: (session: string) => string | null
-  /** Saves the diff of a cache break beside the session's log; null if logs are not files. */
-  readonly saveDiff: ((session: string, diff: string, at: number) => Promise<void>) | null
   readonly policy: Policy
   /** The model that writes summaries; null if the session's own model does. */
   readonly summariser: ModelChoice | null
@@ -315,69 +311,4 @@ function findPolicySummarizer({ id, sibling }: ModelChoice, name: string | null)
     'policy',
     `createTidemark: compact.direct.model is ${formatErrorValue(name)}, and the model ${id} has no sibling(id) that creates it. Give the option summariser instead.`,
   )
-}
-
-type Stores = Pick<TidemarkSettings, 'journal' | 'locks' | 'blobs' | 'logPath' | 'saveDiff' | 'close'>
-
-function createStores(options: TidemarkOptions): Stores {
-  const { journal, blobs, memory = false } = options
-  if (memory) {
-    return {
-      journal: createMemoryJournal(),
-      locks: true,
-      blobs: blobs === undefined ? createMemoryBlobs() : blobs,
-      ...NO_FILES,
-    }
-  }
-  const home = findHome(options)
-  const folder = blobs === undefined ? createBlobFolder({ home }) : blobs
-  if (journal !== undefined)
-    return { journal: withNamedErrors(journal), locks: false, blobs: folder, ...NO_FILES }
-  const files = createFileJournal({ home })
-  return {
-    journal: files,
-    locks: true,
-    blobs: folder,
-    logPath: (session) => sessionPaths(home, session).log,
-    saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
-    close: () => files.close(),
-  }
-}
-
-const NO_FILES: Pick<Stores, 'logPath' | 'saveDiff' | 'close'> = {
-  logPath: () => null,
-  saveDiff: null,
-  close: async () => {},
-}
-
-/** Number of diffs of cache breaks that are kept for one session; older ones are deleted. */
-const KEPT_DIFFS = 20
-
-/** Writes the diff of a cache break into the session's folder, readable only by the user. */
-async function writeDiffFile(folder: string, diff: string, at: number): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  const name = `cache-break-${new Date(at).toISOString().replaceAll(':', '-')}.diff`
-  await writeFile(join(folder, name), diff, { mode: 0o600 })
-  const diffs = (await readdir(folder)).filter((file) => file.startsWith('cache-break-')).sort()
-  await Promise.all(diffs.slice(0, -KEPT_DIFFS).map((file) => rm(join(folder, file), { force: true })))
-}
-
-function findHome({ home, env }: TidemarkOptions): string {
-  const found = home === undefined ? tidemarkHome(env ?? process.env) : resolveHome(home)
-  if (isUsable(found)) return found
-  const name = home === undefined && (env ?? process.env).TIDEMARK_HOME ? 'TIDEMARK_HOME' : 'The home'
-  const message = `${name} is ${formatErrorValue(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
-  throw new TidemarkError('bad-home', message, { details: { name, value: found } })
-}
-
-/**
- * Checks whether a path is a folder or does not exist yet. A path that cannot be examined is accepted: the first write
- * will report the problem.
- */
-function isUsable(path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch (thrown) {
-    return !(isObject(thrown) && thrown.code === 'ENOTDIR')
-  }
 }

@@ -13,8 +13,6 @@ import {
 import { readClientError } from '../models/client-error.ts'
 import { toRequestText } from './next.ts'
 import {
-  createTurnContext,
-  createTurnHost,
   type OpenSession,
   type Refusal,
   refreshFromLog,
@@ -22,6 +20,7 @@ import {
   runOperation,
 } from './open-session.ts'
 import { describeFailure } from './run.ts'
+import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 /** What was done about a refused request. `failure`: the error, classified. */
 export type RefusedOutcome =

@@ -12,6 +12,7 @@ import {
   compact,
   formatErrorValue,
   isObject,
+  measureAhead,
   pinRecord,
   planCompaction,
   prepareCompaction,
@@ -26,14 +27,13 @@ import { omitUndefined } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
   checkSessionOpen,
-  createTurnContext,
-  createTurnHost,
   type OpenSession,
   refreshFromLog,
   reserveSession,
   runOperation,
   trackWork,
 } from './open-session.ts'
+import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export interface CompactOptions extends RewriteOptions {
   /** `full`: summarizes the whole context. `from` and `up_to`: summarize the records from `pivot` on, or those before it. */
@@ -93,6 +93,7 @@ export async function planSessionCompaction(
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
   const host = createTurnHost(session)
+  await measureAhead(run, host.compaction)
   return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 

@@ -20,17 +20,10 @@ import { omitUndefined } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { extractReplyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
-import {
-  checkSignals,
-  createTurnContext,
-  createTurnHost,
-  emitSessionEvent,
-  type OpenSession,
-  refreshFromLog,
-  reserveSession,
-} from './open-session.ts'
+import { emitSessionEvent, type OpenSession, refreshFromLog, reserveSession } from './open-session.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
 import { checkToolsRunnable, createToolset, type ToolOptions, type Toolset } from './tools.ts'
+import { checkSignals, createTurnContext, createTurnHost } from './turn-host.ts'
 
 export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal

@@ -289,7 +289,7 @@ async function runSessionEndHooks(session: OpenSession, reason: 'close' | 'clear
 /** Closes a session. The log is released only after all operations have ended, so that none of them locks it again. */
 async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
   session.stop.abort()
-  await Promise.all(session.pendingWork)
+  await Promise.all([...session.pendingWork, ...session.backgroundWork])
   await runSessionEndHooks(session, 'close')
   try {
     await session.withLock(async () => session.settings.journal.release(session.id))

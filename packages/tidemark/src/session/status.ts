@@ -12,6 +12,8 @@ export interface SessionStatus {
   readonly received: number
   /** Changes with each rewrite of the context, so that a screen can drop what it has drawn. */
   readonly viewId: string
+  /** The summary that is prepared beside the turns: there is none, it is being written, or it can be swapped in. */
+  readonly preparedSummary: 'none' | 'preparing' | 'ready'
 }
 
 /** The part of the status that events change. */

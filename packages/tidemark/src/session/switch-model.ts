@@ -23,8 +23,6 @@ import {
 import type { ModelChoice } from '../models/model-choice.ts'
 import {
   checkSessionOpen,
-  createTurnContext,
-  createTurnHost,
   type OpenSession,
   refreshFromLog,
   reserveSession,
@@ -38,6 +36,7 @@ import {
   withGivenParameters,
   withRetryEvents,
 } from './session-model.ts'
+import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export type SwitchOutcome =
   | {

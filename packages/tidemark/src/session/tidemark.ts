@@ -2,10 +2,12 @@
 import { orderPromptSections, type SessionStartSource, TidemarkError } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/home-paths.ts'
+import { startBackground } from './background.ts'
 import { type OpenOptions, type OpenSession, openSessionById, type SessionOptions } from './open-session.ts'
 import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { createSession, type Session } from './session.ts'
 import { createSessionModel, createSummarizer } from './session-model.ts'
+import { createNotesServices, startNotesUpdate } from './session-notes.ts'
 import { createToolset } from './tools.ts'
 
 export interface Tidemark {
@@ -31,9 +33,9 @@ function announceOpening({ settings, state, listeners }: OpenSession): void {
 
 /** Returns the options that a session has unless `open` overrides them. */
 function pickSessionOptions(options: TidemarkOptions): SessionOptions {
-  const { carriers, hooks, canUseTool, cleanups, source, cwd, interactive, autonomous } = options
+  const { carriers, hooks, canUseTool, cleanups, source, cwd, interactive, autonomous, notes } = options
   const base = { carriers, hooks, canUseTool, cleanups, source }
-  return omitUndefined({ ...base, cwd, interactive, autonomous })
+  return omitUndefined({ ...base, cwd, interactive, autonomous, notes })
 }
 
 /**
@@ -55,18 +57,22 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     startSource?: SessionStartSource,
   ): Promise<Session> {
     const { tools, runTool, system, model, onEvent, ...rest } = own
+    const sessionOptions = { ...defaults, ...rest }
     const session = await openSessionById(id, {
       settings,
       summarizer,
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
-      options: { ...defaults, ...rest },
+      options: sessionOptions,
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
       tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool }) }),
       sections: system === undefined ? settings.sections : orderPromptSections(system),
+      notes: createNotesServices(settings, sessionOptions),
+      background: [startNotesUpdate],
     })
     if (tools === undefined && runTool !== undefined)
       session.tools = createToolset({ tools: session.tools.definitions, runTool })
     if (startSource !== undefined) session.startSource = startSource
+    startBackground(session)
     announceOpening(session)
     return createSession(
       session,
@@ -78,11 +84,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   async function openNew(id: string, own: OpenOptions, startSource?: SessionStartSource): Promise<Session> {
     checkSessionId(id)
     checkOpenOptions(own)
-    if (sessions.has(id))
-      throw new TidemarkError(
-        'busy',
-        `open: the session ${id} is open already. Use that one, or close it first.`,
-      )
+    if (sessions.has(id)) throw new TidemarkError('busy', describeOpenAlready(id))
     // The id is reserved before the first `await`, so that a second `open` of the same session fails.
     sessions.set(id, null)
     try {
@@ -100,6 +102,10 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     sessions: async () => [...(await settings.journal.list())].sort(),
     close: () => closeAll([...sessions.values()], settings),
   }
+}
+
+function describeOpenAlready(id: string): string {
+  return `open: the session ${id} is open already. Use that one, or close it first.`
 }
 
 async function closeAll(sessions: readonly (Session | null)[], settings: TidemarkSettings): Promise<void> {

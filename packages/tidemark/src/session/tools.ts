@@ -1,14 +1,18 @@
 /** Converts the caller's tools to what a turn needs: definitions for the API request, and a function that runs tool calls. */
 import {
   formatErrorValue,
+  HISTORY_TOOL_NAME,
+  isHistoryTool,
   isObject,
   type JsonObject,
+  type SessionState,
   type Signal,
   TidemarkError,
   type ToolRunner,
   type ToolUseBlock,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
+import type { TidemarkSettings } from './options.ts'
 
 /** A tool whose calls `session.run` executes. */
 export interface Tool {
@@ -150,4 +154,28 @@ function toAbortSignal(signal: Signal | undefined): AbortSignal {
 
 function badTools(message: string): TidemarkError {
   return new TidemarkError('bad-option', message, { details: { option: 'tools' } })
+}
+
+/** Returns the tools of the newest request in the log, for a compaction before the first turn. They cannot be run. */
+export function readToolsFromLog(
+  state: SessionState,
+  { historyTool, isHistoryAutomatic }: TidemarkSettings,
+): Toolset {
+  const { current, tools } = state.prefix
+  const isEngines = ({ name }: JsonObject): boolean =>
+    name === historyTool && (!isHistoryAutomatic || isHistoryInLog(state))
+  const declared = (current?.epoch.tools ?? []).filter(({ name }) => !tools.has(String(name)))
+  const changed = [...tools.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
+  const definitions = [...declared, ...changed].filter((tool) => !isEngines(tool))
+  return {
+    definitions,
+    run: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
+  }
+}
+
+/** Checks whether the newest request of the log declared the engine's history tool, and not a tool of the same name. */
+export function isHistoryInLog({ prefix }: SessionState): boolean {
+  const declared = prefix.current?.epoch.tools.find(({ name }) => name === HISTORY_TOOL_NAME)
+  const tool = prefix.tools.get(HISTORY_TOOL_NAME)?.definition ?? declared
+  return tool !== undefined && isHistoryTool(tool)
 }

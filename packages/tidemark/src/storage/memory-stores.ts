@@ -1,5 +1,12 @@
-/** A journal and a blob store in memory. The journal stores JSON text, so callers cannot change stored records. */
-import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
+/** Stores in memory: a journal, blobs and notes. The journal stores JSON text, so callers cannot change stored records. */
+import type {
+  AppendOutcome,
+  BlobStore,
+  Journal,
+  NotesStore,
+  SessionRecord,
+  StoredNotes,
+} from '@tidemark/core'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {
   checkAppendPosition,
@@ -73,5 +80,31 @@ export function createMemoryBlobs(): BlobStore {
       return bytes === undefined ? null : Uint8Array.from(bytes)
     },
     has: async (id) => blobs.has(id),
+  }
+}
+
+/** Creates a store for notes in memory. */
+export function createMemoryNotes(): NotesStore {
+  const notes = new Map<string, StoredNotes>()
+  const claims = new Map<string, { readonly startedAt: number }>()
+  return {
+    read: async (session) => notes.get(session) ?? null,
+    async write(session, given) {
+      notes.set(session, { ...given })
+    },
+    readOverrides: async () => ({}),
+    path: (session) => `${session}/session-memory/summary.md`,
+    async claim(session, { now, deadAfterMs }) {
+      const running = claims.get(session)
+      if (running !== undefined && now - running.startedAt < deadAfterMs) return null
+      const mine = { startedAt: now }
+      claims.set(session, mine)
+      return {
+        async release() {
+          if (claims.get(session) === mine) claims.delete(session)
+        },
+      }
+    },
+    readClaim: async (session) => claims.get(session)?.startedAt ?? null,
   }
 }

@@ -8,11 +8,13 @@ import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal, type FileJournal } from '../storage/file-journal.ts'
 import { nodeFileSystem } from '../storage/file-system.ts'
-import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
+import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
+import { createNotesFolder } from '../storage/notes-folder.ts'
 import { createCrashFileSystem } from './crash-file-system.ts'
 import { createFakeMachine } from './fake-machine.ts'
 import { filePortCases } from './file-system-cases.ts'
 import { journalCases } from './journal-cases.ts'
+import { notesStoreCases } from './notes-store-cases.ts'
 import { blobStoreCases, type ConformanceCase, clockCases, deadlinesCases, idsCases } from './port-cases.ts'
 
 function run(name: string, cases: readonly ConformanceCase[]): void {
@@ -94,6 +96,27 @@ run(
   'blobs: memory',
   blobStoreCases(() => {
     const store = createMemoryBlobs()
+    return { open: async () => store, end: async () => {} }
+  }),
+)
+run(
+  'notes: folder',
+  notesStoreCases(async () => {
+    const { root, end } = await folder()
+    return { open: async () => createNotesFolder({ home: join(root, 'home') }), end }
+  }),
+)
+run(
+  'notes: folder, on the forgetful port',
+  notesStoreCases(() => {
+    const files = createCrashFileSystem()
+    return { open: async () => createNotesFolder({ home: '/home', files }), end: async () => {} }
+  }),
+)
+run(
+  'notes: memory',
+  notesStoreCases(() => {
+    const store = createMemoryNotes()
     return { open: async () => store, end: async () => {} }
   }),
 )

@@ -1,0 +1,42 @@
+/** `tidemark notes`: prints the notes of a session, kept from its log without a model; `--watch` follows a live log. */
+import { findSessionPath, followLogNotes, type LogNotes, writeLogNotes } from 'tidemark/internal'
+import { formatPath } from '../render/text.ts'
+import { type Terminal, toSignalOption } from '../terminal.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
+
+export interface NotesCommandOptions {
+  readonly watch?: boolean
+  readonly json?: boolean
+}
+
+/** Written between two versions of the notes. */
+const RULE = `\n${'─'.repeat(40)}\n\n`
+
+export async function printNotes(
+  given: string,
+  { watch = false, json = false }: NotesCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const path = await findSessionPath(given, terminal.env)
+  let versions = 0
+  const print = (notes: LogNotes): void => {
+    versions += 1
+    terminal.write(json ? `${formatJson(notes)}\n` : `${versions === 1 ? '' : RULE}${notes.notes}`)
+  }
+  if (watch) {
+    const signal = terminal.interrupted ?? new AbortController().signal
+    const refusal = await followLogNotes(path, { signal, onNotes: print })
+    return refusal === null ? EXIT_CODES.done : printError(refusal.message, terminal)
+  }
+  const notes = await writeLogNotes(path, toSignalOption(terminal))
+  if (!notes.ok) return printError(notes.message, terminal)
+  if (notes.coveredUuid === null)
+    return printError(`${formatPath(path)} has no conversation, so there are no notes of it.`, terminal)
+  print(notes)
+  return EXIT_CODES.done
+}
+
+function formatJson({ notes, sections, tokens, coveredUuid }: LogNotes): string {
+  return JSON.stringify({ notes, sections, tokens, coveredUuid })
+}

@@ -1,0 +1,183 @@
+/**
+ * The prompt cache of a session that pauses: whether to keep it from expiring, the request that does so, and what the
+ * next request costs after it has expired.
+ */
+
+import { formatCount, formatDollars, formatDuration } from '../cache/cache-break.ts'
+import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import { findRates, type TokenRates } from '../cost/prices.ts'
+import type { KeptCache, ResumeCost } from '../engine/background-events.ts'
+import type { PendingModelCall } from '../engine/call-model.ts'
+import type { TurnEvent } from '../engine/events.ts'
+import type { TurnHost } from '../engine/host.ts'
+import { measureContext, measureIdleTime } from '../engine/measure-context.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
+import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
+import { isKnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
+import { readRecordAt, type SessionLog } from '../log/session-log.ts'
+import type { ForkMessage } from '../request/fork-request.ts'
+
+/** Query source (label) of requests that keep the cache alive. */
+const KEEP_ALIVE_SOURCE = 'keep_alive'
+
+/** Milliseconds before the cache expires at which it is renewed: at most this, and at most a tenth of its lifetime. */
+const LEAD_MS = 30_000
+
+export function findRenewalLead(ttlMs: number): number {
+  return Math.min(LEAD_MS, ttlMs / 10)
+}
+
+export interface RenewalInput {
+  readonly mode: 'off' | 'keep-alive' | 'auto'
+  readonly rates: TokenRates | null
+  readonly write: 'write5m' | 'write1h'
+  readonly ttlMs: number
+  /** Maximum number by policy. */
+  readonly maximum: number
+  /** Returns the pauses between model calls of this session, in milliseconds. Called only in mode `auto`. */
+  readonly readPauses: () => readonly number[]
+}
+
+/** The pauses of a session decide only after this many that outlasted the cache. */
+const MIN_PAUSES = 3
+
+/**
+ * Returns how many requests after one response may keep the cache alive. Each costs a cache read, r; without them the
+ * cache is written again, which costs w − r more than reading it. So they pay while there are fewer than w/r − 1. In mode
+ * `auto`, the number that would have cost least in the earlier pauses of the session; 0 if there were too few of them.
+ */
+export function countPayingRenewals(input: RenewalInput): number {
+  const read = input.rates?.cacheRead ?? null
+  const write = input.rates?.[input.write] ?? null
+  if (input.mode === 'off' || read === null || write === null || read <= 0) return 0
+  const most = Math.min(input.maximum, Math.floor(write / read - 1))
+  if (input.mode === 'keep-alive' || most <= 0) return Math.max(0, most)
+  const pauses = input.readPauses().filter((pause) => pause >= input.ttlMs)
+  if (pauses.length < MIN_PAUSES) return 0
+  let best = { count: 0, cost: Number.POSITIVE_INFINITY }
+  for (let count = 0; count <= most; count += 1) {
+    const cost = pauses.reduce(
+      (sum, pause) => sum + pricePause(pause, count, input.ttlMs, { read, write }),
+      0,
+    )
+    if (cost < best.cost) best = { count, cost }
+  }
+  return best.count
+}
+
+/** Returns what a pause costs for each cached token if the cache is renewed up to `count` times. */
+export function pricePause(
+  pauseMs: number,
+  count: number,
+  ttlMs: number,
+  { read, write }: { readonly read: number; readonly write: number },
+): number {
+  const interval = ttlMs - findRenewalLead(ttlMs)
+  const made = Math.min(count, Math.floor(pauseMs / interval))
+  const isAlive = pauseMs < made * interval + ttlMs
+  return made * read + (isAlive ? 0 : write - read)
+}
+
+/** Returns the pauses between responses of the conversation, in milliseconds. */
+export function listPauses(session: SessionLog): readonly number[] {
+  const pauses: number[] = []
+  let last: { readonly id: string; readonly at: number } | null = null
+  for (const index of session.branch) {
+    const record = readRecordAt(session, index)
+    if (!isKnownRecord(record) || record.type !== 'assistant') continue
+    const { id, model } = record.message
+    const at = Date.parse(record.timestamp)
+    if (model === SYNTHETIC_MODEL || Number.isNaN(at)) continue
+    if (last !== null && last.id !== id) pauses.push(Math.max(0, at - last.at))
+    last = { id, at }
+  }
+  return pauses
+}
+
+/** Returns when the cached conversation expires, in milliseconds since 1970; null if nothing is known to be cached. */
+export function findCacheExpiry({ cacheModel }: SessionState): number | null {
+  return cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
+}
+
+/**
+ * Reads the cached conversation with a small request, which renews its lifetime: the last request as it was sent, and a
+ * message that asks for one word. Every other field stays as it was, since a changed one could miss the cache. Returns
+ * null if there is nothing to renew. `count`: number of such requests since the last response, with this one.
+ */
+export async function* renewCache(
+  turn: TurnContext,
+  count: number,
+): AsyncGenerator<TurnEvent, KeptCache | null> {
+  const { host, state } = turn
+  const options = { source: KEEP_ALIVE_SOURCE, messages: [KEEP_ALIVE_MESSAGE], asSent: true }
+  const fork = buildForkRequest(state, options, host)
+  if (!fork.ok) return null
+  let price: number | null = null
+  const call = runSideCall(turn, { request: fork.request, source: KEEP_ALIVE_SOURCE, forkOf: host.source })
+  for (;;) {
+    const step = await call.next()
+    if (step.done !== true) {
+      if (step.value.type === 'priced') price = step.value.call.money.total
+      yield step.value
+      continue
+    }
+    const { answer } = step.value
+    if (!answer.ok) return null
+    const { read, missed } = describeForkCacheRead(KEEP_ALIVE_SOURCE, answer.reply, step.value)
+    const isRead = missed === null && read > 0
+    const rates = findCurrentRates(host, read)
+    const write = rates?.[fork.request.ttl === '1h' ? 'write1h' : 'write5m'] ?? null
+    const cacheRead = rates?.cacheRead ?? null
+    const savedPrice = write === null || cacheRead === null ? null : (read * (write - cacheRead)) / 1_000_000
+    const expiresAt = isRead ? findCacheExpiry(turn.state) : null
+    const kept = { tokensRead: read, isRead, count, expiresAt, price, savedPrice }
+    yield { type: 'cache-kept-warm', ...kept }
+    return kept
+  }
+}
+
+const KEEP_ALIVE_MESSAGE: ForkMessage = {
+  role: 'user',
+  content: [
+    {
+      type: 'text',
+      text: 'A check of the connection, which is not part of the work. Answer with the single word ok, without thinking and without any tool.',
+    },
+  ],
+}
+
+function findCurrentRates(host: TurnHost, tokens: number): TokenRates | null {
+  const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
+  return prices === null ? null : findRates(prices, tokens)
+}
+
+/**
+ * Returns what a request will cost that is about to be sent after the cache has expired. Returns null if the cache lives,
+ * or if no more than `cache.breaks.tokens` tokens are lost.
+ */
+export function findResumeCost(
+  { state, host }: TurnContext,
+  { request, forecast }: PendingModelCall,
+): ResumeCost | null {
+  const { compaction, clock, policy } = host
+  const expiresAt = cacheExpiry(forecast.basis.model)
+  const idleMs = measureIdleTime(state, clock.now())
+  if (compaction === undefined || idleMs === null || expiresAt === null || clock.now() < expiresAt)
+    return null
+  const tokens = measureContext(state, host, compaction).expected
+  const cachedTokens = Math.min(tokens, forecast.read)
+  if (tokens - cachedTokens <= policy.cache.breaks.tokens) return null
+  const rates = findCurrentRates(host, tokens)
+  const write = rates?.[request.ttl === '1h' ? 'write1h' : 'write5m'] ?? null
+  const read = rates?.cacheRead ?? null
+  const isPriced = write !== null && read !== null
+  const price = isPriced ? ((tokens - cachedTokens) * write + cachedTokens * read) / 1_000_000 : null
+  const warmPrice = isPriced ? (tokens * read) / 1_000_000 : null
+  const cost =
+    price === null || warmPrice === null
+      ? ''
+      : ` This request costs ${formatDollars(price)} instead of ${formatDollars(warmPrice)}.`
+  const sentence = `The prompt cache has expired after ${formatDuration(idleMs)}: ${formatCount(tokens - cachedTokens)} tokens are processed again.${cost}`
+  return { idleMs, tokens, cachedTokens, price, warmPrice, sentence }
+}

@@ -1,0 +1,158 @@
+/**
+ * Rules for a summary that is prepared beside the turns: when it may begin, what makes it stale, and when it is swapped
+ * in. The host runs the preparation; nothing is appended to the log before the swap, except the cost.
+ */
+
+import { type CompactionResult, commitDraft } from '../compaction/commit-draft.ts'
+import { type CompactionDraft, findAddedEntries } from '../compaction/draft.ts'
+import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
+import type { SummaryDropReason } from '../engine/background-events.ts'
+import type { TurnEvent } from '../engine/events.ts'
+import type { CompactionServices } from '../engine/host.ts'
+import { hasPromptSince, measureContext } from '../engine/measure-context.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import { isTurnAborted, type TurnContext, waitUnlessAborted } from '../engine/session-writer.ts'
+import { type CompactCause, isPrompt } from '../log/record.ts'
+import { isOpenTodo, readTodoList } from '../log/todo-list.ts'
+import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
+import type { ContextPlan } from '../planner/context-plan.ts'
+import type { TurnMoment } from '../planner/plan-input.ts'
+import { countContextTokens } from '../tokens/usage.ts'
+
+/** The compaction that is prepared. Its cause is known only when it is swapped in. */
+export const PREPARED_COMPACTION: CompactionOptions = {
+  trigger: 'auto',
+  cause: 'prepared',
+  firedBy: 'threshold',
+}
+
+/** A preparation that ended without a swap. */
+export interface EndedPreparation {
+  /** Log index of the newest record when it ended. */
+  readonly at: number
+  /** uuid of the newest compaction in effect then; null if there was none. */
+  readonly compaction: string | null
+}
+
+export function describeEndedPreparation(state: SessionState): EndedPreparation {
+  return { at: state.session.records.length - 1, compaction: findNewestCompaction(state) }
+}
+
+function findNewestCompaction({ view }: SessionState): string | null {
+  return view.rewrites.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
+}
+
+/**
+ * Returns true if a summary may be prepared. After one that failed, was blocked or became stale, another is tried only
+ * after the next prompt or the next compaction, so that a fault does not cost a model call at every response.
+ */
+export function canStartPreparing(state: SessionState, last: EndedPreparation | null): boolean {
+  return (
+    last === null || last.compaction !== findNewestCompaction(state) || hasPromptSince(state.view, last.at)
+  )
+}
+
+/**
+ * Explains why a summary that was planned for an earlier state can no longer be used; null if it can. Messages appended
+ * since do not matter: they stay after the summary.
+ */
+export function findReasonOvertaken(
+  plan: CompactionPlan,
+  state: SessionState,
+  models: { readonly planned: string; readonly current: string },
+): Extract<SummaryDropReason, 'rewritten' | 'pinned' | 'model-switched'> | null {
+  if (models.planned !== models.current) return 'model-switched'
+  if (findAddedEntries(plan, state.view) === null) return 'rewritten'
+  if (state.pins === plan.pins) return null
+  const isPinned = plan.span.summarised.some(
+    ({ record: { uuid } }) => state.pins.has(uuid) && !plan.pins.has(uuid),
+  )
+  return isPinned ? 'pinned' : null
+}
+
+/**
+ * Returns the cause with which a prepared summary is swapped in now; null if it waits. At the auto-compact threshold it
+ * is swapped in at once. Before it, only at a natural break, and only if the next turn would reach the threshold when it
+ * adds as much as the last one: a swap that is not needed yet would take context away for nothing.
+ */
+export function chooseSwapCause(
+  plan: ContextPlan,
+  moment: TurnMoment,
+  turnGrowth: number,
+): CompactCause | null {
+  if (plan.compact !== undefined) return plan.compact.cause
+  if (moment === 'call' || !plan.prepare || !plan.scaled.known) return null
+  return plan.context.high + turnGrowth >= plan.scaled.lines.autoCompact ? 'prepared' : null
+}
+
+/**
+ * Returns the tokens that the newest turn added to the context, by the usage that the provider reported; 0 if that is
+ * not known.
+ */
+export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionState): number {
+  let end: number | null = null
+  let isBeforeTurn = false
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const entry = entries.at(place)
+    if (entry === undefined || entry.index <= rewrittenAt) break
+    const { record } = entry
+    if (end !== null && isPrompt(record)) isBeforeTurn = true
+    if (record.type !== 'assistant') continue
+    const tokens = countContextTokens(record.message.usage)
+    if (tokens === 0) continue
+    end ??= tokens
+    if (isBeforeTurn) return Math.max(0, end - tokens)
+  }
+  return 0
+}
+
+/** Returns true if the newest response completed an item of the todo list, and the tool has answered. */
+export function hasCompletedTodo({ view }: SessionState, todoTools: readonly string[]): boolean {
+  const records = view.entries.toArray().map(({ record }) => record)
+  const response = records.findLast((record) => record.type === 'assistant')
+  const runs = listToolRuns(records)
+  const earlier = runs.filter(({ callIndex }) => {
+    const record = records[callIndex]
+    return record?.type !== 'assistant' || record.message.id !== response?.message.id
+  })
+  const countDone = (some: readonly ToolRun[]): number =>
+    readTodoList(some, todoTools)?.items.filter((item) => !isOpenTodo(item)).length ?? 0
+  return countDone(runs) > countDone(earlier)
+}
+
+/**
+ * Replaces the conversation by a prepared summary, if there is one. With `waits`, waits first for one that is being
+ * prepared. Returns true if the context was replaced.
+ */
+export async function* swapInPrepared(
+  turn: TurnContext,
+  cause: CompactCause,
+  { waits }: { readonly waits: boolean },
+): AsyncGenerator<TurnEvent, boolean> {
+  const { prepared } = turn
+  if (prepared === undefined) return false
+  if (waits && prepared.phase === 'preparing') {
+    yield { type: 'phase', phase: 'compacting' }
+    await waitUnlessAborted(turn, prepared.settle())
+    yield { type: 'phase', phase: 'done' }
+  }
+  if (prepared.phase !== 'ready' || isTurnAborted(turn)) return false
+  return yield* prepared.swapIn(turn, cause)
+}
+
+/** Commits a draft that was prepared for an earlier state of the same context. Its size before is that of now. */
+export async function* commitPreparedDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  draft: CompactionDraft,
+  cause: CompactCause,
+): AsyncGenerator<TurnEvent, CompactionResult> {
+  const { plan } = draft
+  const request: CompactionOptions = {
+    ...plan.request,
+    cause,
+    firedBy: cause === 'price' ? 'price' : 'threshold',
+  }
+  const before = measureContext(turn.state, turn.host, compaction)
+  return yield* commitDraft(turn, compaction, { ...draft, plan: { ...plan, request, before } })
+}

@@ -1,0 +1,172 @@
+/**
+ * Keeps the notes of a session up to date beside the turn: decides when an update is due, claims the notes so that one
+ * update runs at a time in all processes, and stores the result. A failed update leaves the old notes.
+ */
+
+import type { TurnEvent } from '../engine/events.ts'
+import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
+import { withContextState } from '../engine/measure-context.ts'
+import type { NotesCost, NotesFailureReason } from '../engine/notes-events.ts'
+import type { StoredNotes } from '../engine/ports.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
+import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
+import { isToolUse, toBlocks } from '../log/block.ts'
+import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
+import { findRecordIndex } from '../log/session-log.ts'
+import { chooseTemplate } from '../notes/notes-limits.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { redact } from '../summary/redact.ts'
+import { calibrateSize } from '../tokens/usage.ts'
+import { createNotesLimits, extractNotes, type NotesExtraction } from './extract-notes.ts'
+
+/** Sources whose conversations keep no notes: those that write summaries and notes themselves. */
+const SOURCES_WITHOUT_NOTES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
+
+/** Returns true if notes are kept of this conversation. */
+export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
+  return findMechanismStates(policy, switches).notes.on && !SOURCES_WITHOUT_NOTES.has(source)
+}
+
+/**
+ * Returns true if the conversation has grown enough since the last update: by tokens, and by tool calls unless the
+ * newest response made none. The first update waits until the conversation has a certain size.
+ */
+export function isNotesUpdateDue(
+  state: SessionState,
+  host: TurnHost,
+  compaction: CompactionServices,
+  stored: Pick<StoredNotes, 'coveredUuid'> | null,
+): boolean {
+  const { start, growth } = compaction.scaled.budgets.notes
+  const leastTokens = stored === null ? Math.max(start, growth) : growth
+  const leastCalls = hasNewestResponseCalls(state) ? host.policy.notes.toolCalls : 0
+  const { calibration } = withContextState(state, compaction).context.meter
+  const { entries } = state.view
+  let [tokens, calls] = [0, 0]
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const entry = entries.at(place)
+    if (entry === undefined || entry.record.uuid === stored?.coveredUuid) return false
+    // What comes before a summary has left the context, so the context has not grown by it.
+    if (entry.record.isCompactSummary === true || isCompactBoundary(entry.record)) return false
+    tokens += compaction.estimator.entry(entry)
+    calls += countToolCalls(entry.record)
+    const { expected } = calibrateSize(calibration, tokens, host.policy.estimate)
+    if (calls >= leastCalls && expected >= leastTokens) return true
+  }
+  return false
+}
+
+function hasNewestResponseCalls({ view: { entries } }: SessionState): boolean {
+  let response: string | null = null
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const record = entries.at(place)?.record
+    if (record?.type !== 'assistant') continue
+    response ??= record.message.id
+    if (record.message.id !== response) return false
+    if (countToolCalls(record) > 0) return true
+  }
+  return false
+}
+
+function countToolCalls(record: KnownRecord): number {
+  return record.type === 'assistant' ? toBlocks(record.message.content).filter(isToolUse).length : 0
+}
+
+/**
+ * Updates the notes if that is due and no other update is running. `at`: the session when the last response had arrived.
+ * Returns the stored notes as far as they are known, so that the caller need not read them again. Never throws.
+ */
+export async function* updateNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  at: SessionState,
+): AsyncGenerator<TurnEvent, StoredNotes | null> {
+  const { notes } = compaction
+  if (notes === undefined || !keepsNotes(turn.host)) return null
+  const { clock, policy } = turn.host
+  const by = notes.local === null ? 'model' : 'local'
+  let cost: NotesCost = FREE
+  try {
+    const deadAfterMs = policy.notes.deadAfterSeconds * 1000
+    const claim = await notes.store.claim(at.id, { now: clock.now(), deadAfterMs })
+    if (claim === null) return null
+    try {
+      const stored = await notes.store.read(at.id)
+      if (!isNotesUpdateDue(at, turn.host, compaction, stored)) return stored
+      const events = writeNotes(turn, compaction, { notes, at, stored })
+      for (;;) {
+        const step = await events.next()
+        if (step.done !== true) {
+          cost = addCost(cost, step.value)
+          yield step.value
+          continue
+        }
+        if (!step.value.ok) {
+          yield { type: 'notes-failed', by, reason: step.value.reason, message: step.value.message, cost }
+          return stored
+        }
+        const { text, coveredUuid } = step.value
+        const next: StoredNotes = { text, coveredUuid, writtenAt: clock.now(), writtenBy: by }
+        await notes.store.write(at.id, next)
+        const tokens = createNotesLimits(turn, compaction).countTokens(text)
+        yield { type: 'notes-updated', by, coveredUuid, tokens, cost }
+        return next
+      }
+    } finally {
+      await claim.release()
+    }
+  } catch (thrown) {
+    const reason: NotesFailureReason = 'store'
+    yield {
+      type: 'notes-failed',
+      by,
+      reason,
+      message: thrown instanceof Error ? thrown.message : String(thrown),
+      cost,
+    }
+    return null
+  }
+}
+
+const FREE: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
+
+function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
+  if (event.type === 'side-reply') return { usage: addReplyUsage(usage, event.event), dollars }
+  if (event.type !== 'priced') return { usage, dollars }
+  const { total } = event.call.money
+  return { usage, dollars: dollars === null || total === null ? null : dollars + total }
+}
+
+async function* writeNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  given: { readonly notes: NotesServices; readonly at: SessionState; readonly stored: StoredNotes | null },
+): AsyncGenerator<TurnEvent, NotesExtraction> {
+  const { notes, at, stored } = given
+  const overrides = await notes.store.readOverrides(at.id)
+  if (notes.local !== null) {
+    const kept = notes.local.update(at, createNotesLimits(turn, compaction), overrides.template)
+    return { ok: true, text: redact(kept.text), coveredUuid: kept.coveredUuid }
+  }
+  const template = chooseTemplate(overrides.template)
+  // Notes of a branch that was left would tell of work that is no longer part of the conversation.
+  const isSameBranch = stored !== null && isOnBranch(at, stored.coveredUuid)
+  return yield* extractNotes(turn, compaction, {
+    state: at,
+    notes: isSameBranch ? stored.text : template,
+    template,
+    path: notes.store.path(at.id),
+    ...(overrides.prompt === undefined ? {} : { instructions: overrides.prompt }),
+  })
+}
+
+function isOnBranch({ session, view }: SessionState, uuid: string | null): boolean {
+  const index = uuid === null ? undefined : findRecordIndex(session, uuid)
+  if (index === undefined) return uuid === null
+  for (let place = view.branch.length - 1; place >= 0; place -= 1) {
+    const found = view.branch.at(place) ?? -1
+    if (found <= index) return found === index
+  }
+  return false
+}

@@ -1,0 +1,356 @@
+/** Compacting with the notes: every branch of the decision, the kept messages, and what is left if it is refused. */
+import { createFakeClock, type FakeClock, SessionBuilder } from '@tidemark/core/testing'
+import { describe, expect, it } from 'vitest'
+import {
+  addLargeRound,
+  BOUND,
+  compactNow,
+  eventsOfType,
+  openTestSession,
+  perform,
+  SESSION,
+  SUMMARY,
+  sentText,
+  type TestSession,
+  type TestSessionOptions,
+  undoNow,
+} from '../../test/engine/test-session.ts'
+import type { NotesServices } from '../engine/host.ts'
+import type { NotesStore, StoredNotes } from '../engine/ports.ts'
+import { formatNotes, NOTES_SECTION_NAMES, NOTES_SECTIONS, NOTES_TEMPLATE } from '../notes/notes-file.ts'
+import { compact } from './compact.ts'
+import type { CompactionOptions } from './plan-compaction.ts'
+
+const NOTES = formatNotes(
+  NOTES_SECTION_NAMES.map((name) => ({
+    ...NOTES_SECTIONS[name],
+    body: name === 'state' ? 'The login is being mended in /src/login.ts.' : '',
+  })),
+)
+
+/** A conversation of so many rounds of 5,000 tokens, and the uuid of the last record of each. */
+function talk(rounds: number, thinks = false): { builder: SessionBuilder; ends: readonly string[] } {
+  const builder = new SessionBuilder(SESSION)
+  builder.user('look at the login')
+  const ends: string[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    addLargeRound(builder, 5_000, thinks)
+    ends.push(builder.records.at(-1)?.uuid ?? '')
+  }
+  return { builder, ends }
+}
+
+interface Given {
+  readonly stored?: Partial<StoredNotes> | null
+  /** When a running update began, by the clock of the session; null if none runs. */
+  readonly claimedAt?: (clock: FakeClock) => number | null
+  readonly store?: Partial<NotesStore>
+  readonly options?: TestSessionOptions
+  readonly rounds?: number
+  readonly covered?: number
+  readonly thinks?: boolean
+}
+
+interface Opened {
+  readonly session: TestSession
+  readonly clock: FakeClock
+  readonly written: StoredNotes[]
+}
+
+async function open(given: Given = {}): Promise<Opened> {
+  const { stored = {}, rounds = 7, covered = 6, thinks = false } = given
+  const { builder, ends } = talk(rounds, thinks)
+  const clock = createFakeClock(Date.UTC(2026, 5, 1))
+  const written: StoredNotes[] = []
+  const coveredUuid = ends[covered - 1] ?? null
+  const notes: StoredNotes | null =
+    stored === null ? null : { text: NOTES, coveredUuid, writtenAt: 0, writtenBy: 'model', ...stored }
+  const store: NotesStore = {
+    read: async () => notes,
+    write: async (_, next) => void written.push(next),
+    readOverrides: async () => ({}),
+    path: () => '/notes/summary.md',
+    claim: async () => null,
+    readClaim: async () => given.claimedAt?.(clock) ?? null,
+    ...given.store,
+  }
+  const services: NotesServices = { store, local: null }
+  const { room, host, policy, ...options } = given.options ?? {}
+  const session = await openTestSession(builder.records, {
+    window: 64_000,
+    ...options,
+    policy: { switches: { microcompactEnabled: false }, ...policy },
+    room: { notes: services, ...room },
+    host: { clock, ...host },
+  })
+  return { session, clock, written }
+}
+
+const AUTO: Partial<CompactionOptions> = { trigger: 'auto', cause: 'threshold', firedBy: 'threshold' }
+
+async function play(given: Given = {}, asked: Partial<CompactionOptions> = AUTO) {
+  const { session } = await open(given)
+  const end = await compactNow(session, asked)
+  const refused = eventsOfType(session, 'sm-compact-refused').map(({ reason }) => reason)
+  return { session, end, refused, by: end.ok ? end.compaction.summarizer : end.reason }
+}
+
+describe('an automatic compaction uses the notes', () => {
+  it('as its summary, without a model call, and keeps the newest messages as they were', async () => {
+    const { session, end } = await play({ options: { byChain: true } })
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction).toMatchObject({ summarizer: 'notes', usage: { calls: 0 }, fallbackReason: null })
+    expect(session.asked).toEqual([])
+    const text = sentText(session)
+    expect(text).toContain('The login is being mended in /src/login.ts.')
+    expect(text).toContain('look at the login') // what the user said is put back by the gate
+    expect(eventsOfType(session, 'sm-compact')[0]).toMatchObject({ by: 'model', cut: [] })
+    expect(eventsOfType(session, 'compact')).toHaveLength(1)
+  })
+
+  it('and an undo gives the requests from before', async () => {
+    const { session } = await open()
+    const before = sentText(session)
+    await compactNow(session, AUTO)
+    expect(sentText(session)).not.toBe(before)
+    expect((await undoNow(session)).ok).toBe(true)
+    expect(sentText(session)).toBe(before)
+  })
+})
+
+const cases: readonly {
+  readonly name: string
+  readonly given?: Given
+  readonly asked?: Partial<CompactionOptions>
+  readonly refused: readonly string[]
+  /** Who wrote the summary in the end; `host`: the summary of tier 2. */
+  readonly by?: string
+}[] = [
+  { name: 'manual compactions', asked: { trigger: 'manual', cause: 'person' }, refused: [] },
+  { name: 'compactions after a refusal by the provider', asked: { ...AUTO, cause: 'reactive' }, refused: [] },
+  {
+    name: 'conversations of source compact',
+    given: { options: { host: { source: 'compact' } } },
+    refused: [],
+  },
+  {
+    name: 'conversations of source session_memory',
+    given: { options: { host: { source: 'session_memory' } } },
+    refused: [],
+  },
+  { name: 'notes switched off', given: { options: { policy: { notes: { enabled: false } } } }, refused: [] },
+  { name: 'no notes', given: { stored: null }, refused: ['no-notes'] },
+  { name: 'the empty template', given: { stored: { text: NOTES_TEMPLATE } }, refused: ['empty-notes'] },
+  { name: 'unknown coverage', given: { stored: { coveredUuid: null } }, refused: ['unknown-coverage'] },
+  {
+    name: 'coverage of a record that is not in the context',
+    given: { stored: { coveredUuid: 'gone' } },
+    refused: ['not-in-context'],
+  },
+  {
+    name: 'notes that cannot be read',
+    given: {
+      store: {
+        read: async () => {
+          throw new Error('disk')
+        },
+      },
+    },
+    refused: ['store'],
+  },
+  {
+    name: 'a store that fails while its claim is looked at',
+    given: {
+      store: {
+        readClaim: async () => {
+          throw new Error('disk')
+        },
+      },
+    },
+    refused: ['store'],
+  },
+  {
+    name: 'a path that cannot be told',
+    given: {
+      store: {
+        path: () => {
+          throw new Error('no path')
+        },
+      },
+    },
+    refused: ['error'],
+  },
+  {
+    name: 'a conversation of which everything would be kept',
+    given: { rounds: 2, covered: 2 },
+    refused: ['refused'],
+  },
+]
+
+describe('a summary is written instead, with', () => {
+  it.each(cases)('$name', async ({ given = {}, asked = AUTO, refused }) => {
+    const done = await play(given, asked)
+    expect(done.refused).toEqual(refused)
+    expect(done.by).toBe('model')
+    expect(sentText(done.session)).toContain(JSON.stringify(SUMMARY).slice(1, -1))
+    expect(eventsOfType(done.session, 'sm-compact')).toEqual([])
+  })
+
+  it('a result that would reach the threshold again', async () => {
+    // Covered is only the first round, so that six rounds of 5,000 tokens would stay.
+    const done = await play({ covered: 1, rounds: 9 })
+    expect(done.refused).toEqual([])
+    const [exceeded] = eventsOfType(done.session, 'sm-compact-threshold-exceeded')
+    expect(exceeded?.tokens).toBeGreaterThanOrEqual(exceeded?.threshold ?? Number.POSITIVE_INFINITY)
+    expect(done.by).toBe('model')
+  })
+
+  it('a result that may reach the threshold by the upper bound of its estimate', async () => {
+    const seen: string[] = []
+    const hooks = {
+      preCompact: [{ name: 'seen', run: async () => void seen.push('ran') }],
+    }
+    const done = await play({ covered: 2, rounds: 9, options: { room: { hooks } } })
+    const [exceeded] = eventsOfType(done.session, 'sm-compact-threshold-exceeded')
+    expect(exceeded?.tokens).toBeGreaterThanOrEqual(exceeded?.threshold ?? Number.POSITIVE_INFINITY)
+    expect([done.by, seen]).toEqual(['model', ['ran', 'ran']])
+  })
+})
+
+describe('a PreCompact hook', () => {
+  const hook = (output: object, seen: string[] = []) => ({
+    preCompact: [
+      {
+        name: 'guard',
+        run: async () => {
+          seen.push('ran')
+          return output
+        },
+      },
+    ],
+  })
+
+  it('may block: then no summary is written either, and the hook runs once', async () => {
+    const seen: string[] = []
+    const { session, end, refused } = await play({
+      options: { room: { hooks: hook({ block: 'not now' }, seen) } },
+    })
+    expect(end).toMatchObject({ ok: false, reason: 'blocked' })
+    expect([refused, seen]).toEqual([['blocked'], ['ran']])
+    expect(sentText(session)).not.toContain(SUMMARY.split('\n')[1])
+  })
+
+  it('may not instruct: the notes stay as they are', async () => {
+    const { session, by } = await play({
+      options: { room: { hooks: hook({ newCustomInstructions: 'Write a poem.' }) } },
+    })
+    expect([by, sentText(session).includes('poem')]).toEqual(['notes', false])
+  })
+})
+
+describe('an update of the notes that is running', () => {
+  it('is waited for, at most 15 seconds; then the notes are used as they are', async () => {
+    const { session, clock } = await open({ claimedAt: (now) => started ?? now.now() })
+    const started = clock.now()
+    const compacting = compactNow(session, AUTO)
+    for (let second = 0; second < 14; second += 1) await clock.advance(1_000)
+    expect(eventsOfType(session, 'sm-compact')).toEqual([])
+    expect(eventsOfType(session, 'phase')[0]?.phase).toBe('waiting for the notes')
+    for (let step = 0; step < 8; step += 1) await clock.advance(250)
+    expect(await compacting).toMatchObject({ ok: true, compaction: { summarizer: 'notes' } })
+  })
+
+  it('is waited for only until it ends', async () => {
+    let claimed: number | null = 0
+    const { session, clock } = await open({ claimedAt: () => claimed })
+    claimed = clock.now()
+    const compacting = compactNow(session, AUTO)
+    await clock.advance(500)
+    claimed = null
+    await clock.advance(250)
+    expect(await compacting).toMatchObject({ ok: true, compaction: { summarizer: 'notes' } })
+  })
+
+  it('is not waited for if it began a minute ago: it is dead', async () => {
+    const { session } = await open({ claimedAt: (clock) => clock.now() - 60_000 })
+    expect(await compactNow(session, AUTO)).toMatchObject({ ok: true, compaction: { summarizer: 'notes' } })
+  })
+
+  it('ends its wait when the turn is aborted, and nothing changes', async () => {
+    const { session, clock } = await open({ claimedAt: (now) => now.now() })
+    const signal = { aborted: false }
+    const run = { ...session.run, signal }
+    const before = sentText(session)
+    const compacting = perform(session, compact(run, session.room, { trigger: 'auto', cause: 'threshold' }))
+    signal.aborted = true
+    await clock.advance(250)
+    expect(await compacting).toMatchObject({ ok: false, reason: 'aborted' })
+    expect(sentText(session)).toBe(before)
+  })
+})
+
+describe('the kept messages', () => {
+  it('are all that the notes do not cover, whatever their size', async () => {
+    const { session } = await play({ rounds: 12, covered: 7, options: { window: 100_000 } })
+    expect(sentText(session).match(/"read \/src/g)).toHaveLength(5)
+    expect(eventsOfType(session, 'sm-compact')[0]?.kept.tokens).toBeGreaterThan(25_000)
+  })
+
+  it('are at least the newest ones by tokens and by number, although the notes cover all', async () => {
+    const { session } = await play({ rounds: 14, covered: 14, options: { window: 200_000 } })
+    const [done] = eventsOfType(session, 'sm-compact')
+    // Five messages with text: two rounds have one each, so growth goes on beyond 10,000 tokens.
+    expect(done?.kept.tokens).toBeGreaterThanOrEqual(20_000)
+    expect(done?.kept.tokens).toBeLessThanOrEqual(40_000)
+  })
+
+  it('grow no further than the largest size', async () => {
+    const { session } = await play({
+      rounds: 14,
+      covered: 14,
+      options: { window: 200_000, policy: { notes: { kept: { minimumMessages: 50 } } } },
+    })
+    expect(eventsOfType(session, 'sm-compact')[0]?.kept.tokens).toBeLessThanOrEqual(40_000)
+  })
+
+  it('begin at a whole round: no result without its call', async () => {
+    const { session } = await play({ rounds: 14, covered: 14, options: { window: 200_000 } })
+    const messages = JSON.parse(sentText(session)) as {
+      content: { type: string; id?: string; tool_use_id?: string }[]
+    }[]
+    const blocks = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+    const calls = new Set(blocks.flatMap((block) => (block.type === 'tool_use' ? [block.id] : [])))
+    const results = blocks.flatMap((block) => (block.type === 'tool_result' ? [block.tool_use_id] : []))
+    expect(results.length).toBeGreaterThan(0)
+    expect(results.filter((id) => !calls.has(id))).toEqual([])
+  })
+
+  it('lose their thinking where a model binds it to what came before, and the plan says so', async () => {
+    const { session, end } = await play({ thinks: true, options: { profile: BOUND } })
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction.notes.join()).toContain('no longer sent')
+    expect(sentText(session)).not.toContain('"thinking"')
+    expect((await undoNow(session)).ok).toBe(true)
+    expect(sentText(session)).toContain('"thinking"')
+  })
+
+  it('keep their thinking elsewhere', async () => {
+    const { session, end } = await play({ thinks: true })
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction.notes).toEqual([])
+    expect(sentText(session)).toContain('"thinking"')
+  })
+})
+
+describe('sections over their limit', () => {
+  it('are cut with their heading and italic line whole, and the mark names the file', async () => {
+    const lines = Array.from({ length: 2_000 }, (_, line) => `- step ${line}`).join('\n')
+    const text = `${NOTES}\n${lines}\n`
+    const { session } = await play({ stored: { text } })
+    const sent = sentText(session)
+    expect(eventsOfType(session, 'sm-compact')[0]?.cut).toEqual(['Worklog'])
+    expect(sent).toContain('# Worklog\\n_What was done, one terse line per step._\\n')
+    expect(sent).toContain('[This section was cut here. Its whole text is in /notes/summary.md]')
+    expect(sent).not.toContain('- step 1999')
+  })
+})

@@ -1,0 +1,78 @@
+/**
+ * The records that a compaction summarizes, the facts in them, and the names in them. A long log is read in slices, once
+ * for all steps of the compaction.
+ */
+import type { CompactionServices } from '../engine/host.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
+import { isKnownRecord, type KnownRecord } from '../log/record.ts'
+import { readRecordAt } from '../log/session-log.ts'
+import { rankNames } from '../summary/ledger.ts'
+import { listPieces } from '../summary/local-summary.ts'
+import type { CompactionSpan } from '../summary/select-span.ts'
+import {
+  extractSessionFacts,
+  extractSessionFactsInSteps,
+  type SessionFacts,
+} from '../summary/session-facts.ts'
+import type { CompactionPlan } from './plan-compaction.ts'
+
+/**
+ * Reads the records to summarize in slices: their facts, the names in them, and the pieces of a local summary. The steps
+ * that follow find them ready. Returns false if the turn was aborted.
+ */
+export async function readHistoryAhead(
+  turn: TurnContext,
+  { estimator }: CompactionServices,
+  plan: CompactionPlan,
+): Promise<boolean> {
+  const history = listSummarizedRecords(turn.state, plan)
+  const facts = factsBySpan.get(plan.span) ?? (await runTurnSteps(turn, extractSessionFactsInSteps(history)))
+  if (facts === null) return false
+  factsBySpan.set(plan.span, facts)
+  return (
+    (await runTurnSteps(turn, rankNames(history, estimator))) !== null &&
+    (await runTurnSteps(turn, listPieces(facts))) !== null
+  )
+}
+
+// Caches the records to summarize and their facts. Both stay the same for a plan: new records come later, and after a
+// rewind the plan is stale.
+const historyBySpan = new WeakMap<CompactionSpan, readonly KnownRecord[]>()
+const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
+
+/**
+ * Returns the facts (user messages, files, errors, todos) of the records to summarize. They are cached because several
+ * steps need them and reading a long log takes time.
+ */
+export function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
+  const facts = factsBySpan.get(plan.span) ?? extractSessionFacts(listSummarizedRecords(state, plan))
+  factsBySpan.set(plan.span, facts)
+  return facts
+}
+
+/**
+ * Lists the log records that the summary replaces, including those that left the context in earlier compactions. Begins
+ * with the first record of the branch or, for form `from`, with the first summarized one; ends with the last summarized
+ * one. Records kept verbatim are left out.
+ */
+export function listSummarizedRecords(
+  { session, view }: SessionState,
+  { span }: CompactionPlan,
+): readonly KnownRecord[] {
+  const known = historyBySpan.get(span)
+  if (known !== undefined) return known
+  const shown = new Set([...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record.uuid))
+  const indexes = span.summarised.map(({ index }) => index)
+  const last = indexes.reduce((most, index) => Math.max(most, index), -1)
+  const first = span.form === 'from' ? indexes.reduce((least, index) => Math.min(least, index), last) : 0
+  const records: KnownRecord[] = []
+  for (let position = 0; position < view.branch.length; position += 1) {
+    const index = view.branch.at(position) ?? -1
+    if (index < first || index > last) continue
+    const record = readRecordAt(session, index)
+    if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)
+  }
+  historyBySpan.set(span, records)
+  return records
+}

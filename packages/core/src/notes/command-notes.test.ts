@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
+import { createNoteKeeper } from './note-keeper.ts'
+import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
+
+const countTokens = (text: string): number => Math.ceil(text.length / 4)
+
+function section(session: CodingSession, name: NotesSectionName): string {
+  const keeper = createNoteKeeper()
+  for (const record of session.history) keeper.add(record)
+  const { text } = keeper.render({ sectionTokens: 2_000, totalTokens: 12_000, countTokens })
+  return parseNotes(text).find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
+}
+
+describe('commands', () => {
+  it('have their last result, and those that still fail their error', () => {
+    const session = new CodingSession()
+    session.runs('npm test', 'Exit code 1\nTypeError: x is not a function', true)
+    session.edits('/repo/a.ts', 'fixed')
+    session.runs('npm  test', '12 passed')
+    session.runs('npm run lint', 'Exit code 2\nno such rule', true)
+    expect(section(session, 'workflow')).toBe(
+      'Commands, newest first:\n- `npm test` → ok (2 runs; output ends: 12 passed)',
+    )
+    const errors = section(session, 'errors')
+    expect(errors).toContain('- `npm run lint` → failed: Exit code 2 no such rule')
+    expect(errors).toMatch(/- fixed: `npm test` had failed \(.*not a function\); ok after changes to a\.ts/)
+  })
+
+  it.each([
+    [
+      'an exit code in the text',
+      { cmd: ['bash', '-lc', 'make'] },
+      'Process exited with code 2\nOutput:\nno',
+      'failed',
+    ],
+    ['exit code 0', { cmd: 'make' }, 'Exit code: 0\nOutput:\nfine', 'ok'],
+    ['an exit code in JSON', { command: 'make' }, '{"output":"","metadata":{"exit_code":1}}', 'failed'],
+    [
+      'a number in the middle of a long output',
+      { command: 'make' },
+      '1\n2\n3\n4\n5\nexit code 1\n7\n8\n9',
+      'ok',
+    ],
+    ['an exit code in the fifth line', { command: 'make' }, '1\n2\n3\n4\nexit code 1\n6\n7\n8\n9', 'failed'],
+    [
+      'an exit code in the last three lines',
+      { command: 'make' },
+      '1\n2\n3\n4\n5\n6\nexit code 1\n8\n9',
+      'failed',
+    ],
+    ['a number in the line after the words', { command: 'make' }, '12: // the last exit code\n218: }', 'ok'],
+    [
+      'moved to the background',
+      { command: 'make' },
+      'Command running in background with ID: 7',
+      'started in the background',
+    ],
+    [
+      'still running',
+      { command: 'make' },
+      'Chunk ID: 1\nWall time: 1 s\nProcess running with session ID 4\nOutput:\n',
+      'still running',
+    ],
+    [
+      'in the background',
+      { command: 'make', run_in_background: true },
+      'started',
+      'started in the background',
+    ],
+    ['stopped', { command: 'make' }, 'Command timed out after 2m', 'stopped at its time limit'],
+  ])('are judged by %s', (_, input, result, status) => {
+    const session = new CodingSession()
+    session.calls('Bash', input, result)
+    const lines = `${section(session, 'workflow')}\n${section(session, 'errors')}`
+    expect(lines).toContain(`- \`make\` → ${status}`)
+  })
+
+  it('that failed are told as failed, with their output, where Codex puts four lines before it', () => {
+    const session = new CodingSession()
+    const head =
+      'Command: make\nChunk ID: 1\nWall time: 1 s\nProcess exited with code 2\nOriginal token count: 9'
+    session.calls('exec_command', { cmd: 'make' }, `${head}\nOutput:\none\ntwo\nthree`)
+    expect(section(session, 'workflow')).toBe('')
+    expect(section(session, 'errors')).toContain('- `make` → failed: one two three')
+  })
+
+  it('that begin alike are told apart if one of them failed', () => {
+    const session = new CodingSession()
+    const start = `cd ${'x'.repeat(130)}`
+    session.runs(`${start} && one`, 'ok')
+    session.runs(`${start} && two`, 'no', true)
+    expect(section(session, 'workflow')).toContain(`- \`${start} && one\` → ok`)
+    expect(section(session, 'errors')).toContain(`- \`${start} && two\` → failed`)
+  })
+
+  it('in backquotes cannot break their line', () => {
+    const session = new CodingSession()
+    session.runs('echo `date`\n# Worklog\nls', 'x')
+    expect(section(session, 'workflow')).toContain("- `echo 'date' # Worklog ls` → ok")
+  })
+})
+
+describe('failing tests', () => {
+  it.each([
+    [
+      'pytest',
+      'FAILED tests/test_a.py::test_x[1-2] - AssertionError: no\n1 failed, 3 passed',
+      'tests/test_a.py::test_x[1-2]',
+    ],
+    ['Go', '--- FAIL: TestParse (0.01s)\nFAIL', 'TestParse'],
+    ['TAP', 'ok 1 - first\nnot ok 2 - second thing', 'second thing'],
+    ['TAP with a time in its name', 'not ok 2 - waits for 5s', 'waits for 5s'],
+    ['a package of Go', 'FAIL\texample.com/shop\t0.31s', 'example.com/shop'],
+    ['Rust', 'test parser::reads ... FAILED\ntest result: FAILED', 'parser::reads'],
+    ['jest', '  ✕ adds numbers (5 ms)\n  ✓ other\nTests: 1 failed, 1 passed', 'adds numbers'],
+    ['vitest', ' \u001b[31m×\u001b[39m parses 12ms\n Tests  1 failed', 'parses'],
+  ])('of %s are named', (_, output, name) => {
+    const session = new CodingSession()
+    session.runs('run tests', output, true)
+    expect(section(session, 'errors')).toContain(`- failing test: ${name}\n`)
+  })
+
+  it('are told with a test command that has succeeded since without naming tests', () => {
+    const session = new CodingSession()
+    session.runs('pytest tests', 'FAILED tests/test_a.py::test_x', true)
+    session.runs('make test', 'All fine.')
+    expect(section(session, 'errors')).toContain(
+      'Failing tests in the newest run that names tests, `pytest tests` (`make test` has succeeded since):\n- failing test: tests/test_a.py::test_x',
+    )
+  })
+
+  it.each(['ok  \texample.com/shop\t0.31s', 'ok  \texample.com/shop\t(cached)'])(
+    'are gone once the packages of Go pass: %s',
+    (output) => {
+      const session = new CodingSession()
+      session.runs('go test ./...', '--- FAIL: TestParse (0.01s)\nFAIL\texample.com/shop\t0.31s\nFAIL', true)
+      session.runs('go test .', output)
+      expect(section(session, 'errors')).not.toContain('failing test')
+    },
+  )
+
+  it('stay while files with results of tests are read', () => {
+    const session = new CodingSession()
+    session.runs('pytest', 'FAILED tests/test_a.py::test_x', true)
+    session.reads('/repo/notes.md', 'FAILED tests/test_old.py::test_y\n3 failed, 2 passed')
+    expect(section(session, 'errors').match(/failing test: .*/g)).toEqual([
+      'failing test: tests/test_a.py::test_x',
+    ])
+  })
+
+  it('are not the lines that a linter begins with a cross', () => {
+    const session = new CodingSession()
+    session.runs(
+      'biome check',
+      '  × Formatter would have printed the following content:\nThe check failed.',
+      true,
+    )
+    expect(section(session, 'errors')).not.toContain('failing test')
+  })
+
+  it('are gone once a newer run has none, and stay while nothing was tested', () => {
+    const session = new CodingSession()
+    session.runs('go test ./...', '--- FAIL: TestParse (0.01s)', true)
+    session.runs('ls', 'a.go')
+    expect(section(session, 'errors')).toContain('failing test: TestParse')
+    session.runs('go test ./...', '--- PASS: TestParse (0.01s)')
+    expect(section(session, 'errors')).not.toContain('failing test')
+  })
+})

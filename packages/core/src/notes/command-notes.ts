@@ -1,0 +1,238 @@
+/**
+ * Notes about commands: the last result of each, those that still fail with their errors, what fixed the others, and the
+ * tests that failed in the newest run.
+ */
+import type { KnownRecord } from '../log/record.ts'
+import type { ToolRun } from '../log/tool-runs.ts'
+import { normalizeCommand } from '../summary/session-facts.ts'
+import { truncateStart } from '../summary/truncate-text.ts'
+import { isPassingCommand } from '../summary/work-pieces.ts'
+import {
+  type CommandStatus,
+  formatCommand,
+  readCommandStatus,
+  readOutputEnd,
+  STATUS_TEXTS,
+  toCommandKey,
+} from './command-status.ts'
+import type { NoteGroup, NoteItem } from './fit-notes.ts'
+import { cleanNoteText, createNewestList, toNoteLine } from './note-text.ts'
+import { readFailedTests } from './test-results.ts'
+
+interface KnownCommand {
+  /** Name of the tool that ran it last. */
+  readonly tool: string
+  /** The command as the notes show it, and as they show it beside another one with the same beginning. */
+  readonly shown: string
+  readonly longer: string
+  /** The command without a leading `cd` and a trailing `| tail`, by which its variants are recognized. */
+  readonly variant: string
+  readonly status: CommandStatus
+  readonly runs: number
+  readonly failures: number
+  /** Index in the history of the newest call. */
+  readonly place: number
+  /** The end of the output, on one line. */
+  readonly output: string
+  /** Number of edits in the session when the command last failed. */
+  readonly editsBefore: number
+}
+
+/** A command that failed and has succeeded since. */
+interface FixedCommand {
+  readonly shown: string
+  readonly error: string
+  readonly edited: readonly string[]
+}
+
+/** The newest command that printed the result of a test. */
+interface TestRun {
+  readonly failed: readonly string[]
+  /** The command that ran the tests. */
+  readonly by: string
+  readonly place: number
+  /** A command with the word "test" that has succeeded since without naming any test; empty for none. */
+  readonly passedSince: string
+}
+
+const MOST_PASSED = 300
+const MOST_FIXED = 60
+const MOST_EDITS = 64
+const MOST_NAMED_EDITS = 3
+/** Number of commands of each tool that are placed before all older ones. */
+const NEWEST_COMMANDS = 20
+const OUTPUT_CHARACTERS = 100
+const LONGER_CHARACTERS = 1_000
+const ERROR_CHARACTERS = 240
+
+export class CommandNotes {
+  // Both maps have the command with the newest call last. Commands that succeeded may be forgotten, others never.
+  readonly #failing = new Map<string, KnownCommand>()
+  readonly #passed = new Map<string, KnownCommand>()
+  /** Index of the newest call that succeeded, by variant. */
+  readonly #passedVariants = new Map<string, number>()
+  readonly #fixed = createNewestList<FixedCommand>(MOST_FIXED)
+  readonly #edits = createNewestList<string>(MOST_EDITS)
+  #editCount = 0
+  #tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
+
+  /** Adds a tool call with its result. Returns how it ended if it is a command, otherwise null. */
+  add(run: ToolRun, record: KnownRecord, isError: boolean): CommandStatus | null {
+    if (run.command === null || run.kind !== 'run') return null
+    this.#addTests(run.command, run)
+    const status = readCommandStatus(run, record, isError)
+    this.#addCommand(run.command, run, status)
+    return status
+  }
+
+  /** Adds the names of the files that a call changed. */
+  addEdits(names: readonly string[]): void {
+    this.#editCount += names.length
+    for (const name of names) this.#edits.add(name)
+  }
+
+  listWorkflow(): readonly NoteGroup[] {
+    const counts = new Map<string, number>()
+    const items = this.#listNewest(this.#passed).map((one) => {
+      const newer = counts.get(one.tool) ?? 0
+      counts.set(one.tool, newer + 1)
+      return toCommandItem(one, newer < NEWEST_COMMANDS)
+    })
+    return [{ title: 'Commands, newest first:', items }]
+  }
+
+  /**
+   * Lists commands, newest first. Of those that begin alike, the newest is listed, unless one of them failed and another
+   * did not: these are shown at greater length, so that they can be told apart.
+   */
+  #listNewest(commands: ReadonlyMap<string, KnownCommand>): readonly KnownCommand[] {
+    const others = commands === this.#failing ? this.#passed : this.#failing
+    const beginnings = new Set([...others.values()].map(({ shown }) => shown))
+    const listed = new Map<string, KnownCommand>()
+    for (const one of [...commands.values()].toReversed()) {
+      const shown = beginnings.has(one.shown) ? one.longer : one.shown
+      if (!listed.has(shown)) listed.set(shown, { ...one, shown })
+    }
+    return [...listed.values()]
+  }
+
+  listFailing(): readonly NoteGroup[] {
+    const all = this.#listNewest(this.#failing)
+    const hasPassed = ({ variant, place }: KnownCommand): boolean =>
+      (this.#passedVariants.get(variant) ?? -1) > place
+    return [
+      {
+        title: `Failing tests in the newest run that names tests, ${this.#tests.by}${formatPassedSince(this.#tests)}:`,
+        items: this.#tests.failed.map((name) => ({ full: `- failing test: ${name}`, rank: 2 })),
+      },
+      {
+        title: 'Commands that failed when last run, newest first:',
+        items: all
+          .filter((one) => !hasPassed(one))
+          .map((one) => toFailingItem(one, this.#listEditsSince(one.editsBefore))),
+      },
+      {
+        title: 'Failed as well, but a variant of the command has succeeded since:',
+        items: all.filter(hasPassed).map((one) => toFailingItem(one, [])),
+      },
+    ]
+  }
+
+  listFixed(): readonly NoteGroup[] {
+    const items = this.#fixed.list().map(({ shown, error, edited }) => {
+      const after = edited.length === 0 ? '' : ` after changes to ${edited.join(', ')}`
+      return { full: `- fixed: ${shown} had failed (${cutOutput(error)}); ok${after}`, rank: 4 }
+    })
+    return [{ title: 'Errors that were fixed, newest first:', items, dropped: this.#fixed.countDropped() }]
+  }
+
+  #listEditsSince(count: number): readonly string[] {
+    return [...new Set(this.#edits.list().slice(0, this.#editCount - count))]
+  }
+
+  #addTests(command: string, { callIndex, result }: ToolRun): void {
+    const failed = callIndex < this.#tests.place ? null : readFailedTests(result)
+    if (failed === null) return
+    this.#tests = {
+      failed: failed.map((name) => toNoteLine(cleanNoteText(name))),
+      by: formatCommand(command),
+      place: callIndex,
+      passedSince: '',
+    }
+  }
+
+  #addCommand(command: string, run: ToolRun, status: CommandStatus): void {
+    const key = toCommandKey(command)
+    const before = this.#failing.get(key) ?? this.#passed.get(key)
+    if (before !== undefined && run.callIndex < before.place) return
+    const known: KnownCommand = {
+      tool: run.name,
+      shown: before?.shown ?? formatCommand(command),
+      longer: before?.longer ?? formatLongerCommand(command),
+      variant: before?.variant ?? normalizeCommand(key),
+      status,
+      runs: (before?.runs ?? 0) + 1,
+      failures: (before?.failures ?? 0) + (status === 'failed' ? 1 : 0),
+      place: run.callIndex,
+      output: readOutputEnd(run.result),
+      editsBefore: status === 'failed' ? this.#editCount : (before?.editsBefore ?? 0),
+    }
+    this.#failing.delete(key)
+    this.#passed.delete(key)
+    if (status === 'failed') this.#failing.set(key, known)
+    else setNewest(this.#passed, key, known, MOST_PASSED)
+    if (status === 'ok') this.#addSuccess(known, before)
+  }
+
+  #addSuccess({ shown, variant, place }: KnownCommand, before: KnownCommand | undefined): void {
+    setNewest(this.#passedVariants, variant, place, 2 * MOST_PASSED)
+    if (/\btests?\b/.test(variant) && place > this.#tests.place)
+      this.#tests = { ...this.#tests, passedSince: shown }
+    if (before?.status !== 'failed') return
+    const edited = this.#listEditsSince(before.editsBefore).slice(0, MOST_NAMED_EDITS)
+    this.#fixed.add({ shown, error: before.output, edited })
+  }
+}
+
+function formatPassedSince({ passedSince }: TestRun): string {
+  return passedSince === '' ? '' : ` (${passedSince} has succeeded since)`
+}
+
+/** Returns the whole command, unless it is too long to show it. */
+function formatLongerCommand(command: string): string {
+  const whole = formatCommand(command, Number.POSITIVE_INFINITY)
+  return whole.length <= LONGER_CHARACTERS ? whole : formatCommand(command)
+}
+
+/** Matches commands that begin by looking at files, whatever follows. */
+const LOOKING_COMMAND =
+  /^(?:sed -n|nl|rg|grep|cat|head|tail|ls|find|wc|git (?:status|log|diff|show|branch))\b/
+
+/** Sets an entry as the newest one of a map, and removes the oldest if there are more than `most`. */
+function setNewest<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > most && oldest !== undefined) map.delete(oldest)
+}
+
+function toCommandItem({ shown, variant, status, runs, output }: KnownCommand, isNew: boolean): NoteItem {
+  const line = `- ${shown} → ${STATUS_TEXTS[status]}`
+  const end = status === 'ok' ? truncateStart(output, OUTPUT_CHARACTERS) : ''
+  const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
+  const detail = more.filter((part) => part !== '').join('; ')
+  const rank = isNew ? 1 : isPassingCommand(variant) || LOOKING_COMMAND.test(variant) ? 4 : runs > 1 ? 2 : 3
+  return detail === '' ? { full: line, rank } : { full: `${line} (${detail})`, short: line, rank }
+}
+
+function toFailingItem({ shown, failures, output }: KnownCommand, editedSince: readonly string[]): NoteItem {
+  const line = `- ${shown} → failed`
+  const often = failures > 1 ? ` (${failures} times)` : ''
+  const named = editedSince.slice(0, MOST_NAMED_EDITS).join(', ')
+  const changed = named === '' ? '' : `; changed since: ${named}`
+  return { full: `${line}${often}: ${cutOutput(output)}${changed}`, short: line, rank: 0 }
+}
+
+function cutOutput(output: string): string {
+  return output === '' ? 'no output' : truncateStart(output, ERROR_CHARACTERS)
+}

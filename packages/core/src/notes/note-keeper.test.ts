@@ -1,0 +1,339 @@
+import { describe, expect, it } from 'vitest'
+import { CodingSession } from '../../test/summarize/coding-session.ts'
+import { createNoteKeeper } from './note-keeper.ts'
+import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
+import type { NotesRenderOptions } from './render-notes.ts'
+
+const countTokens = (text: string): number => Math.ceil(text.length / 4)
+const LIMITS: NotesRenderOptions = { sectionTokens: 2_000, totalTokens: 12_000, countTokens }
+
+function writeNotes(session: CodingSession, options: Partial<NotesRenderOptions> = {}): string {
+  const keeper = createNoteKeeper()
+  for (const record of session.history) keeper.add(record)
+  return keeper.render({ ...LIMITS, ...options }).text
+}
+
+function readSection(notes: string, name: NotesSectionName): string {
+  return parseNotes(notes).find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
+}
+
+const section = (session: CodingSession, name: NotesSectionName): string =>
+  readSection(writeNotes(session), name)
+
+/** The result of a call that the user refused with these words. */
+const refusal = (words: string): string =>
+  `The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\n${words}`
+
+describe('the current state', () => {
+  it('has the latest instruction word for word, and says that the model is at work on it', () => {
+    const session = new CodingSession()
+    session.says('Build the importer.')
+    session.answers('It is built.')
+    session.says('Now make it fast.\n\n# and keep it simple')
+    session.runs('npm run bench', '12 ms')
+    const state = section(session, 'state')
+    expect(state).toContain('Latest instruction:\n> Now make it fast.\n> \n> # and keep it simple\n')
+    expect(state).toContain(
+      'The model is at work on it: 1 tool call since then, the last one Bash `npm run bench`.',
+    )
+  })
+
+  it('quotes a very long instruction by its ends', () => {
+    const session = new CodingSession()
+    const text = `${'a'.repeat(600)}${'b'.repeat(4_000)}${'c'.repeat(600)}`
+    session.says(text)
+    expect(section(session, 'state')).toContain(`> ${'a'.repeat(500)}…${'c'.repeat(500)}\n`)
+  })
+
+  it('lists the open todos and says how many are done', () => {
+    const session = new CodingSession()
+    session.says('Go on.')
+    session.lists([
+      { content: 'Read the parser', status: 'completed' },
+      { content: 'Write the test', status: 'in_progress' },
+      { content: 'Fix it', status: 'pending' },
+      { content: 'Old idea', status: 'cancelled' },
+    ])
+    const state = section(session, 'state')
+    expect(state).toContain('Todo list, 2 of 4 done:\n- [>] Write the test\n- [ ] Fix it')
+    expect(state).not.toContain('Old idea')
+  })
+
+  it('follows single tasks as they are created, renamed and finished', () => {
+    const session = new CodingSession()
+    session.calls('TaskCreate', { subject: 'One' }, 'Task #1 created successfully: One')
+    session.calls('TaskCreate', { subject: 'Two' }, 'Task #2 created successfully: Two')
+    session.calls('TaskUpdate', { taskId: '1', status: 'completed' }, 'Updated task #1')
+    session.calls('TaskUpdate', { taskId: '2', subject: 'Second', status: 'in_progress' }, 'Updated task #2')
+    session.calls('TaskUpdate', { taskId: '2', status: 'completed' }, 'no such task', true)
+    expect(section(session, 'state')).toBe('Todo list, 1 of 2 done:\n- [>] Second')
+    expect(section(session, 'worklog')).toContain('done: One')
+  })
+
+  it('names calls whose result is still missing', () => {
+    const session = new CodingSession()
+    session.says('Test it.')
+    const { builder } = session
+    builder.assistant('msg', [{ type: 'tool_use', id: 'open', name: 'Bash', input: { command: 'npm test' } }])
+    expect(section(session, 'state')).toContain('- No result yet: Bash `npm test`')
+    expect(section(session, 'workflow')).toBe('')
+    session.says('Never mind.')
+    expect(section(session, 'state')).not.toContain('No result yet')
+  })
+
+  it('has the commands of a session in which nothing else was typed', () => {
+    const session = new CodingSession()
+    session.says(
+      '<command-message>x</command-message>\n<command-name>/fix</command-name>\n<command-args>the login</command-args>',
+    )
+    const line = '- 2023-11-14 22:13 command: "/fix the login"'
+    expect(section(session, 'state')).toBe(`Typed by the user:\n${line}`)
+    expect(section(session, 'task')).toBe(`Other requests, oldest first:\n${line}`)
+    expect(section(session, 'title')).toBe('/fix the login')
+  })
+
+  it('has a message that was sent while the model worked as the latest instruction, and what was typed before it', () => {
+    const session = new CodingSession()
+    session.says('Write the docs.')
+    session.runs('ls docs', 'index.md')
+    session.builder.attachment({ type: 'queued_command', prompt: 'and the changelog' })
+    session.builder.attachment({
+      type: 'queued_command',
+      commandMode: 'task-notification',
+      prompt: 'build done',
+    })
+    const instruction = [
+      'Latest instruction:\n> and the changelog',
+      'It was sent while the model worked. Typed before it:\n- 2023-11-14 22:13 "Write the docs."',
+    ]
+    expect(section(session, 'state')).toBe([...instruction, 'The model has not begun with it.'].join('\n\n'))
+    session.runs('git log', 'a1b2c3')
+    expect(section(session, 'state')).toContain('1 tool call since then, the last one Bash `git log`')
+    session.says('Thanks. Now a release.')
+    expect(section(session, 'state')).toContain('Latest instruction:\n> Thanks. Now a release.\n\nThe model')
+    expect(section(session, 'task')).toContain('sent while the model worked: "and the changelog"')
+  })
+
+  it('still waits for the result of a call while which the user sent a message', () => {
+    const session = new CodingSession()
+    session.says('Test it.')
+    const input = { command: 'npm test' }
+    session.builder.assistant('msg', [{ type: 'tool_use', id: 'open', name: 'Bash', input }])
+    session.builder.attachment({ type: 'queued_command', prompt: 'and lint it' })
+    expect(section(session, 'state')).toContain('- No result yet: Bash `npm test`')
+  })
+})
+
+describe('files', () => {
+  it('are told with what was done to each and what was written last', () => {
+    const session = new CodingSession()
+    session.says('Go.')
+    session.calls(
+      'Write',
+      { file_path: '/repo/src/a.ts', content: 'export function parse() {}\n' },
+      'File created',
+    )
+    session.edits('/repo/src/b.ts', 'const two = 2')
+    session.edits('/repo/src/b.ts', 'const three = 3')
+    session.edits('/repo/src/c.ts', 'x', true)
+    session.reads('/repo/README.md', 'Hello\n')
+    const files = section(session, 'files')
+    expect(files).toContain('- /repo/src/b.ts: edited 2 times')
+    expect(files).toContain('newest text begins: const three = 3')
+    expect(files).toMatch(/- \/repo\/src\/a\.ts: created.*defines parse/)
+    expect(files).toContain('A change was tried and not made:\n- /repo/src: c.ts')
+    expect(files).toContain('Only read, by folder:\n- /repo: README.md')
+  })
+
+  it('have one line under the whole path and the path relative to the working directory', () => {
+    const session = new CodingSession()
+    const edit = (id: string, path: string): void => {
+      const input = { file_path: path, old_string: 'a', new_string: 'b' }
+      const cwd = '/home/user/shop'
+      session.builder.assistant(id, [{ type: 'tool_use', id, name: 'Edit', input }], { cwd })
+      session.builder.result(id, 'ok', { cwd })
+    }
+    edit('one', '/home/user/shop/src/cart.ts')
+    edit('two', 'src/cart.ts')
+    edit('three', '/etc/hosts')
+    const files = section(session, 'files')
+    expect(files).toContain('Paths that are not whole are relative to /home/user/shop.')
+    expect(files.match(/cart\.ts/g)).toHaveLength(1)
+    expect(files).toContain('- src/cart.ts: edited 2 times')
+    expect(files).toContain('- /etc/hosts: edited')
+  })
+
+  it('of a patch are told as created, edited and deleted', () => {
+    const session = new CodingSession()
+    const patch = '*** Add File: new.ts\n+1\n*** Update File: old.ts\n-1\n+2\n*** Delete File: gone.ts\n'
+    session.calls('apply_patch', { input: patch }, 'Done')
+    const files = section(session, 'files')
+    expect(files).toMatch(/- new\.ts: created/)
+    expect(files).toMatch(/- old\.ts: edited/)
+    expect(files).toMatch(/- gone\.ts: deleted/)
+  })
+
+  it.each([
+    ['was refused', 'apply_patch verification failed: Failed to find expected lines in src/cart.ts'],
+    ['failed', 'Exit code: 1\nWall time: 0 seconds\nOutput:\n'],
+    ['failed, in JSON', '{"output":"no such line","metadata":{"exit_code":1,"duration_seconds":0}}'],
+  ])('of a patch that %s are not told as edited', (_, result) => {
+    const session = new CodingSession()
+    session.calls('apply_patch', { input: '*** Update File: src/cart.ts\n-1\n+2\n' }, result)
+    expect(section(session, 'files')).toBe('A change was tried and not made:\n- src: cart.ts')
+  })
+
+  it('are all named, by folder where there are too many for a line each', () => {
+    const session = new CodingSession()
+    const paths = Array.from({ length: 300 }, (_, index) => `/repo/part-${index % 7}/file-${index}.ts`)
+    for (const path of paths) session.edits(path, 'const value = 1')
+    const files = section(session, 'files')
+    expect(countTokens(files)).toBeLessThanOrEqual(2_000)
+    expect(paths.filter((path) => !files.includes(path.split('/').at(-1) ?? ''))).toEqual([])
+    expect(files).toMatch(/^- \/repo\/part-3: file-\d+\.ts, file-/m)
+  })
+})
+
+describe('corrections by the user', () => {
+  it('are quoted: words of a refusal, the prompt after an interruption, and prompts that begin with a no', () => {
+    const session = new CodingSession()
+    session.says('Delete the old files.')
+    session.runs('rm -rf old', refusal('keep them, move them to attic/'), true)
+    session.says('[Request interrupted by user]')
+    session.says('use git mv')
+    session.says('Thanks, nothing else.')
+    session.says('No, not that folder.')
+    expect(section(session, 'errors')).toContain(
+      'Corrections by the user:\n> keep them, move them to attic/\n\n> use git mv\n\n> No, not that folder.',
+    )
+    expect(section(session, 'workflow')).toContain('- `rm -rf old` → refused by the user')
+  })
+
+  it('that were typed again and again are quoted once, and push out no other one', () => {
+    const session = new CodingSession()
+    session.says('No, the cart comes first.')
+    for (let index = 0; index < 400; index += 1)
+      session.says(`Wait, use tool ${index % 3}. ${'x'.repeat(200)}`)
+    const errors = section(session, 'errors')
+    expect(errors).toContain('> No, the cart comes first.')
+    expect(errors.match(/^> Wait, use tool/gm)).toHaveLength(3)
+    expect(errors).not.toContain('older ones')
+  })
+
+  it('that were sent while the model worked are quoted too', () => {
+    const session = new CodingSession()
+    session.says('Go.')
+    session.builder.attachment({ type: 'queued_command', prompt: 'Stop, not that file' })
+    expect(section(session, 'errors')).toContain('Corrections by the user:\n> Stop, not that file')
+  })
+})
+
+describe('the rest of the notes', () => {
+  it('has title, first request, answered questions, the plan, decisions, findings, answers and the steps', () => {
+    const session = new CodingSession()
+    session.says('Please move the session store to SQLite. It is too slow.')
+    session.calls('ExitPlanMode', { plan: '# Plan\n1. Add a schema' }, 'User has approved your plan.')
+    const questions = [{ question: 'Which driver?', options: [{ label: 'native' }, { label: 'wasm' }] }]
+    session.calls(
+      'AskUserQuestion',
+      { questions },
+      'User has answered your questions: "Which driver?"="native".',
+    )
+    session.answers(
+      'I decided to keep the JSON export because two tools read it. The root cause was a missing index on the table.',
+    )
+    session.edits('/repo/store.ts', 'x')
+    session.runs('git commit -m "Store sessions in SQLite"', '[main 1a2b3c4] Store')
+    session.answers('The store is in SQLite now: 12 ms instead of 400 ms.')
+    session.says('Good. Now the docs.')
+    const notes = writeNotes(session)
+    expect(readSection(notes, 'title')).toBe('move the session store to SQLite')
+    expect(readSection(notes, 'task')).toContain('First request:\n> Please move the session store')
+    expect(readSection(notes, 'task')).toContain('> # Plan')
+    expect(readSection(notes, 'task')).toContain('- The user, asked "Which driver?": "native"')
+    expect(readSection(notes, 'task')).toContain(
+      '- I decided to keep the JSON export because two tools read it.',
+    )
+    expect(readSection(notes, 'learnings')).toContain('- The root cause was a missing index on the table.')
+    expect(readSection(notes, 'results')).toContain('> The store is in SQLite now: 12 ms instead of 400 ms.')
+    expect(readSection(notes, 'worklog')).toContain(
+      'user: "Please move the session store to SQLite. It is too slow." → changed store.ts; 1 command; committed "Store sessions in SQLite"',
+    )
+  })
+
+  it('leaves out subagents, and says which record it covers', () => {
+    const session = new CodingSession()
+    session.says('Go.')
+    const last = session.builder.answer('Gone.')
+    const keeper = createNoteKeeper()
+    expect(keeper.render(LIMITS).coveredUuid).toBeNull()
+    for (const record of session.history) keeper.add(record)
+    keeper.add({ ...last, uuid: 'other', isSidechain: true })
+    expect(keeper.render(LIMITS).coveredUuid).toBe(last.uuid)
+  })
+
+  it('uses the headings of a template, keeps its own text and adds what it lacks', () => {
+    const session = new CodingSession()
+    session.says('Go.')
+    const template = '# Mine\n_Hint._\n\n# current state\n_Now._\n\nAlways in English.\n'
+    const notes = parseNotes(writeNotes(session, { template }))
+    expect(notes.slice(0, 2).map(({ heading, hint }) => `${heading}: ${hint}`)).toEqual([
+      'Mine: Hint.',
+      'current state: Now.',
+    ])
+    expect(notes[1]?.body).toMatch(/^Always in English\.\n\nLatest instruction:\n> Go\./)
+    expect(notes.map(({ heading }) => heading)).toContain(NOTES_SECTIONS.worklog.heading)
+  })
+
+  it('tells what an earlier part was about if only its summary is in the log', () => {
+    const session = new CodingSession()
+    session.builder.user('We wrote the parser.', { isCompactSummary: true })
+    session.says('Go on.')
+    expect(section(session, 'system')).toContain('not in this log:\n> We wrote the parser.')
+  })
+})
+
+describe('what does not fit', () => {
+  it('goes oldest first and is counted, but never what still fails', () => {
+    const session = new CodingSession()
+    for (let index = 0; index < 200; index += 1)
+      session.runs(`make part-${index} --with ${'x'.repeat(60)}`, 'done')
+    for (let index = 0; index < 60; index += 1)
+      session.runs(`check part-${index} ${'z'.repeat(99)}`, `broken ${'y'.repeat(200)}`, true)
+    const notes = writeNotes(session)
+    const workflow = readSection(notes, 'workflow')
+    expect(workflow).toContain('`make part-199 ')
+    expect(workflow).not.toContain('`make part-0 ')
+    expect(workflow).toMatch(/\n… \d+ older ones are in the transcript$/)
+    expect(countTokens(workflow)).toBeLessThanOrEqual(2_000)
+    const errors = readSection(notes, 'errors')
+    for (let index = 0; index < 60; index += 1)
+      expect(errors).toContain(`- \`check part-${index} ${'z'.repeat(99)}\` → failed`)
+  })
+
+  it.each([12_000, 5_000, 2_000, 800])('fits into any number of tokens: %d', (totalTokens) => {
+    const session = new CodingSession()
+    for (let index = 0; index < 300; index += 1) {
+      session.says(`Now do part ${index} of the work. ${'It is long. '.repeat(20)}`)
+      session.edits(`/repo/part-${index % 50}/file-${index}.ts`, `const value = ${index}`)
+      session.runs(`check part-${index} ${'x'.repeat(90)}`, 'broken', index % 3 > 0)
+      session.answers(
+        `I decided to use ${index}, because the cause was in part ${index}. ${'Yes. '.repeat(60)}`,
+      )
+    }
+    session.lists(Array.from({ length: 40 }, (_, index) => ({ content: `Part ${index}`, status: 'pending' })))
+    expect(countTokens(writeNotes(session, { totalTokens }))).toBeLessThanOrEqual(totalTokens)
+  })
+
+  it('is left out even of what still fails, and said, where the whole file has no room for it', () => {
+    const session = new CodingSession()
+    for (let index = 0; index < 900; index += 1)
+      session.runs(`check part-${index} ${'x'.repeat(90)}`, 'broken', true)
+    session.says('What is left?')
+    const notes = writeNotes(session)
+    expect(countTokens(notes)).toBeLessThanOrEqual(12_000)
+    expect(notes).toContain('> What is left?')
+    expect(readSection(notes, 'errors')).toMatch(/`check part-899 .*\n/)
+    expect(readSection(notes, 'errors')).toMatch(/… \d+ older ones are in the transcript/)
+  })
+})

@@ -1,0 +1,245 @@
+/**
+ * The local note keeper: keeps the notes of a session true from its log alone, without a model. It is fed the records of
+ * the branch one by one. The cost of adding a record does not depend on how many came before; rendering costs as much as
+ * the notes are long.
+ */
+import { isTextBlock, isToolResult, toBlocks } from '../log/block.ts'
+import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
+import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
+import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
+import { findRequestOutcome, readAssistantTexts } from '../summary/assistant-findings.ts'
+import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
+import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from '../summary/user-messages.ts'
+import { CommandNotes } from './command-notes.ts'
+import { formatCommand } from './command-status.ts'
+import { FileNotes } from './file-notes.ts'
+import type { NoteGroup } from './fit-notes.ts'
+import { ModelNotes } from './model-notes.ts'
+import { cleanNoteText, createNewestList, formatNoteTime, quoteBlock, toNoteLine } from './note-text.ts'
+import type { NotesSectionName } from './notes-file.ts'
+import { type NotesRenderOptions, renderNotes, type SectionSource } from './render-notes.ts'
+import { isInstruction, UserNotes } from './user-notes.ts'
+import { createWorklog } from './worklog.ts'
+
+export interface NoteKeeper {
+  /** Adds the next record of the branch. Records of subagents are left out. */
+  add(record: KnownRecord): void
+  /** Writes the notes, within `totalTokens` unless the template alone has more. */
+  render(options: NotesRenderOptions): KeptNotes
+}
+
+export interface KeptNotes {
+  readonly text: string
+  /** uuid of the last record that was added; null if there was none. */
+  readonly coveredUuid: string | null
+}
+
+const TODO_CHARACTERS = 200
+const MOST_TURN_RUNS = 300
+const MOST_MESSAGES = 30
+const LATEST_TEXT_CHARACTERS = 700
+const SUMMARY_CHARACTERS = 5_000
+const SHORT_SUMMARY_CHARACTERS = 1_500
+const REQUEST_CHARACTERS = 200
+
+/** Creates a keeper for one branch. After a rewind the host creates a new one. `cwd`: the working directory, if it is known. */
+export function createNoteKeeper({ cwd }: { readonly cwd?: string } = {}): NoteKeeper {
+  return new LocalNoteKeeper(cwd)
+}
+
+class LocalNoteKeeper implements NoteKeeper {
+  readonly #prompts = createUserPromptReader(cleanNoteText)
+  readonly #runs = createToolRunTracker()
+  readonly #todos = createTodoTracker()
+  readonly #user = new UserNotes()
+  readonly #model = new ModelNotes()
+  readonly #files = new FileNotes()
+  readonly #commands = new CommandNotes()
+  readonly #worklog = createWorklog()
+  readonly #messages = createNewestList<UserPrompt>(MOST_MESSAGES)
+  /** The calls since the latest instruction, without their inputs and results. */
+  #turnRuns = createNewestList<ToolRun>(MOST_TURN_RUNS)
+  /** Calls without a result, by id. */
+  readonly #open = new Map<string, ToolRun>()
+  #doneTodos: ReadonlySet<string> = new Set()
+  #gitBranch = ''
+  #earlierSummary = ''
+  #covered: string | null = null
+  #place = -1
+
+  constructor(cwd: string | undefined) {
+    if (cwd !== undefined) this.#files.setFolder(cwd)
+  }
+
+  add(record: KnownRecord): void {
+    if (record.isSidechain === true) return
+    this.#covered = record.uuid
+    this.#place += 1
+    const time = formatNoteTime(record.timestamp)
+    this.#addSurroundings(record)
+    const prompt = this.#prompts.read(record, this.#place)
+    if (prompt !== null) this.#addPrompt(prompt, record, time)
+    this.#user.add(record, prompt, this.#place)
+    for (const text of readAssistantTexts(record, cleanNoteText)) this.#model.addText(text, this.#place)
+    const { started, finished } = this.#runs.add(record, this.#place)
+    for (const run of started) {
+      this.#model.addCall()
+      this.#open.set(run.id, run)
+    }
+    const errors = finished.length === 0 ? new Set<string>() : listErrorResults(record)
+    for (const run of finished) this.#addRun(run, record, errors.has(run.id))
+    if (isCompactBoundary(record)) this.#worklog.endStep('the context was compacted', time)
+  }
+
+  render(options: NotesRenderOptions): KeptNotes {
+    return { text: renderNotes(this.#collectSections(), options), coveredUuid: this.#covered }
+  }
+
+  #addSurroundings(record: KnownRecord): void {
+    const { cwd, gitBranch } = record as KnownRecord & { readonly gitBranch?: unknown }
+    if (typeof cwd === 'string' && cwd !== '') this.#files.setFolder(cwd)
+    if (typeof gitBranch === 'string' && gitBranch !== '') this.#gitBranch = gitBranch
+    // A summary counts only if the records that it stands for are not in the log.
+    if (record.isCompactSummary !== true || record.type !== 'user' || this.#user.readLatest() !== null) return
+    const texts = toBlocks(record.message.content).flatMap((block) =>
+      isTextBlock(block) ? [block.text] : [],
+    )
+    this.#earlierSummary = cleanNoteText(texts.join('\n').trim())
+  }
+
+  #addPrompt(prompt: ReadUserPrompt, record: KnownRecord, time: string): void {
+    this.#messages.add({ ...prompt, isAnswered: true })
+    if (prompt.inputs.every(({ kind }) => kind === 'answer' || kind === 'refusal')) return
+    this.#model.endTurn(this.#user.readLatest()?.text ?? '', time)
+    this.#worklog.beginStep(time, prompt.text)
+    if (!prompt.inputs.some((input) => isInstruction(input, record))) return
+    this.#turnRuns = createNewestList(MOST_TURN_RUNS)
+    // A call of an earlier turn that has no result by now gets none. An attachment belongs to the turn.
+    if (record.type === 'user') this.#open.clear()
+  }
+
+  #addRun(run: ToolRun, record: KnownRecord, isError: boolean): void {
+    const time = formatNoteTime(record.timestamp)
+    this.#open.delete(run.id)
+    this.#turnRuns.add({ ...run, input: null, result: '', edits: [], touches: [] })
+    const status = this.#commands.add(run, record, isError)
+    const paths = this.#files.add(run, record.timestamp, isError || status === 'failed')
+    this.#commands.addEdits(paths)
+    this.#worklog.addEdits(paths)
+    this.#worklog.addRun(run, status, time)
+    this.#model.addRun(run)
+    if (this.#todos.add(run)) this.#addFinishedTodos(time)
+  }
+
+  #addFinishedTodos(time: string): void {
+    const items = this.#todos.read()?.items ?? []
+    const done = items.filter((item) => !isOpenTodo(item)).map(({ text }) => text)
+    const fresh = done.filter((text) => !this.#doneTodos.has(text))
+    this.#doneTodos = new Set(done)
+    const named = fresh.map((text) => toNoteLine(cleanNoteText(text), REQUEST_CHARACTERS / 2))
+    if (named.length > 0) this.#worklog.endStep(`done: ${named.join('; ')}`, time)
+  }
+
+  #collectSections(): Readonly<Record<NotesSectionName, SectionSource>> {
+    return {
+      title: this.#user.formatTitle() === '' ? [] : [toGroup('', [this.#user.formatTitle()])],
+      state: [
+        ...this.#user.listInstruction(),
+        toGroup('', this.#describeProgress()),
+        ...this.#listTodos(),
+        ...this.#listLatestText(),
+      ],
+      task: [
+        ...this.#user.listRequests(),
+        ...this.#model.listPlan(),
+        ...this.#user.listAnswers(),
+        ...this.#model.listDecisions(),
+      ],
+      files: (options) => this.#files.formatSection(options),
+      workflow: this.#commands.listWorkflow(),
+      errors: [
+        ...this.#user.listCorrections(),
+        ...this.#commands.listFailing(),
+        ...this.#commands.listFixed(),
+      ],
+      system: [
+        toGroup('', [
+          ...this.#files.describeProject(),
+          ...(this.#gitBranch === '' ? [] : [`- Git branch: ${toNoteLine(cleanNoteText(this.#gitBranch))}`]),
+        ]),
+        ...this.#listEarlierSummary(),
+      ],
+      learnings: this.#model.listFindings(),
+      results: this.#model.listAnswers(this.#messages.list()),
+      worklog: this.#worklog.listSteps(),
+    }
+  }
+
+  /** Tells how the latest instruction stands, and which calls have no result yet. */
+  #describeProgress(): readonly string[] {
+    const latest = this.#user.readLatest()
+    const text = this.#model.readLatest()
+    const runs = this.#turnRuns.list().toReversed()
+    const waiting = [...this.#open.values()].slice(-5).map((run) => `- No result yet: ${formatRun(run)}`)
+    if (latest === null) return waiting
+    const texts = text === null ? [] : [{ ...text, uuid: '' }]
+    const outcome = findRequestOutcome(latest, texts, runs)
+    const last = runs.at(-1)
+    const calls = `${runs.length}${runs.length === MOST_TURN_RUNS ? ' or more' : ''} tool call${runs.length === 1 ? '' : 's'}`
+    const done = last === undefined ? '' : `${calls} since then, the last one ${formatRun(last)}.`
+    if (outcome === 'done' || outcome === 'replied')
+      return [`The model has answered it, see Key results. ${done}`.trim(), ...waiting]
+    if (last === undefined) return ['The model has not begun with it.', ...waiting]
+    return [`The model is at work on it: ${done}`, ...waiting]
+  }
+
+  #listTodos(): readonly NoteGroup[] {
+    const { items = [], callIndex = -1 } = this.#todos.read() ?? {}
+    const open = items.filter(isOpenTodo)
+    if (items.length === 0) return []
+    const isOlder = (this.#user.readLatest()?.place ?? -1) > callIndex
+    const age = isOlder ? ', last changed before the latest instruction' : ''
+    const count = `${items.length - open.length} of ${items.length} done${age}`
+    if (open.length === 0) return [toGroup('', [`Todo list, ${count}.`])]
+    const lines = open.map((item) => ({ full: formatTodo(item), rank: 0 }))
+    return [{ title: `Todo list, ${count}:`, items: lines }]
+  }
+
+  #listLatestText(): readonly NoteGroup[] {
+    const latest = this.#model.readLatest()
+    if (latest === null || (this.#user.readLatest()?.place ?? -1) > latest.place) return []
+    // Key results have the whole answer. Its end says what comes next.
+    const isAnswer = this.#model.hasAnswered()
+    const title = isAnswer ? "The model's answer ends:" : "The model's latest text:"
+    const cut = isAnswer ? truncateStart : truncateEnd
+    return [{ title, items: [{ full: quoteBlock(cut(latest.text, LATEST_TEXT_CHARACTERS)), rank: 2 }] }]
+  }
+
+  #listEarlierSummary(): readonly NoteGroup[] {
+    if (this.#earlierSummary === '') return []
+    const full = quoteBlock(truncateEnd(this.#earlierSummary, SUMMARY_CHARACTERS))
+    const short = quoteBlock(truncateEnd(this.#earlierSummary, SHORT_SUMMARY_CHARACTERS))
+    const title = 'Summary of an earlier part, which is not in this log:'
+    return [{ title, items: [{ full, short, rank: 2 }] }]
+  }
+}
+
+function toGroup(title: string, lines: readonly string[]): NoteGroup {
+  return { title, items: lines.map((full) => ({ full, rank: 1 })) }
+}
+
+function listErrorResults(record: KnownRecord): ReadonlySet<string> {
+  if (record.type !== 'user') return new Set()
+  const results = toBlocks(record.message.content).filter(isToolResult)
+  return new Set(results.filter((block) => block.is_error === true).map((block) => block.tool_use_id))
+}
+
+function formatTodo(item: TodoItem): string {
+  const text = toNoteLine(cleanNoteText(item.text), TODO_CHARACTERS)
+  return `- [${isTodoInProgress(item) ? '>' : ' '}] ${text}`
+}
+
+function formatRun({ name, command, path }: ToolRun): string {
+  if (command !== null) return `${name} ${formatCommand(command)}`
+  return path === null ? name : `${name} ${toNoteLine(cleanNoteText(path))}`
+}

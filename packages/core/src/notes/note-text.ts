@@ -1,0 +1,96 @@
+/** Texts of the notes: without secrets and control characters, on one line or quoted, and lists that keep the newest items. */
+
+import { sliceText } from '../log/well-formed-text.ts'
+import { redact } from '../summary/redact.ts'
+import { removeControlCharacters } from '../summary/session-facts.ts'
+import { truncateEnd } from '../summary/truncate-text.ts'
+
+/** Matches characters that change the direction of the text after them. */
+const DIRECTION_MARK = /[\u202a-\u202e\u2066-\u2069]/g
+
+/** Removes credentials, control characters and direction marks from a text. It must be whole: half a secret is not recognized. */
+export function cleanNoteText(text: string): string {
+  return redact(removeControlCharacters(text).replace(DIRECTION_MARK, ''))
+}
+
+/** Characters at the end of a long result that are cleaned when only its end is shown. */
+const END_CHARACTERS = 20_000
+
+/** Cleans the end of a text, of which less than half is shown: a secret that begins before it is then not shown either. */
+export function cleanTextEnd(text: string): string {
+  return cleanNoteText(text.length <= END_CHARACTERS ? text : sliceText(text, -END_CHARACTERS))
+}
+
+/** Returns a text on one line, with each run of white space as one blank, cut to `most` characters. */
+export function toNoteLine(text: string, most: number = Number.POSITIVE_INFINITY): string {
+  // Only the beginning of a long text is read. It has enough characters unless nearly all are white space.
+  const isLong = text.length > 20 * most
+  const line = (isLong ? sliceText(text, 0, 20 * most) : text).replace(/\s+/g, ' ').trim()
+  return isLong && line.length <= most ? `${line}…` : truncateEnd(line, most)
+}
+
+/** Returns a text in quotation marks on one line. */
+export function quoteInline(text: string, most: number): string {
+  return `"${toNoteLine(text, most)}"`
+}
+
+/** Returns a text as a Markdown quotation. No line of it can be taken for a heading or an item of the notes. */
+export function quoteBlock(text: string): string {
+  return text
+    .trim()
+    .split(/\r\n|\r|\n/)
+    .map((line) => `> ${line}`)
+    .join('\n')
+}
+
+/** Returns both ends of a text with an ellipsis between them, or the whole text if it is short enough. */
+export function cutMiddle(text: string, head: number, tail: number): string {
+  if (text.length <= head + tail) return text
+  return `${sliceText(text, 0, head)}…${sliceText(text, -tail)}`
+}
+
+/** Formats the time of a record: `2026-02-14 21:28`. */
+export function formatNoteTime(timestamp: string): string {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(timestamp) ? timestamp.slice(0, 16).replace('T', ' ') : ''
+}
+
+/** A list that keeps its newest items. Adding one takes the same time however many came before. */
+export interface NewestList<Item> {
+  add(item: Item): void
+  /** Returns the items, newest first. */
+  list(): readonly Item[]
+  /** Number of items that are no longer in the list. */
+  countDropped(): number
+}
+
+export function createNewestList<Item>(limit: number): NewestList<Item> {
+  let items: Item[] = []
+  let added = 0
+  return {
+    add(item) {
+      added += 1
+      items.push(item)
+      if (items.length >= 2 * limit) items = items.slice(-limit)
+    },
+    list: () => items.slice(-limit).reverse(),
+    countDropped: () => Math.max(0, added - limit),
+  }
+}
+
+/** Creates a list that has each text once. A text that is added again becomes the newest. */
+export function createNewestTexts(limit: number): NewestList<string> {
+  const texts = new Set<string>()
+  let dropped = 0
+  return {
+    add(text) {
+      texts.delete(text)
+      texts.add(text)
+      const [oldest] = texts
+      if (texts.size <= limit || oldest === undefined) return
+      texts.delete(oldest)
+      dropped += 1
+    },
+    list: () => [...texts].reverse(),
+    countDropped: () => dropped,
+  }
+}

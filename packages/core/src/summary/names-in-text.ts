@@ -1,0 +1,71 @@
+/**
+ * Finds names in a text: files, and identifiers in camelCase or snake_case. Plain words are not names, since they do not
+ * show which code is meant.
+ */
+
+/** Matches runs of characters that occur in paths and identifiers. */
+const NAME_CHUNKS = /[A-Za-z0-9_$@~./+-]{3,}/g
+const WORD = /[A-Za-z_$][A-Za-z0-9_$]{2,}/g
+const CAMEL_CASE = /[a-z0-9][A-Z]|[A-Z][A-Z][a-z]/
+const SNAKE_CASE = /[A-Za-z0-9]_[A-Za-z0-9]/
+const MAX_IDENTIFIER_CHARACTERS = 80
+const MAX_PATH_CHARACTERS = 300
+/** Matches text in which letters and digits alternate often: a hash, an id, a piece of base64. */
+const RANDOM_TEXT = /(?:[0-9]+[A-Za-z]+){4,}|^[0-9a-f_]{16,}$/
+
+/** Extensions by which a name without a folder counts as a file; otherwise it could be `object.field`. */
+const FILE_EXTENSIONS = new Set(
+  (
+    'ts tsx mts cts js jsx mjs cjs json jsonl jsonc go mod sum work py pyi ipynb rs toml lock rb java kt kts scala c h cc cpp ' +
+    'hpp cs fs swift php pl lua sh bash zsh fish ps1 sql md mdx rst txt csv tsv yaml yml xml html htm css scss less svg ' +
+    'vue svelte astro proto graphql gql tf hcl nix zig dart ex exs erl hs ml cfg conf ini env log gz zip png jpg pdf'
+  ).split(' '),
+)
+export const EXTENSION: RegExp = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
+
+export interface NamesInText {
+  /** File paths or bare file names, as written in the text. */
+  readonly files: ReadonlySet<string>
+  /** How often each identifier occurs in the text. */
+  readonly identifiers: ReadonlyMap<string, number>
+}
+
+export function findNames(text: string): NamesInText {
+  const files = new Set<string>()
+  const identifiers = new Map<string, number>()
+  for (const match of text.matchAll(NAME_CHUNKS)) {
+    // In quoted code, `\nName` is a line break followed by a name. In a path on Windows, a backslash precedes a name.
+    const isEscaped = text[match.index - 1] === '\\' && /^[nrt]/.test(match[0])
+    const chunk = isEscaped ? match[0].slice(1) : match[0]
+    const file = chunk.length <= MAX_PATH_CHARACTERS && chunk.includes('.') ? parseFilePath(chunk) : null
+    if (file !== null) files.add(file)
+    if (looksLikeIdentifier(chunk))
+      for (const [word] of chunk.matchAll(WORD))
+        if (isIdentifier(word)) identifiers.set(word, (identifiers.get(word) ?? 0) + 1)
+  }
+  return { files, identifiers }
+}
+
+function isIdentifier(word: string): boolean {
+  return word.length <= MAX_IDENTIFIER_CHARACTERS && looksLikeIdentifier(word) && !RANDOM_TEXT.test(word)
+}
+
+/** Returns the part of a path after the last slash. */
+export function toFileName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+function looksLikeIdentifier(chunk: string): boolean {
+  return CAMEL_CASE.test(chunk) || SNAKE_CASE.test(chunk)
+}
+
+/** Returns a piece of text as a file path without the punctuation that ends a sentence; null if it is not a file path. */
+function parseFilePath(chunk: string): string | null {
+  const path = chunk.replace(/[.+-]+$/, '')
+  if (path.endsWith('/') || path.startsWith('//')) return null
+  const base = toFileName(path)
+  const ending = EXTENSION.exec(base)?.[1]
+  if (ending === undefined || base.length <= ending.length + 1) return null
+  const isKnownEnding = FILE_EXTENSIONS.has(ending)
+  return isKnownEnding || (path.includes('/') && /^[a-z0-9]{1,5}$/.test(ending)) ? path : null
+}

@@ -1,0 +1,232 @@
+/**
+ * The notes of a recorded session, written by the local note keeper without a model: once, or again whenever a live log
+ * grows. Logs are only read.
+ */
+import { Buffer } from 'node:buffer'
+import { type FileHandle, open } from 'node:fs/promises'
+import { setTimeout } from 'node:timers/promises'
+import {
+  appendRecordAsIs,
+  createEstimator,
+  createNoteKeeper,
+  DEFAULT_POLICY,
+  emptySessionLog,
+  isKnownRecord,
+  isSyntheticError,
+  NOTES_SECTION_NAMES,
+  NOTES_SECTIONS,
+  type NoteKeeper,
+  type NotesSectionName,
+  parseNotes,
+  type SessionRecord,
+} from '@tidemark/core'
+import {
+  createLogReader,
+  detectLineFormat,
+  estimatorWeights,
+  type LogReader,
+  lookUpModel,
+  modelCatalogue,
+} from '@tidemark/wire'
+import { createLineSplitter } from '../storage/split-lines.ts'
+import { type LogRefusal, refuseForReadError, refuseLog } from './log-search-result.ts'
+import { type OpenLog, openLog } from './open-log.ts'
+
+export interface LogNotes {
+  readonly ok: true
+  /** The notes as Markdown. */
+  readonly notes: string
+  /** The text of each section, without its heading and hint. */
+  readonly sections: Readonly<Record<NotesSectionName, string>>
+  readonly tokens: number
+  /** uuid of the last record that the notes cover; null if the log has none. */
+  readonly coveredUuid: string | null
+}
+
+/** Writes the notes of a session. Subagents are not part of them, except in the log of a subagent. */
+export async function writeLogNotes(
+  path: string,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<LogNotes | LogRefusal> {
+  const log = await openLog(path, { ...options, keepsRawBlocks: false })
+  if (!log.ok) return log
+  const taker = createNoteTaker()
+  await log.read((records) => taker.add(records.map(({ record }) => record)))
+  return taker.write()
+}
+
+export interface FollowNotesOptions {
+  /** Ends following. */
+  readonly signal: AbortSignal
+  /** Called with the notes once the log has a conversation, and whenever they have changed. */
+  readonly onNotes: (notes: LogNotes) => void
+  /** Time between two looks at the file, in milliseconds. Default: 500. */
+  readonly pollMs?: number
+}
+
+/**
+ * Writes the notes of a session, and again whenever they change while its log grows. Returns null once the signal is
+ * aborted. A log that was truncated or replaced is read again from its start; while it is missing, nothing happens.
+ */
+export async function followLogNotes(path: string, options: FollowNotesOptions): Promise<LogRefusal | null> {
+  const log = await openLog(path, { keepsRawBlocks: false })
+  const refusal = log.ok ? await refusePacked(log) : log
+  // A session that begins has an empty log.
+  if (refusal !== null && refusal.reason !== 'empty') return refusal
+  const { signal, onNotes, pollMs = 500 } = options
+  let tail = createLogTail()
+  let shown: string | null = null
+  while (!signal.aborted) {
+    const { position: before, taker } = tail
+    tail = await readNewLines(path, tail)
+    const hasChanged = tail.position !== before || tail.taker !== taker
+    const notes = hasChanged ? tail.taker.write() : null
+    if (notes !== null && notes.coveredUuid !== null && notes.notes !== shown) {
+      onNotes(notes)
+      shown = notes.notes
+    }
+    await setTimeout(pollMs, undefined, { signal }).catch(() => undefined)
+  }
+  return null
+}
+
+async function refusePacked(log: OpenLog): Promise<LogRefusal | null> {
+  await log.close()
+  if (log.packing === 'none') return null
+  return refuseLog(log.path, 'unreadable', 'is compressed, so it does not grow: follow the log itself')
+}
+
+// The keeper for the branch of a log. After a rewind, a new one is fed from the start.
+
+interface NoteTaker {
+  add(records: readonly SessionRecord[]): void
+  write(): LogNotes
+}
+
+function createNoteTaker(): NoteTaker {
+  let session = emptySessionLog()
+  let keeper: NoteKeeper = createNoteKeeper()
+  let fed: number[] = []
+  let model = ''
+  let isAgentLog: boolean | null = null
+
+  function feedBranch(): void {
+    const branch = [...session.branch]
+    if (fed.some((index, place) => branch[place] !== index)) {
+      keeper = createNoteKeeper()
+      fed = []
+    }
+    for (const index of branch.slice(fed.length)) {
+      const record = session.records.at(index)
+      fed.push(index)
+      if (record === undefined || !isKnownRecord(record)) continue
+      if (record.type === 'assistant' && !isSyntheticError(record)) model = record.message.model
+      keeper.add(record)
+    }
+  }
+
+  return {
+    add(records) {
+      for (const record of records) {
+        const isMessage = record.type === 'user' || record.type === 'assistant'
+        if (isMessage) isAgentLog ??= record.isSidechain === true
+        session = appendRecordAsIs(session, isAgentLog === true ? { ...record, isSidechain: false } : record)
+      }
+      feedBranch()
+    },
+    write: () => toLogNotes(keeper, model),
+  }
+}
+
+function toLogNotes(keeper: NoteKeeper, model: string): LogNotes {
+  const { sectionTokens, totalTokens } = DEFAULT_POLICY.notes
+  const found = lookUpModel(modelCatalogue, model)
+  const weights = estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate)
+  const { text: countTokens } = createEstimator(weights)
+  const { text, coveredUuid } = keeper.render({ sectionTokens, totalTokens, countTokens })
+  const bodies = new Map(parseNotes(text).map(({ heading, body }) => [heading, body]))
+  const sections = Object.fromEntries(
+    NOTES_SECTION_NAMES.map((name) => [name, bodies.get(NOTES_SECTIONS[name].heading) ?? '']),
+  ) as LogNotes['sections']
+  return { ok: true, notes: text, sections, tokens: Math.ceil(countTokens(text)), coveredUuid }
+}
+
+// The end of a live log: what was read of it so far, and what comes next.
+
+interface LogTail {
+  readonly taker: NoteTaker
+  readonly splitter: ReturnType<typeof createLineSplitter>
+  reader: LogReader | null
+  /** Lines before the first one that tells the format. */
+  waiting: string[]
+  /** Device and inode of the file; null before it was read. */
+  identity: string | null
+  position: number
+  /** The last bytes that were read. If they are no longer there, the file was written anew. */
+  last: Buffer
+}
+
+const CHUNK_BYTES = 1 << 20
+const LAST_BYTES = 64
+
+function createLogTail(): LogTail {
+  return {
+    taker: createNoteTaker(),
+    splitter: createLineSplitter(),
+    reader: null,
+    waiting: [],
+    identity: null,
+    position: 0,
+    last: Buffer.alloc(0),
+  }
+}
+
+/** Reads what was appended to the file. Returns a new tail if the file was truncated or replaced, and reads all of it. */
+async function readNewLines(path: string, tail: LogTail): Promise<LogTail> {
+  const file = await open(path, 'r').catch((error: unknown) => {
+    if (refuseForReadError(path, error).reason === 'missing') return null
+    throw error
+  })
+  if (file === null) return tail
+  try {
+    const current = (await isContinued(file, tail)) ? tail : createLogTail()
+    const { dev, ino } = await file.stat()
+    current.identity = `${dev}-${ino}`
+    const chunk = Buffer.alloc(CHUNK_BYTES)
+    for (;;) {
+      const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, current.position)
+      if (bytesRead === 0) return current
+      const bytes = chunk.subarray(0, bytesRead)
+      current.position += bytesRead
+      current.last = Buffer.concat([current.last, bytes.subarray(-LAST_BYTES)]).subarray(-LAST_BYTES)
+      takeLines(
+        current,
+        current.splitter.push(bytes).map(({ text }) => text),
+      )
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+async function isContinued(file: FileHandle, { identity, position, last }: LogTail): Promise<boolean> {
+  const { dev, ino, size } = await file.stat()
+  if (identity === null) return true
+  if (identity !== `${dev}-${ino}` || size < position) return false
+  const before = Buffer.alloc(last.length)
+  await file.read(before, 0, last.length, position - last.length)
+  return before.equals(last)
+}
+
+function takeLines(tail: LogTail, lines: readonly string[]): void {
+  const unread = tail.reader === null ? [...tail.waiting, ...lines] : lines
+  if (tail.reader === null) {
+    const format = lines.map(detectLineFormat).find((found) => found !== null)
+    if (format !== undefined && format !== null)
+      tail.reader = createLogReader(format, { keepsRawBlocks: false })
+  }
+  const { reader } = tail
+  tail.waiting = reader === null ? [...unread] : []
+  if (reader !== null)
+    tail.taker.add(unread.flatMap((line) => reader.readLine(line)).map(({ record }) => record))
+}

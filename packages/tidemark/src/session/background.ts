@@ -1,0 +1,245 @@
+/**
+ * Prepares the next summary beside the turns of a session, one at a time, and swaps it in when the engine asks for it.
+ * The session need not be reserved for the preparation: turns and appends continue meanwhile.
+ */
+import {
+  type CompactCause,
+  type CompactionDraft,
+  type CompactionPlan,
+  type CompactionServices,
+  canStartPreparing,
+  commitPreparedDraft,
+  countCompactionFailure,
+  describeEndedPreparation,
+  type EndedPreparation,
+  findReasonOvertaken,
+  PREPARED_COMPACTION,
+  type PreparedSummary,
+  planCompaction,
+  prepareCompaction,
+  type RefusedRewrite,
+  type SummaryDropReason,
+  type TurnContext,
+  type TurnEvent,
+} from '@tidemark/core'
+import { drainEvents, type EventOf } from './events.ts'
+import { watchIdleCache } from './idle-cache.ts'
+import {
+  emitBackgroundChange,
+  emitSessionEvent,
+  type OpenSession,
+  runOperation,
+  trackWork,
+} from './open-session.ts'
+import { createTurnContext, createTurnHost } from './turn-host.ts'
+
+type Preparation =
+  | { readonly phase: 'none' }
+  | (RunningPreparation & { readonly phase: 'preparing' })
+  | (FinishedPreparation & { readonly phase: 'ready' })
+
+interface RunningPreparation {
+  readonly plan: CompactionPlan
+  /** Id of the model when the summary was planned. */
+  readonly model: string
+  readonly stop: AbortController
+  /** Why the summary is given up; null while it is wanted. */
+  dropped: SummaryDropReason | null
+  /** Dollars spent so far; null if a price is unknown. */
+  spent: number | null
+  /** True while a model call runs. If it is aborted, the provider charges for it, but reports no usage. */
+  isCalling: boolean
+}
+
+interface FinishedPreparation {
+  readonly draft: CompactionDraft
+  readonly model: string
+  readonly spent: number | null
+}
+
+const NOTHING: Preparation = { phase: 'none' }
+
+/** Events of a preparation that describe what the foreground waits for. Nobody waits for this one. */
+const FOREGROUND_EVENTS: ReadonlySet<TurnEvent['type']> = new Set(['phase', 'summary-progress', 'keep-alive'])
+
+/** The place for the prepared summary of a session, with the end of the last one and a promise for the running one. */
+interface Slot {
+  current: Preparation
+  /** The last preparation that was given up; null if the last one was swapped in. */
+  ended: EndedPreparation | null
+  settled: Promise<void>
+}
+
+/** Starts the work beside the turns of a session that its policy allows. Closing the session ends it. */
+export function startBackground(session: OpenSession): void {
+  if (session.settings.policy.compact.background) session.prepared = createBackgroundSummary(session)
+  watchIdleCache(session)
+}
+
+function createBackgroundSummary(session: OpenSession): PreparedSummary {
+  const slot: Slot = { current: NOTHING, ended: null, settled: Promise.resolve() }
+  for (const type of ['appended', 'rewritten', 'branch-switched', 'caught-up', 'model-switched'] as const)
+    session.listeners.on(type, () => dropIfOvertaken(session, slot))
+  return {
+    get phase() {
+      return slot.current.phase
+    },
+    prepare: () => startPreparation(session, slot),
+    settle: () => slot.settled,
+    swapIn: (turn, cause) => swapIn(session, slot, turn, cause),
+  }
+}
+
+function changeSlot(session: OpenSession, slot: Slot, next: Preparation): void {
+  slot.current = next
+  emitBackgroundChange(session)
+}
+
+/** Empties the slot and returns the event that says why. */
+function giveUp(
+  session: OpenSession,
+  slot: Slot,
+  dropped: Omit<EventOf<'summary-dropped'>, 'type'>,
+): EventOf<'summary-dropped'> {
+  slot.ended = describeEndedPreparation(session.state)
+  changeSlot(session, slot, NOTHING)
+  return { type: 'summary-dropped', ...dropped }
+}
+
+function findOvertaken({ state, model }: OpenSession, plan: CompactionPlan, planned: string) {
+  return findReasonOvertaken(plan, state, { planned, current: model.choice.id })
+}
+
+function dropIfOvertaken(session: OpenSession, slot: Slot): void {
+  const { current } = slot
+  if (current.phase === 'none') return
+  const why = findOvertaken(
+    session,
+    current.phase === 'ready' ? current.draft.plan : current.plan,
+    current.model,
+  )
+  if (why === null) return
+  if (current.phase === 'ready') {
+    const dropped = { why, message: DROP_MESSAGES[why], price: current.spent }
+    emitSessionEvent(session, giveUp(session, slot, dropped))
+  } else {
+    current.dropped ??= why
+    current.stop.abort()
+  }
+}
+
+function startPreparation(session: OpenSession, slot: Slot): void {
+  const { state, closing, model } = session
+  if (slot.current.phase !== 'none' || closing !== null || !canStartPreparing(state, slot.ended)) return
+  const host = createTurnHost(session)
+  const plan = planCompaction(state, PREPARED_COMPACTION, { host, compaction: host.compaction })
+  if (!plan.ok) {
+    slot.ended = describeEndedPreparation(state)
+    return
+  }
+  const running: RunningPreparation = {
+    plan,
+    model: model.choice.id,
+    stop: new AbortController(),
+    dropped: null,
+    spent: 0,
+    isCalling: false,
+  }
+  changeSlot(session, slot, { phase: 'preparing', ...running })
+  const price = plan.price?.cost ?? null
+  emitSessionEvent(session, { type: 'summary-preparing', tokens: plan.before.expected, price })
+  slot.settled = trackWork(session, () => runPreparation(session, slot)).catch((thrown: unknown) => {
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    emitSessionEvent(session, giveUp(session, slot, { why: 'failed', message, price: null }))
+  })
+}
+
+async function runPreparation(session: OpenSession, slot: Slot): Promise<void> {
+  const running = slot.current
+  if (running.phase !== 'preparing') return
+  const { plan, model, stop } = running
+  const run = createTurnContext(session, { signals: [stop.signal] })
+  const services = createTurnHost(session).compaction
+  const end = await writeDraft(session, run, services, running)
+  const why = running.dropped ?? (end.ok ? findOvertaken(session, plan, model) : toDropReason(end))
+  if (!end.ok && running.dropped === null && why !== 'closed')
+    await runOperation(session, iterate(countCompactionFailure(run, services, end)))
+  if (!end.ok || why !== null || isFallback(end)) {
+    const reason = why ?? 'no-summary'
+    const message = end.ok || running.dropped !== null ? DROP_MESSAGES[reason] : end.message
+    const isUnknown = !end.ok && end.reason === 'aborted' && running.isCalling
+    const price = isUnknown ? null : running.spent
+    return emitSessionEvent(session, giveUp(session, slot, { why: reason, message, price }))
+  }
+  changeSlot(session, slot, { phase: 'ready', draft: end, model, spent: running.spent })
+  emitSessionEvent(session, {
+    type: 'summary-prepared',
+    tokensBefore: plan.before.expected,
+    tokensAfter: end.after.expected,
+    durationMs: end.durationMs,
+    price: running.spent,
+  })
+}
+
+async function* swapIn(
+  session: OpenSession,
+  slot: Slot,
+  turn: TurnContext,
+  cause: CompactCause,
+): AsyncGenerator<TurnEvent, boolean> {
+  const ready = slot.current
+  if (ready.phase !== 'ready') return false
+  // The commit rewrites the context, which must not count as a rewrite that overtakes the summary.
+  slot.current = NOTHING
+  const end = yield* commitPreparedDraft(turn, createTurnHost(session).compaction, ready.draft, cause)
+  if (end.ok) slot.ended = null
+  else if (end.reason !== 'aborted')
+    yield giveUp(session, slot, { why: 'failed', message: end.message, price: ready.spent })
+  changeSlot(session, slot, !end.ok && end.reason === 'aborted' ? ready : NOTHING)
+  return end.ok
+}
+
+/** Writes the summary and passes its events on. Notes in `running` what was spent. */
+async function writeDraft(
+  session: OpenSession,
+  run: TurnContext,
+  services: CompactionServices,
+  running: RunningPreparation,
+): Promise<CompactionDraft | RefusedRewrite> {
+  return drainEvents({
+    events: prepareCompaction(run, services, running.plan),
+    onEvent(event) {
+      if (event.type === 'priced' && running.spent !== null) {
+        const { total } = event.call.money
+        running.spent = total === null ? null : running.spent + total
+      }
+      if (event.type === 'side-sent') running.isCalling = true
+      else if (event.type === 'priced') running.isCalling = false
+      if (!FOREGROUND_EVENTS.has(event.type)) emitSessionEvent(session, event)
+    },
+  })
+}
+
+/** True if the summary was written without a model only because no model wrote one. That can wait until it is needed. */
+function isFallback({ summary }: CompactionDraft): boolean {
+  return summary.summarizer === 'local' && summary.fallbackReason !== null
+}
+
+function toDropReason({ reason }: RefusedRewrite): SummaryDropReason {
+  if (reason === 'aborted') return 'closed'
+  return reason === 'blocked' ? 'blocked' : reason === 'superseded' ? 'rewritten' : 'failed'
+}
+
+const DROP_MESSAGES: Readonly<Record<SummaryDropReason, string>> = {
+  rewritten: 'The context was rewritten since the summary was planned.',
+  pinned: 'A message that the summary replaces was pinned.',
+  'model-switched': 'The session has another model now.',
+  blocked: 'A hook blocked it.',
+  'no-summary': 'The model wrote no summary. It is asked again when the context is full.',
+  failed: 'It failed.',
+  closed: 'The session was closed.',
+}
+
+async function* iterate<Event>(events: Iterable<Event>): AsyncGenerator<Event, void> {
+  yield* events
+}

@@ -1,0 +1,117 @@
+/** The stores of `createTidemark`: files under the home, or in memory. */
+
+import { statSync } from 'node:fs'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type BlobStore,
+  formatErrorValue,
+  isObject,
+  type Journal,
+  type NotesStore,
+  TidemarkError,
+} from '@tidemark/core'
+import { withNamedErrors } from '../platform/checked-ports.ts'
+import { createBlobFolder } from '../storage/blob-folder.ts'
+import { createFileJournal } from '../storage/file-journal.ts'
+import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
+import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
+import { createNotesFolder } from '../storage/notes-folder.ts'
+
+/** Where a Tidemark object keeps its sessions. */
+export interface Stores {
+  readonly journal: Journal
+  /**
+   * True if the first write to a session locks it: no other process can write until this process releases the session.
+   */
+  readonly locks: boolean
+  /** Closes the journal if `createTidemark` opened it. */
+  readonly close: () => Promise<void>
+  readonly blobs: BlobStore | null
+  readonly notes: NotesStore
+  /** Returns the path of a session's log; null if logs are not files. */
+  readonly logPath: (session: string) => string | null
+  /** Saves the diff of a cache break beside the session's log; null if logs are not files. */
+  readonly saveDiff: ((session: string, diff: string, at: number) => Promise<void>) | null
+}
+
+/** The options that choose the stores. */
+interface StoreOptions {
+  readonly home?: string
+  readonly memory?: boolean
+  readonly journal?: Journal
+  readonly blobs?: BlobStore | null
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/** Creates the stores: in memory, or files under the home, except for those that the caller gives. */
+export function createStores(options: StoreOptions): Stores {
+  const { journal, blobs, memory = false } = options
+  if (memory) {
+    return {
+      journal: createMemoryJournal(),
+      locks: true,
+      blobs: blobs === undefined ? createMemoryBlobs() : blobs,
+      notes: createMemoryNotes(),
+      ...NO_FILES,
+    }
+  }
+  const home = findHome(options)
+  const folder = blobs === undefined ? createBlobFolder({ home }) : blobs
+  if (journal !== undefined)
+    return {
+      journal: withNamedErrors(journal),
+      locks: false,
+      blobs: folder,
+      notes: createMemoryNotes(),
+      ...NO_FILES,
+    }
+  const files = createFileJournal({ home })
+  return {
+    journal: files,
+    locks: true,
+    blobs: folder,
+    notes: createNotesFolder({ home }),
+    logPath: (session) => sessionPaths(home, session).log,
+    saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
+    close: () => files.close(),
+  }
+}
+
+const NO_FILES: Pick<Stores, 'logPath' | 'saveDiff' | 'close'> = {
+  logPath: () => null,
+  saveDiff: null,
+  close: async () => {},
+}
+
+/** Number of diffs of cache breaks that are kept for one session; older ones are deleted. */
+const KEPT_DIFFS = 20
+
+/** Writes the diff of a cache break into the session's folder, readable only by the user. */
+async function writeDiffFile(folder: string, diff: string, at: number): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const name = `cache-break-${new Date(at).toISOString().replaceAll(':', '-')}.diff`
+  await writeFile(join(folder, name), diff, { mode: 0o600 })
+  const diffs = (await readdir(folder)).filter((file) => file.startsWith('cache-break-')).sort()
+  await Promise.all(diffs.slice(0, -KEPT_DIFFS).map((file) => rm(join(folder, file), { force: true })))
+}
+
+function findHome({ home, env }: StoreOptions): string {
+  const found = home === undefined ? tidemarkHome(env ?? process.env) : resolveHome(home)
+  if (isUsable(found)) return found
+  const name = home === undefined && (env ?? process.env).TIDEMARK_HOME ? 'TIDEMARK_HOME' : 'The home'
+  const message = `${name} is ${formatErrorValue(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
+  throw new TidemarkError('bad-home', message, { details: { name, value: found } })
+}
+
+/**
+ * Checks whether a path is a folder or does not exist yet. A path that cannot be examined is accepted: the first write
+ * will report the problem.
+ */
+function isUsable(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch (thrown) {
+    return !(isObject(thrown) && thrown.code === 'ENOTDIR')
+  }
+}

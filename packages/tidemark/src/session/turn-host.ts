@@ -1,0 +1,108 @@
+/** The engine's view of an open session: the host with ports, policy, tools and services, and the context of an operation. */
+import {
+  type CompactingHost,
+  canToolReadFiles,
+  createHistoryTool,
+  type RetrievalPaths,
+  type TurnContext,
+} from '@tidemark/core'
+import { omitUndefined } from '@tidemark/wire'
+import { badOptionError } from '../platform/argument-errors.ts'
+import { pauseForEvents } from '../platform/node-ports.ts'
+import type { OpenSession } from './open-session.ts'
+import { lockBetweenReplies } from './session-locks.ts'
+
+/** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */
+function findRetrievalPaths({ id, settings, tools, offersHistory }: OpenSession): RetrievalPaths {
+  const { historyTool, isHistoryAutomatic, options } = settings
+  const isTaken = isHistoryAutomatic && tools.definitions.some(({ name }) => name === historyTool)
+  const hasTranscript = options.transcript ?? tools.definitions.some(canToolReadFiles)
+  return {
+    historyTool: offersHistory && !isTaken ? historyTool : null,
+    transcript: hasTranscript ? settings.logPath(id) : null,
+  }
+}
+
+/** Creates the context of one engine operation: the session's state, host, write lock and abort signal. */
+export function createTurnContext(
+  session: OpenSession,
+  options: {
+    /** Signals that abort the operation; closing the session aborts it as well. Without this option, nothing aborts it. */
+    readonly signals?: readonly (AbortSignal | undefined)[]
+    /** True if writes wait while a reply is streamed. */
+    readonly waitsForReply?: boolean
+    readonly maxCalls?: number
+  } = {},
+): TurnContext {
+  return {
+    get state() {
+      return session.state
+    },
+    set state(next) {
+      session.state = next
+    },
+    host: { ...createTurnHost(session), ...omitUndefined({ maxCalls: options.maxCalls }) },
+    signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
+    writeLock:
+      options.waitsForReply === true ? lockBetweenReplies(session.gate, session.withLock) : session.withLock,
+    ...(session.prepared === null ? {} : { prepared: session.prepared }),
+  }
+}
+
+function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any([stop.signal, ...checkSignals(signals)])
+}
+
+/** Returns the signals that are given. Throws if one of them is not an AbortSignal. */
+export function checkSignals(signals: readonly (AbortSignal | undefined)[]): readonly AbortSignal[] {
+  const defined = signals.filter((signal) => signal !== undefined)
+  if (defined.every((signal) => signal instanceof AbortSignal)) return defined
+  throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
+}
+
+export function createTurnHost(session: OpenSession): CompactingHost {
+  const { settings, model, options } = session
+  const { choice, parameters, estimator, scaled, rules } = model
+  const { saveDiff } = settings
+  const retrieval = findRetrievalPaths(session)
+  return {
+    journal: settings.journal,
+    model: model.port,
+    clock: settings.clock,
+    ids: settings.ids,
+    pause: pauseForEvents,
+    policy: settings.policy,
+    profile: choice.profile,
+    switches: settings.switches,
+    source: options.source ?? 'sdk',
+    isInteractive: options.interactive ?? false,
+    ...omitUndefined({
+      cwd: options.cwd,
+      isBedrock: choice.isBedrock,
+      entitlement: settings.options.entitlement,
+    }),
+    ...(saveDiff === null
+      ? {}
+      : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
+    pricesOf: choice.priceList,
+    chance: Math.random,
+    sections: session.sections,
+    modelSettings() {
+      // The tools may change while a compaction runs in the background, so they are read at each call.
+      const { definitions } = session.tools
+      const { historyTool } = findRetrievalPaths(session)
+      const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
+      return { tools: offered, model: choice.id, parameters }
+    },
+    runTool: session.tools.run,
+    ...omitUndefined({ isParallelTool: session.tools.isParallel, canUseTool: options.canUseTool }),
+    startBackgroundWork(state) {
+      for (const start of session.background) start(session, state)
+    },
+    startSource: () => session.startSource,
+    noteStarted() {
+      session.startSource = null
+    },
+    compaction: { ...session.compactionHost, estimator, scaled, rules, retrieval },
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Automatic compactions of recorded sessions with notes that are kept from the log, where the log itself was compacted
+ * and at its end: edited files, what the user typed however it arrived, and the last error of every command that still fails are in the new
+ * context or on the receipt. The facts are found by rules apart from the engine's. Skips where the folders are absent.
+ */
+import { existsSync, readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import {
+  type CompactionResult,
+  compact,
+  createBranchNotes,
+  createPolicy,
+  openSession,
+  toApiMessages,
+} from '@tidemark/core'
+import { createFakeJournal, createTestCompaction, createTestHost, runToEnd } from '@tidemark/core/testing'
+import { describe, expect, it } from 'vitest'
+import { createMemoryNotes } from '../packages/tidemark/src/storage/memory-stores.ts'
+import { type RecordedHistory, readHistories } from '../scripts/recorded/history.ts'
+import { decoded } from '../scripts/recorded/recall.ts'
+import { type Fact, heldIn, sessionFacts } from '../scripts/recorded/retention.ts'
+import { estimatorFor } from '../scripts/recorded/summarise.ts'
+import { type LoggedLine, readTyped } from './support/typed-input.ts'
+
+const folders = ['transcripts', 'transcripts-2']
+  .map((name) => fileURLToPath(new URL(`../../shared/${name}/`, import.meta.url)))
+  .filter((folder) => existsSync(folder) && readdirSync(folder).some((file) => file.startsWith('claude')))
+const note = folders.length === 0 ? ' (skipped: the folders are not there)' : ''
+const histories = folders.flatMap(readHistories)
+
+interface Compacted {
+  readonly end: CompactionResult
+  readonly view: string
+}
+
+async function compactWithNotes({ records, models }: RecordedHistory, place: number): Promise<Compacted> {
+  const before = records.slice(0, place)
+  const id = before[0]?.sessionId ?? 'session'
+  const lines = before.map((record) => JSON.stringify(record))
+  const journal = createFakeJournal(new Map([[id, { lines, holder: null }]]))
+  const policy = createPolicy({ compact: { chain: { local: 'only' } } })
+  const compaction = createTestCompaction(
+    { policy, estimator: estimatorFor(models[0]) },
+    { notes: { store: createMemoryNotes(), local: createBranchNotes() } },
+  )
+  const modelSettings = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
+  const host = createTestHost({ journal, policy, compaction, modelSettings })
+  const turn = { state: await openSession(journal, id), host, signal: undefined }
+  const end = await runToEnd(compact(turn, compaction, { trigger: 'auto', cause: 'threshold' }))
+  const messages = toApiMessages(turn.state.flat)
+  return { end, view: decoded(messages.map(({ content }) => content)).join('\n') }
+}
+
+describe.skipIf(folders.length === 0)(`compactions of recorded sessions with notes${note}`, () => {
+  it.each(histories)('keep what tier 2 keeps: $name', async (history) => {
+    for (const place of [...history.compactions, history.records.length]) {
+      const { end, view } = await compactWithNotes(history, place)
+      // A call that waits for its result can be compacted in no way.
+      if (!end.ok && end.reason === 'pending-call') continue
+      if (!end.ok) throw new Error(end.message)
+      expect(end.compaction.summarizer).toBe('notes')
+      const before = history.records.slice(0, place)
+      const { editedFiles, openErrors } = sessionFacts(before)
+      const { lost } = end.compaction.receipt
+      const listed = new Set([...lost.files, ...lost.errors].map(({ text }) => text))
+      const isGone = ([fact = '']: Fact): boolean => heldIn(view, [[fact]]) === 0 && !listed.has(fact)
+      expect([...editedFiles, ...openErrors].filter(isGone)).toEqual([])
+      const onReceipt = new Set(lost.userMessages.map(({ uuid }) => uuid))
+      const typed = before.flatMap((record) =>
+        onReceipt.has(record.uuid) ? [] : readTyped(record as LoggedLine).map((text) => [text]),
+      )
+      expect(typed.filter((fact) => heldIn(view, [fact]) === 0)).toEqual([])
+    }
+  })
+})

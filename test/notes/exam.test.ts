@@ -1,0 +1,62 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import { computeScore, countItems, type ExamPoint, examineLog, isPassed } from './exam.ts'
+import { findCallLines } from './exam-log.ts'
+import { examine, QUESTIONS } from './examiner.ts'
+import { writeSyntheticRollout, writeSyntheticSession } from './synthetic-session.ts'
+
+const SEEDS = [1, 2, 3, 4, 5]
+
+function listFaults(points: readonly ExamPoint[]): readonly string[] {
+  return points.flatMap(({ calls, report }) =>
+    QUESTIONS.flatMap((question) =>
+      (['missing', 'contradicted'] as const).flatMap((judgement) =>
+        report[question][judgement].map((item) => `call ${calls}, ${question} ${judgement}: ${item}`),
+      ),
+    ),
+  )
+}
+
+describe('the local notes of a session', () => {
+  it.each(SEEDS)('are true at every 50th call, by the rules of the exam (seed %i)', async (seed) => {
+    const points = await examineLog(writeSyntheticSession(seed, 150))
+    expect(points.length).toBeGreaterThanOrEqual(3)
+    expect(isPassed(points), listFaults(points).join('\n')).toBe(true)
+    expect(countItems(points, 'contradicted')).toBe(0)
+    expect(computeScore(points)).toBeGreaterThanOrEqual(0.95)
+  })
+
+  it.each(SEEDS)('of Codex are true too (seed %i)', async (seed) => {
+    const points = await examineLog(writeSyntheticRollout(seed, 100))
+    expect(points.length).toBeGreaterThanOrEqual(2)
+    expect(isPassed(points), listFaults(points).join('\n')).toBe(true)
+    for (const question of ['todos', 'files', 'commands', 'instruction'] as const)
+      expect([question, countItems(points, 'right', [question]) > 0]).toEqual([question, true])
+  })
+
+  it('of the sample session of Tidemark are true at every fourth call', async () => {
+    const sample = new URL('../../packages/cli/sample/login-bug.jsonl', import.meta.url)
+    const points = await examineLog((await readFile(sample, 'utf8')).split('\n'), 4)
+    expect(points.map(({ calls }) => calls)).toEqual([4, 8, 12])
+    expect(isPassed(points), listFaults(points).join('\n')).toBe(true)
+    expect(countItems(points, 'right')).toBeGreaterThan(10)
+  })
+
+  it('are asked all six questions', async () => {
+    const points = (
+      await Promise.all(SEEDS.map((seed) => examineLog(writeSyntheticSession(seed, 150))))
+    ).flat()
+    for (const question of QUESTIONS)
+      expect([question, countItems(points, 'right', [question]) > 0]).toEqual([question, true])
+  })
+
+  it('do not pass if they are those of an earlier point', async () => {
+    const lines = writeSyntheticSession(1, 150)
+    const [first] = await examineLog(lines)
+    const position = findCallLines(lines)[149] ?? 0
+    const report = examine(lines.slice(0, position + 1), first?.notes ?? '')
+    const stale = [{ calls: 150, report, notes: '', tokens: 0 }]
+    expect(isPassed(stale)).toBe(false)
+    expect(countItems(stale, 'contradicted')).toBeGreaterThan(0)
+  })
+})

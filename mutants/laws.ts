@@ -223,14 +223,6 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/test/laws/clear.test'],
   },
   {
-    name: 'field-without-effect-accepted',
-    law: 'a field of a feature that is not implemented yet',
-    file: 'packages/core/src/policy/policy-fields.ts',
-    find: 'if (node.awaits === undefined || isDefault)',
-    replace: 'if (node.awaits !== null)',
-    tests: ['packages/core/src/policy/create-policy.test'],
-  },
-  {
     name: 'goes-on-past-a-waiting-message',
     law: 'continuation:',
     file: 'packages/core/src/summary/summary-message.ts',

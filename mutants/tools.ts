@@ -61,7 +61,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'timeout-kills-only-the-shell',
     law: 'ended with everything that it started',
-    file: 'packages/cli/src/tools/shell-process.ts',
+    file: 'packages/tidemark/src/platform/process-groups.ts',
     find: 'return process.kill(-group, signal)',
     replace: 'return process.kill(group, signal)',
     tests: ['packages/cli/src/tools/bash-tools.test'],
@@ -69,7 +69,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'command-waits-for-its-background-process',
     law: 'does not wait for a process',
-    file: 'packages/cli/src/tools/shell-process.ts',
+    file: 'packages/tidemark/src/platform/process-groups.ts',
     find: 'if (exit === null) return\n',
     replace: 'if (exit === null || hasRunningChildren) return\n',
     tests: ['packages/cli/src/tools/bash-tools.test'],

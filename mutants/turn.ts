@@ -6,8 +6,8 @@ export const mutants: readonly Mutant[] = [
     name: 'refused-call-runs',
     law: 'denies a call: the tool does not run',
     file: 'packages/core/src/turn/turn-hooks.ts',
-    find: "if (decided.decision === 'deny') return { call, refused: refuseCall(decided.reason), events, context }",
-    replace: "if (decided.decision === 'deny') return { call, refused: null, events, context }",
+    find: 'return { call, refused: refuseCall(decided.reason), events, context, endTurn }',
+    replace: 'return { call, refused: null, events, context, endTurn }',
     tests: ['test/library/hooks'],
   },
   {
@@ -22,8 +22,8 @@ export const mutants: readonly Mutant[] = [
     name: 'question-without-an-answer-allows',
     law: 'without an answer the call is refused',
     file: 'packages/core/src/turn/turn-hooks.ts',
-    find: "if (answer?.decision !== 'allow')",
-    replace: "if (answer?.decision === 'deny')",
+    find: "if (endTurn !== null || answer?.decision !== 'allow')",
+    replace: "if (endTurn !== null || answer?.decision === 'deny')",
     tests: ['test/library/hooks'],
   },
   {

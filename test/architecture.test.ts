@@ -58,7 +58,8 @@ const SMALL_BY_NATURE: ReadonlyMap<string, string> = new Map([])
 
 /** How many names an entry may have: what people import is small enough to read in one sitting. */
 const SURFACE: Readonly<Record<string, number>> = {
-  tidemark: 60,
+  // One more than 60 for memoryFiles, which users of the library ask for by that name.
+  tidemark: 61,
   'tidemark/logs': 25,
   'tidemark/testing': 20,
   'tidemark/catalogue': 10,

@@ -37,6 +37,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'storage',
     'models',
     'sources',
+    'hooks',
     'session',
     'logs',
     'inspect',

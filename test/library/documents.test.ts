@@ -84,12 +84,22 @@ describe('the example in the README', () => {
 })
 
 it('what documents show is well typed', () => {
-  expect(complaints(['README.md', 'docs/library.md'].map((path) => snippets(path).join('\n')))).toEqual([])
+  expect(
+    complaints(
+      ['README.md', 'docs/library.md', 'docs/memory-files.md'].map((path) => snippets(path).join('\n')),
+    ),
+  ).toEqual([])
 })
 
 it('docs/library.md is one program that runs', async () => {
   const said = await run(snippets('docs/library.md').join('\n'))
   expect(said).toContain('now claude-haiku-5-5')
+})
+
+it('docs/memory-files.md is one program that runs', async () => {
+  const said = await run(snippets('docs/memory-files.md').join('\n'))
+  for (const text of ['Amounts are in cents.', 'Tests stand beside the file.', 'Selected in the editor'])
+    expect(said).toContain(text)
 })
 
 describe('examples', () => {

@@ -332,7 +332,7 @@ describe('permissions', () => {
     write('.tidemark/settings.json', '{"permissions":{"allow":["Edit"]}}')
     const { err } = await run('chat', '-p', 'Do it.')
     expect(read('new.txt')).toBeNull()
-    expect(err).toContain('trustedFolders')
+    expect(err).toContain('tidemark trust')
   })
 
   it.each([

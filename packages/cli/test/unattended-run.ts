@@ -94,7 +94,8 @@ export async function runUnattended(options: UnattendedOptions): Promise<Unatten
     model,
     settings: { permissions: { allow: [], ask: [], deny: [] }, env: {}, notices: [] },
     mode: 'allow-all',
-    env: process.env,
+    // Memory files of whoever runs the test must not change its figures.
+    env: { ...process.env, HOME: root },
     onEvent: watch.add,
   })
   try {

@@ -186,6 +186,7 @@ export {
   updateSessionCost,
   ZERO_TOKENS,
 } from './cost/session-cost.ts'
+export { collectOpeningRecords } from './engine/attach-sources.ts'
 export type { BackgroundEvent, KeptCache, ResumeCost, SummaryDropReason } from './engine/background-events.ts'
 export { finishModelCall, type PendingModelCall, withCosts } from './engine/call-model.ts'
 export type {
@@ -203,6 +204,7 @@ export type {
 export type {
   Hook,
   HookContextOutput,
+  HookResult,
   SessionHooks,
   SessionStartSource,
   ToolDecision,
@@ -554,6 +556,12 @@ export {
   volatileSection,
 } from './request/system-prompt.ts'
 export {
+  AMBIENT_TYPE,
+  type AmbientPart,
+  type AmbientParts,
+  ambientSource,
+} from './sources/ambient-source.ts'
+export {
   agentsSource,
   attachHookOutputs,
   type BackgroundAgent,
@@ -608,6 +616,16 @@ export {
   type FilesSourceOptions,
   filesSource,
 } from './sources/file-source.ts'
+export {
+  isInFolder,
+  type LoadedMemoryFile,
+  type MemoryDisk,
+  type MemoryFiles,
+  type MemoryPlaces,
+  MemoryReader,
+  type UnreadMemoryFile,
+} from './sources/memory-files.ts'
+export { memorySource } from './sources/memory-source.ts'
 export {
   type AnnouncedItem,
   collectSourceUpdates,
@@ -689,7 +707,7 @@ export {
   type SummaryTask,
   writeSummaryPrompt,
 } from './summary/summary-prompt.ts'
-export type { TokenCounter } from './summary/truncate-text.ts'
+export { type TokenCounter, truncateEnd } from './summary/truncate-text.ts'
 export type { UserPrompt, UserPromptLimits } from './summary/user-messages.ts'
 export {
   type BreakdownOptions,

@@ -13,6 +13,13 @@ export type {
 } from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
 export {
+  findHooksProblem,
+  HOOK_EVENTS,
+  type HookCommandSettings,
+  type HookSettings,
+  mergeHookSettings,
+} from './hooks/hook-settings.ts'
+export {
   chooseSession,
   filterSessionsSince,
   parseRowNumber,
@@ -50,8 +57,16 @@ export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.t
 export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { createAnthropicModel } from './models/anthropic-http.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
+export {
+  findProgram,
+  isGroupAlive,
+  type ProcessEnd,
+  stopGroup,
+  waitForExit,
+} from './platform/process-groups.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
 export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'
+export { replaceFileAtomic } from './storage/atomic-file.ts'
 export { createSingleLogJournal } from './storage/file-journal.ts'
-export { type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'
+export { ensureDirectory, type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'
 export { isSessionId, sessionPaths, tidemarkHome } from './storage/home-paths.ts'

@@ -4,12 +4,14 @@
  */
 import { realpathSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { HISTORY_TOOL_NAME, isObject } from '@tidemark/core'
 import {
   createTidemark,
   diskSources,
   type ModelChoice,
+  memoryFiles,
   type PolicyOverrides,
   type Run,
   type Session,
@@ -24,6 +26,7 @@ import { createAgentTools, createToolOptions } from '../tools/agent-tools.ts'
 import { createBackgroundShells } from '../tools/background-shells.ts'
 import { createReadState } from '../tools/read-state.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
+import { findTrustFolder } from './folder-trust.ts'
 import {
   decidePermission,
   hasSearchLimits,
@@ -53,6 +56,8 @@ export interface AgentOptions {
   /** Asks the user for a permission. Without it, what no rule allows is refused. */
   readonly askPermission?: AskPermission
   readonly onEvent?: (event: SessionEvent) => void
+  /** Called once for each memory file that exists and could not or may not be read. */
+  readonly onUnreadMemory?: (file: { readonly path: string; readonly why: string }) => void
   /** Further options of the engine, for tests and the tour. */
   readonly engine?: Partial<TidemarkOptions>
 }
@@ -84,7 +89,7 @@ export interface Agent {
 }
 
 export async function openAgent(options: AgentOptions): Promise<Agent> {
-  const { settings, sessionId, home, env } = options
+  const { settings, sessionId, home } = options
   const folder = realpathSync(options.folder)
   const { log, folder: ownFolder } = sessionPaths(home, sessionId)
   const [spillFolder, scratchFolder] = [join(ownFolder, 'outputs'), join(ownFolder, 'scratch')]
@@ -96,32 +101,29 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     mode: options.mode ?? settings.permissionMode ?? 'default',
     folder,
     readableFolders: [ownFolder, log],
+    guardedPaths: [findTrustFolder(home), ...(settings.hookFiles ?? [])],
   }
   const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
   const shells = createBackgroundShells()
-  const all = createAgentTools({
-    cwd: folder,
-    spillFolder,
-    env: { ...withoutCredentials(env), ...settings.env },
-    now: Date.now,
-    readState,
-    shells,
-    ...createHiding(context),
-    ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
-  })
-  // A tool that nobody can answer is not offered.
-  const isOffered = (name: string): boolean =>
-    (options.toolNames?.includes(name) ?? true) && (name !== 'AskUser' || options.askUser !== undefined)
-  const tools = Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(name)))
+  const tools = createOfferedTools(options, { context, spillFolder, readState, shells })
   const denials: PermissionDenial[] = []
+  let session: Session | null = null
+  let memoryHooks: Promise<unknown> = Promise.resolve()
+  const onMemoryLoaded: AgentFacts['onMemoryLoaded'] = (file) => {
+    // The turn does not wait for them. A hook that fails is told by an event of the session.
+    memoryHooks = memoryHooks
+      .then(() => session?.runHooks('instructionsLoaded', describeMemoryFile(file)))
+      .catch(() => undefined)
+  }
   const tidemark = createAgentEngine(
     options,
-    { folder, log, scratchFolder, tools: Object.keys(tools) },
+    { folder, log, scratchFolder, tools: Object.keys(tools), context, onMemoryLoaded },
     readState,
   )
-  const session = await tidemark.open(sessionId, {
+  session = await tidemark.open(sessionId, {
     tools,
     ...createPermissions(options, context, denials),
+    ...createHookCommands(options, context.mode),
     ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
   })
   return {
@@ -136,16 +138,50 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
       return run
     },
     async close() {
-      await shells.close()
+      await Promise.all([shells.close(), memoryHooks])
       await tidemark.close()
     },
   }
 }
 
-/** Returns the environment of the model's commands. They get no key of the model, unless the user's settings give one. */
-function withoutCredentials(env: AgentOptions['env']): AgentOptions['env'] {
+/** Creates the tools that the model is offered. One that nobody can answer is left out. */
+function createOfferedTools(
+  options: AgentOptions,
+  given: {
+    readonly context: PermissionContext
+  } & Pick<AgentEnvironment, 'spillFolder' | 'readState' | 'shells'>,
+): ReturnType<typeof createAgentTools> {
+  const { context, ...environment } = given
+  const { toolNames, askUser } = options
+  const all = createAgentTools({
+    ...environment,
+    cwd: context.folder,
+    env: createCommandEnvironment(options),
+    now: Date.now,
+    ...createHiding(context),
+    ...(askUser === undefined ? {} : { askUser }),
+  })
+  const isOffered = (name: string): boolean =>
+    (toolNames?.includes(name) ?? true) && (name !== 'AskUser' || askUser !== undefined)
+  return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(name)))
+}
+
+/** Returns the environment of commands and hooks. They get no key of the model, unless the user's settings give one. */
+function createCommandEnvironment({ env, settings }: AgentOptions): AgentOptions['env'] {
   const { ANTHROPIC_API_KEY: _key, ANTHROPIC_AUTH_TOKEN: _token, ...others } = env
-  return others
+  return { ...others, ...settings.env }
+}
+
+/** Returns the hooks of the settings as an option of a session. */
+function createHookCommands(
+  options: AgentOptions,
+  permissionMode: PermissionMode,
+): Pick<TidemarkOptions, 'hookCommands'> {
+  const { hooks, findHookObjection } = options.settings
+  if (hooks === undefined) return {}
+  const env = createCommandEnvironment(options)
+  const check = findHookObjection === undefined ? {} : { findObjection: findHookObjection }
+  return { hookCommands: { settings: hooks, env, permissionMode, ...check } }
 }
 
 /** Hides files from searches in a folder around them, if a rule denies reading them or asks first. */
@@ -169,13 +205,30 @@ interface AgentFacts {
   readonly log: string
   readonly scratchFolder: string
   readonly tools: readonly string[]
+  readonly context: PermissionContext
+  readonly onMemoryLoaded: (file: LoadedMemory) => void
+}
+
+type LoadedMemory = Parameters<NonNullable<Parameters<typeof memoryFiles>[0]['onRead']>>[0]['loaded'][number]
+
+/** Describes a memory file for the InstructionsLoaded hooks. */
+function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory) {
+  const projectType = path.endsWith('.local.md') ? ('Local' as const) : ('Project' as const)
+  return {
+    filePath: path,
+    memoryType: origin === 'user' ? ('User' as const) : projectType,
+    loadReason: reason,
+    ...(importedBy === null ? {} : { parentFilePath: importedBy }),
+  }
 }
 
 function createAgentEngine(
-  { model, home, settings, env, askUser, appendedPrompt, engine }: AgentOptions,
-  { folder, log, scratchFolder, tools }: AgentFacts,
+  options: AgentOptions,
+  facts: AgentFacts,
   readState: ReturnType<typeof createReadState>,
 ): Tidemark {
+  const { folder, log, scratchFolder, tools } = facts
+  const { model, home, settings, env, askUser, appendedPrompt, engine } = options
   const { policy, cleanups } = createToolOptions({ readState })
   return createTidemark({
     model,
@@ -199,10 +252,37 @@ function createAgentEngine(
     transcript: true,
     autonomous: askUser === undefined,
     interactive: askUser !== undefined,
-    carriers: diskSources({ folder, transcript: log }),
+    carriers: [...createMemorySources(options, facts), ...diskSources({ folder, transcript: log })],
     cleanups,
     policy: joinPolicies(policy, settings.policy ?? {}),
     ...engine,
+  })
+}
+
+/**
+ * Returns the sources of memory files. They are read where the model may read without a question, whatever else the
+ * permission mode allows; in a trusted folder, that includes the folders above it up to the repository's.
+ */
+function createMemorySources(
+  { settings, env, onUnreadMemory }: AgentOptions,
+  { context, onMemoryLoaded }: AgentFacts,
+): ReturnType<typeof memoryFiles> {
+  const { isTrusted = false, memoryExcludes = [] } = settings
+  const { folder, rules } = context
+  return memoryFiles({
+    cwd: folder,
+    home: env.HOME ?? homedir(),
+    excludes: memoryExcludes,
+    isTrusted,
+    onRead({ loaded, unread }) {
+      for (const file of loaded) onMemoryLoaded(file)
+      for (const file of unread) onUnreadMemory?.(file)
+    },
+    isPermitted(path, project) {
+      const allow = [...rules.allow, `Read(${project}/**)`]
+      const permissions: PermissionContext = { ...context, mode: 'default', rules: { ...rules, allow } }
+      return decidePermission('Read', { kind: 'read', paths: [path] }, permissions).decision === 'allow'
+    },
   })
 }
 
@@ -219,7 +299,10 @@ function joinPolicies({ spill }: PolicyOverrides, user: PolicyOverrides): Policy
   return { ...user, ...cache, spill: { ...user.spill, exceptTools } }
 }
 
-/** Returns the permission check, and the hook that asks the user, as options of a session. */
+/**
+ * Returns the permission check, and the hook that asks the user, as options of a session. The hook runs after the hooks of
+ * the settings, so it is asked only about what they have not decided.
+ */
 function createPermissions(
   { askPermission }: AgentOptions,
   context: PermissionContext,
@@ -230,14 +313,9 @@ function createPermissions(
   const canUseTool: TidemarkOptions['canUseTool'] = ({ name, input: given }) => {
     const input = given as object
     const { decision, reason, suggestion } = decide(name, input)
-    if (decision === 'ask' && askPermission === undefined) {
-      denials.push({ tool: name, input, reason, suggestion })
-      return { decision: 'deny', reason: `${reason} Nobody can be asked.${explainAllowing(suggestion)}` }
-    }
     if (decision === 'deny') denials.push({ tool: name, input, reason, suggestion })
     return { decision, reason }
   }
-  if (askPermission === undefined) return { canUseTool }
   const askHook = {
     name: 'permission',
     timeoutSeconds: SECONDS_TO_ANSWER,
@@ -245,14 +323,15 @@ function createPermissions(
       const { name: tool } = call
       const input = call.input as object
       const { suggestion } = decide(tool, input)
-      const answer = await askPermission({ tool, input, reason, suggestion })
-      if (answer.isAllowed) return { decision: 'allow' as const }
+      const answer = await askPermission?.({ tool, input, reason, suggestion })
+      if (answer?.isAllowed === true) return { decision: 'allow' as const }
       denials.push({ tool, input, reason, suggestion })
-      const said = answer.reason ?? ''
-      return {
-        decision: 'deny' as const,
-        reason: `The user refused it.${said === '' ? '' : ` The user said: ${said}`}`,
-      }
+      const said = answer?.reason ?? ''
+      const refusal =
+        answer === undefined
+          ? `${reason} Nobody can be asked.${explainAllowing(suggestion)}`
+          : `The user refused it.${said === '' ? '' : ` The user said: ${said}`}`
+      return { decision: 'deny' as const, reason: refusal }
     },
   }
   return { canUseTool, hooks: { permissionRequest: [askHook] } }

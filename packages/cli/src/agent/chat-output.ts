@@ -198,10 +198,17 @@ function toStreamLines(event: SessionEvent): readonly object[] {
   }
 }
 
-/** Returns what the user must know about the settings, the log or the cost; null for an event that needs no warning. */
+/** Returns what the user must know about the settings, hooks, the log or the cost; null for an event that needs no warning. */
 function describeWarning(event: SessionEvent): string | null {
   if (event.type === 'notice') return event.message
   if (event.type === 'resume-cost') return event.sentence
+  if (event.type === 'hook-said') return event.message
+  if (event.type === 'hook-failed') {
+    const { hook, message } = event
+    return message.startsWith(`The hook ${hook} `) ? message : `The hook ${hook} failed: ${message}`
+  }
+  if (event.type === 'veto-overruled')
+    return `The hook ${event.hook} does not want a compaction, but the conversation would not fit without it: ${event.reason}`
   if (event.type !== 'log-damaged') return null
   const { damage } = event
   const places = damage.length === 1 ? 'one place' : `${damage.length} places`

@@ -32,6 +32,8 @@ export interface PermissionContext {
   readonly folder: string
   /** Folders outside the working directory that the agent may read, such as its own outputs. */
   readonly readableFolders?: readonly string[]
+  /** Files and folders that only a rule that names them exactly lets the agent write, such as scripts of hooks. */
+  readonly guardedPaths?: readonly string[]
   readonly home?: string
 }
 
@@ -96,13 +98,15 @@ function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionC
 /** Hooks and settings of Git, and settings of this agent: whoever changes them can have anything run later. */
 const GUARDED_FILES = /(?:^|\/)(?:\.git|\.tidemark)(?:\/|$)|(?:^|\/)tidemark\/settings\.json$/i
 
-function isGuarded(path: string, { folder }: PermissionContext): boolean {
+function isGuarded(path: string, { folder, guardedPaths = [] }: PermissionContext): boolean {
+  if (guardedPaths.some((guarded) => isPathWithin(path, guarded))) return true
   return isPathWithin(path, folder) && GUARDED_FILES.test(relative(folder, path))
 }
 
 /** Returns false if a rule such as `Edit(**)` covers a guarded file without naming it. */
 function mayNameGuarded(pattern: string, path: string, { access, context }: CheckedCall): boolean {
-  return access.kind !== 'write' || !isGuarded(path, context) || GUARDED_FILES.test(pattern)
+  if (access.kind !== 'write' || !isGuarded(path, context)) return true
+  return GUARDED_FILES.test(pattern) || resolvePattern(pattern, context) === path
 }
 
 /** The names of the agent's tools. A rule for another name would never fit, so a misspelt ban would forbid nothing. */

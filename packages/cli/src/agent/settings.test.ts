@@ -28,6 +28,8 @@ describe('settings', () => {
     expect(await readSettings(project, env)).toEqual({
       permissions: { allow: [], ask: [], deny: [] },
       env: {},
+      isTrusted: false,
+      memoryExcludes: [],
       notices: [],
     })
   })
@@ -45,7 +47,9 @@ describe('settings', () => {
       permissions: { allow: ['Edit'], ask: ['Edit'], deny: ['Read(.env)'] },
     })
     expect(settings.permissionMode).toBeUndefined()
-    expect(settings.notices.join()).toMatch(/model and permissionMode and permissions\.allow.*not trusted/)
+    expect(settings.notices).toEqual([
+      expect.stringMatching(/model and permissionMode and permissions\.allow.*not trusted.*tidemark trust '/),
+    ])
   })
 
   it('a trusted project adds its rules, and its local file the last word', async () => {
@@ -57,6 +61,19 @@ describe('settings', () => {
       permissions: { allow: ['Bash(npm test:*)'], deny: ['Bash(rm:*)'] },
       notices: [],
     })
+  })
+
+  it('hooks of the user, the project and its local file all apply, in this order', async () => {
+    const hooks = (command: string) => ({ hooks: { Stop: [{ hooks: [{ command }] }] } })
+    await writeUser({ ...hooks('user'), trustedFolders: [root] })
+    await writeProject(hooks('shared'))
+    await writeProject(hooks('local'), 'settings.local.json')
+    const { Stop = [] } = (await readSettings(project, env)).hooks ?? {}
+    expect(Stop.flatMap((group) => group.hooks.map(({ command }) => command))).toEqual([
+      'user',
+      'shared',
+      'local',
+    ])
   })
 
   it('trust follows symbolic links, not names', async () => {
@@ -78,12 +95,21 @@ describe('settings', () => {
   it.each([
     ['{', /settings\.json is not JSON/],
     [[], /must contain one JSON object/],
-    [{ modle: 'x' }, /unknown field modle; known: (?!.*hooks).*model/],
+    [{ modle: 'x' }, /unknown field modle; known: .*model.*hooks/],
     [{ permissions: { allow: ['Bash('] } }, /permissions: expected rules in allow; cannot read the rule/],
     [{ permissions: { alow: [] } }, /expected allow, ask and deny, not alow/],
     [{ permissionMode: 'yolo' }, /permissionMode: expected one of default/],
     [{ env: { A: 1 } }, /env: expected an object of texts/],
-    [{ hooks: {} }, /hooks from settings are not supported yet/],
+    [{ trustedFolders: ['work'] }, /trustedFolders: expected a list of absolute folders/],
+    [{ hooks: [] }, /hooks: expected commands by event; expected an object of events/],
+    [
+      { hooks: { PreToolUs: [] } },
+      /there is no event PreToolUs; the events are UserPromptSubmit, PreToolUse/,
+    ],
+    [{ hooks: { Stop: [{ hooks: [{ command: '' }] }] } }, /Stop\[0\]: command: expected text/],
+    [{ hooks: { Stop: [{ hooks: [{ type: 'http', url: 'x' }] }] } }, /type "http" is not supported/],
+    [{ hooks: { Stop: [{ hooks: [{ command: 'x', timeout: 0 }] }] } }, /timeout: expected seconds above 0/],
+    [{ hooks: { Stop: [{ matcher: '(', hooks: [] }] } }, /matcher: expected names such as Edit\|Write/],
   ])('a file that cannot be used is named with what is wrong: %j', async (value, message) => {
     await writeUser(value)
     await expect(readSettings(project, env)).rejects.toThrow(message)

@@ -1,15 +1,24 @@
 /**
  * The settings of the agent, read from three files: the user's, the project's, and the project's local one, which is
- * not committed. Later files add to earlier ones. A project that the user has not trusted can forbid and ask, and
- * cannot allow anything.
+ * not committed. Later files add to earlier ones. What the user has not trusted in a project can forbid and ask, and
+ * can neither allow nor run anything.
  */
 import { realpath } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { isObject } from '@tidemark/core'
 import { TidemarkError } from 'tidemark'
+import {
+  findHooksProblem,
+  type HookCommandSettings,
+  type HookSettings,
+  mergeHookSettings,
+  tidemarkHome,
+} from 'tidemark/internal'
 import { readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
+import { readTrust, type TrustItem } from './folder-trust.ts'
+import { createContentCheck, listHookFiles, listHookParts } from './hook-files.ts'
 import {
   findRuleProblem,
   NO_RULES,
@@ -26,6 +35,18 @@ export interface AgentSettings {
   readonly policy?: Readonly<Record<string, unknown>>
   /** Environment variables of the commands that the agent runs. Only read from the user's file. */
   readonly env: Readonly<Record<string, string>>
+  /** Commands that run at events of the session. */
+  readonly hooks?: HookSettings
+  /** Real paths of the files in the folder that hooks run. */
+  readonly hookFiles?: readonly string[]
+  /** Returns a reason not to run a hook: what it runs is no longer what the user has trusted. */
+  readonly findHookObjection?: (command: HookCommandSettings) => Promise<string | null>
+  /** True if the user trusts the folder: with `tidemark trust`, or in `trustedFolders`. Default: false. */
+  readonly isTrusted?: boolean
+  /** The parts of the project's settings that need trust, and those of them that the user has not trusted. */
+  readonly trust?: { readonly items: readonly TrustItem[]; readonly untrusted: readonly TrustItem[] }
+  /** Globs of memory files that are not read. */
+  readonly memoryExcludes?: readonly string[]
   /** Sentences for the user about settings that were not applied. */
   readonly notices: readonly string[]
 }
@@ -36,7 +57,9 @@ interface SettingsFile {
   readonly permissionMode?: PermissionMode
   readonly policy?: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
+  readonly hooks?: HookSettings
   readonly trustedFolders?: readonly string[]
+  readonly memoryExcludes?: readonly string[]
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -56,24 +79,44 @@ function listProjectSettings(folder: string): readonly string[] {
 /** Reads all settings that apply in `folder`. Throws `bad-option` if a file cannot be used. */
 export async function readSettings(folder: string, env: Environment): Promise<AgentSettings> {
   const user = await readSettingsFile(findUserSettings(env))
-  const isTrusted = await isFolderTrusted(folder, user.trustedFolders ?? [], env)
+  const isInTrusted = await isInTrustedFolder(folder, user.trustedFolders ?? [], env)
   const files = await Promise.all(listProjectSettings(folder).map(readSettingsFile))
   const project = files.reduce(mergeFiles, {})
-  const ignored = isTrusted ? [] : listIgnored(project)
-  const merged = mergeFiles(user, isTrusted ? project : limitUntrusted(project))
+  const parts = await listTrustedParts(project, folder)
+  const { isTrusted, covers } = await readTrust(tidemarkHome(env), folder)
+  const applied = parts.filter(({ item }) => isInTrusted || covers(item))
+  const untrusted = parts.filter((part) => !applied.includes(part)).map(({ item }) => item)
+  const merged = [limitUntrusted(project), ...applied.map(({ settings }) => settings)].reduce(
+    mergeFiles,
+    user,
+  )
+  const { hooks = {} } = merged
   return {
     ...(merged.model === undefined ? {} : { model: merged.model }),
     ...(merged.permissionMode === undefined ? {} : { permissionMode: merged.permissionMode }),
     ...(user.policy === undefined ? {} : { policy: user.policy }),
     permissions: { ...NO_RULES, ...merged.permissions },
     env: user.env ?? {},
-    notices:
-      ignored.length === 0
-        ? []
-        : [
-            `The settings of this project want to set ${ignored.join(' and ')}, which is not applied: the folder is not trusted. To trust it, add it to trustedFolders in ${findUserSettings(env)}.`,
-          ],
+    ...(Object.keys(hooks).length === 0
+      ? {}
+      : {
+          hooks,
+          hookFiles: await listHookFiles(hooks, folder),
+          // What `trustedFolders` covers is trusted whatever its content.
+          findHookObjection: createContentCheck(isInTrusted ? [] : applied.map(({ item }) => item), folder),
+        }),
+    isTrusted: isInTrusted || isTrusted,
+    ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted } }),
+    // A file that is not read grants nothing, so an untrusted project may exclude files too.
+    memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
+    notices: untrusted.length === 0 ? [] : [describeUntrusted(untrusted, folder)],
   }
+}
+
+function describeUntrusted(untrusted: readonly TrustItem[], folder: string): string {
+  const names = [...new Set(untrusted.map(({ setting }) => setting))]
+  const quoted = `'${folder.replaceAll("'", "'\\''")}'`
+  return `The settings of this project want to set ${names.join(' and ')}, which is not applied: you have not trusted it. To see and trust it: tidemark trust ${quoted}`
 }
 
 /** Returns the part of a project's settings that can only restrict the agent. */
@@ -82,15 +125,35 @@ function limitUntrusted({ permissions }: SettingsFile): SettingsFile {
   return { permissions: { ask, deny } }
 }
 
-function listIgnored({ model, permissionMode, permissions }: SettingsFile): readonly string[] {
+interface TrustedPart {
+  readonly item: TrustItem
+  /** The part alone. */
+  readonly settings: SettingsFile
+}
+
+/** Splits a project's settings into the parts that need trust. What the user is not asked about here never applies. */
+async function listTrustedParts(
+  { model, permissionMode, permissions, hooks = {} }: SettingsFile,
+  folder: string,
+): Promise<readonly TrustedPart[]> {
+  const part = (setting: string, value: string, settings: SettingsFile): TrustedPart => ({
+    item: { setting, parts: [value] },
+    settings,
+  })
   return [
-    ...(model === undefined ? [] : ['model']),
-    ...(permissionMode === undefined ? [] : ['permissionMode']),
-    ...((permissions?.allow ?? []).length === 0 ? [] : ['permissions.allow']),
+    ...(model === undefined ? [] : [part('model', model, { model })]),
+    ...(permissionMode === undefined ? [] : [part('permissionMode', permissionMode, { permissionMode })]),
+    ...(permissions?.allow ?? []).map((rule) =>
+      part('permissions.allow', rule, { permissions: { allow: [rule] } }),
+    ),
+    ...(await listHookParts(hooks, folder)).map(({ item, hooks: own }) => ({
+      item,
+      settings: { hooks: own },
+    })),
   ]
 }
 
-async function isFolderTrusted(
+async function isInTrustedFolder(
   folder: string,
   trusted: readonly string[],
   env: Environment,
@@ -118,7 +181,8 @@ function mergeFiles(first: SettingsFile, second: SettingsFile): SettingsFile {
       [...(first.permissions?.[name] ?? []), ...(second.permissions?.[name] ?? [])],
     ]),
   )
-  return { ...first, ...second, permissions }
+  const hooks = mergeHookSettings([first.hooks, second.hooks])
+  return { ...first, ...second, permissions, hooks }
 }
 
 async function readSettingsFile(path: string): Promise<SettingsFile> {
@@ -147,7 +211,7 @@ function parseJson(path: string, text: string): unknown {
 type FieldCheck = (value: unknown) => string | null
 
 /** Each field of a settings file, with a check that returns what was expected; null if the value is right. */
-const FIELDS: Readonly<Record<keyof SettingsFile | 'hooks' | '$schema', FieldCheck>> = {
+const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   $schema: () => null,
   model: (value) => (typeof value === 'string' && value !== '' ? null : 'the id of a model'),
   permissions: checkRules,
@@ -158,13 +222,18 @@ const FIELDS: Readonly<Record<keyof SettingsFile | 'hooks' | '$schema', FieldChe
     isObject(value) && Object.values(value).every((each) => typeof each === 'string')
       ? null
       : 'an object of texts',
+  hooks: (value) => {
+    const problem = findHooksProblem(value)
+    return problem === null ? null : `commands by event; ${problem}`
+  },
+  // A relative path would mean another folder each time.
   trustedFolders: (value) =>
-    Array.isArray(value) && value.every((each) => typeof each === 'string') ? null : 'a list of folders',
-  hooks: () => 'nothing: hooks from settings are not supported yet',
+    Array.isArray(value) && value.every((each) => typeof each === 'string' && /^(?:\/|~(?:\/|$))/.test(each))
+      ? null
+      : 'a list of absolute folders',
+  memoryExcludes: (value) =>
+    Array.isArray(value) && value.every((each) => typeof each === 'string') ? null : 'a list of globs',
 }
-
-/** The fields that a message about a wrong name offers. */
-const KNOWN_FIELDS = Object.keys(FIELDS).filter((name) => name !== 'hooks')
 
 function checkRules(value: unknown): string | null {
   if (!isObject(value)) return 'an object with allow, ask and deny'
@@ -182,7 +251,7 @@ function checkSettings(path: string, value: unknown): SettingsFile {
   for (const [name, field] of Object.entries(value)) {
     const check = Object.hasOwn(FIELDS, name) ? FIELDS[name as keyof typeof FIELDS] : undefined
     if (check === undefined)
-      throw badSettings(path, `has the unknown field ${name}; known: ${KNOWN_FIELDS.join(', ')}`)
+      throw badSettings(path, `has the unknown field ${name}; known: ${Object.keys(FIELDS).join(', ')}`)
     const expected = check(field)
     if (expected !== null) throw badSettings(path, `${name}: expected ${expected}`)
   }

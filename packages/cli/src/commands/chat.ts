@@ -20,6 +20,7 @@ import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { printError } from './print-errors.ts'
+import { offerTrust } from './trust.ts'
 
 export interface ChatCommandOptions {
   /** The prompt; true if it is read from standard input. */
@@ -59,7 +60,8 @@ export async function runChatCommand(
   }
   const folder = await findFolder(choices.cwd ?? process.cwd())
   if (folder === null) return printError(`--cwd: ${choices.cwd} is not a folder.`, terminal)
-  const settings = await readSettings(folder, terminal.env)
+  const found = await readSettings(folder, terminal.env)
+  const settings = canAskUser(choices, terminal) ? await offerTrust(folder, found, terminal) : found
   for (const notice of settings.notices) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
   const home = tidemarkHome(terminal.env)
   const chosen = await chooseSession(choices, home, folder)
@@ -101,6 +103,8 @@ async function converse(talk: Conversation): Promise<number> {
     ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
     ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
     ...createQuestions(choices, terminal, progress),
+    onUnreadMemory: ({ path, why }) =>
+      terminal.warn(`tidemark: ${sanitizeText(`The memory file ${path} was not read: ${why}.`)}\n`),
     onEvent(event) {
       const line = describeProgress(event)
       if (line !== null) progress.show(line)
@@ -128,18 +132,20 @@ async function converse(talk: Conversation): Promise<number> {
   }
 }
 
-/**
- * Returns how the user is asked for permissions and answers: on the terminal, if there is one and the output is text.
- * Otherwise nobody is asked.
- */
+/** Returns true if the user can be asked: on the terminal, if there is one and the output is text. */
+function canAskUser({ outputFormat, prompt, inputFormat }: ChatCommandOptions, terminal: Terminal): boolean {
+  const { isInputTty = false, isErrorTty = false } = terminal
+  return isInputTty && isErrorTty && outputFormat === 'text' && prompt !== true && inputFormat === 'text'
+}
+
+/** Returns how the user is asked for permissions and answers. If nobody can be asked, it is empty. */
 function createQuestions(
-  { outputFormat, prompt, inputFormat }: ChatCommandOptions,
+  choices: ChatCommandOptions,
   terminal: Terminal,
   progress: ReturnType<typeof createProgressLine>,
 ): Pick<AgentOptions, 'askPermission' | 'askUser'> {
   const { ask } = terminal
-  const canAsk = terminal.isInputTty === true && terminal.isErrorTty === true && outputFormat === 'text'
-  if (!canAsk || ask === undefined || prompt === true || inputFormat !== 'text') return {}
+  if (ask === undefined || !canAskUser(choices, terminal)) return {}
   const askLine = (question: string): Promise<string | null> =>
     progress.hideDuring(() => ask.call(terminal, question))
   return {

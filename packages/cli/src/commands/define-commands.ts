@@ -12,11 +12,13 @@ import type { InspectCommandOptions } from './inspect.ts'
 import type { NotesCommandOptions } from './notes.ts'
 import type { RepairCommandOptions } from './repair.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
+import type { TrustCommandOptions } from './trust.ts'
 
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
 export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
   for (const add of [
     addChat,
+    addTrust,
     addInspect,
     addCompact,
     addSessions,
@@ -87,6 +89,20 @@ const addChat: AddCommand = (program, terminal, outcome) => {
     .action(async (choices: ChatCommandOptions) => {
       const { runChatCommand } = await import('./chat.ts')
       outcome.code = await runChatCommand(choices, terminal, process.stdin)
+    })
+}
+
+const addTrust: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('trust')
+    .description('show what a project wants to set and run, and trust it')
+    .argument('[folder]', 'the project; default: the current folder')
+    .option('--yes', 'do not ask')
+    .option('--withdraw', 'trust nothing in this folder any longer')
+    .option('--list', 'list the folders with something that you have trusted')
+    .action(async (folder: string | undefined, choices: TrustCommandOptions) => {
+      const { runTrustCommand } = await import('./trust.ts')
+      outcome.code = await runTrustCommand(folder, choices, terminal)
     })
 }
 

@@ -42,6 +42,7 @@ describe('help and version', () => {
       Commands:
         chat [options]                run an agent in this folder: it reads, edits and runs what you
                                       permit
+        trust [options] [folder]      show what a project wants to set and run, and trust it
         inspect [options] [paths...]  show what filled the context of past sessions, and what they cost
         compact [options] <file>      compact a session: shows plan, draft and receipt; -o writes a new
                                       session that continues from there

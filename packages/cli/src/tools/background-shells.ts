@@ -1,13 +1,14 @@
 /** Keeps track of the commands that the agent started, so that none outlives the session. */
+import type { ProcessEnd } from 'tidemark/internal'
 import type { OutputBuffer } from './shell-output.ts'
-import type { ShellEnd, ShellProcess } from './shell-process.ts'
+import type { ShellProcess } from './shell-process.ts'
 
 export interface BackgroundShell {
   readonly command: string
   readonly output: OutputBuffer
   readonly process: ShellProcess
   /** How the command ended; null while it runs. */
-  readonly end: () => ShellEnd | null
+  readonly end: () => ProcessEnd | null
 }
 
 export interface BackgroundShells {

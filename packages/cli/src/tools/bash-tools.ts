@@ -4,12 +4,13 @@ import { mkdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ToolOutput } from 'tidemark'
+import type { ProcessEnd } from 'tidemark/internal'
 import { formatInteger } from '../render/format-numbers.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
 import type { BackgroundShell } from './background-shells.ts'
 import { createLineFilter } from './guarded-search.ts'
 import { createOutputBuffer, MAX_OUTPUT_CHARACTERS } from './shell-output.ts'
-import { type ShellEnd, type ShellProcess, startShell } from './shell-process.ts'
+import { type ShellProcess, startShell } from './shell-process.ts'
 import { type AgentTool, type AgentToolContext, defineTool, ToolError } from './tool-definition.ts'
 import { isPathWithin, resolveRealPath } from './tool-paths.ts'
 
@@ -116,8 +117,8 @@ function runInBackground(
   { process, output, cwdFile }: StartedCommand,
   { shells }: AgentEnvironment,
 ): ToolOutput {
-  let end: ShellEnd | null = null
-  const recordEnd = (ended: ShellEnd): void => {
+  let end: ProcessEnd | null = null
+  const recordEnd = (ended: ProcessEnd): void => {
     end = ended
     void rm(cwdFile, { force: true })
   }
@@ -181,7 +182,7 @@ async function stopWhenOver(
 }
 
 interface CommandReport {
-  readonly end: ShellEnd | null
+  readonly end: ProcessEnd | null
   /** Why the command was ended; null if it ended by itself. */
   readonly stopped: string | null
   readonly text: string
@@ -202,7 +203,7 @@ function renderEnd({ end, stopped, text, note }: CommandReport): ToolOutput {
   return { content, isError: stopped !== null || text !== '' }
 }
 
-function describeFailure(end: ShellEnd | null): string | null {
+function describeFailure(end: ProcessEnd | null): string | null {
   if (end === null || end.code === 0) return null
   return end.code === null
     ? `The command was ended by ${end.signal ?? 'an error'}.`

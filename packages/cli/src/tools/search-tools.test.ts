@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, utimesSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { findProgram } from 'tidemark/internal'
 import { describe, expect, it } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
 import { createSearchTools } from './search-tools.ts'
-import { findProgram } from './shell-process.ts'
 import type { AgentTool } from './tool-definition.ts'
 
 const ENGINES: readonly (readonly [name: string, env: NodeJS.ProcessEnv])[] = [

@@ -5,10 +5,10 @@
 import { spawn } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { findProgram } from 'tidemark/internal'
 import { decodeFileText } from './file-content.ts'
 import { compileFileGlob } from './glob-pattern.ts'
 import { createGuardedSearch, type GuardedSearch } from './guarded-search.ts'
-import { findProgram } from './shell-process.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { SKIPPED_FOLDERS, type WalkedFile, walkFiles } from './walk-files.ts'
 

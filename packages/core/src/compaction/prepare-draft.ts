@@ -3,7 +3,8 @@
  * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
  */
 
-import { limitSourceTime, readHostPrefix, withTtl } from '../engine/announce-updates.ts'
+import { readHostPrefix, withTtl } from '../engine/announce-updates.ts'
+import { limitSourceTime } from '../engine/attach-sources.ts'
 import {
   ABORTED_REWRITE,
   emitDonePhase,
@@ -19,7 +20,12 @@ import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
-import { arrangeAttachments, collectSources, findPreviousAttachments } from '../sources/collect-sources.ts'
+import {
+  arrangeAttachments,
+  collectSources,
+  findPreviousAttachments,
+  isReminder,
+} from '../sources/collect-sources.ts'
 import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import { type CompactionDraft, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
@@ -108,7 +114,9 @@ async function* runPreCompactHooks(
     customInstructions: request.instructions ?? '',
     sessionId: turn.state.id,
   }
-  for await (const end of runHooks(hooks, input, hookLimits(turn, compaction))) {
+  const vetoes: string[] = []
+  const limits = hookLimits(turn, compaction)
+  for await (const end of runHooks(hooks, input, limits, () => vetoes.length > 0)) {
     if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
     else if (end.output !== undefined) {
       const { newCustomInstructions, userDisplayMessage, block } = end.output
@@ -116,10 +124,11 @@ async function* runPreCompactHooks(
         yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
       if (newCustomInstructions !== undefined) added.push(newCustomInstructions)
       if (block !== undefined && request.isForced !== true)
-        return refuseRewrite('blocked', `The hook ${end.name} does not want a compaction now: ${block}`)
-      if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
+        vetoes.push(`The hook ${end.name} does not want a compaction now: ${block}`)
+      else if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
     }
   }
+  if (vetoes.length > 0) return refuseRewrite('blocked', vetoes.join('\n'))
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   const { instructions, instructionCharacters } = turn.host.policy.compact
   const sources = { person: request.instructions, policy: instructions, hooks: added }
@@ -176,8 +185,9 @@ async function* collectHookContext<Input>(
   })
 }
 
-function hookLimits({ host, signal }: TurnContext, { deadlines }: CompactionServices) {
-  return { deadlines, timeoutSeconds: host.policy.turn.hooks.timeoutSeconds, signal }
+function hookLimits({ host, signal }: TurnContext, { deadlines, scaled }: CompactionServices) {
+  const { timeoutSeconds } = host.policy.turn.hooks
+  return { deadlines, timeoutSeconds, outputCharacters: scaled.budgets.hookOutputCharacters, signal }
 }
 
 // Todos, plan, files and other context sources, which are read again and attached.
@@ -332,7 +342,10 @@ async function createDraft(
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
   const { front, behind } = isFirst
     ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
-    : { front: [], behind: carried }
+    : {
+        front: isBlock ? [] : carried.filter(isReminder),
+        behind: carried.filter((one) => isBlock || !isReminder(one)),
+      }
   return {
     plan,
     summary,

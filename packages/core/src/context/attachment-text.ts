@@ -6,6 +6,7 @@ import type { Attachment } from '../log/record.ts'
 
 const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
   Object.entries({
+    ambient_context: 'Context of this session. It may or may not bear on the task; use what does.',
     agent_delta: 'The agents that can be called have changed.',
     hook_context: 'A hook of the user adds this.',
     ide_selection: 'Selected in the editor.',
@@ -65,6 +66,8 @@ function formatBody(attachment: Attachment): string {
   const text = findFirstText(attachment, ['content', 'planContent', 'text'])
   if (text !== null) return text
   if (isObject(attachment.items)) return Object.entries(attachment.items).map(formatItem).join('\n')
+  if (isObject(attachment.sections))
+    return Object.entries(attachment.sections).map(formatSection).join('\n\n')
   const { type: _, ...rest } = attachment
   return JSON.stringify(rest)
 }
@@ -73,6 +76,11 @@ function formatBody(attachment: Attachment): string {
 function formatItem([name, text]: readonly [string, unknown]): string {
   if (typeof text !== 'string') return `${name}: no longer there.`
   return text.includes('\n') ? `${name}:\n${text}` : `${name}: ${text}`
+}
+
+/** Formats one part of the reminder in front of the conversation. If the text is null, the part has ended. */
+function formatSection([heading, text]: readonly [string, unknown]): string {
+  return `# ${heading}\n${typeof text === 'string' ? text : 'No longer in force.'}`
 }
 
 function findFirstText(attachment: Attachment, fields: readonly string[]): string | null {

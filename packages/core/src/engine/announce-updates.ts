@@ -1,7 +1,6 @@
 /**
- * Tells the model what changed since the last request: system prompt and tools (prefix updates), and todos, plan and
- * other context sources (source updates). Changes are appended as messages, so that the cached prefix stays the same
- * until the next prefix snapshot.
+ * Tells the model what changed in system prompt and tools since the last request. Changes are appended as messages, so
+ * that the cached prefix stays the same until the next prefix snapshot.
  */
 import type { ProviderZone } from '../cache/cache-break.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
@@ -37,10 +36,8 @@ import {
   type SectionText,
   type SectionTexts,
 } from '../request/system-prompt.ts'
-import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
-import { collectSourceUpdates } from '../sources/source-updates.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
-import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
+import type { ModelSettings, TurnHost } from './host.ts'
 import { appendUnlinkedRecords, isTurnAborted, type TurnContext } from './session-writer.ts'
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
@@ -337,64 +334,3 @@ function missingEditBetas(
       where === 'edit' && edits.includes(name) && !any.some((beta) => named.includes(beta)),
   )
 }
-
-/** Appends todos, plan and other context sources that changed since the context last showed them. */
-export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  const { policy, profile } = turn.host
-  const compaction = turn.host.compaction
-  const isTelling = compaction?.sources?.some(({ tellsChanges }) => tellsChanges) ?? false
-  if (compaction === undefined || !isTelling || mustDelayUpdate(turn.state.flat, profile)) return null
-  const { session, view } = turn.state
-  const shown = updateShownAttachments(turn.state.shownAttachments, view.entries)
-  const { carried, failed } = await collectSourceUpdates(limitSourceTime(turn, compaction), {
-    session,
-    shown,
-    policy,
-    budgets: compaction.scaled.budgets,
-    measure: compaction.estimator.text,
-  })
-  turn.state = { ...turn.state, shownAttachments: shown }
-  if (isTurnAborted(turn)) return ABORTED
-  for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
-  return yield* appendUnlinkedRecords(
-    turn,
-    carried.map(({ attachment }) => ({ type: 'attachment', isMeta: true, attachment })),
-  )
-}
-
-/**
- * Returns the context sources with a time limit for each. A source that exceeds it, or hangs when the turn is aborted,
- * fails; what it gave before and the other sources are still used.
- */
-export function limitSourceTime(
-  { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
-  { sources = [], deadlines }: CompactionServices,
-): readonly ContextSource[] {
-  const { timeoutSeconds } = host.policy.rehydrate
-  const tooLong = `took longer than ${timeoutSeconds} seconds`
-  return sources.map((carrier) => ({
-    name: carrier.name,
-    kind: carrier.kind,
-    tellsChanges: carrier.tellsChanges,
-    isWhole: carrier.isWhole,
-    limit: (context) => carrier.limit(context),
-    render: async function* (context): AsyncGenerator<SourceItem, void> {
-      const offers = carrier.render(context)[Symbol.asyncIterator]()
-      const end = host.clock.now() + timeoutSeconds * 1000
-      try {
-        for (;;) {
-          const left = end - host.clock.now()
-          const next = left <= 0 ? TIMED_OUT : await deadlines.within(left, async () => offers.next(), signal)
-          if (!next.ok) throw new Error(next.why === 'timeout' ? tooLong : 'was aborted')
-          if (next.value.done === true) return
-          yield replaceLoneSurrogates(next.value.value)
-        }
-      } finally {
-        // The source's `return` is not awaited, because a source that hangs would hang there too.
-        offers.return?.().then(undefined, () => {})
-      }
-    },
-  }))
-}
-
-const TIMED_OUT = { ok: false, why: 'timeout' } as const

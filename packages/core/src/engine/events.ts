@@ -143,7 +143,7 @@ export type TurnFailure =
   | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
   /** The context is full and could not be reduced; the message tells the user what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
-  /** A hook did not let the prompt through. The prompt was not appended. */
+  /** A hook did not let the prompt through, which was then not appended, or ended the turn after a tool call. */
   | { readonly ok: false; readonly reason: 'blocked'; readonly message: string }
 
 type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>

@@ -8,6 +8,7 @@ import type { JsonObject } from '../log/json.ts'
 import type { CompactTrigger } from '../log/record.ts'
 import { formatErrorValue } from '../policy/policy-fields.ts'
 import type { Receipt } from '../summary/receipt.ts'
+import { truncateEnd } from '../summary/truncate-text.ts'
 import type { Deadlines, Signal } from './ports.ts'
 
 interface PreCompactInput {
@@ -68,7 +69,13 @@ export interface ToolDecision {
   readonly reason?: string
 }
 
-interface PreToolUseOutput extends HookContextOutput, Partial<ToolDecision> {
+/** A hook can end the turn. A call that has not run is then refused, and the results so far stay in the session. */
+interface EndTurnOutput {
+  /** Reason to end the turn, shown to the user. */
+  readonly endTurn?: string
+}
+
+interface PreToolUseOutput extends HookContextOutput, EndTurnOutput, Partial<ToolDecision> {
   /** Another input for the tool. */
   readonly input?: JsonObject
 }
@@ -78,7 +85,7 @@ interface PermissionRequestInput extends ToolCallInput {
   readonly reason: string
 }
 
-interface PermissionOutput extends Pick<HookContextOutput, 'userDisplayMessage'> {
+interface PermissionOutput extends Pick<HookContextOutput, 'userDisplayMessage'>, EndTurnOutput {
   readonly decision?: 'allow' | 'deny'
   readonly reason?: string
   readonly input?: JsonObject
@@ -88,7 +95,7 @@ interface PostToolUseInput extends ToolCallInput {
   readonly result: ToolResultBlock
 }
 
-interface PostToolUseOutput extends HookContextOutput {
+interface PostToolUseOutput extends HookContextOutput, EndTurnOutput {
   /** What the model must consider about the result, such as a failed check. It is added to the result. */
   readonly block?: string
 }
@@ -100,8 +107,8 @@ interface StopInput {
   readonly isContinued: boolean
 }
 
-interface StopOutput extends Pick<HookContextOutput, 'userDisplayMessage'> {
-  /** What is left to do. The model is told, and the turn goes on. */
+interface StopOutput extends Pick<HookContextOutput, 'userDisplayMessage'>, EndTurnOutput {
+  /** What is left to do. The model is told, and the turn goes on, unless a hook ends it. */
   readonly block?: string
 }
 
@@ -110,9 +117,38 @@ interface SessionEndInput {
   readonly reason: 'close' | 'clear'
 }
 
-type SessionEndOutput = Pick<HookContextOutput, 'userDisplayMessage'>
+type MessageOutput = Pick<HookContextOutput, 'userDisplayMessage'>
 
-/** Functions that run at certain points of a session. Those of one point run in order. */
+/** A memory file that was read into the context. */
+interface InstructionsLoadedInput {
+  readonly sessionId: string
+  readonly filePath: string
+  readonly memoryType: 'Managed' | 'User' | 'Project' | 'Local'
+  readonly loadReason: 'session_start' | 'nested_traversal' | 'path_glob_match' | 'include' | 'compact'
+  /** The path patterns of a rule. */
+  readonly globs?: readonly string[]
+  /** The file whose use loaded this one. */
+  readonly triggerFilePath?: string
+  /** The file that imports this one. */
+  readonly parentFilePath?: string
+}
+
+interface SubagentStartInput {
+  /** Id of the parent session. */
+  readonly sessionId: string
+  readonly agentId: string
+  readonly agentType: string
+}
+
+interface SubagentStopInput extends SubagentStartInput {
+  readonly transcriptPath?: string
+  /** Text of the subagent's last message. */
+  readonly lastMessage?: string
+  /** True if a hook has already made the subagent go on. */
+  readonly isContinued: boolean
+}
+
+/** Functions that run at certain points of a session. Those of one point run in order, except parallel ones. */
 export interface SessionHooks {
   readonly userPromptSubmit?: readonly Hook<UserPromptInput, UserPromptOutput>[]
   readonly preToolUse?: readonly Hook<ToolCallInput, PreToolUseOutput>[]
@@ -122,7 +158,10 @@ export interface SessionHooks {
   readonly preCompact?: readonly Hook<PreCompactInput, PreCompactOutput>[]
   readonly sessionStart?: readonly Hook<SessionStartInput, HookContextOutput>[]
   readonly postCompact?: readonly Hook<PostCompactInput, HookContextOutput>[]
-  readonly sessionEnd?: readonly Hook<SessionEndInput, SessionEndOutput>[]
+  readonly sessionEnd?: readonly Hook<SessionEndInput, MessageOutput>[]
+  readonly instructionsLoaded?: readonly Hook<InstructionsLoadedInput, MessageOutput>[]
+  readonly subagentStart?: readonly Hook<SubagentStartInput, HookContextOutput>[]
+  readonly subagentStop?: readonly Hook<SubagentStopInput, StopOutput>[]
 }
 
 /** The names of all hook points. */
@@ -136,18 +175,25 @@ export const HOOK_POINTS: readonly (keyof SessionHooks)[] = [
   'sessionStart',
   'postCompact',
   'sessionEnd',
+  'instructionsLoaded',
+  'subagentStart',
+  'subagentStop',
 ]
 
 export interface Hook<Input, Output> {
   readonly name: string
   /** Timeout of this hook. Default: the timeout of the policy. */
   readonly timeoutSeconds?: number
+  /** True if the hook runs at the same time as the hooks beside it that have this too. Default: false. */
+  readonly isParallel?: boolean
   readonly run: (input: Input, signal?: Signal) => Output | undefined | Promise<Output | undefined>
 }
 
 interface HookLimits {
   readonly deadlines: Deadlines
   readonly timeoutSeconds: number
+  /** Maximum characters of each message and reason of a hook. `attachHookOutputs` limits `additionalContext`. */
+  readonly outputCharacters: number
   readonly signal: Signal | undefined
 }
 
@@ -160,37 +206,52 @@ export type HookResult<Output> =
       readonly message: string
     }
 
-/** Runs the hooks one after another, because a later hook may depend on side effects of an earlier one. */
+/**
+ * Runs the hooks one after another, because a later hook may depend on side effects of an earlier one; parallel hooks
+ * that stand beside each other run at the same time. Results come in the order of the hooks. `isSettled`: called before
+ * each step; true if the hooks that are left must not run.
+ */
 export async function* runHooks<Input, Output>(
   hooks: readonly Hook<Input, Output>[],
   input: Input,
   rules: HookLimits,
+  isSettled: () => boolean = () => false,
 ): AsyncGenerator<HookResult<Output>, void> {
-  for (const hook of hooks) {
-    if (rules.signal?.aborted === true) return
-    yield await runHook(hook, input, rules)
+  for (const group of groupHooks(hooks)) {
+    if (rules.signal?.aborted === true || isSettled()) return
+    const running = group.map((hook) => runHook(hook, input, rules))
+    for (const result of running) yield await result
   }
+}
+
+/** Splits the hooks of a point into groups that run one after another. The hooks of a group run at the same time. */
+export function groupHooks<Each extends { readonly isParallel?: boolean }>(
+  hooks: readonly Each[],
+): readonly (readonly Each[])[] {
+  const groups: Each[][] = []
+  for (const hook of hooks) {
+    const last = groups.at(-1)
+    if (hook.isParallel === true && last?.at(-1)?.isParallel === true) last.push(hook)
+    else groups.push([hook])
+  }
+  return groups
 }
 
 async function runHook<Input, Output>(
   hook: Hook<Input, Output>,
   input: Input,
-  { deadlines, signal, timeoutSeconds }: HookLimits,
+  { deadlines, signal, timeoutSeconds, outputCharacters }: HookLimits,
 ): Promise<HookResult<Output>> {
   const { name } = hook
   const seconds = hook.timeoutSeconds ?? timeoutSeconds
   try {
     const end = await deadlines.within(seconds * 1000, async (bound) => hook.run(input, bound), signal)
-    if (end.ok) return checkOutput(name, end.value)
+    if (end.ok) return checkOutput(name, end.value, outputCharacters)
     const message = end.why === 'timeout' ? `took longer than ${seconds} seconds and was left` : 'was aborted'
     return { name, ok: false, why: end.why, message: `The hook ${name} ${message}.` }
   } catch (thrown) {
-    return {
-      name,
-      ok: false,
-      why: 'threw',
-      message: thrown instanceof Error ? thrown.message : String(thrown),
-    }
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    return { name, ok: false, why: 'threw', message: truncateEnd(message, outputCharacters) }
   }
 }
 
@@ -200,15 +261,22 @@ const TEXT_FIELDS: readonly string[] = [
   'userDisplayMessage',
   'block',
   'reason',
+  'endTurn',
   'newCustomInstructions',
 ]
+/** Texts that are cut here. Context and instructions are cut where they are attached. */
+const CUT_FIELDS: readonly string[] = ['userDisplayMessage', 'block', 'reason', 'endTurn']
 const DECISIONS: ReadonlySet<unknown> = new Set(['allow', 'ask', 'deny'])
 
 /**
  * Checks what a hook returned. Fields that are null count as missing. Another type than expected is a failure of the
- * hook, and a decision that is not known forbids the call.
+ * hook, and a decision that is not known forbids the call. Messages and reasons are cut to `outputCharacters`.
  */
-function checkOutput<Output>(name: string, output: Output | undefined): HookResult<Output> {
+function checkOutput<Output>(
+  name: string,
+  output: Output | undefined,
+  outputCharacters: number,
+): HookResult<Output> {
   if (output === undefined || output === null) return { name, ok: true, output: undefined }
   if (Array.isArray(output)) return { name, ok: true, output }
   if (typeof output !== 'object') {
@@ -221,7 +289,12 @@ function checkOutput<Output>(name: string, output: Output | undefined): HookResu
     const message = `The hook ${name} returned ${formatErrorValue(wrong[1])} as ${wrong[0]}; expected text.`
     return { name, ok: false, why: 'threw', message }
   }
-  const checked = Object.fromEntries(fields)
+  const checked = Object.fromEntries(
+    fields.map(([field, value]) => [
+      field,
+      CUT_FIELDS.includes(field) ? truncateEnd(String(value), outputCharacters) : value,
+    ]),
+  )
   if ('decision' in checked && !DECISIONS.has(checked.decision)) {
     checked.reason = `The hook ${name} returned the unknown decision ${formatErrorValue(checked.decision)}.`
     checked.decision = 'deny'

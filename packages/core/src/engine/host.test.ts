@@ -18,7 +18,13 @@ async function ends(
   signal?: { aborted: boolean },
 ): Promise<readonly HookResult<{ said: string }>[]> {
   const told: HookResult<{ said: string }>[] = []
-  for await (const end of runHooks(hooks, 7, { deadlines, timeoutSeconds: 5, signal })) told.push(end)
+  for await (const end of runHooks(hooks, 7, {
+    deadlines,
+    timeoutSeconds: 5,
+    outputCharacters: 1_000,
+    signal,
+  }))
+    told.push(end)
   return told
 }
 

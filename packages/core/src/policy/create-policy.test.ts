@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
-import { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from './create-policy.ts'
+import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import { type Policy, policyFieldPaths, policyFields, readPolicyValue } from './policy.ts'
 import { type FieldSpecTree, isFieldSpec } from './policy-fields.ts'
 
@@ -92,25 +92,11 @@ describe('createPolicy', () => {
     expect(Object.isFrozen(policy)).toBe(true)
   })
 
-  it('accepts its own result, before and after a JSON round trip', () => {
+  it('accepts the default policy, and its own result, before and after a JSON round trip', () => {
     const policy = createPolicy({ cache: { ttl: '5m' }, clear: { idle: { afterMinutes: 5 } } })
+    expect(createPolicy(DEFAULT_POLICY)).toEqual(DEFAULT_POLICY)
     expect(createPolicy(policy)).toEqual(policy)
     expect(create(JSON.parse(JSON.stringify(policy)))).toEqual(policy)
-  })
-})
-
-describe('a field of a feature that is not implemented yet', () => {
-  it.each<[PolicyOverrides, string]>([
-    [{ memoryFiles: { importHops: 2 } }, 'memoryFiles.importHops: got 2'],
-    [{ memoryFiles: { reminderTokens: 9_000 } }, 'memoryFiles.reminderTokens: got 9000'],
-    [{ shares: { ambient: 10 } }, 'shares.ambient: got 10'],
-  ])('%j is refused with a line that says so', (overrides, start) => {
-    expect(() => createPolicy(overrides)).toThrow(`${start}, allowed is nothing but the default: `)
-    expect(() => createPolicy(overrides)).toThrow('not implemented yet, so the field would have no effect')
-  })
-
-  it('is accepted at its default, so that a whole policy can be given again', () => {
-    expect(createPolicy(DEFAULT_POLICY)).toEqual(DEFAULT_POLICY)
   })
 })
 

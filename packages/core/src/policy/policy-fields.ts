@@ -76,8 +76,6 @@ type FieldValue = string | number | boolean | null | readonly unknown[]
 export interface FieldSpec<T> {
   readonly defaultValue: T
   readonly check: FieldCheck<T>
-  /** The feature that will read the field and is not implemented yet. Any value but the default is refused until then. */
-  readonly awaits?: string
 }
 
 /** A table with one `FieldSpec` (default and check) for every leaf field of `T`. The compiler reports a missing field. */
@@ -97,11 +95,6 @@ export type DeepPartial<T> = {
 
 export function fieldSpec<T>(fallback: T, check: FieldCheck<T>): FieldSpec<T> {
   return { defaultValue: fallback, check }
-}
-
-/** Marks a field as waiting for a feature that is not implemented yet. */
-export function awaitFeature<T>(awaits: string, spec: FieldSpec<T>): FieldSpec<T> {
-  return { ...spec, awaits }
 }
 
 export function isFieldSpec(node: FieldSpec<unknown> | FieldSpecTree): node is FieldSpec<unknown> {
@@ -178,20 +171,11 @@ export function readFields(
 
 function readField(node: FieldSpec<unknown>, given: unknown, path: string): ReadFieldsResult {
   if (given === undefined) return { value: freezeCopy(node.defaultValue), problems: [] }
-  if (node.check.accepts(given)) {
-    const isDefault = JSON.stringify(given) === JSON.stringify(node.defaultValue)
-    if (node.awaits === undefined || isDefault) return { value: freezeCopy(given), problems: [] }
-    const problem = createFieldProblem(path, given, describeAwaited(node.awaits))
-    return { value: freezeCopy(node.defaultValue), problems: [problem] }
-  }
+  if (node.check.accepts(given)) return { value: freezeCopy(given), problems: [] }
   return {
     value: freezeCopy(node.defaultValue),
     problems: [createFieldProblem(path, given, node.check.allowed)],
   }
-}
-
-function describeAwaited(feature: string): string {
-  return `nothing but the default: ${feature} not implemented yet, so the field would have no effect. Leave it out`
 }
 
 /** Returns a frozen deep copy, so that checked values cannot be changed later. */

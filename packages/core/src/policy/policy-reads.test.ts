@@ -1,8 +1,7 @@
 /** Every policy field has an effect: some code reads it, or a value for it is refused until its feature exists. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { policyFieldPaths, policyFields } from './policy.ts'
-import { type FieldSpec, type FieldSpecTree, isFieldSpec } from './policy-fields.ts'
+import { policyFieldPaths } from './policy.ts'
 
 const PACKAGES = new URL('../../../', import.meta.url)
 
@@ -33,22 +32,8 @@ function isRead(path: string): boolean {
   return isPassedWhole && isFound(`(\\.|[{,]\\s*)${field}\\b`)
 }
 
-function findSpec(path: string): FieldSpec<unknown> {
-  let node: FieldSpec<unknown> | FieldSpecTree = policyFields
-  for (const key of path.split('.')) node = (node as FieldSpecTree)[key] as FieldSpecTree
-  if (!isFieldSpec(node)) throw new Error(`${path} is not a field`)
-  return node
-}
-
 describe('every policy field', () => {
-  it('is read by the code, unless setting it is refused', () => {
-    const working = policyFieldPaths.filter((path) => findSpec(path).awaits === undefined)
-    expect(working.filter((path) => !isRead(path))).toEqual([])
-  })
-
-  it('that is refused belongs to the memory reminder', () => {
-    const refused = policyFieldPaths.filter((path) => findSpec(path).awaits !== undefined)
-    const groups = [...new Set(refused.map((path) => path.split('.').slice(0, -1).join('.')))]
-    expect(groups).toEqual(['shares', 'memoryFiles'])
+  it('is read by the code', () => {
+    expect(policyFieldPaths.filter((path) => !isRead(path))).toEqual([])
   })
 })

@@ -8,7 +8,6 @@ import type { ClearMode } from '../log/record.ts'
 import { TODO_TOOLS } from '../log/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
-  awaitFeature,
   booleanCheck,
   choiceCheck,
   decimalNumberCheck,
@@ -24,9 +23,6 @@ import {
   uniqueListCheck,
   wholeNumberCheck,
 } from './policy-fields.ts'
-
-/** Feature that some fields wait for, as the beginning of a sentence that ends in "not implemented". */
-const REMINDER = 'the reminder of memory files in front of the conversation is'
 
 // Settings of the prompt cache: markers, lifetime, and what counts as a cache break.
 
@@ -511,7 +507,7 @@ const shareFields: FieldSpecs<ContentSharePolicy> = {
   notes: fieldSpec(12, percentageCheck()),
   keptMessages: fieldSpec(23, percentageCheck()),
   clearableResults: fieldSpec(23, percentageCheck(0.1, 50)),
-  ambient: awaitFeature(REMINDER, fieldSpec(25, percentageCheck())),
+  ambient: fieldSpec(25, percentageCheck()),
   ledger: fieldSpec(5, percentageCheck()),
   hookOutput: fieldSpec(10, percentageCheck()),
   host: fieldSpec(6, percentageCheck()),
@@ -899,8 +895,8 @@ const notesFields: FieldSpecs<NotesPolicy> = {
 const memoryFilesFields: FieldSpecs<MemoryFilesPolicy> = {
   names: fieldSpec<readonly string[]>(memoryNames, uniqueListCheck(nonBlankCheck())),
   rules: fieldSpec<readonly string[]>(['.claude/rules/*.md'], uniqueListCheck(nonBlankCheck())),
-  importHops: awaitFeature(REMINDER, fieldSpec(4, wholeNumberCheck(0, 20))),
-  reminderTokens: awaitFeature(REMINDER, fieldSpec(40_000, wholeNumberCheck())),
+  importHops: fieldSpec(4, wholeNumberCheck(0, 20)),
+  reminderTokens: fieldSpec(40_000, wholeNumberCheck()),
 }
 
 export interface Policy {

@@ -271,22 +271,27 @@ export function findPreviousAttachments({ rewrites, entries }: ContextView): Pre
 }
 
 /**
- * Decides which attachments go before the summary: first those that were there in the last compaction, in their old
- * order, then unchanged ones that were after it. All others go after the summary.
+ * Decides which attachments go before the summary: the reminder in front of the conversation, then those that were there
+ * in the last compaction, in their old order, then unchanged ones that were after it. All others go after the summary.
  */
 export function arrangeAttachments(
   carried: readonly SourceAttachment[],
   former: PreviousAttachments,
 ): AttachmentOrder {
   const stayed = former.front.map((attachment) => carried.find((one) => isSameAttachment(one, attachment)))
-  const before = stayed.filter((one) => one !== undefined)
+  const before = [...new Set([...carried.filter(isReminder), ...stayed.filter((one) => one !== undefined)])]
   const joining = carried.filter(
     (one) => !before.includes(one) && former.behind.some((attachment) => isSameAttachment(one, attachment)),
   )
   const front = [...before, ...joining]
-  const changed = stayed.indexOf(undefined)
-  const cached = changed === -1 ? stayed.length : changed
+  const moved = front.findIndex((one, index) => one !== stayed[index])
+  const cached = moved === -1 ? front.length : moved
   return { front, cached, behind: carried.filter((one) => !front.includes(one)) }
+}
+
+/** Returns true for the reminder in front of the conversation, and false for a change of it that is appended. */
+export function isReminder({ kind, attachment }: SourceAttachment): boolean {
+  return kind === 'ambient' && attachment.update !== true
 }
 
 function isSameAttachment({ key, attachment }: SourceAttachment, other: Attachment): boolean {

@@ -16,6 +16,7 @@ import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
 
 /** The kinds of context sources, in the order in which their attachments are appended. */
 export const SOURCE_KINDS = [
+  'ambient',
   'standing',
   'files',
   'todos',
@@ -103,6 +104,11 @@ export interface ContextSource {
    * ended.
    */
   readonly isWhole: boolean
+  /**
+   * True if changes are appended with the very next request. Others wait for the end of a turn whose thinking the
+   * provider would drop otherwise. Default: false.
+   */
+  readonly isUrgent?: boolean
   /** Returns the limits of the context source; null for no limit. */
   limit(context: SourceContext): SourceLimit | null
   /**

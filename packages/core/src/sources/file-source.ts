@@ -34,6 +34,8 @@ export type FileReadResult =
       readonly isWhole: boolean
       /** The path with symbolic links resolved, so that two names of one file are recognised. */
       readonly realPath: string
+      /** Identifies the file itself, so that hard links are recognised as one file too. Default: `realPath`. */
+      readonly fileId?: string
       /** The lines of `text`, if they are not the lines of the file from the first on; lines between them are unknown. */
       readonly parts?: readonly FilePart[]
       /** A note for the model on where the text comes from, shown before it. */
@@ -123,7 +125,7 @@ function createExclusion(
 }
 
 /** Checks whether `path` ends in `name`, which is a file name or several parts of a path with `*` as a wildcard inside a part. */
-function hasPathEnding(path: string, name: string): boolean {
+export function hasPathEnding(path: string, name: string): boolean {
   const wanted = name.split('/').filter((part) => part !== '')
   const given = normalizePath(path).split('/').slice(-wanted.length)
   return (

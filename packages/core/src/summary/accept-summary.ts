@@ -111,8 +111,8 @@ function isStructured({ text, tags }: ParsedSummary): boolean {
   return tags === 'open' && text.length >= STRUCTURE_MINIMUM.characters
 }
 
-/** Replaces the angle brackets of `<system-reminder>` tags, so that a summary cannot pass for a message of the host. */
-function defuseReminderTags(text: string): string {
+/** Replaces the angle brackets of `<system-reminder>` tags, so that a text cannot pass for a message of the host. */
+export function defuseReminderTags(text: string): string {
   return text.replace(/<(\/?)system-reminder>/gi, '[$1system-reminder]')
 }
 

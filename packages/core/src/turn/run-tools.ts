@@ -21,7 +21,7 @@ import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '..
 import type { JsonObject } from '../log/json.ts'
 import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { HookOutput } from '../sources/builtin-sources.ts'
-import { checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
+import { type CallHooksOutcome, checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
 
 interface ToolCall {
   readonly call: ToolUseBlock
@@ -41,21 +41,31 @@ const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 /**
  * Runs the tool calls in order. Calls that follow each other and whose tools allow it run at the same time. What hooks
- * add to the context is appended after all results, also if the turn is aborted before the last call.
+ * add to the context is appended after all results, also if the turn is aborted, or ended by a hook, before the last call.
  */
 export async function* runTools(
   turn: TurnContext,
   calls: readonly ToolCall[],
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  const context: HookOutput[] = []
+  const hooked: HookedCalls = { context: [], endTurn: [] }
   for (const group of groupCalls(turn, calls)) {
+    if (hooked.endTurn.length > 0) break
     for (const { call, isCut } of group) if (!isCut) yield { type: 'tool-started', call }
     if (isTurnAborted(turn)) break
-    const failure = yield* runCallGroup(turn, group, context)
+    const failure = yield* runCallGroup(turn, group, hooked)
     if (failure !== null) return failure
   }
-  const failure = yield* appendUnlinkedRecords(turn, createHookRecords(turn, context))
-  return failure ?? (isTurnAborted(turn) ? ABORTED : null)
+  const failure = yield* appendUnlinkedRecords(turn, createHookRecords(turn, hooked.context))
+  if (failure !== null || isTurnAborted(turn)) return failure ?? ABORTED
+  if (hooked.endTurn.length === 0) return null
+  return { ok: false, reason: 'blocked', message: `A hook ended the turn: ${hooked.endTurn.join('\n')}` }
+}
+
+/** What the hooks of all calls of a response said so far. */
+interface HookedCalls {
+  readonly context: HookOutput[]
+  /** Reasons to end the turn. */
+  readonly endTurn: string[]
 }
 
 /** Splits the calls into groups that run one after another. The calls of a group run at the same time. */
@@ -76,7 +86,7 @@ function groupCalls({ host }: TurnContext, calls: readonly ToolCall[]): readonly
 async function* runCallGroup(
   turn: TurnContext,
   group: readonly ToolCall[],
-  context: HookOutput[],
+  hooked: HookedCalls,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const news = createNewsQueue()
   const running = new Map(group.map((each, index) => [index, runToolCall(turn, each, index, news.add)]))
@@ -86,7 +96,8 @@ async function* runCallGroup(
     if (end === null) continue
     running.delete(end.index)
     yield* end.events
-    context.push(...end.context)
+    hooked.context.push(...end.context)
+    if (end.endTurn !== null) hooked.endTurn.push(end.endTurn)
     if (end.result === null) continue
     const arrived = yield* spillLargeResult(turn, end.call, end.result)
     const failure = yield* appendUnlinkedRecords(turn, [arrived.body])
@@ -134,18 +145,14 @@ function createNewsQueue(): NewsQueue {
   }
 }
 
-interface ToolCallEnd {
+interface ToolCallEnd extends CallHooksOutcome {
   readonly index: number
   readonly call: ToolUseBlock
   /** Result of the tool; null if the turn was aborted and the tool did not stop. */
   readonly result: ToolResultBlock | null
-  /** What the hooks of the call said. */
-  readonly events: readonly TurnEvent[]
-  /** What the hooks of the call add to the context. */
-  readonly context: readonly HookOutput[]
 }
 
-const NO_HOOKS = { events: [], context: [] } as const
+const NO_HOOKS: CallHooksOutcome = { events: [], context: [], endTurn: null }
 
 async function runToolCall(
   turn: TurnContext,
@@ -176,7 +183,7 @@ async function callTool(
   turn: TurnContext,
   given: ToolUseBlock,
   addNews: (event: TurnEvent) => void,
-): Promise<Pick<ToolCallEnd, 'events' | 'context'> & { readonly result: ToolResultBlock }> {
+): Promise<CallHooksOutcome & { readonly result: ToolResultBlock }> {
   const { host, signal } = turn
   const finish = (content: ToolResultContent) => ({ result: toResultBlock(given, content), ...NO_HOOKS })
   try {
@@ -186,14 +193,14 @@ async function callTool(
     if (problems.length > 0) return finish({ content: describeMisfit(given.name, problems), is_error: true })
     // Hooks and the tool get a copy of the input, because what they change must not change the conversation.
     const own = { ...given, input: copyJson(input as JsonObject) }
-    const { call, refused, events, context } = await permitCall(turn, own)
-    if (isTurnAborted(turn)) return { result: toResultBlock(given, NOT_BEGUN_RESULT), events, context }
+    const { call, refused, ...hooked } = await permitCall(turn, own)
+    if (isTurnAborted(turn)) return { result: toResultBlock(given, NOT_BEGUN_RESULT), ...hooked }
     const changed = fitToolInput(host.modelSettings().tools, given.name, call.input)
     if (refused === null && changed.problems.length > 0) {
       const content = describeMisfit(given.name, changed.problems)
-      return { result: toResultBlock(given, { content, is_error: true }), events, context }
+      return { result: toResultBlock(given, { content, is_error: true }), ...hooked }
     }
-    if (refused !== null) return { result: toResultBlock(given, refused), events, context }
+    if (refused !== null) return { result: toResultBlock(given, refused), ...hooked }
     const report = (text: string): void => addNews({ type: 'tool-progress', call: given, text })
     const result = toResultBlock(
       given,
@@ -204,8 +211,9 @@ async function callTool(
     const checked = await checkResult(turn, call, result)
     return {
       result: checked.result,
-      events: [...events, ...checked.events],
-      context: [...context, ...checked.context],
+      events: [...hooked.events, ...checked.events],
+      context: [...hooked.context, ...checked.context],
+      endTurn: checked.endTurn,
     }
   } catch (thrown) {
     return finish(toErrorResult(thrown))

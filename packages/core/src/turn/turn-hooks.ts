@@ -4,6 +4,7 @@
  */
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import {
+  groupHooks,
   type Hook,
   type HookContextOutput,
   runHooks,
@@ -33,20 +34,25 @@ interface HookRun<Output> {
 
 const NOTHING_RUN: HookRun<never> = { outputs: [], events: [], context: [] }
 
-/** Runs the hooks of one point, in order, up to the first whose output satisfies `isLast`. */
+/** Runs the hooks of one point, in order, up to the first whose output satisfies `isLast`, and those parallel to it. */
 async function callHooks<Input, Output extends Partial<HookContextOutput>>(
   { host, signal }: TurnContext,
   hooks: readonly Hook<Input, Output>[] | undefined,
   input: Input,
   isLast: (output: Output) => boolean = () => false,
 ): Promise<HookRun<Output>> {
-  const deadlines = host.compaction?.deadlines
-  if (deadlines === undefined || hooks === undefined || hooks.length === 0) return NOTHING_RUN
+  const { compaction } = host
+  if (compaction === undefined || hooks === undefined || hooks.length === 0) return NOTHING_RUN
   const outputs: Output[] = []
   const events: TurnEvent[] = []
   const context: HookOutput[] = []
-  const { timeoutSeconds } = host.policy.turn.hooks
-  for await (const end of runHooks(hooks, input, { deadlines, timeoutSeconds, signal })) {
+  const limits = {
+    deadlines: compaction.deadlines,
+    timeoutSeconds: host.policy.turn.hooks.timeoutSeconds,
+    outputCharacters: compaction.scaled.budgets.hookOutputCharacters,
+    signal,
+  }
+  for await (const end of runHooks(hooks, input, limits, () => outputs.some(isLast))) {
     const { name } = end
     if (!end.ok) events.push({ type: 'hook-failed', hook: name, message: end.message })
     else if (end.output !== undefined && end.output !== null) {
@@ -55,7 +61,6 @@ async function callHooks<Input, Output extends Partial<HookContextOutput>>(
         events.push({ type: 'hook-said', hook: name, message: userDisplayMessage })
       context.push({ hook: name, text: additionalContext })
       outputs.push(end.output)
-      if (isLast(end.output)) break
     }
   }
   return { outputs, events, context }
@@ -105,9 +110,15 @@ export async function* submitPrompt(
     ({ block }) => block !== undefined,
   )
   yield* run.events
-  const block = run.outputs.at(-1)?.block
-  if (block === undefined) return createHookRecords(turn, run.context)
+  const block = joinTexts(run.outputs.map((output) => output.block))
+  if (block === null) return createHookRecords(turn, run.context)
   return { ok: false, reason: 'blocked', message: `A hook did not let the prompt through: ${block}` }
+}
+
+/** Joins the texts that hooks returned; null if none did. */
+function joinTexts(texts: readonly (string | undefined)[]): string | null {
+  const given = texts.filter((text) => text !== undefined)
+  return given.length === 0 ? null : given.join('\n')
 }
 
 /** Runs the Stop hooks. Returns a record that tells the model what is left to do; null if the turn may end. */
@@ -117,23 +128,35 @@ export async function* stopTurn(
   isContinued: boolean,
 ): AsyncGenerator<TurnEvent, UnlinkedRecord | null> {
   const input = { sessionId: turn.state.id, stopReason, isContinued }
-  const run = await callHooks(turn, readHooks(turn).stop, input, ({ block }) => block !== undefined)
+  const run = await callHooks(
+    turn,
+    readHooks(turn).stop,
+    input,
+    ({ block, endTurn }) => (block ?? endTurn) !== undefined,
+  )
   yield* run.events
-  const block = run.outputs.at(-1)?.block
-  if (block === undefined) return null
+  const block = joinTexts(run.outputs.map((output) => output.block))
+  if (block === null || run.outputs.some(({ endTurn }) => endTurn !== undefined)) return null
   const content = `A check before the end of the turn says that something is left to do: ${block}`
   return { type: 'user', isMeta: true, message: { role: 'user', content } }
 }
 
 // Hooks and permissions of one tool call.
 
+/** What the hooks of a tool call said, besides their decision. */
+export interface CallHooksOutcome {
+  readonly events: readonly TurnEvent[]
+  /** What they add to the context. */
+  readonly context: readonly HookOutput[]
+  /** Why the turn must end; null if it may go on. */
+  readonly endTurn: string | null
+}
+
 /** A tool call that may run, perhaps with another input, or the result that it gets instead. */
-export interface PermittedCall {
+export interface PermittedCall extends CallHooksOutcome {
   readonly call: ToolUseBlock
   /** Result of a call that must not run; null if it may run. */
   readonly refused: ToolResultContent | null
-  readonly events: readonly TurnEvent[]
-  readonly context: readonly HookOutput[]
 }
 
 /** Runs the PreToolUse hooks, then the permission check and, if it asks, the PermissionRequest hooks. */
@@ -143,33 +166,40 @@ export async function permitCall(turn: TurnContext, given: ToolUseBlock): Promis
   const context: HookOutput[] = []
   let call = given
   let hooked: ToolDecision | null = null
-  for (const hook of readHooks(turn).preToolUse ?? []) {
-    const run = await callHooks(turn, [hook], { call, sessionId })
+  let endTurn: string | null = null
+  for (const group of groupHooks(readHooks(turn).preToolUse ?? [])) {
+    const run = await callHooks(turn, group, { call, sessionId })
     events.push(...run.events)
     context.push(...run.context)
-    const [output] = run.outputs
-    if (output?.input !== undefined) call = { ...call, input: output.input }
-    if (output?.decision === undefined) continue
-    const { decision, reason } = output
-    hooked = pickStricter(hooked, reason === undefined ? { decision } : { decision, reason })
-    if (decision === 'deny') break
+    for (const { input, decision, reason } of run.outputs) {
+      if (input !== undefined) call = { ...call, input }
+      if (decision !== undefined)
+        hooked = pickStricter(hooked, reason === undefined ? { decision } : { decision, reason })
+    }
+    endTurn = joinTexts(run.outputs.map((output) => output.endTurn))
+    if (hooked?.decision === 'deny' || endTurn !== null) break
   }
+  if (endTurn !== null) return { call, refused: refuseCall(endTurn), events, context, endTurn }
   const decided = await decide(turn, call, hooked)
-  if (decided.decision === 'allow') return { call, refused: null, events, context }
-  if (decided.decision === 'deny') return { call, refused: refuseCall(decided.reason), events, context }
+  if (decided.decision === 'allow') return { call, refused: null, events, context, endTurn }
+  if (decided.decision === 'deny')
+    return { call, refused: refuseCall(decided.reason), events, context, endTurn }
   const reason = decided.reason ?? 'The call needs a permission.'
   const asked = await callHooks(
     turn,
     readHooks(turn).permissionRequest,
     { call, sessionId, reason },
-    ({ decision }) => decision !== undefined,
+    (output) => (output.decision ?? output.endTurn) !== undefined,
   )
   events.push(...asked.events)
-  const answer = asked.outputs.at(-1)
-  if (answer?.decision !== 'allow')
-    return { call, refused: refuseCall(answer?.reason ?? reason), events, context }
+  endTurn = joinTexts(asked.outputs.map((output) => output.endTurn))
+  const answers = asked.outputs.filter(({ decision }) => decision !== undefined)
+  // Among parallel hooks, one that denies counts more than one that allows.
+  const answer = answers.find(({ decision }) => decision !== 'allow') ?? answers.at(-1)
+  if (endTurn !== null || answer?.decision !== 'allow')
+    return { call, refused: refuseCall(endTurn ?? answer?.reason ?? reason), events, context, endTurn }
   const input = answer.input ?? call.input
-  return { call: { ...call, input }, refused: null, events, context }
+  return { call: { ...call, input }, refused: null, events, context, endTurn }
 }
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const
@@ -195,10 +225,8 @@ function refuseCall(reason: string | undefined): ToolResultContent {
   return { content: `${REFUSED_CALL_TEXT} ${reason ?? 'It is forbidden.'}`, is_error: true }
 }
 
-export interface CheckedResult {
+export interface CheckedResult extends CallHooksOutcome {
   readonly result: ToolResultBlock
-  readonly events: readonly TurnEvent[]
-  readonly context: readonly HookOutput[]
 }
 
 /** Runs the PostToolUse hooks on a result. What they object to is added to the result. */
@@ -207,12 +235,17 @@ export async function checkResult(
   call: ToolUseBlock,
   result: ToolResultBlock,
 ): Promise<CheckedResult> {
-  const run = await callHooks(turn, readHooks(turn).postToolUse, { call, result, sessionId: turn.state.id })
-  const objections = run.outputs.flatMap(({ block }) => block ?? [])
-  if (objections.length === 0) return { result, events: run.events, context: run.context }
+  const { outputs, events, context } = await callHooks(turn, readHooks(turn).postToolUse, {
+    call,
+    result,
+    sessionId: turn.state.id,
+  })
+  const endTurn = joinTexts(outputs.map((output) => output.endTurn))
+  const objections = outputs.flatMap(({ block }) => block ?? [])
+  if (objections.length === 0) return { result, events, context, endTurn }
   const added = objections.map(
     (text): Block => ({ type: 'text', text: `A check after this call says: ${text}` }),
   )
   const content = [...toBlocks(result.content ?? ''), ...added]
-  return { result: { ...result, content }, events: run.events, context: run.context }
+  return { result: { ...result, content }, events, context, endTurn }
 }

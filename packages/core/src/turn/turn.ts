@@ -6,7 +6,8 @@
 import { findResumeCost } from '../background/idle-cache.ts'
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
-import { appendPrefixUpdates, appendSourceUpdates } from '../engine/announce-updates.ts'
+import { appendPrefixUpdates } from '../engine/announce-updates.ts'
+import { appendSourceUpdates, collectOpeningRecords } from '../engine/attach-sources.ts'
 import {
   type ModelCallResult,
   type PendingModelCall,
@@ -94,7 +95,9 @@ async function* appendPrompt(
   if (isTurnAborted(turn)) return ABORTED
   const source = turn.host.startSource?.() ?? null
   const started = source === null ? [] : yield* startSession(turn, source)
+  const opening = prompt === null ? [] : yield* collectOpeningRecords(turn)
   const bodies: readonly UnlinkedRecord[] = [
+    ...opening,
     ...(calls.length === 0 ? [] : [createMissingResultsRecord(calls)]),
     ...started,
     ...(last?.isCut === true ? [createContinuation()] : []),
@@ -249,8 +252,7 @@ async function* appendTriggeredAttachments(turn: TurnContext): AsyncGenerator<Tu
     name: 'attachments before the request',
     run: (_, signal) => attachBeforeRequest(signal),
   }
-  const { timeoutSeconds } = policy.turn.hooks
-  const limits = { deadlines: compaction.deadlines, timeoutSeconds, signal: turn.signal }
+  const limits = { deadlines: compaction.deadlines, ...policy.turn.hooks, signal: turn.signal }
   for await (const end of runHooks([hook], null, limits)) {
     if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
     else if (end.output !== undefined)

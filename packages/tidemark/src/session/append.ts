@@ -1,7 +1,9 @@
 /** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
 import {
+  AMBIENT_TYPE,
   appendUnlinkedRecords,
   type Block,
+  collectOpeningRecords,
   createUndoNotice,
   finishModelCall,
   fitReply,
@@ -110,11 +112,14 @@ async function writeWithRetries(session: OpenSession, write: () => Writing): Pro
   )
 }
 
+/** Types of the attachments that the engine adds to the caller's messages. */
+const ENGINE_TYPES: ReadonlySet<unknown> = new Set([UNDO_NOTICE_TYPE, AMBIENT_TYPE])
+
 /** Returns the uuids of the caller's messages, without those of records that the engine added. */
 function messageUuids(records: readonly SessionRecord[]): readonly string[] {
   return records.flatMap((record) => {
     if (!isKnownRecord(record) || record.type === 'system') return []
-    return record.type === 'attachment' && record.attachment.type === UNDO_NOTICE_TYPE ? [] : [record.uuid]
+    return record.type === 'attachment' && ENGINE_TYPES.has(record.attachment.type) ? [] : [record.uuid]
   })
 }
 
@@ -141,7 +146,8 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Mess
           : yield* toUserRecord(run, message.content),
       )
     const hasPrompt = messages.some(({ role }) => role === 'user')
-    return yield* appendUnlinkedRecords(run, [...(hasPrompt ? createUndoNotice(run) : []), ...bodies])
+    const opening = hasPrompt ? [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)] : []
+    return yield* appendUnlinkedRecords(run, [...opening, ...bodies])
   } finally {
     for (const id of callIds) session.arrivingResults.delete(id)
   }

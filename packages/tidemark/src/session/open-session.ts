@@ -30,18 +30,8 @@ import { isHistoryInLog, readToolsFromLog, type ToolOptions, type Toolset } from
 
 /** Options of `createTidemark` that can differ between sessions. */
 export interface SessionOptions
-  extends Pick<
-    TidemarkOptions,
-    | 'carriers'
-    | 'hooks'
-    | 'canUseTool'
-    | 'cleanups'
-    | 'source'
-    | 'cwd'
-    | 'interactive'
-    | 'autonomous'
-    | 'notes'
-  > {
+  extends Pick<TidemarkOptions, 'carriers' | 'hooks' | 'hookCommands' | 'canUseTool' | 'cleanups' | 'source'>,
+    Pick<TidemarkOptions, 'cwd' | 'interactive' | 'autonomous' | 'notes'> {
   readonly onEvent?: (event: SessionEvent) => void
 }
 

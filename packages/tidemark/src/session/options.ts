@@ -26,6 +26,7 @@ import {
   type Switches,
   type SystemPrompt,
 } from '@tidemark/core'
+import { checkHookCommands, type HookCommands } from '../hooks/command-hooks.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { withCheckedIds, withCheckedTime } from '../platform/checked-ports.ts'
@@ -54,6 +55,8 @@ export interface TidemarkOptions {
   readonly carriers?: ContextSources
   /** Functions that run at certain points of a session, such as before a tool call; docs/library.md lists them. */
   readonly hooks?: SessionHooks
+  /** Commands that run at the same points, as settings files name them, before the functions; docs/hooks.md. */
+  readonly hookCommands?: HookCommands
   /**
    * Decides whether a tool call may run: `allow`, `deny`, or `ask`, which runs the hooks `permissionRequest`. Default:
    * all calls run.
@@ -148,6 +151,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
     (value) => Array.isArray(value) || typeof value === 'function',
   ),
   hooks: checkHooks,
+  hookCommands: checkHookCommands,
   canUseTool: expect(
     'a function (call, signal) that returns { decision }',
     (value) => typeof value === 'function',
@@ -223,6 +227,7 @@ const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
   'model',
   'carriers',
   'hooks',
+  'hookCommands',
   'canUseTool',
   'cleanups',
   'source',

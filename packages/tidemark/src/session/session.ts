@@ -13,7 +13,6 @@ import {
   type RefusedRewrite,
   redact,
   runHistoryTool,
-  runHooks,
   sumSessionCost,
   toApiMessages,
   type UndoResult,
@@ -58,6 +57,7 @@ import {
   undoSessionRewrite,
 } from './rewrite.ts'
 import { type Run, type RunOptions, startTurn } from './run.ts'
+import { type HookInputOf, type HookOutputOf, type HostHookPoint, runSessionHooks } from './session-hooks.ts'
 import type { SessionStatus } from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
@@ -180,6 +180,17 @@ export interface Session {
   export(options?: { readonly title?: string; readonly redacts?: boolean }): Promise<string>
 
   /**
+   * Runs the hooks of a point that only you reach: a memory file was read, a subagent begins or has finished. Returns
+   * what they answer; failures and messages are emitted as events. `close` ends those that are running.
+   *
+   * @example await session.runHooks('subagentStart', { agentId: 'a1', agentType: 'review' })
+   */
+  runHooks<Point extends HostHookPoint>(
+    point: Point,
+    input: HookInputOf<Point>,
+  ): Promise<readonly HookOutputOf<Point>[]>
+
+  /**
    * Calls the listener for events of one type, or for all events with `*`. Returns a function that removes the
    * listener.
    *
@@ -217,7 +228,7 @@ export function createSession(
     rewind: (uuid, options) => rewindSession(session, uuid, options),
     async clear(options) {
       const outcome = await clearSession(session, options)
-      if (outcome.ok) await runSessionEndHooks(session, 'clear')
+      if (outcome.ok) await runSessionHooks(session, 'sessionEnd', { reason: 'clear' })
       return outcome
     },
     async fork(id = settings.ids.next('session'), options = {}) {
@@ -230,6 +241,7 @@ export function createSession(
     pin: (uuid) => pinSessionRecord(session, uuid, true),
     unpin: (uuid) => pinSessionRecord(session, uuid, false),
     switchModel: (model) => switchModel(session, model),
+    runHooks: (point, input) => runSessionHooks(session, point, input, session.stop.signal),
     ...createReadMethods(session),
     on: session.listeners.on,
     close() {
@@ -274,23 +286,11 @@ function createReadMethods(session: OpenSession): ReadMethods {
   }
 }
 
-/** Runs the SessionEnd hooks. They cannot add to the context; their messages and failures are emitted as events. */
-async function runSessionEndHooks(session: OpenSession, reason: 'close' | 'clear'): Promise<void> {
-  const hooks = session.options.hooks?.sessionEnd ?? []
-  const { deadlines, policy } = session.settings
-  const limits = { deadlines, timeoutSeconds: policy.turn.hooks.timeoutSeconds, signal: undefined }
-  const { emit } = session.listeners
-  for await (const end of runHooks(hooks, { sessionId: session.id, reason }, limits)) {
-    const message = end.ok ? end.output?.userDisplayMessage : end.message
-    if (message !== undefined) emit({ type: end.ok ? 'hook-said' : 'hook-failed', hook: end.name, message })
-  }
-}
-
 /** Closes a session. The log is released only after all operations have ended, so that none of them locks it again. */
 async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
   session.stop.abort()
   await Promise.all([...session.pendingWork, ...session.backgroundWork])
-  await runSessionEndHooks(session, 'close')
+  await runSessionHooks(session, 'sessionEnd', { reason: 'close' })
   try {
     await session.withLock(async () => session.settings.journal.release(session.id))
   } finally {

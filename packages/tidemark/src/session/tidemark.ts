@@ -6,6 +6,7 @@ import { startBackground } from './background.ts'
 import { type OpenOptions, type OpenSession, openSessionById, type SessionOptions } from './open-session.ts'
 import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { createSession, type Session } from './session.ts'
+import { withCommandHooks } from './session-hooks.ts'
 import { createSessionModel, createSummarizer } from './session-model.ts'
 import { createNotesServices, startNotesUpdate } from './session-notes.ts'
 import { createToolset } from './tools.ts'
@@ -33,8 +34,9 @@ function announceOpening({ settings, state, listeners }: OpenSession): void {
 
 /** Returns the options that a session has unless `open` overrides them. */
 function pickSessionOptions(options: TidemarkOptions): SessionOptions {
-  const { carriers, hooks, canUseTool, cleanups, source, cwd, interactive, autonomous, notes } = options
-  const base = { carriers, hooks, canUseTool, cleanups, source }
+  const { carriers, hooks, hookCommands, canUseTool, cleanups, source, cwd, interactive, autonomous, notes } =
+    options
+  const base = { carriers, hooks, hookCommands, canUseTool, cleanups, source }
   return omitUndefined({ ...base, cwd, interactive, autonomous, notes })
 }
 
@@ -62,7 +64,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       settings,
       summarizer,
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
-      options: sessionOptions,
+      options: withCommandHooks(id, sessionOptions, settings),
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
       tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool }) }),
       sections: system === undefined ? settings.sections : orderPromptSections(system),

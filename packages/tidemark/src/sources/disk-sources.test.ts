@@ -102,6 +102,7 @@ describe('the reader', () => {
     const path = write('long', 'aé'.repeat(1_000))
     expect(await createDiskFileReader(folder).read('long', 11)).toEqual({
       ...{ ok: true, text: 'aéaéaéa', bytes: 3_000, isWhole: false, realPath: path },
+      fileId: expect.stringMatching(/^\d+:\d+$/),
     })
   })
 

@@ -96,7 +96,7 @@ async function readOpenFile(file: FileHandle, realPath: string, limitBytes: numb
   const isWhole = bytes.length >= facts.size
   const text = decodeText(bytes, isWhole)
   if (text === null) return { ok: false, why: 'it is no text' }
-  return { ok: true, text, bytes: facts.size, isWhole, realPath }
+  return { ok: true, text, bytes: facts.size, isWhole, realPath, fileId: `${facts.dev}:${facts.ino}` }
 }
 
 async function readUpTo(file: FileHandle, length: number): Promise<Uint8Array> {

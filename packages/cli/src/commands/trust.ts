@@ -1,0 +1,94 @@
+/** `tidemark trust`: shows what a project's settings want to set and run, and stores that the user trusts it. */
+import { realpath, stat } from 'node:fs/promises'
+import { tidemarkHome } from 'tidemark/internal'
+import {
+  formatTrustItem,
+  listTrustedFolders,
+  type TrustItem,
+  withdrawTrust,
+  writeTrust,
+} from '../agent/folder-trust.ts'
+import { type AgentSettings, readSettings } from '../agent/settings.ts'
+import { formatPath } from '../render/text.ts'
+import { askYesNo, type Terminal } from '../terminal.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
+
+export interface TrustCommandOptions {
+  readonly yes?: boolean
+  readonly withdraw?: boolean
+  readonly list?: boolean
+}
+
+export async function runTrustCommand(
+  given: string | undefined,
+  choices: TrustCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const home = tidemarkHome(terminal.env)
+  if (choices.list === true) {
+    for (const folder of await listTrustedFolders(home)) terminal.write(`${formatPath(folder)}\n`)
+    return EXIT_CODES.done
+  }
+  const named = given ?? process.cwd()
+  if (choices.withdraw === true) {
+    const hadTrust = await withdrawTrust(home, named)
+    terminal.write(`${formatPath(named)} is ${hadTrust ? 'no longer' : 'not'} trusted\n`)
+    return EXIT_CODES.done
+  }
+  const isFolder = await stat(named).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  )
+  if (!isFolder) return printError(`${named} is not a folder.`, terminal)
+  const folder = await realpath(named)
+  const settings = await readSettings(folder, terminal.env)
+  const { items = [], untrusted = [] } = settings.trust ?? {}
+  if (untrusted.length === 0 && settings.isTrusted === true) {
+    terminal.write(`${formatPath(folder)} is trusted already\n`)
+    return EXIT_CODES.done
+  }
+  const isTrusted = choices.yes === true || (await askForTrust(folder, untrusted, terminal))
+  if (isTrusted === null) {
+    terminal.warn(listItems(folder, untrusted))
+    return printError('nothing was trusted: confirm with --yes.', terminal)
+  }
+  if (!isTrusted) return printError('nothing was trusted.', terminal)
+  await writeTrust(home, folder, items)
+  terminal.write(
+    `${choices.yes === true ? listItems(folder, untrusted) : ''}${formatPath(folder)} is trusted\n`,
+  )
+  return EXIT_CODES.done
+}
+
+function listItems(folder: string, items: readonly TrustItem[]): string {
+  if (items.length === 0) return `The settings in ${formatPath(folder)} want to set nothing.\n`
+  const lines = items.map((item) => `  ${formatTrustItem(item)}\n`).join('')
+  return `The settings in ${formatPath(folder)} want to set:\n${lines}`
+}
+
+/** Shows what the user has not trusted yet, and asks for trust. Returns null if there is no terminal. */
+async function askForTrust(
+  folder: string,
+  untrusted: readonly TrustItem[],
+  terminal: Terminal,
+): Promise<boolean | null> {
+  const question = 'Hooks run without further questions, with all your rights. Trust this folder?'
+  return await askYesNo(`${listItems(folder, untrusted)}${question}`, terminal)
+}
+
+/**
+ * Asks the user to trust what is new in the settings of a project, before the agent starts. Returns the settings to use;
+ * if the user does not trust it, those without it.
+ */
+export async function offerTrust(
+  folder: string,
+  settings: AgentSettings,
+  terminal: Terminal,
+): Promise<AgentSettings> {
+  const { items = [], untrusted = [] } = settings.trust ?? {}
+  if (untrusted.length === 0 || (await askForTrust(folder, untrusted, terminal)) !== true) return settings
+  await writeTrust(tidemarkHome(terminal.env), folder, items)
+  // What has changed on disk since the question is not covered by the answer.
+  return await readSettings(folder, terminal.env)
+}

@@ -1,0 +1,373 @@
+/**
+ * Finds the memory files (CLAUDE.md, AGENTS.md, rules) that apply to a folder or to a path, with the files that they
+ * import. The disk is a port. Nothing outside what is permitted is read, whatever a file, a link or an import says.
+ */
+
+import { normalizePath } from '../log/tool-calls.ts'
+import type { Policy } from '../policy/policy.ts'
+import { defuseReminderTags } from '../summary/accept-summary.ts'
+import { type FileReadResult, hasPathEnding } from './file-source.ts'
+import { matchesGlobs } from './path-glob.ts'
+
+export interface MemoryDisk {
+  /** Returns the path with symbolic links resolved; null if there is no such file or folder. May throw. */
+  locate(path: string): Promise<string | null>
+  /** Reads at most `limitBytes` of a text file. `path` has no symbolic links. */
+  read(path: string, limitBytes: number): Promise<FileReadResult>
+  /** Returns the names of the files in a folder, in any order; none if there is no such folder. May throw. */
+  list(folder: string): Promise<readonly string[]>
+}
+
+/** Folders in which memory files are looked for. All paths are absolute and have no symbolic links. */
+export interface MemoryPlaces {
+  readonly cwd: string
+  /** The folder of the whole project: `cwd` or a folder above it. */
+  readonly project: string
+  /** The user's home; null if the user's own memory files are not read. */
+  readonly home: string | null
+  /** Globs of files that are never read: absolute, or from the project's folder. */
+  readonly excludes: readonly string[]
+  /** Returns true if a file that the project names may be read. The user's own files are not asked about. */
+  readonly isPermitted: (path: string) => boolean
+  /** False if imports of the project's files are not followed, because nobody has trusted the project yet. */
+  readonly followsImports: boolean
+}
+
+type Origin = 'user' | 'project'
+
+export interface LoadedMemoryFile {
+  readonly path: string
+  /** The text without the front matter of a rule. */
+  readonly text: string
+  /** The same for two names of one file. */
+  readonly fileId: string
+  readonly origin: Origin
+  readonly importedBy: string | null
+}
+
+export interface UnreadMemoryFile {
+  readonly path: string
+  readonly why: string
+}
+
+/** Memory files in the order in which the model reads them: the nearest to the work last, imports after their importer. */
+export interface MemoryFiles {
+  readonly files: readonly LoadedMemoryFile[]
+  /** Files that exist and could or may not be read, with the reason. */
+  readonly unread: readonly UnreadMemoryFile[]
+}
+
+type MemoryPolicy = Policy['memoryFiles']
+
+/** The user's own memory files, from the home folder. Rules are looked for in the same places as in a project. */
+export const USER_MEMORY_FILES: readonly string[] = [
+  '.claude/CLAUDE.md',
+  '.codex/AGENTS.md',
+  '.config/tidemark/AGENTS.md',
+]
+
+/** Memory files are instructions, not data: more than this is cut. */
+const MAX_BYTES = 500_000
+/** Limits for a project that has rules or imports without end. */
+const MAX_IMPORTS_PER_FILE = 100
+const MAX_RULES_PER_FOLDER = 200
+const MAX_FILES = 200
+
+/**
+ * Reads memory files, each once. `seen`: ids of files that need not be returned again; those that are returned are added.
+ */
+export class MemoryReader {
+  readonly #disk: MemoryDisk
+  readonly #places: MemoryPlaces
+  readonly #policy: MemoryPolicy
+  readonly #reads = new Map<string, Promise<ReadMemory>>()
+  readonly #lists = new Map<string, Promise<readonly string[]>>()
+  readonly #unread = new Map<string, UnreadMemoryFile>()
+
+  constructor(disk: MemoryDisk, places: MemoryPlaces, policy: MemoryPolicy) {
+    this.#disk = disk
+    this.#places = places
+    this.#policy = policy
+  }
+
+  /** Returns what applies to the whole session: the user's files, then those from the project's folder down to `cwd`. */
+  async readRoot(seen: Set<string> = new Set()): Promise<MemoryFiles> {
+    const { cwd, project, home } = this.#places
+    const own = home === null ? [] : USER_MEMORY_FILES.map((name) => `${trimSlash(home)}/${name}`)
+    const userRules = home === null ? [] : await this.#listRules(home)
+    const user = [...own, ...userRules].map((path) => ({ path, origin: 'user' as const }))
+    const folders = await Promise.all(listFolders(project, cwd).map((folder) => this.#listFolder(folder)))
+    return this.#collect([...user, ...folders.flat()], seen, (globs) => globs === null)
+  }
+
+  /**
+   * Returns what applies to a path that a tool touched: rules whose globs match it, and the memory files of the folders
+   * between `cwd` and the path. Nothing if the path is outside the project or may not be read.
+   */
+  async readForPath(touched: string, seen: Set<string> = new Set()): Promise<MemoryFiles> {
+    const { cwd, project, home, isPermitted } = this.#places
+    const path = normalizePath(touched)
+    const real = await this.#locateFolder(path)
+    if (real === null || !isInFolder(real, project) || !isPermitted(path))
+      return { files: [], unread: [...this.#unread.values()] }
+    const whole = `${trimSlash(real)}/${path.slice(path.lastIndexOf('/') + 1)}`
+    const isMatch = (globs: readonly string[] | null, folder: string): boolean =>
+      globs !== null && isInFolder(whole, folder) && matchesGlobs(globs, toRelative(whole, folder))
+    const root = listFolders(project, cwd)
+    const below = listFolders(project, real).filter((folder) => !root.includes(folder))
+    const userRules = home === null ? [] : await this.#listRules(home)
+    const rules = await Promise.all(root.map((folder) => this.#listRules(folder)))
+    const nested = await Promise.all(below.map((folder) => this.#listFolder(folder)))
+    const candidates = [
+      ...userRules.map((rule) => ({ path: rule, origin: 'user' as const, folder: project })),
+      ...rules.flatMap((paths, index) =>
+        paths.map((rule) => ({ path: rule, origin: 'project' as const, folder: root[index] ?? project })),
+      ),
+      ...nested.flat(),
+    ]
+    const isNested = (folder: string): boolean => !root.includes(folder)
+    return this.#collect(candidates, seen, (globs, folder) =>
+      globs === null ? isNested(folder) : isMatch(globs, folder),
+    )
+  }
+
+  /** Reads one file again that the context shows. Null if it is gone. */
+  async readAgain(path: string): Promise<LoadedMemoryFile | UnreadMemoryFile | null> {
+    const { home } = this.#places
+    const isUsers = home !== null && isInFolder(path, home) && !isInFolder(path, this.#places.project)
+    const read = await this.#read(path, isUsers ? 'user' : 'project')
+    return read === null || 'why' in read ? read : { ...read.file, importedBy: null }
+  }
+
+  /** Returns the memory files and rules of one folder, whether they exist or not. */
+  async #listFolder(folder: string): Promise<readonly Candidate[]> {
+    const names = this.#policy.names.map((name) => `${trimSlash(folder)}/${name}`)
+    const paths = [...names, ...(await this.#listRules(folder))]
+    return paths.map((path) => ({ path, origin: 'project', folder }))
+  }
+
+  async #listRules(folder: string): Promise<readonly string[]> {
+    const found = this.#policy.rules.map(async (pattern) => {
+      const cut = pattern.lastIndexOf('/')
+      const rulesFolder = normalizePath(cut === -1 ? '.' : pattern.slice(0, cut), folder)
+      const names = await this.#list(rulesFolder)
+      return names
+        .filter((name) => matchesGlobs([pattern.slice(cut + 1)], name))
+        .sort()
+        .slice(0, MAX_RULES_PER_FOLDER)
+        .map((name) => `${rulesFolder}/${name}`)
+    })
+    return (await Promise.all(found)).flat()
+  }
+
+  #list(folder: string): Promise<readonly string[]> {
+    const known = this.#lists.get(folder)
+    if (known !== undefined) return known
+    const names = this.#disk.list(folder).catch((error: unknown) => {
+      this.#unread.set(folder, { path: folder, why: describe(error) })
+      return []
+    })
+    this.#lists.set(folder, names)
+    return names
+  }
+
+  /** Reads the candidates that apply, and what they import. */
+  async #collect(
+    candidates: readonly Candidate[],
+    seen: Set<string>,
+    applies: (globs: readonly string[] | null, folder: string) => boolean,
+  ): Promise<MemoryFiles> {
+    const files: LoadedMemoryFile[] = []
+    const reads = await Promise.all(candidates.map(({ path, origin }) => this.#read(path, origin)))
+    for (const [index, read] of reads.entries()) {
+      const folder = candidates[index]?.folder ?? ''
+      if (read === null || 'why' in read || !applies(read.globs, folder)) continue
+      await this.#add(read, null, { files, seen, hops: 0 })
+    }
+    return { files, unread: [...this.#unread.values()] }
+  }
+
+  async #add(read: FoundMemory, importedBy: string | null, into: Collecting): Promise<void> {
+    const { file, imports } = read
+    // A copy under another name in the same folder, as of AGENTS.md to CLAUDE.md, says nothing new either.
+    const copy = `${folderOf(file.path)}\n${file.text}`
+    const isSeen = into.seen.has(file.fileId) || into.seen.has(copy)
+    into.seen.add(file.fileId).add(copy)
+    if (isSeen || into.files.length >= MAX_FILES) return
+    if (file.text.trim() !== '') into.files.push({ ...file, importedBy })
+    if (into.hops >= this.#policy.importHops) return
+    if (file.origin === 'project' && !this.#places.followsImports) return
+    for (const named of imports) {
+      const path = this.#resolveImport(named, file.path)
+      const imported = path === null ? null : await this.#read(path, file.origin)
+      if (imported === null || 'why' in imported) continue
+      await this.#add(imported, file.path, { ...into, hops: into.hops + 1 })
+    }
+  }
+
+  #resolveImport(named: string, importer: string): string | null {
+    const { home } = this.#places
+    if (!named.startsWith('~/')) return normalizePath(named, folderOf(importer))
+    return home === null ? null : normalizePath(named.slice(2), home)
+  }
+
+  /** Reads one file, once. Null if there is none or it is excluded; a reason if it cannot or may not be read. */
+  #read(path: string, origin: Origin): Promise<ReadMemory> {
+    const key = `${origin}:${path}`
+    const known = this.#reads.get(key)
+    if (known !== undefined) return known
+    const read = this.#readFromDisk(path, origin).catch((error: unknown) => ({ path, why: describe(error) }))
+    this.#reads.set(
+      key,
+      read.then((found) => {
+        if (found !== null && 'why' in found) this.#unread.set(path, found)
+        return found
+      }),
+    )
+    return read
+  }
+
+  async #readFromDisk(path: string, origin: Origin): Promise<ReadMemory> {
+    const { isPermitted } = this.#places
+    const real = await this.#disk.locate(path)
+    if (real === null || this.#isExcluded(path) || this.#isExcluded(real)) return null
+    // The path stands above the text, where it could end the reminder as well as the text could.
+    if (defuseReminderTags(path) !== path) return { path, why: 'its path contains a reminder tag' }
+    if (origin === 'project' && !(isPermitted(path) && isPermitted(real)))
+      return { path, why: 'it is outside what may be read' }
+    const read = await this.#disk.read(real, MAX_BYTES)
+    if (!read.ok) return { path, why: read.why }
+    const isRule = this.#policy.rules.some((pattern) => hasPathEnding(path, pattern))
+    const { text, globs } = isRule ? parseRule(read.text) : { text: read.text, globs: null }
+    const cut = read.isWhole ? '' : `\n[cut: the file has ${read.bytes} bytes; read ${path} for the rest]`
+    const fileId = read.fileId ?? read.realPath
+    const file = { path, text: `${defuseReminderTags(text)}${cut}`, fileId, origin, importedBy: null }
+    return { file, globs, imports: findImports(text) }
+  }
+
+  #isExcluded(path: string): boolean {
+    const { excludes, project } = this.#places
+    if (excludes.length === 0) return false
+    const inside = isInFolder(path, project) && matchesGlobs(excludes, toRelative(path, project))
+    return inside || matchesGlobs(excludes.filter(isAbsoluteGlob), path)
+  }
+
+  /** Returns the folder of a path with links resolved, or of the nearest folder above it that exists. */
+  async #locateFolder(path: string): Promise<string | null> {
+    for (let folder = folderOf(path); ; folder = folderOf(folder)) {
+      const real = await this.#disk.locate(folder).catch(() => null)
+      if (real !== null || folder === '/' || !folder.includes('/')) return real
+    }
+  }
+}
+
+interface Candidate {
+  readonly path: string
+  readonly origin: Origin
+  /** The folder from which the globs of a rule count. */
+  readonly folder?: string
+}
+
+interface FoundMemory {
+  readonly file: LoadedMemoryFile
+  /** The globs of a rule that applies to some paths only; null if the file applies to its whole folder. */
+  readonly globs: readonly string[] | null
+  readonly imports: readonly string[]
+}
+
+type ReadMemory = FoundMemory | UnreadMemoryFile | null
+
+interface Collecting {
+  readonly files: LoadedMemoryFile[]
+  readonly seen: Set<string>
+  /** Number of imports that led here. */
+  readonly hops: number
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+// Paths. They are absolute, with `/` as separator and without `..`.
+
+function trimSlash(folder: string): string {
+  return folder.endsWith('/') ? folder.slice(0, -1) : folder
+}
+
+function folderOf(path: string): string {
+  const cut = path.lastIndexOf('/')
+  return cut <= 0 ? '/' : path.slice(0, cut)
+}
+
+export function isInFolder(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${trimSlash(folder)}/`)
+}
+
+function toRelative(path: string, folder: string): string {
+  return path.slice(trimSlash(folder).length + 1)
+}
+
+function isAbsoluteGlob(glob: string): boolean {
+  return /^!?(?:\/|\*\*)/.test(glob)
+}
+
+/** Lists the folders from `top` down to `bottom`, both included; only `bottom` if it is not within `top`. */
+function listFolders(top: string, bottom: string): readonly string[] {
+  if (!isInFolder(bottom, top)) return [bottom]
+  const folders = [top]
+  for (const name of toRelative(bottom, top).split('/'))
+    if (name !== '') folders.push(`${trimSlash(folders.at(-1) ?? '')}/${name}`)
+  return folders
+}
+
+// The text of memory files.
+
+/** Finds the paths that a memory file imports, as in `See @docs/style.md`. Code does not count. */
+export function findImports(text: string): readonly string[] {
+  const found: string[] = []
+  let fence = ''
+  for (const line of text.split('\n')) {
+    const mark = /^\s{0,3}(```|~~~)/.exec(line)?.[1] ?? ''
+    if (fence === '' && mark !== '') fence = mark
+    else if (fence !== '') fence = mark === fence ? '' : fence
+    else
+      for (const [, path = ''] of line.replace(/``[^`]*``|`[^`]*`/g, ' ').matchAll(/(?:^|\s)@([^\s@]\S*)/g))
+        found.push(path.replace(/[.,;:!?)"'\]]+$/, ''))
+  }
+  return [...new Set(found.filter((path) => path !== ''))].slice(0, MAX_IMPORTS_PER_FILE)
+}
+
+/** Separates the front matter of a rule from its text. `globs` is null if the rule applies to every path. */
+export function parseRule(text: string): { readonly text: string; readonly globs: readonly string[] | null } {
+  const matter = /^\ufeff?---[ \t]*\r?\n([\s\S]*?\n)?---[ \t]*(?:\r?\n|$)/.exec(text)
+  if (matter === null) return { text, globs: null }
+  const lines = (matter[1] ?? '').split(/\r?\n/)
+  const at = lines.findIndex((line) => /^paths[ \t]*:/.test(line))
+  const globs = at === -1 ? [] : readPaths(lines.slice(at))
+  return { text: text.slice(matter[0].length), globs: globs.length === 0 ? null : globs }
+}
+
+/** Reads `paths: a, b`, `paths: [a, b]`, or a list with a line for each. */
+function readPaths([first = '', ...rest]: readonly string[]): readonly string[] {
+  const inline = first.slice(first.indexOf(':') + 1).trim()
+  const end = rest.findIndex((line) => !/^[ \t]*(?:-|#|$)/.test(line))
+  const items =
+    inline === '' || inline.startsWith('#')
+      ? rest
+          .slice(0, end === -1 ? rest.length : end)
+          .flatMap((line) => /^[ \t]*-[ \t]*(.*)$/.exec(line)?.[1] ?? [])
+      : splitOutsideBraces(inline.replace(/^\[(.*)\]$/, '$1'))
+  return items.map((item) => item.trim().replace(/^(["'])(.*)\1$/, '$2')).filter((item) => item !== '')
+}
+
+function splitOutsideBraces(text: string): readonly string[] {
+  const parts = ['']
+  let depth = 0
+  for (const character of text) {
+    if (character === '{') depth += 1
+    if (character === '}') depth -= 1
+    if (character === ',' && depth <= 0) parts.push('')
+    else parts[parts.length - 1] += character
+  }
+  return parts
+}

@@ -1,0 +1,155 @@
+/**
+ * The source of memory files by folder: when a tool has touched a path, the memory files and rules that apply to it are
+ * attached before the next request, each once. What a compaction or a clearing removes is attached again when a path of
+ * its folder is touched again or is still shown; a file that has changed is attached as changed.
+ */
+import { formatAttachmentText } from '../context/attachment-text.ts'
+import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import { describeToolCall, type FileToolNames, normalizePath, readToolName } from '../log/tool-calls.ts'
+import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
+import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-files.ts'
+
+const SOURCE_NAME = 'memory'
+
+export interface MemorySourceOptions {
+  /** The working directory, from which relative paths count. */
+  readonly cwd: string
+  /** Creates a reader that reads the disk anew. */
+  readonly createReader: (context: SourceContext) => MemoryReader
+  /** Called with the files that are attached, and with those that exist and could not be read. */
+  readonly onRead?: (found: MemoryFiles, context: SourceContext) => void
+}
+
+export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions): ContextSource {
+  const scanner = createTouchScanner(cwd)
+  return {
+    name: SOURCE_NAME,
+    kind: 'standing',
+    tellsChanges: true,
+    isWhole: true,
+    isUrgent: true,
+    limit: () => null,
+    async *render(context) {
+      // After a compaction, the next request attaches what applies to the paths that are still shown.
+      const paths = context.moment === 'change' ? scanner.scan(context) : []
+      const shown = listShownPaths(context)
+      if (paths.length === 0 && shown.length === 0) return
+      const reader = createReader(context)
+      const fit = createFit(context)
+      const again = await Promise.all(shown.map((path) => reader.readAgain(path)))
+      for (const [index, read] of again.entries()) {
+        const path = shown[index] ?? ''
+        if (read === null) continue // A file that is gone is listed no longer, which ends it.
+        yield 'why' in read ? { id: path, why: read.why } : fit(read)
+      }
+      const found = await readTouched(reader, paths, again)
+      for (const file of found.files) yield fit(file)
+      for (const { path, why } of found.unread) if (!shown.includes(path)) yield { id: path, why }
+      if (paths.length > 0) onRead?.(found, context)
+    },
+  }
+}
+
+/** Reads what applies to the touched paths, without what stands in the reminder or is shown already. */
+async function readTouched(
+  reader: MemoryReader,
+  paths: readonly string[],
+  shown: readonly Awaited<ReturnType<MemoryReader['readAgain']>>[],
+): Promise<MemoryFiles> {
+  if (paths.length === 0) return { files: [], unread: [] }
+  const seen = new Set<string>()
+  await reader.readRoot(seen)
+  for (const file of shown) if (file !== null && 'fileId' in file) seen.add(file.fileId)
+  const files: LoadedMemoryFile[] = []
+  let unread: MemoryFiles['unread'] = []
+  for (const path of paths) {
+    const found = await reader.readForPath(path, seen)
+    files.push(...found.files)
+    unread = found.unread
+  }
+  return { files, unread }
+}
+
+function listShownPaths({ shown }: SourceContext): readonly string[] {
+  const own = [...shown.byKey].filter(([key]) => key.startsWith(`${SOURCE_NAME}:`))
+  return own.flatMap(([key, attachments]) =>
+    attachments.at(-1)?.attachment.ended === true ? [] : [key.slice(SOURCE_NAME.length + 1)],
+  )
+}
+
+/** Returns a function that makes items of files, as long as they fit into the budget; after that, it only names them. */
+function createFit({ budgets, measure }: SourceContext): (file: LoadedMemoryFile) => SourceItem {
+  let left = budgets.ambient
+  return ({ path, text, importedBy }) => {
+    const from = importedBy === null ? {} : { importedBy }
+    const whole = { type: 'nested_memory', path, content: text, ...from }
+    const tokens = measure(formatAttachmentText(whole))
+    if (tokens <= left) {
+      left -= tokens
+      return { id: path, source: path, attachment: whole }
+    }
+    const content = `[cut: 0 of ${text.length} characters are shown; read ${path} before you work in its folder]`
+    return { id: path, source: path, attachment: { ...whole, content } }
+  }
+}
+
+// Paths that tool calls touched. Each entry of the context is looked at once; after a rewrite, all are looked at again.
+
+interface TouchScan {
+  readonly entries: AppendList<ContextEntry>
+  /** Paths of calls that have no result yet, by the id of the call. */
+  readonly open: ReadonlyMap<string, readonly string[]>
+  /** The paths that were found last. They are returned once more, in case that their files could not be appended. */
+  readonly paths: readonly string[]
+}
+
+const NOTHING_SCANNED: TouchScan = { entries: AppendList.of(), open: new Map(), paths: [] }
+
+/** A library user may share one source among sessions. Each of this many has its own position. */
+const MAX_SCANS = 16
+
+function createTouchScanner(cwd: string): { scan(context: SourceContext): readonly string[] } {
+  let scans: readonly TouchScan[] = []
+  return {
+    scan({ shown, policy }) {
+      const { entries } = shown
+      const isEarlier = (one: TouchScan): boolean =>
+        one.entries.length > 0 && one.entries.length <= entries.length && entries.extends(one.entries)
+      const last = scans.find(isEarlier) ?? NOTHING_SCANNED
+      const open = new Map(last.open)
+      const added = entries.toArray(last.entries.length)
+      const touched = added.flatMap((entry) => listTouchedPaths(entry, open, policy.rehydrate.files))
+      const paths = [...new Set(touched.map((path) => normalizePath(path, cwd)))]
+      scans = [{ entries, open, paths }, ...scans.filter((one) => one !== last)].slice(0, MAX_SCANS)
+      return [...new Set([...last.paths, ...paths])]
+    },
+  }
+}
+
+/** Lists the paths that an entry touches: those of a call that succeeded, and the file that is attached. */
+function listTouchedPaths(
+  entry: ContextEntry,
+  open: Map<string, readonly string[]>,
+  tools: FileToolNames,
+): readonly string[] {
+  const { record } = entry
+  if (!isVisibleToModel(entry)) return []
+  if (record.type === 'attachment') {
+    const { type, filename } = record.attachment
+    return type === 'file' && typeof filename === 'string' ? [filename] : []
+  }
+  if (record.type !== 'user' && record.type !== 'assistant') return []
+  return toBlocks(record.message.content).flatMap((block) => {
+    if (record.type === 'assistant' && isToolUse(block))
+      open.set(
+        block.id,
+        describeToolCall(readToolName(block), block.input, tools).touches.map(({ path }) => path),
+      )
+    if (record.type !== 'user' || !isToolResult(block)) return []
+    const paths = open.get(block.tool_use_id) ?? []
+    open.delete(block.tool_use_id)
+    return block.is_error === true ? [] : paths
+  })
+}

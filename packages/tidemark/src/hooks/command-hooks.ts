@@ -1,0 +1,127 @@
+/**
+ * Makes hooks of the commands in settings. Commands of one event that match run at the same time, each once; a command
+ * that fails is reported and changes nothing.
+ */
+import { HOOK_POINTS, type Hook, isObject, type SessionHooks, truncateEnd } from '@tidemark/core'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { EVENT_SHAPES, type EventShape, type HookAnswer, readCommandEnd } from './hook-events.ts'
+import {
+  findHooksProblem,
+  type HookCommand,
+  type HookCommandSettings,
+  type HookSettings,
+  listHookCommands,
+  toHookEvent,
+} from './hook-settings.ts'
+import { runHookCommand } from './run-hook-command.ts'
+
+/** Commands that run at certain points of a session. */
+export interface HookCommands {
+  /** The commands by event, as a settings file has them under `hooks`. */
+  readonly settings: HookSettings
+  /** Environment variables of the commands. Default: those of the engine. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Passed to the commands as `permission_mode`. */
+  readonly permissionMode?: string
+  /** Called before a command runs. Returns a reason not to run it, which is reported as its failure; null to run it. */
+  readonly findObjection?: (command: HookCommandSettings) => Promise<string | null>
+}
+
+const OPTIONS: readonly (keyof HookCommands)[] = ['settings', 'env', 'permissionMode', 'findObjection']
+
+/** Checks the option `hookCommands`. Returns what was expected instead; null if it can be used. Throws for a wrong part. */
+export function checkHookCommands(value: unknown): string | null {
+  if (!isObject(value) || value.settings === undefined) return `an object with ${OPTIONS.join(', ')}`
+  checkOptionNames('hookCommands', value, OPTIONS)
+  const problem = findHooksProblem(value.settings)
+  if (problem === null) return null
+  throw badOptionError('hookCommands', `hookCommands.settings: ${problem}.`)
+}
+
+/** What the commands learn about the session. */
+export interface HookSession {
+  /** The path of the log; null if it is not a file. */
+  readonly log: string | null
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Returns the hooks of a session: the commands first, then the functions. */
+export function joinCommandHooks(
+  commands: HookCommands,
+  session: HookSession,
+  functions: SessionHooks = {},
+): SessionHooks {
+  const joined: Record<string, readonly Hook<never, unknown>[]> = {}
+  for (const point of HOOK_POINTS) {
+    const event = toHookEvent(point)
+    const listed = listHookCommands(commands.settings, event)
+    const names = nameCommands(listed)
+    const hooks = listed.map((command, place) =>
+      createCommandHook(
+        { command, name: names[place] ?? event, event, commands, session },
+        EVENT_SHAPES[point],
+      ),
+    )
+    const all = [...hooks, ...((functions[point] ?? []) as readonly Hook<never, unknown>[])]
+    if (all.length > 0) joined[point] = all
+  }
+  return joined as SessionHooks
+}
+
+const NAME_CHARACTERS = 80
+
+/** Names each command by its first words. Names that are the same get numbers, because a name stands for one hook. */
+function nameCommands(commands: readonly HookCommand[]): readonly string[] {
+  const names = commands.map(({ command, args = [] }) =>
+    truncateEnd([command, ...args].join(' ').replaceAll(/\s+/g, ' ').trim(), NAME_CHARACTERS),
+  )
+  return names.map((name, index) => {
+    const before = names.slice(0, index).filter((other) => other === name).length
+    return before === 0 ? name : `${name} (${before + 1})`
+  })
+}
+
+interface CommandHookInput {
+  readonly command: HookCommand
+  readonly name: string
+  readonly event: string
+  readonly commands: HookCommands
+  readonly session: HookSession
+}
+
+function createCommandHook(
+  { command, name, event, commands, session }: CommandHookInput,
+  shape: EventShape<never>,
+): Hook<{ readonly sessionId: string }, HookAnswer> {
+  const { cwd, log } = session
+  const { env = session.env, permissionMode } = commands
+  return {
+    name,
+    isParallel: true,
+    ...(command.timeout === undefined ? {} : { timeoutSeconds: command.timeout }),
+    async run(input, signal) {
+      // The engine gives each point the input that the shape of its event expects.
+      const own = input as never
+      if (!command.accepts(shape.subject?.(own) ?? null)) return undefined
+      const objection = (await commands.findObjection?.(command)) ?? null
+      if (objection !== null) throw new Error(objection)
+      const end = await runHookCommand({
+        command: command.command,
+        ...(command.args === undefined ? {} : { args: command.args }),
+        cwd,
+        env: { ...env, CLAUDE_PROJECT_DIR: cwd, TIDEMARK_PROJECT_DIR: cwd },
+        input: JSON.stringify({
+          session_id: input.sessionId,
+          transcript_path: log,
+          cwd,
+          ...(permissionMode === undefined ? {} : { permission_mode: permissionMode }),
+          hook_event_name: event,
+          ...shape.fields(own),
+        }),
+        ...(signal instanceof AbortSignal ? { signal } : {}),
+      })
+      return readCommandEnd(event, shape, end)
+    },
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Runs the command of a hook: the input on standard input, output and errors up to a limit. A command that is stopped is
+ * ended with every process that it started.
+ */
+import { spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
+import { findProgram, signalGroup, stopGroup, waitForExit } from '../platform/process-groups.ts'
+
+export interface HookProcess {
+  /** A line for the shell or, with `args`, a program. */
+  readonly command: string
+  readonly args?: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Text for standard input. */
+  readonly input: string
+  readonly signal?: AbortSignal
+}
+
+export interface HookProcessEnd {
+  /** The exit code; null if a signal ended the command. */
+  readonly code: number | null
+  readonly signal: string | null
+  readonly output: string
+  readonly errors: string
+  /** True if the output was longer than what is kept. */
+  readonly isCut: boolean
+}
+
+/** Bytes of output, and of errors, that are kept. What a command prints beyond them is read and dropped. */
+const MAX_OUTPUT_BYTES = 1_000_000
+
+/** Groups of commands that run, or are being ended. None of them must outlive this process. */
+const runningGroups = new Set<number>()
+
+function killRunningGroups(): void {
+  for (const group of runningGroups) signalGroup(group, 'SIGKILL')
+}
+
+/** Runs a command to its end. Rejects if it cannot be started. Once `signal` is aborted, nobody waits for the result. */
+export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd> {
+  const { command, args, cwd, env, input, signal } = given
+  const [program, programArguments] = args === undefined ? createShellCall(command, env) : [command, args]
+  const child = spawn(program, programArguments, { cwd, env, detached: true, stdio: 'pipe' })
+  const group = child.pid
+  const stop = async (): Promise<void> => {
+    if (group === undefined) return
+    await stopGroup(group)
+    runningGroups.delete(group)
+  }
+  const stopAtAbort = (): void => void stop()
+  if (group !== undefined) {
+    if (runningGroups.size === 0) {
+      process.removeListener('exit', killRunningGroups)
+      process.once('exit', killRunningGroups)
+    }
+    runningGroups.add(group)
+  }
+  signal?.addEventListener('abort', stopAtAbort)
+  // A command that does not read its input closes it, which is no failure.
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  const [output, errors] = [collectOutput(child.stdout), collectOutput(child.stderr)]
+  try {
+    if (signal?.aborted === true) stopAtAbort()
+    const { code, signal: endSignal } = await waitForExit(child, [child.stdout, child.stderr])
+    return { code, signal: endSignal, output: output.text(), errors: errors.text(), isCut: output.isCut() }
+  } finally {
+    signal?.removeEventListener('abort', stopAtAbort)
+    // A process that the command left in the background on purpose goes on; after an abort, `stop` ends it.
+    if (group !== undefined && signal?.aborted !== true) runningGroups.delete(group)
+  }
+}
+
+/**
+ * Returns the program and arguments that run a line in the shell. `--norc`: bash would take standard input for a remote
+ * connection and read the user's `.bashrc`, whose output would count as the hook's.
+ */
+function createShellCall(line: string, env: NodeJS.ProcessEnv): readonly [string, readonly string[]] {
+  const bash = findProgram('bash', env)
+  return bash === null ? ['sh', ['-c', line]] : [bash, ['--norc', '-c', line]]
+}
+
+/** Keeps the first bytes of a stream, and reads the rest, so that the command can go on writing. */
+function collectOutput(stream: Readable): { readonly text: () => string; readonly isCut: () => boolean } {
+  const kept: Buffer[] = []
+  let bytes = 0
+  stream.on('data', (chunk: Buffer) => {
+    const room = MAX_OUTPUT_BYTES - bytes
+    if (room > 0) kept.push(chunk.subarray(0, room))
+    bytes += chunk.length
+  })
+  stream.on('error', () => {})
+  return { text: () => Buffer.concat(kept).toString('utf8'), isCut: () => bytes > MAX_OUTPUT_BYTES }
+}

@@ -1,0 +1,306 @@
+/**
+ * `memoryFiles`: context sources for the instructions that users keep beside their projects (CLAUDE.md, AGENTS.md,
+ * rules) and for the state of the repository. Files are read again on each use; nothing is cached.
+ */
+import { execFile } from 'node:child_process'
+import { realpathSync, statSync } from 'node:fs'
+import { readdir, realpath } from 'node:fs/promises'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import {
+  type AmbientPart,
+  ambientSource,
+  type ContextSource,
+  formatErrorValue,
+  isInFolder,
+  isObject,
+  type LoadedMemoryFile,
+  type MemoryDisk,
+  type MemoryFiles,
+  type MemoryPlaces,
+  MemoryReader,
+  memorySource,
+  normalizePath,
+  type SourceContext,
+  sliceText,
+  type ValueOrPromise,
+} from '@tidemark/core'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { createDeadlines, systemClock } from '../platform/node-ports.ts'
+import { readErrorCode } from '../storage/file-system.ts'
+import { createDiskFileReader } from './disk-sources.ts'
+
+export interface MemoryFilesOptions {
+  /** The working directory, an absolute path. */
+  readonly cwd: string
+  /**
+   * The folder of the whole project. From there down to `cwd`, memory files apply to the whole session. Default: the
+   * nearest folder with `.git` from `cwd` upwards, else `cwd`.
+   */
+  readonly project?: string
+  /** The user's home folder, whose memory files apply to every project. Default: none are read. */
+  readonly home?: string
+  /** Globs of files that are never read: absolute, or from the project's folder. */
+  readonly excludes?: readonly string[]
+  /**
+   * Returns true if a file that the project names may be read. Called with the path as named and with links resolved, and
+   * with the project's folder. Default: files in that folder.
+   */
+  readonly isPermitted?: (path: string, project: string) => boolean
+  /**
+   * False for a project that the user has not trusted: its imports are not followed, no command runs in it, and nothing
+   * above `cwd` is read. Default: true.
+   */
+  readonly isTrusted?: boolean
+  /** True to tell the model which branch is checked out and what has changed, as of now. Default: true. */
+  readonly gitStatus?: boolean
+  /** What else the model should know from the start. */
+  readonly context?: readonly AmbientContext[]
+  /** Called with memory files that were read for the model, and with those that could not be read. */
+  readonly onRead?: (found: MemoryFilesRead) => void
+}
+
+/** A part of the reminder in front of the conversation. */
+export interface AmbientContext {
+  readonly heading: string
+  /** Returns the text as it is now; null or blank if there is nothing to say. */
+  readonly read: () => ValueOrPromise<string | null>
+  /** True to append a change when it happens. Default: false; the next compaction reads it again. */
+  readonly tellsChanges?: boolean
+}
+
+export interface MemoryFilesRead {
+  readonly loaded: readonly {
+    readonly path: string
+    readonly importedBy: string | null
+    /** `user`: from the user's own folder. `project`: from the project. */
+    readonly origin: LoadedMemoryFile['origin']
+    /** Why it was read: the session began, a tool touched a path near it, another file imports it, or a compaction. */
+    readonly reason: 'session_start' | 'nested_traversal' | 'include' | 'compact'
+  }[]
+  readonly unread: readonly { readonly path: string; readonly why: string }[]
+}
+
+/**
+ * Returns the context sources of memory files, for the option `carriers`. The files that apply to the whole session stand
+ * in one reminder in front of the conversation, those of other folders follow when a tool touches a path there.
+ */
+export function memoryFiles(options: MemoryFilesOptions): readonly ContextSource[] {
+  checkMemoryOptions(options)
+  const places = findPlaces(options)
+  const { cwd } = places
+  const report = createReport(options)
+  // Both sources of one round get the same context and so read the disk once.
+  const readers = new WeakMap<SourceContext, MemoryReader>()
+  const createReader = (context: SourceContext): MemoryReader => {
+    const reader = readers.get(context) ?? new MemoryReader(DISK, places, context.policy.memoryFiles)
+    readers.set(context, reader)
+    return reader
+  }
+  const others = listContext(options, places)
+  const readOthers = async (tellsChanges: boolean): Promise<readonly ContextRead[]> =>
+    Promise.all(others.filter((one) => (one.tellsChanges ?? false) === tellsChanges).map(readContext))
+  return [
+    ambientSource({
+      async read(context) {
+        const found = await createReader(context).readRoot()
+        const told = await readOthers(true)
+        report({ ...found, unread: [...found.unread, ...listFailed(told)] }, context, 'session_start')
+        return {
+          parts: [...found.files.map(toPart), ...listRead(told)],
+          unread: [
+            ...found.unread.flatMap(({ path }) => [nameFile(path, 'user'), nameFile(path, 'project')]),
+            ...listFailed(told).map(({ path }) => path),
+          ],
+        }
+      },
+      async readSnapshots(context) {
+        const read = await readOthers(false)
+        report({ files: [], unread: listFailed(read) }, context, 'session_start')
+        return listRead(read)
+      },
+    }),
+    memorySource({
+      cwd,
+      createReader,
+      onRead: (found, context) => report(found, context, 'nested_traversal'),
+    }),
+  ]
+}
+
+const OPTION_NAMES = [
+  ...['cwd', 'project', 'home', 'excludes', 'isPermitted', 'isTrusted', 'gitStatus', 'context', 'onRead'],
+]
+
+function checkMemoryOptions(options: MemoryFilesOptions): void {
+  if (!isObject(options)) throw badOptionError('options', 'memoryFiles: expected options with at least cwd.')
+  checkOptionNames('memoryFiles', options, OPTION_NAMES)
+  for (const name of ['cwd', 'project', 'home'] as const) {
+    const path = options[name]
+    const isMissing = path === undefined && name !== 'cwd'
+    if (!isMissing && !(typeof path === 'string' && isAbsolute(path)))
+      throw badOptionError(
+        name,
+        `memoryFiles: ${name} is ${formatErrorValue(path)}; expected an absolute path.`,
+      )
+  }
+}
+
+/** Resolves the folders once, because what is permitted is decided by paths without links. */
+function findPlaces(options: MemoryFilesOptions): MemoryPlaces {
+  const { home, excludes = [], isTrusted = true } = options
+  const cwd = resolveLinks(options.cwd)
+  const given = isTrusted ? resolveLinks(options.project ?? findProject(cwd)) : cwd
+  const project = isInFolder(cwd, given) ? given : cwd
+  const { isPermitted = isInFolder } = options
+  return {
+    cwd,
+    project,
+    home: home === undefined ? null : resolveLinks(home),
+    excludes,
+    isPermitted: (path) => isPermitted(path, project),
+    followsImports: isTrusted,
+  }
+}
+
+function resolveLinks(path: string): string {
+  try {
+    return normalizePath(realpathSync.native(path))
+  } catch {
+    return normalizePath(resolve(path))
+  }
+}
+
+/** Returns the nearest folder with `.git`, from `cwd` upwards; `cwd` if there is none. */
+function findProject(cwd: string): string {
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    if (statSync(join(folder, '.git'), { throwIfNoEntry: false }) !== undefined) return folder
+    if (dirname(folder) === folder) return cwd
+  }
+}
+
+const fileReader = createDiskFileReader('/')
+
+const DISK: MemoryDisk = {
+  async locate(path) {
+    try {
+      return normalizePath(await realpath(path))
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  },
+  read: (path, limitBytes) => fileReader.read(path, limitBytes),
+  async list(folder) {
+    try {
+      const entries = await readdir(folder, { withFileTypes: true })
+      return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name)
+    } catch (error) {
+      if (isMissing(error)) return []
+      throw error
+    }
+  },
+}
+
+function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(readErrorCode(error) ?? '')
+}
+
+/** Tells the caller what was read: each file and each problem once while it stays the same, and again at a compaction. */
+type ReportMemoryFiles = (
+  found: MemoryFiles,
+  context: SourceContext,
+  occasion: 'session_start' | 'nested_traversal',
+) => void
+
+function createReport({ onRead }: MemoryFilesOptions): ReportMemoryFiles {
+  const known = new Map<string, string>()
+  const isNew = (path: string, state: string): boolean => {
+    const before = known.get(path)
+    known.set(path, state)
+    return before !== state
+  }
+  return ({ files, unread }, { moment }, occasion) => {
+    if (moment === 'compaction') known.clear()
+    const loaded = files.filter(({ path, text }) => isNew(path, text))
+    const failed = unread.filter(({ path, why }) => isNew(path, why))
+    if (loaded.length + failed.length === 0) return
+    onRead?.({
+      loaded: loaded.map(({ path, importedBy, origin }) => {
+        const reason = importedBy === null ? occasion : ('include' as const)
+        return { path, importedBy, origin, reason: moment === 'compaction' ? ('compact' as const) : reason }
+      }),
+      unread: failed,
+    })
+  }
+}
+
+// The parts of the reminder.
+
+function toPart({ path, text, origin }: LoadedMemoryFile): AmbientPart {
+  return { heading: nameFile(path, origin), text, place: path }
+}
+
+function nameFile(path: string, origin: LoadedMemoryFile['origin']): string {
+  return `Instructions of the ${origin}: ${path}`
+}
+
+function listContext(
+  { gitStatus = true, isTrusted = true, context = [] }: MemoryFilesOptions,
+  { cwd }: MemoryPlaces,
+): readonly AmbientContext[] {
+  // A repository's own settings can name programs that Git runs, so it is not asked about before the user trusts it.
+  const hasStatus = gitStatus && isTrusted
+  return [
+    ...(hasStatus ? [{ heading: 'Git status when this context began', read: () => readGitStatus(cwd) }] : []),
+    ...context,
+  ]
+}
+
+type ContextRead = AmbientPart | { readonly path: string; readonly why: string } | null
+
+/** Reads a part within its time. One that fails or hangs is left out, so that the instructions are not lost with it. */
+async function readContext({ heading, read }: AmbientContext): Promise<ContextRead> {
+  try {
+    const end = await deadlines.within(CONTEXT_SECONDS * 1000, async () => read())
+    if (!end.ok) return { path: heading, why: `it took longer than ${CONTEXT_SECONDS} seconds` }
+    return end.value === null ? null : { heading, text: end.value }
+  } catch (error) {
+    return { path: heading, why: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+const CONTEXT_SECONDS = 5
+const deadlines = createDeadlines(systemClock)
+
+function listRead(read: readonly ContextRead[]): readonly AmbientPart[] {
+  return read.filter((one) => one !== null).filter((one) => 'heading' in one)
+}
+
+function listFailed(read: readonly ContextRead[]): MemoryFiles['unread'] {
+  return read.filter((one) => one !== null).filter((one) => 'why' in one)
+}
+
+const GIT_SECONDS = 5
+const GIT_CHARACTERS = 2_000
+
+/** Returns branch and changed files, cut to a limit; null if `cwd` is in no repository or Git cannot be run. */
+async function readGitStatus(cwd: string): Promise<string | null> {
+  if (findProject(cwd) === cwd && statSync(join(cwd, '.git'), { throwIfNoEntry: false }) === undefined)
+    return null
+  const args = [
+    '-c',
+    'core.fsmonitor=false',
+    '--no-optional-locks',
+    'status',
+    '--short',
+    '--branch',
+    '--',
+    '.',
+  ]
+  const text = await new Promise<string | null>((done) => {
+    const limits = { cwd, timeout: GIT_SECONDS * 1000, maxBuffer: 10_000_000, windowsHide: true }
+    execFile('git', args, limits, (error, output) => done(error === null ? output.trimEnd() : null))
+  })
+  if (text === null || text.length <= GIT_CHARACTERS) return text
+  return `${sliceText(text, 0, GIT_CHARACTERS)}\n[cut: run git status for the rest]`
+}

@@ -43,8 +43,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unanswered-words-are-lost',
     law: 'law 10',
     file: 'packages/core/src/compaction/draft.ts',
-    find: 'const last = [...span.unanswered, ...late.filter(isVisibleToModel)]',
-    replace: 'const last = [...late.filter(isVisibleToModel)]',
+    find: 'const unsummarized = [...span.unanswered, ...added]',
+    replace: 'const unsummarized = [...added]',
     tests: [LAWS],
   },
   {
@@ -67,8 +67,8 @@ export const mutants: readonly Mutant[] = [
     name: 'outdated-attachments-are-kept',
     law: 'law 10',
     file: 'packages/core/src/compaction/draft.ts',
-    find: '.filter((uuid) => !gone.has(uuid))',
-    replace: ".filter((uuid) => !gone.has('') || uuid !== '')",
+    find: '=> !gone.has(uuid)',
+    replace: "=> !gone.has('') || uuid !== ''",
     tests: [LAWS],
   },
   {

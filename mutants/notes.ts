@@ -2,6 +2,7 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const KEEPER = 'packages/core/src/notes/note-keeper.test'
+const STATE = 'packages/core/src/notes/current-state.test'
 const COMMANDS = 'packages/core/src/notes/command-notes.test'
 const LAWS = 'packages/core/test/laws/notes.test'
 
@@ -74,8 +75,8 @@ export const mutants: readonly Mutant[] = [
     name: 'a-repeated-correction-pushes-out-others',
     law: 'are quoted once, and push out no other one',
     file: 'packages/core/src/notes/user-notes.ts',
-    find: 'createNewestTexts(MOST_CORRECTIONS)',
-    replace: 'createNewestList<string>(MOST_CORRECTIONS)',
+    find: 'readonly #corrections = createNewestTexts(MOST_CORRECTIONS)',
+    replace: 'readonly #corrections = createNewestList<string>(MOST_CORRECTIONS)',
     tests: [KEEPER],
   },
   {
@@ -100,7 +101,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/notes/user-notes.ts',
     find: "const INSTRUCTION_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'queued'])",
     replace: "const INSTRUCTION_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt'])",
-    tests: [KEEPER],
+    tests: [STATE],
   },
   {
     name: 'a-refused-patch-counts-as-an-edit',
@@ -116,7 +117,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/notes/note-text.ts',
     find: '.map((line) => `>',
     replace: ".map((line) => line.startsWith('# ') ? line : `>",
-    tests: [KEEPER],
+    tests: [STATE],
   },
   {
     name: 'failing-tests-of-an-older-run-stay',
@@ -141,5 +142,21 @@ export const mutants: readonly Mutant[] = [
     find: 'if (fed.some((index, place) => branch[place] !== index)) {',
     replace: 'if (fed.some((index, place) => branch[place] === undefined && index < 0)) {',
     tests: ['packages/cli/src/commands/notes.test'],
+  },
+  {
+    name: 'notes-take-a-text-before-a-call-for-an-answer',
+    law: 'says that the model is at work while its call has no result',
+    file: 'packages/core/src/notes/model-notes.ts',
+    find: 'this.#isFollowedByCall = true',
+    replace: 'this.#isFollowedByCall = false',
+    tests: [STATE],
+  },
+  {
+    name: 'notes-lose-the-end-of-a-running-command',
+    law: 'have the result that a later look at them gave',
+    file: 'packages/core/src/notes/command-status.ts',
+    find: "run.name === 'write_stdin' ? running.get(String(session)) : undefined",
+    replace: "run.name === '' ? running.get(String(session)) : undefined",
+    tests: [COMMANDS],
   },
 ]

@@ -264,7 +264,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'part-of-a-name-is-the-name',
     law: 'does not take part of a longer name for the file',
-    file: 'packages/core/src/summary/repair-summary.ts',
+    file: 'packages/core/src/summary/names-in-text.ts',
     find: 'const PART_OF_NAME = /[\\w$]/',
     replace: 'const PART_OF_NAME = /[$]/',
     tests: ['packages/core/src/summary/repair-summary.test'],

@@ -1,6 +1,6 @@
 /**
  * The open-book exam of the local notes (docs/notes-exam.md) on every log below a folder:
- * `npm run exam -- FOLDER [--show]`. Exit code 1 if a log does not pass.
+ * `npm run exam -- FOLDER [--show]`. Exit code 1 if a log does not pass, or none could be examined.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -28,15 +28,19 @@ await runScript('exam', async () => {
     const lines = readLines(path)
     const reason = whyLeftOut(lines)
     const points = reason === null ? await examineLog(lines) : []
-    if (points.length === 0) leftOut.push(`${nameLog(path)}: ${reason ?? 'fewer than 50 tool calls'}`)
-    else rows.push(toRow(nameLog(path), points))
+    if (points.length === 0) {
+      leftOut.push(`${nameLog(path)}: ${reason ?? 'fewer than 50 tool calls'}`)
+      continue
+    }
+    rows.push(toRow(nameLog(path), points))
     if (values.show === true) for (const point of points) showFaults(nameLog(path), point)
     isAllPassed &&= isPassed(points)
   }
   console.log(table(HEADS, rows))
   console.log('\nEach cell: right/missing/contradicted, and undecided after a question mark.')
   if (leftOut.length > 0) console.log(`\nLeft out:\n${leftOut.map((line) => `  ${line}`).join('\n')}`)
-  return isAllPassed ? 0 : 1
+  if (rows.length === 0) console.error('\nNo log could be examined.')
+  return isAllPassed && rows.length > 0 ? 0 : 1
 })
 
 function toRow(name: string, points: readonly ExamPoint[]): readonly string[] {

@@ -1,7 +1,9 @@
 /**
  * Automatic compactions of recorded sessions with notes that are kept from the log, where the log itself was compacted
- * and at its end: edited files, what the user typed however it arrived, and the last error of every command that still fails are in the new
- * context or on the receipt. The facts are found by rules apart from the engine's. Skips where the folders are absent.
+ * and at its end: what the user typed however it arrived, the whole paths of files that were edited or only read, and the
+ * last error of every command that failed, letter for letter, are in the new context or on the receipt. The summary
+ * without a model is the measure: no row may hold less than it does. The facts are found by rules apart from the
+ * engine's. Skips where the folders are absent.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +16,7 @@ import {
   toApiMessages,
 } from '@tidemark/core'
 import { createFakeJournal, createTestCompaction, createTestHost, runToEnd } from '@tidemark/core/testing'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { createMemoryNotes } from '../packages/tidemark/src/storage/memory-stores.ts'
 import { type RecordedHistory, readHistories } from '../scripts/recorded/history.ts'
 import { decoded } from '../scripts/recorded/recall.ts'
@@ -33,7 +35,11 @@ interface Compacted {
   readonly view: string
 }
 
-async function compactWithNotes({ records, models }: RecordedHistory, place: number): Promise<Compacted> {
+async function compactRecorded(
+  { records, models }: RecordedHistory,
+  place: number,
+  hasNotes: boolean,
+): Promise<Compacted> {
   const before = records.slice(0, place)
   const id = before[0]?.sessionId ?? 'session'
   const lines = before.map((record) => JSON.stringify(record))
@@ -41,7 +47,7 @@ async function compactWithNotes({ records, models }: RecordedHistory, place: num
   const policy = createPolicy({ compact: { chain: { local: 'only' } } })
   const compaction = createTestCompaction(
     { policy, estimator: estimatorFor(models[0]) },
-    { notes: { store: createMemoryNotes(), local: createBranchNotes() } },
+    hasNotes ? { notes: { store: createMemoryNotes(), local: createBranchNotes() } } : {},
   )
   const modelSettings = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
   const host = createTestHost({ journal, policy, compaction, modelSettings })
@@ -51,25 +57,57 @@ async function compactWithNotes({ records, models }: RecordedHistory, place: num
   return { end, view: decoded(messages.map(({ content }) => content)).join('\n') }
 }
 
+const ROWS = ['editedFiles', 'readFiles', 'openErrors', 'settledErrors'] as const
+type Row = (typeof ROWS)[number] | 'tokens'
+type Figures = Map<Row, { notes: number; summary: number; all: number }>
+const figures: Figures = new Map()
+
+function addFigures(row: Row, notes: number, summary: number, all: number): void {
+  const before = figures.get(row) ?? { notes: 0, summary: 0, all: 0 }
+  figures.set(row, {
+    notes: before.notes + notes,
+    summary: before.summary + summary,
+    all: before.all + all,
+  })
+}
+
 describe.skipIf(folders.length === 0)(`compactions of recorded sessions with notes${note}`, () => {
   it.each(histories)('keep what tier 2 keeps: $name', async (history) => {
     for (const place of [...history.compactions, history.records.length]) {
-      const { end, view } = await compactWithNotes(history, place)
+      const { end, view } = await compactRecorded(history, place, true)
       // A call that waits for its result can be compacted in no way.
       if (!end.ok && end.reason === 'pending-call') continue
       if (!end.ok) throw new Error(end.message)
       expect(end.compaction.summarizer).toBe('notes')
       const before = history.records.slice(0, place)
-      const { editedFiles, openErrors } = sessionFacts(before)
+      const facts = sessionFacts(before)
+      const summary = await compactRecorded(history, place, false)
+      for (const row of ROWS) {
+        const held = heldIn(view, facts[row])
+        const heldBySummary = heldIn(summary.view, facts[row])
+        addFigures(row, held, heldBySummary, facts[row].length)
+        expect({ row, held }).toEqual({ row, held: Math.max(held, heldBySummary) })
+      }
+      addFigures(
+        'tokens',
+        estimatorFor(history.models[0]).text(view),
+        estimatorFor(history.models[0]).text(summary.view),
+        0,
+      )
       const { lost } = end.compaction.receipt
       const listed = new Set([...lost.files, ...lost.errors].map(({ text }) => text))
       const isGone = ([fact = '']: Fact): boolean => heldIn(view, [[fact]]) === 0 && !listed.has(fact)
-      expect([...editedFiles, ...openErrors].filter(isGone)).toEqual([])
+      expect(ROWS.flatMap((row) => facts[row]).filter(isGone)).toEqual([])
       const onReceipt = new Set(lost.userMessages.map(({ uuid }) => uuid))
       const typed = before.flatMap((record) =>
         onReceipt.has(record.uuid) ? [] : readTyped(record as LoggedLine).map((text) => [text]),
       )
       expect(typed.filter((fact) => heldIn(view, [fact]) === 0)).toEqual([])
     }
+  })
+
+  afterAll(() => {
+    for (const [row, { notes, summary, all }] of figures)
+      console.info(`${row}: notes ${notes}, summary ${summary}${all === 0 ? '' : `, of ${all}`}`)
   })
 })

@@ -16,34 +16,54 @@ async function compactInSteps(session: Session): Promise<void> {
   if (!end.ok) throw new Error(end.message)
 }
 
+/** The context is above the auto-compact threshold, so that the next request compacts it first. */
+async function compactWithNotes(session: Session): Promise<void> {
+  let isDone = false
+  session.on('sm-compact', () => {
+    isDone = true
+  })
+  const next = await session.next({ tools: [] })
+  if (!next.ok || !isDone) throw new Error('expected a compaction with the notes')
+}
+
 /** A side of the contest: each call compacts another copy of the session, and resolves to its longest hold. */
 function createSide(tokens: number, summarizer: BenchSummarizer) {
   let session: Session | null = null
   return {
     async before(): Promise<void> {
       await session?.close()
-      session = await openCodingSession(tokens, { summarizer })
+      const window = summarizer === 'notes' ? { window: 2 * LONG } : {}
+      session = await openCodingSession(tokens, { summarizer, ...window })
     },
     async call(): Promise<number> {
       const own = session
       if (own === null) throw new Error('expected a session')
-      return (await measureEventLoopHold(() => compactInSteps(own))).longestMs
+      const compact = summarizer === 'notes' ? compactWithNotes : compactInSteps
+      return (await measureEventLoopHold(() => compact(own))).longestMs
     },
   }
 }
 
-function createCase(summarizer: BenchSummarizer): BenchCase {
+interface Sides {
+  readonly compares: string
+  readonly bound: BenchCase['bound']
+  readonly subject: ReturnType<typeof createSide>
+  readonly baseline: ReturnType<typeof createSide>
+}
+
+function createCase(summarizer: BenchSummarizer, createSides: () => Sides): BenchCase {
+  const { compares, bound } = createSides()
   return {
     name: `compaction-hold-${summarizer}`,
-    compares: `longest hold of the event loop by plan, prepare and commit at ${LONG} tokens with that at ${SHORT}`,
-    bound: { atMost: 2 },
+    compares,
+    bound,
     rounds: 7,
     prepare() {
-      const [long, short] = [createSide(LONG, summarizer), createSide(SHORT, summarizer)]
+      const { subject, baseline } = createSides()
       return {
-        subject: long.call,
-        baseline: short.call,
-        before: { subject: long.before, baseline: short.before },
+        subject: subject.call,
+        baseline: baseline.call,
+        before: { subject: subject.before, baseline: baseline.before },
         calls: { subject: 1, baseline: 1 },
         isSelfTimed: true,
       }
@@ -51,4 +71,23 @@ function createCase(summarizer: BenchSummarizer): BenchCase {
   }
 }
 
-export const benchCases: readonly BenchCase[] = [createCase('local'), createCase('model')]
+/** Compares a compaction of a long session with one of a short session. */
+function compareSizes(summarizer: BenchSummarizer): BenchCase {
+  return createCase(summarizer, () => ({
+    compares: `longest hold of the event loop by plan, prepare and commit at ${LONG} tokens with that at ${SHORT}`,
+    bound: { atMost: 2 },
+    subject: createSide(LONG, summarizer),
+    baseline: createSide(SHORT, summarizer),
+  }))
+}
+
+export const benchCases: readonly BenchCase[] = [
+  compareSizes('local'),
+  compareSizes('model'),
+  createCase('notes', () => ({
+    compares: `longest hold of the event loop by a compaction with notes that reads ${LONG} tokens first, with that of one with a local summary`,
+    bound: { atMost: 1.5 },
+    subject: createSide(LONG, 'notes'),
+    baseline: createSide(LONG, 'local'),
+  })),
+]

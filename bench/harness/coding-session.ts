@@ -10,8 +10,8 @@ const SESSION = 'coding'
 const MODULES = 120
 const CHARACTERS_PER_TOKEN = 3
 
-/** `model`: a scripted model writes the summary; `local`: it is written from the log. */
-export type BenchSummarizer = 'local' | 'model'
+/** `model`: a scripted model writes the summary; `local`: it is written from the log; `notes`: the notes are the summary. */
+export type BenchSummarizer = 'local' | 'model' | 'notes'
 
 /** A session in memory that was closed at so many tokens and opened again by another process. */
 export async function openCodingSession(
@@ -22,25 +22,44 @@ export async function openCodingSession(
   stores.set(tokens, written)
   const copy: MemoryStore = new Map()
   for (const [id, { lines }] of await written) copy.set(id, { lines: [...lines], holder: null })
-  return createCodingTidemark(copy, window, summarizer).open(SESSION)
+  return createCodingTidemark(copy, { window, summarizer, tokens }).open(SESSION)
 }
 
 const stores = new Map<number, Promise<MemoryStore>>()
 
-function createCodingTidemark(store: MemoryStore, window: number, summarizer: BenchSummarizer): Tidemark {
+interface CodingTidemarkOptions {
+  readonly window: number
+  readonly summarizer: BenchSummarizer
+  readonly tokens: number
+}
+
+function createCodingTidemark(
+  store: MemoryStore,
+  { window, summarizer, tokens }: CodingTidemarkOptions,
+): Tidemark {
+  // Only an automatic compaction uses the notes: its threshold is a little below what the session has.
+  const percentOfEffective = summarizer === 'notes' ? Math.floor((90 * tokens) / window) : null
   const fetch = async (): Promise<Response> => createSummaryReply()
   return createTidemark({
     model: anthropic(MODEL_ID, { apiKey: 'any', window, fetch }),
     system: 'You help with code.',
     env: {},
     journal: createMemoryJournal(store),
-    policy: { compact: { chain: { local: summarizer === 'local' ? 'only' : 'last' } } },
+    policy: {
+      compact: { chain: { local: summarizer === 'local' ? 'only' : 'last' } },
+      switches: { microcompactEnabled: summarizer !== 'notes' },
+      ladder: { autoCompact: { percentOfEffective } },
+    },
   })
 }
 
 async function writeCodingSession(tokens: number): Promise<MemoryStore> {
   const store: MemoryStore = new Map()
-  const session = await createCodingTidemark(store, 4 * tokens + 100_000, 'local').open(SESSION)
+  const session = await createCodingTidemark(store, {
+    window: 4 * tokens + 100_000,
+    summarizer: 'local',
+    tokens,
+  }).open(SESSION)
   const messages: object[] = []
   for (let step = 0, characters = 0; characters < tokens * CHARACTERS_PER_TOKEN; step += 1) {
     const added = createStep(step, Math.round(characters / CHARACTERS_PER_TOKEN))

@@ -19,6 +19,36 @@ async function openIdle(idle: 'off' | 'keep-alive' | 'auto', options: LongSessio
   return long
 }
 
+const BLOCKING_HOOK = { name: 'guard', run: async () => ({ block: 'not now' }) }
+
+/**
+ * A session at rest above the warning threshold. With `byAnswer` the last answer has reached it, so that no summary was
+ * begun yet; otherwise a tool result has, and one was begun in the turn. `pauses`: those after the first turns.
+ */
+async function openAboveWarning(
+  idle: 'keep-alive' | 'auto',
+  options: {
+    readonly byAnswer: boolean
+    readonly given?: NonNullable<LongSessionOptions['given']>
+    readonly pauses?: readonly number[]
+  },
+) {
+  const { given = {}, byAnswer, pauses = [] } = options
+  const policy = { cache: { idle, ttl: '5m' as const } }
+  const sizes = byAnswer ? { resultTokens: 100, textTokens: 9_900 } : { resultTokens: 6_000 }
+  const long = await openLongSession({ window: 200_000, turns: 2, ...sizes, given, policy })
+  const isBelow = (): boolean => {
+    const { high, lines } = long.session.contextRemaining()
+    return (high ?? 0) < (lines?.warning ?? Number.NaN)
+  }
+  for (let turn = 0; isBelow(); turn += 1) {
+    if (turn > 0) await long.wait(pauses[turn - 1] ?? 0)
+    await long.work()
+  }
+  expect(long.list('summary-preparing').length > 0).toBe(!byAnswer)
+  return long
+}
+
 describe('keeping the cache of an idle session alive', () => {
   it('renews it before it expires, tells what that cost, and that it was read', async () => {
     const long = await openIdle('keep-alive')
@@ -30,7 +60,10 @@ describe('keeping the cache of an idle session alive', () => {
       [2, true],
     ])
     expect(kept[0]?.price).toBeGreaterThan(0)
-    expect(kept[0]?.savedPrice).toBeGreaterThan(kept[0]?.price ?? Number.NaN)
+    expect(kept[0]?.rewritePrice).toBeGreaterThan(kept[0]?.price ?? Number.NaN)
+    // Writing the cache again is saved once, not with each request, and no event says otherwise.
+    expect(kept[1]?.rewritePrice).toBe(kept[0]?.rewritePrice)
+    expect(kept[0]).not.toHaveProperty('savedPrice')
     expect(kept[0]?.tokensRead).toBeGreaterThan(2_000)
     // It is paid for like any other call, and nothing of it is in the conversation.
     expect(long.session.money().calls).toBe(calls + 2)
@@ -56,6 +89,36 @@ describe('keeping the cache of an idle session alive', () => {
     await long.wait(60 * MINUTE)
     expect(long.list('cache-kept-warm').map(({ count }) => count)).toEqual([1, 2, 1, 2])
   })
+
+  it.each([
+    ['in the last turn', false],
+    ['in the pause', true],
+  ])('goes on renewing it where a summary is due, but a hook blocked it %s', async (_, byAnswer) => {
+    const given = { hooks: { preCompact: [BLOCKING_HOOK] } }
+    const long = await openAboveWarning('keep-alive', { given, byAnswer })
+    await long.wait(12 * MINUTE)
+    expect(long.list('summary-dropped')).toMatchObject([{ why: 'blocked' }])
+    expect(long.list('cache-kept-warm').map(({ count, isRead }) => [count, isRead])).toEqual([
+      [1, true],
+      [2, true],
+    ])
+  })
+
+  it.each([
+    ['by keep-alive: writing the cache again would cost more', 'keep-alive', [], 1],
+    ['not by auto before the pauses of the session have shown that it pays', 'auto', [], 0],
+    ['not by auto after short pauses, where a renewal costs less', 'auto', [8, 8, 8], 0],
+    ['by auto after long pauses', 'auto', [40, 40, 40], 1],
+  ] as const)(
+    'a summary that is due is written before the cache expires, %s',
+    async (_, idle, minutes, written) => {
+      const pauses = minutes.map((each) => each * MINUTE)
+      const long = await openAboveWarning(idle, { byAnswer: true, pauses })
+      await long.wait(8 * MINUTE)
+      expect(long.list('summary-prepared')).toHaveLength(written)
+      expect(long.list('fork').filter(({ fork }) => (fork.share ?? 0) < 0.9)).toEqual([])
+    },
+  )
 
   it('auto sends nothing until the pauses of the session have shown that it pays', async () => {
     const long = await openIdle('auto')

@@ -1,6 +1,7 @@
 /** A summary that is prepared beside the turns: when it is written, swapped in and dropped, and what it costs. */
 import type { Script } from '@tidemark/simulator'
-import { anthropic, user } from 'tidemark'
+import { anthropic, type ContextSource, type Journal, user } from 'tidemark'
+import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { openLongSession } from './long-session.ts'
 
@@ -53,6 +54,30 @@ describe('a summary prepared in the background', () => {
     expect(long.session.status().preparedSummary).toBe('none')
     expect(await long.session.undo()).toMatchObject({ ok: true, kind: 'compact' })
   })
+
+  it.each([
+    ['', false],
+    [', if a change was appended meanwhile', true],
+  ])(
+    'is swapped in with files as they are then, not as they were when it was written%s',
+    async (_, tellsChanges) => {
+      const shown = { text: 'VERSION 1' }
+      const long = await openPrepared({ given: { carriers: [createFileCarrier(shown, tellsChanges)] } })
+      expect(long.list('context-restored')).toEqual([])
+      shown.text = 'VERSION 2'
+      long.session.on('phase', ({ phase }) => {
+        if (phase === 'bringing back context') shown.text = 'VERSION 3'
+      })
+      await long.wait(3_600_000)
+      await long.workUntil('compact')
+      const messages = JSON.stringify(long.session.messages())
+      expect(messages.match(/VERSION ./g)).toEqual(['VERSION 3'])
+      expect(long.list('context-restored')).toHaveLength(1)
+      const [{ compaction } = { compaction: null }] = long.list('compact')
+      expect(compaction?.usage.calls).toBe(1)
+      expect(long.list('side-sent')).toHaveLength(1)
+    },
+  )
 
   it('leaves the context alone at the end of a turn while the next turn still fits', async () => {
     const long = await openPrepared({ turns: 1 })
@@ -117,6 +142,17 @@ describe('a summary prepared in the background', () => {
     // One failure in the background and two in the turn are three.
     expect(long.list('breaker-open')).toMatchObject([{ failures: 3 }])
     expect(long.list('compact-failed')).toHaveLength(2)
+  })
+
+  it('that was paid for is dropped with its price where the disk fails during the swap', async () => {
+    const long = await openPrepared({ given: { journal: createFailingJournal() } })
+    await expect(long.workUntil('compact')).rejects.toThrow('the disk is gone')
+    const { price } = long.list('summary-prepared')[0] ?? {}
+    expect(long.list('summary-dropped')).toMatchObject([
+      { why: 'failed', message: 'journal: read() failed: the disk is gone', price },
+    ])
+    expect(price).toBeGreaterThan(0)
+    expect(long.session.status().preparedSummary).toBe('none')
   })
 
   it('that no model wrote is not taken from the local extractor, which is the last resort', async () => {
@@ -219,6 +255,39 @@ async function newestPrompt(long: Long, back = 1): Promise<string> {
   return prompts.at(-back)?.uuid ?? ''
 }
 
+/** A context source with one file, whose text may change at any time. */
+function createFileCarrier(shown: { readonly text: string }, tellsChanges: boolean): ContextSource {
+  return {
+    name: 'board',
+    kind: 'files',
+    tellsChanges,
+    isWhole: true,
+    limit: () => null,
+    async *render() {
+      yield { id: 'login.ts', attachment: { type: 'file', content: shown.text }, source: 'host' }
+    },
+  }
+}
+
+/** A journal that cannot be read any more once a compaction is to be appended, while another process seems to write. */
+function createFailingJournal(): Journal {
+  const journal = createMemoryJournal()
+  let isGone = false
+  return {
+    ...journal,
+    async read(...input) {
+      if (isGone) throw new Error('the disk is gone')
+      return journal.read(...input)
+    },
+    async append(session, after, records) {
+      isGone ||= records.some((record) => 'compactMetadata' in record)
+      return isGone
+        ? { ok: false, reason: 'conflict', position: after + 1 }
+        : journal.append(session, after, records)
+    },
+  }
+}
+
 function other() {
   return anthropic('claude-opus-4-5', { apiKey: 'any', window: 24_000, maxOutput: 6_000 })
 }
@@ -235,5 +304,29 @@ describe('a summary is not begun', () => {
     await long.workUntil('summary-prepared')
     expect(long.list('fork')[0]?.fork.share).toBeGreaterThan(0.8)
     expect(long.list('side-sent')).toHaveLength(1)
+  })
+})
+
+describe('on a model whose provider clears old tool results', () => {
+  const DEFAULTS = { modelId: 'claude-sonnet-5-5', turns: 40, given: { env: {} } }
+
+  it('with the default policy, every prepared summary is used, and no turn waits for one', async () => {
+    const long = await openLongSession({ ...DEFAULTS, window: 30_000, resultTokens: 1_500, textTokens: 300 })
+    for (let tried = 0; tried < 20 && long.list('compact').length < 4; tried += 1) await long.work()
+    expect(long.list('summary-dropped')).toEqual([])
+    expect(long.list('microcompact').length).toBeGreaterThan(0)
+    expect(long.list('compact').length).toBeGreaterThanOrEqual(4)
+    expect(long.list('summary-prepared').length - long.list('compact').length).toBeLessThanOrEqual(1)
+    expect(long.readFigures().blockedSeconds).toBe(0)
+    // What the provider cleared is not counted for the context before the swap and against the context after it.
+    for (const { compaction } of long.list('compact'))
+      expect(compaction.tokensAfter).toBeLessThan(0.7 * compaction.tokensBefore)
+  })
+
+  it('no summary is paid for while its clearings keep the context below the warning threshold', async () => {
+    const long = await openLongSession({ ...DEFAULTS, window: 30_000, resultTokens: 1_500 })
+    for (let prompt = 0; prompt < 2; prompt += 1) await long.work()
+    expect(long.list('microcompact').length).toBeGreaterThan(1)
+    expect([long.list('summary-preparing').length, long.list('compact').length]).toEqual([0, 0])
   })
 })

@@ -142,6 +142,22 @@ describe('notes that are kept from the log, as by default', () => {
       expect(await session.undo(undefined, { force: true })).toMatchObject({ ok: true })
   })
 
+  it('are up to date in their file after each turn, and after the session was closed in the middle of one', async () => {
+    const home = await makeHome()
+    const { session } = await open({ home, script: createWorker(6) })
+    await session.run('Read all files of the project.', { tools: TOOLS }).outcome
+    await vi.waitFor(async () =>
+      expect(await readFile(notesPath(home), 'utf8')).toContain('The model has answered it'),
+    )
+    await session.run('Now say what you think.', { tools: TOOLS }).outcome
+    await vi.waitFor(async () =>
+      expect(await readFile(notesPath(home), 'utf8')).toContain('Now say what you think.'),
+    )
+    await session.append(user('And one more thing: keep the names.'))
+    await session.close()
+    expect(await readFile(notesPath(home), 'utf8')).toContain('And one more thing: keep the names.')
+  })
+
   it('are off with notes.enabled: a summary is written as before', async () => {
     const home = await makeHome()
     const { session, find } = await open({
@@ -183,12 +199,14 @@ describe('notes that are kept from the log, as by default', () => {
   })
 })
 
+const NO_USAGE = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
+
 describe('notes that the model updates', () => {
   const byModel = { notes: { model: true } } as const
 
   it('read at least 99 % of the prefix from the cache, write nothing to it, and touch their file only', async () => {
     const home = await makeHome()
-    const { session, find, simulator } = await open({
+    const { session, find, simulator, bodies } = await open({
       home,
       ...byModel,
       script: createWorker(6, [
@@ -206,12 +224,23 @@ describe('notes that the model updates', () => {
     expect(find('notes-tool-refused').map(({ call }) => call.name)).toEqual(['Read', 'Edit'])
     const forks = find('fork').map(({ fork }) => fork)
     expect(forks.length).toBeGreaterThan(1)
-    for (const { read, expected, source } of forks) {
-      expect(source).toBe('session_memory')
-      expect(read).toBeGreaterThanOrEqual(0.99 * expected)
+    expect(new Set(forks.map(({ source }) => source))).toEqual(new Set(['session_memory']))
+    const byNumber = simulator.requests.toSorted((one, other) => one.number - other.number)
+    const calls = byNumber.map(({ usage }, place) => {
+      const { messages } = JSON.parse(bodies[place] ?? '') as { messages: { content: unknown }[] }
+      const own = messages.findIndex((message) => isNotesRequest([message]))
+      return { usage: usage ?? NO_USAGE, messages: messages.length, own }
+    })
+    const updates = calls.filter(({ own }) => own >= 0)
+    expect(updates.map(({ usage }) => usage.cacheRead)).toEqual(forks.map(({ read }) => read))
+    for (const { usage, own } of updates) {
+      // The conversation's own request that the update continues: the provider has cached all of it.
+      const parent = calls.findLast((call) => call.own < 0 && call.messages <= own)?.usage ?? NO_USAGE
+      const cached = parent.cacheRead + parent.write5m + parent.write1h
+      expect(cached).toBeGreaterThan(5_000)
+      expect(usage.cacheRead).toBeGreaterThanOrEqual(0.99 * cached)
+      expect(usage.write5m + usage.write1h).toBe(0)
     }
-    const updates = simulator.requests.filter(({ usage }) => usage !== null)
-    expect(updates.length).toBeGreaterThan(6)
     const [updated] = find('notes-updated')
     expect(updated).toMatchObject({ by: 'model', cost: { usage: { cacheWritten: 0 } } })
     expect(updated?.cost.dollars).toBeGreaterThan(0)
@@ -279,6 +308,22 @@ describe('notes that the model updates', () => {
     expect(find('notes-failed').map(({ reason }) => reason)).toEqual(['no-change'])
   })
 
+  it('that fail three times in a row are asked for again only after a compaction, which uses notes from the log', async () => {
+    const { session, find, bodies } = await open({ ...byModel, script: createWorker(60) })
+    await session.run('Read all files of the project.', { tools: TOOLS }).outcome
+    await session.close()
+    expect(find('compact').length).toBeGreaterThan(0)
+    expect(find('compact').map(({ compaction }) => compaction.summarizer)).toEqual(
+      find('compact').map(() => 'notes'),
+    )
+    expect(find('sm-compact')[0]).toMatchObject({ by: 'local', fallbackReason: 'no-notes' })
+    expect(find('sm-compact-refused')).toEqual([])
+    const failed = find('notes-failed').filter(({ reason }) => reason !== 'aborted')
+    expect(failed.slice(0, 4).map(({ isPaused }) => isPaused ?? false)).toEqual([false, false, true, false])
+    expect(failed.length).toBeLessThanOrEqual(3 * (find('compact').length + 1))
+    expect(bodies.filter((body) => body.includes('bring the notes')).length).toBe(failed.length)
+  })
+
   it('are updated in an own loop too, after the response was appended', async () => {
     const home = await makeHome()
     const { session, find, simulator } = await open({
@@ -311,16 +356,6 @@ describe('notes that the model updates', () => {
     await vi.waitFor(() => expect(find('notes-updated').length).toBeGreaterThan(0))
     await session.close()
     expect(await readFile(notesPath(home), 'utf8')).toContain('Reading all files of /src.')
-  })
-})
-
-describe('the option notes', () => {
-  it('takes nothing but model', async () => {
-    const { tide } = await open()
-    for (const notes of [true, { model: 'yes' }, { modle: true }])
-      await expect(tide.open('other', { notes: notes as never })).rejects.toMatchObject({
-        code: 'bad-option',
-      })
   })
 })
 

@@ -182,3 +182,32 @@ describe('a Tidemark', () => {
     })
   })
 })
+
+describe('the option notes', () => {
+  it.each([
+    [true, 'notes is true; expected { model: true } or { model: false }'],
+    [{ model: 'yes' }, 'expected { model: true } or { model: false }'],
+    [{ modle: true }, 'notes: unknown option modle. Did you mean model?'],
+  ])('%o is refused, with what it takes', async (notes, message) => {
+    const { tide } = createTestTidemark()
+    const opening = tide.open('other', { notes: notes as never })
+    await expect(opening).rejects.toMatchObject({
+      code: 'bad-option',
+      message: expect.stringContaining(message),
+    })
+  })
+
+  it.each([
+    [{ extractor: 'local' as const }, "notes.extractor is 'local'"],
+    [{ enabled: false }, 'notes.enabled is false'],
+  ])('says that it has no effect where the policy is %o', async (notes, why) => {
+    const notices: string[] = []
+    const { tide } = createTestTidemark({
+      notes: { model: true },
+      policy: { notes },
+      onEvent: (event) => void (event.type === 'notice' && notices.push(event.message)),
+    })
+    await tide.open('talk')
+    await vi.waitFor(() => expect(notices.join()).toContain(why))
+  })
+})

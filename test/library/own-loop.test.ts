@@ -1,4 +1,7 @@
 /** A loop of one's own, with the official client: the engine says what to send and learns from what comes back. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import type { Session, SessionEvent } from 'tidemark'
 import { assistant, attachment, toolResult, user } from 'tidemark'
@@ -166,5 +169,30 @@ describe('next', () => {
     if (!request.ok) throw new Error(request.message)
     expect(JSON.parse(request.text)).toMatchObject({ model: 'claude-sonnet-5-5', max_tokens: 20_000 })
     expect(request.headers['anthropic-beta']).toBe(request.betas.join(','))
+  })
+})
+
+describe('a prompt whose append has not ended when the response is appended', () => {
+  it('comes after the response, and the next request is valid', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'tidemark-'))
+    try {
+      const world = createTestTidemark({ home, modelId: 'claude-sonnet-5-5', thinkingTokens: 100 })
+      const session = await world.tide.open('a')
+      await session.append(user('Begin.'))
+      for (let round = 1; round <= 3; round += 1) {
+        const response = await send(world, session, 'create')
+        const typed = session.append(user(`Typed ${round}.`))
+        await session.append(assistant(response))
+        await typed
+        const calls = response.content.filter((block) => block.type === 'tool_use')
+        await session.append(...calls.map(({ id }) => toolResult(id, 'Done.')))
+      }
+      const roles = session.messages().map(({ role, content }) => `${role} ${JSON.stringify(content)}`)
+      expect(roles.findIndex((text) => text.includes('Typed 1.'))).toBeGreaterThan(1)
+      expect(world.simulator.requests.map(({ status }) => status)).toEqual([200, 200, 200])
+      await world.tide.close()
+    } finally {
+      await rm(home, { recursive: true, force: true })
+    }
   })
 })

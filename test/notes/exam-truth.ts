@@ -37,7 +37,8 @@ export interface FileTruth {
   readonly spellings: readonly string[]
 }
 
-export function findTruth({ calls, typed }: ExamLog): Truth {
+export function findTruth({ calls: logged, typed }: ExamLog): Truth {
+  const calls = joinContinuations(logged)
   const commands = listCommands(calls)
   const failed = commands.filter(({ status }) => status === 'failed')
   return {
@@ -49,6 +50,33 @@ export function findTruth({ calls, typed }: ExamLog): Truth {
     instruction: findInstruction(typed),
     corrections: listCorrections(typed),
   }
+}
+
+const RUNNING = /^Process running with session ID (\S+)/m
+
+/** Gives a command that was still running the results of the later calls of `write_stdin` for its session. */
+function joinContinuations(calls: readonly ExamCall[]): readonly ExamCall[] {
+  const joined = [...calls]
+  const running = new Map<string, number>()
+  calls.forEach(({ name, input, result }, index) => {
+    const session = String(input.session_id)
+    const owner = name === 'write_stdin' ? running.get(session) : index
+    if (owner === undefined) return
+    const own = joined[owner]
+    if (own !== undefined && owner !== index) {
+      running.delete(session)
+      const [head = '', ...rest] = result.text.split(/^(?=Output:$)/m)
+      const earlier = own.result.text
+        .split(/^Output:$/m)
+        .slice(1)
+        .join('')
+      const text = `${head}Output:${earlier}${rest.join('').replace('Output:', '')}`
+      joined[owner] = { ...own, result: { ...result, text } }
+    }
+    const id = RUNNING.exec(firstAndLastLines(result.text))?.[1]
+    if (id !== undefined) running.set(id, owner)
+  })
+  return joined
 }
 
 /** Runs of whitespace become one blank. */

@@ -1,4 +1,8 @@
-import { readFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { computeScore, countItems, type ExamPoint, examineLog, isPassed } from './exam.ts'
 import { findCallLines } from './exam-log.ts'
@@ -48,6 +52,18 @@ describe('the local notes of a session', () => {
     ).flat()
     for (const question of QUESTIONS)
       expect([question, countItems(points, 'right', [question]) > 0]).toEqual([question, true])
+  })
+
+  it('do not pass where nothing was asked, and a folder without usable logs fails the exam', async () => {
+    expect(isPassed([])).toBe(false)
+    const folder = await mkdtemp(join(tmpdir(), 'tidemark-exam-'))
+    await writeFile(join(folder, 'short.jsonl'), '{"type":"assistant"}\n')
+    const script = fileURLToPath(new URL('../../scripts/exam.ts', import.meta.url))
+    const end = spawnSync(process.execPath, ['--conditions=tidemark-source', script, folder], {
+      encoding: 'utf8',
+    })
+    await rm(folder, { recursive: true })
+    expect([end.status, end.stderr]).toEqual([1, expect.stringContaining('No log could be examined')])
   })
 
   it('do not pass if they are those of an earlier point', async () => {

@@ -73,8 +73,9 @@ export function computeScore(points: readonly ExamPoint[]): number | null {
   return asked === 0 ? null : right / asked
 }
 
+/** Returns true if the notes pass. Without anything that was asked and decided, they do not. */
 export function isPassed(points: readonly ExamPoint[]): boolean {
   const hasRoom = points.every(({ tokens }) => tokens <= MAXIMUM_NOTES_TOKENS)
-  const score = computeScore(points) ?? 1
+  const score = computeScore(points) ?? 0
   return hasRoom && score >= PASSING_SHARE && countItems(points, 'contradicted') === 0
 }

@@ -172,6 +172,19 @@ describe('commands', () => {
     expect(missing).not.toContain('old ok → ok')
   })
 
+  it('of Codex that were still running end with a later look at them', () => {
+    const codex = new CodexLog()
+      .call('exec_command', { cmd: 'a' }, 'Process running with session ID 7\nOutput:\n')
+      .call('exec_command', { cmd: 'b' }, 'Process running with session ID 8\nOutput:\n--- FAIL: One\n')
+      .call('write_stdin', { session_id: 8 }, 'Process exited with code 1\nOutput:\nFAIL\n')
+    expect(ask('commands', codex, errors('- `b` → failed'))).toEqual({
+      right: ['b → failed'],
+      undecided: ['a → undecided'],
+    })
+    expect(ask('commands', codex, workflow('- `b` → ok')).contradicted).toEqual(['b → failed'])
+    expect(ask('tests', codex, errors('- failing test: One'))).toEqual({ right: ['One'] })
+  })
+
   it('fail by an exit code in the first five or last three lines, not by one between', () => {
     const middle = ['1', '2', '3', '4', '5', 'exit code 7', '7', '8', '9'].join('\n')
     const codex = new CodexLog()

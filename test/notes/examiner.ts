@@ -185,7 +185,8 @@ function examineInstruction({ instruction }: Truth, section: readonly string[]):
 }
 
 function examineCorrections(corrections: readonly string[], section: readonly string[]): Answer {
-  const quotes = readQuotes(section, 'Corrections by the user:')
+  const labels = ['Corrections by the user:', 'Typed first after an interruption:']
+  const quotes = labels.flatMap((label) => readQuotes(section, label))
   return toAnswer(
     corrections.map((text): Judged => {
       const isThere = quotes.some((quote) => isNoted(quote, text, { head: 300, tail: 0 }))

@@ -42,5 +42,6 @@ function readTypedBlock({ type, text = '', content, is_error }: LoggedBlock): re
   const result =
     typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('\n')
   const words = is_error === true ? /the user said:\n([\s\S]*)$/.exec(result)?.[1] : undefined
-  return words === undefined ? [] : [words.split('\n\nNote: The user')[0] ?? '']
+  const isOwnText = words?.startsWith('The user wants to clarify these questions.')
+  return words === undefined || isOwnText === true ? [] : [words.split('\n\nNote: The user')[0] ?? '']
 }

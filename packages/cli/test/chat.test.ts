@@ -14,6 +14,21 @@ describe('output', () => {
     expect(await run('chat', '-p', 'Look.')).toMatchObject({ code: 0, out: 'All is well.\n', err: '' })
   })
 
+  it('text has one line for each compaction, on standard error, that says with what', async () => {
+    let file = 0
+    const { run, write } = await createChatWorld(() => {
+      file += 1
+      if (file > 14) return { blocks: [{ type: 'text', text: 'All is well.' }] }
+      return { blocks: [{ type: 'tool_use', name: 'Read', input: { file_path: `${file}.txt` } }] }
+    })
+    for (let name = 1; name <= 14; name += 1) write(`${name}.txt`, 'a line of text\n'.repeat(800))
+    const { code, out, err } = await run('chat', '-p', 'Look.', '--window', '40000')
+    expect([code, out]).toEqual([0, 'All is well.\n'])
+    expect(err).toMatch(
+      /^(?:tidemark: The conversation was compacted from \S+k? to \S+k? tokens, with the notes of this session\. The log has all of it\.\n)+$/,
+    )
+  })
+
   it('json is one value with result, session, cost and usage', async () => {
     const { run, write, server } = await createChatWorld(playSteps(READ, 'All is well.'))
     write('a.txt', 'hello')

@@ -3,7 +3,8 @@
 export {
   countPayingRenewals,
   findCacheExpiry,
-  findRenewalLead,
+  findRenewalTime,
+  isSummaryCheaper,
   listPauses,
   pricePause,
   type RenewalInput,
@@ -14,10 +15,11 @@ export {
   commitPreparedDraft,
   describeEndedPreparation,
   type EndedPreparation,
+  findNewestCompaction,
   findReasonOvertaken,
   PREPARED_COMPACTION,
 } from './background/prepare-summary.ts'
-export { isNotesUpdateDue, keepsNotes, updateNotes } from './background/update-notes.ts'
+export { areNotesBehind, isNotesUpdateDue, keepsNotes, updateNotes } from './background/update-notes.ts'
 export {
   type CacheBreak,
   type CacheBreakReason,

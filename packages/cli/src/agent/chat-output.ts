@@ -2,7 +2,8 @@
  * Output of `tidemark chat -p`: the answer as text, one JSON value, or one JSON line for each thing that happens. The
  * field names are those that programs around agents know.
  */
-import type { RunOutcome, SessionEvent } from 'tidemark'
+import type { EventOf, RunOutcome, SessionEvent } from 'tidemark'
+import { formatTokens } from '../render/format-numbers.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import type { Agent } from './agent.ts'
@@ -25,7 +26,14 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
     if (warning !== null) terminal.warn(`tidemark: ${sanitizeText(warning)}\n`)
   }
   if (format === 'text')
-    return { begin() {}, event: note, end: (outcome, agent) => printAnswer(outcome, agent, terminal) }
+    return {
+      begin() {},
+      event(event) {
+        note(event)
+        if (event.type === 'compact') terminal.warn(`tidemark: ${describeCompaction(event)}\n`)
+      },
+      end: (outcome, agent) => printAnswer(outcome, agent, terminal),
+    }
   if (format === 'json')
     return {
       begin() {},
@@ -196,6 +204,20 @@ function toStreamLines(event: SessionEvent): readonly object[] {
       return message === null ? [] : [{ type: 'system', subtype: 'notice', message }]
     }
   }
+}
+
+/** Returns one line that says that the conversation was compacted, and with what. */
+function describeCompaction({ compaction }: EventOf<'compact'>): string {
+  const { tokensBefore, tokensAfter, summarizer } = compaction
+  const sizes = `from ${formatTokens(tokensBefore)} to ${formatTokens(tokensAfter)} tokens`
+  return `The conversation was compacted ${sizes}, with ${SUMMARY_NAMES[summarizer]}. The log has all of it.`
+}
+
+const SUMMARY_NAMES: Readonly<Record<EventOf<'compact'>['compaction']['summarizer'], string>> = {
+  notes: 'the notes of this session',
+  model: 'a summary by the model',
+  block: 'a summary by the provider',
+  local: 'a summary made from the log, without a model',
 }
 
 /** Returns what the user must know about the settings, hooks, the log or the cost; null for an event that needs no warning. */

@@ -164,3 +164,46 @@ it('waits for a session that has just begun', async () => {
   watched.stop.abort()
   expect(await watched.ended).toBe(0)
 })
+
+it('warns of a damaged line and of a packed log that was cut off, because the notes lack what was there', async () => {
+  writeFileSync(log, `${toText(buildLogLines({ name: 'login' }))}no JSON\n`)
+  const garbage = await run(log)
+  expect(garbage).toMatchObject({ code: 0, out: expect.stringContaining('# Current state') })
+  expect(garbage.err).toMatch(
+    /has a damaged place, so the notes may lack something\. Line \d+: the line is no JSON object/,
+  )
+  const path = join(folder, 'cut.jsonl.gz')
+  const lines = Array.from({ length: 400 }, (_, index) =>
+    buildPrompt(`u${index}`, '', `Step ${Math.sqrt(index)}`),
+  )
+  writeFileSync(path, gzipSync(toText(lines)).subarray(0, -1_500))
+  const cut = await run(path, '--json')
+  expect(cut.code).toBe(0)
+  expect(cut.err).toContain('so the notes may lack something')
+  expect(JSON.parse(cut.out).damage.length).toBeGreaterThan(0)
+})
+
+it('has no notes of a log without a message, and asks for a file if its name is empty', async () => {
+  const { uuid, parentUuid, ...common } = buildPrompt('u1', '', '') as Record<string, unknown>
+  writeFileSync(log, toText([{ ...common, uuid, parentUuid: null, type: 'system', subtype: 'notice' }]))
+  const { code, err } = await run(log)
+  expect(code).toBe(1)
+  expect(err).toContain('has no conversation, so there are no notes of it.')
+  expect(await run('')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('The name of the log is empty.'),
+  })
+})
+
+it('has the title that the user gave the session, or else the one that a model made', async () => {
+  const lines = buildLogLines({ name: 'login' })
+  const readTitle = async (): Promise<string> => JSON.parse((await run(log, '--json')).out).sections.title
+  const made = [{ type: 'ai-title', aiTitle: 'Pick up where we left off' }]
+  writeFileSync(log, toText([...lines, ...made]))
+  expect(await readTitle()).toBe('look into login')
+  made.push({ type: 'ai-title', aiTitle: 'Login with a plus sign' })
+  writeFileSync(log, toText([...lines, ...made]))
+  expect(await readTitle()).toBe('Login with a plus sign')
+  writeFileSync(log, toText([...lines, { type: 'custom-title', customTitle: 'Encoded twice' }, ...made]))
+  expect(await readTitle()).toBe('Encoded twice')
+})

@@ -18,6 +18,10 @@ export async function printNotes(
   { watch = false, json = false }: NotesCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
+  if (given.trim() === '') {
+    printError('The name of the log is empty. Give a file, or the id of an own session.', terminal)
+    return EXIT_CODES.wrongUse
+  }
   const path = await findSessionPath(given, terminal.env)
   let versions = 0
   const print = (notes: LogNotes): void => {
@@ -34,9 +38,22 @@ export async function printNotes(
   if (notes.coveredUuid === null)
     return printError(`${formatPath(path)} has no conversation, so there are no notes of it.`, terminal)
   print(notes)
+  warnOfDamage(path, notes.damage, terminal)
   return EXIT_CODES.done
 }
 
-function formatJson({ notes, sections, tokens, coveredUuid }: LogNotes): string {
-  return JSON.stringify({ notes, sections, tokens, coveredUuid })
+/** Says which places of the log are not in the notes. `tidemark inspect` lists all of them. */
+function warnOfDamage(path: string, damage: LogNotes['damage'], terminal: Terminal): void {
+  const [first] = damage
+  if (first === undefined) return
+  const count = damage.length === 1 ? 'a damaged place' : `${damage.length} damaged places`
+  const start = damage.length === 1 ? 'Line' : 'The first is line'
+  printError(
+    `${formatPath(path)} has ${count}, so the notes may lack something. ${start} ${first.line}: ${first.why}`,
+    terminal,
+  )
+}
+
+function formatJson({ notes, sections, tokens, coveredUuid, damage }: LogNotes): string {
+  return JSON.stringify({ notes, sections, tokens, coveredUuid, damage })
 }

@@ -42,7 +42,11 @@ export type NotesExtraction =
 /** Maximum number of responses in one update: edits, results, further edits. */
 const MAX_ROUNDS = 5
 
-const ABORTED: NotesExtraction = { ok: false, reason: 'aborted', message: 'The update was stopped.' }
+export const ABORTED_EXTRACTION: NotesExtraction = {
+  ok: false,
+  reason: 'aborted',
+  message: 'The update was stopped.',
+}
 
 export async function* extractNotes(
   turn: TurnContext,
@@ -64,7 +68,9 @@ export async function* extractNotes(
     const result = yield* runSideCall(turn, call)
     const { answer } = result
     if (!answer.ok)
-      return answer.reason === 'aborted' ? ABORTED : failExtraction('model-failed', describeAnswer(answer))
+      return answer.reason === 'aborted'
+        ? ABORTED_EXTRACTION
+        : failExtraction('model-failed', describeAnswer(answer))
     yield { type: 'fork', fork: describeForkCacheRead(NOTES_SOURCE, answer.reply, result) }
     const { reply } = answer
     if (reply.message.stop_reason === 'max_tokens' || reply.cutInputs.length > 0)
@@ -81,7 +87,7 @@ export async function* extractNotes(
     messages.push(toForkMessage(reply), { role: 'user', content: done.results })
   }
   // An update that was stopped may have lost its claim to another one, so it must not replace anything.
-  if (isTurnAborted(turn)) return ABORTED
+  if (isTurnAborted(turn)) return ABORTED_EXTRACTION
   if (notes === input.notes) return failExtraction('no-change', 'The answer changed nothing in the notes.')
   const checked = checkNotes(redact(notes), input.template, limits)
   if (!checked.ok) return failExtraction('bad-notes', checked.message)

@@ -1,15 +1,24 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { countPayingRenewals, listPauses, pricePause, type RenewalInput } from './idle-cache.ts'
+import type { CacheModel } from '../cache/cache-model.ts'
+import {
+  countPayingRenewals,
+  findRenewalTime,
+  isSummaryCheaper,
+  listPauses,
+  pricePause,
+  type RenewalInput,
+} from './idle-cache.ts'
 
 const MINUTE = 60_000
 const FIVE = 5 * MINUTE
 const RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
 
-function count(changes: Partial<RenewalInput> & { readonly pauses?: readonly number[] } = {}): number {
-  const { pauses = [], ...rest } = changes
-  return countPayingRenewals({
+type Changes = Partial<RenewalInput> & { readonly pauses?: readonly number[] }
+
+function describeRenewals({ pauses = [], ...rest }: Changes = {}): RenewalInput {
+  return {
     mode: 'keep-alive',
     rates: RATES,
     write: 'write5m',
@@ -17,8 +26,14 @@ function count(changes: Partial<RenewalInput> & { readonly pauses?: readonly num
     maximum: 100,
     readPauses: () => pauses,
     ...rest,
-  })
+  }
 }
+
+function count(changes: Changes = {}): number {
+  return countPayingRenewals(describeRenewals(changes))
+}
+
+const toMinutes = (...minutes: readonly number[]): readonly number[] => minutes.map((each) => each * MINUTE)
 
 describe('how often an idle cache is renewed', () => {
   it.each<[string, number, Parameters<typeof count>[0]]>([
@@ -30,10 +45,10 @@ describe('how often an idle cache is renewed', () => {
     ['prices that are not known', 0, { rates: null }],
     ['a read price that is not known', 0, { rates: { ...RATES, cacheRead: null } }],
     ['auto, without pauses', 0, { mode: 'auto' }],
-    ['auto, too few pauses', 0, { mode: 'auto', pauses: [8, 8, 3, 3].map((each) => each * MINUTE) }],
-    ['auto, pauses of eight minutes', 1, { mode: 'auto', pauses: [8, 8, 8].map((each) => each * MINUTE) }],
-    ['auto, pauses of half an hour', 6, { mode: 'auto', pauses: [30, 30, 8].map((each) => each * MINUTE) }],
-    ['auto, nights', 0, { mode: 'auto', pauses: [600, 700, 800].map((each) => each * MINUTE) }],
+    ['auto, too few pauses', 0, { mode: 'auto', pauses: toMinutes(8, 8, 3, 3) }],
+    ['auto, pauses of eight minutes', 1, { mode: 'auto', pauses: toMinutes(8, 8, 8) }],
+    ['auto, pauses of half an hour', 6, { mode: 'auto', pauses: toMinutes(30, 30, 8) }],
+    ['auto, nights', 0, { mode: 'auto', pauses: toMinutes(600, 700, 800) }],
   ])('%s: %i', (_, expected, input) => {
     expect(count(input)).toBe(expected)
   })
@@ -49,6 +64,40 @@ describe('how often an idle cache is renewed', () => {
       }),
     )
   })
+})
+
+describe('a summary that is due is written instead of a renewal', () => {
+  // Of 100,000 tokens a read costs $0.03, and writing them again $0.345 more than that.
+  it.each<[string, boolean, number | null, Changes]>([
+    ['keep-alive, cheaper than writing the cache again', true, 0.34, {}],
+    ['keep-alive, dearer', false, 0.35, {}],
+    ['keep-alive, a price that is not known', false, null, {}],
+    ['keep-alive, no renewal by policy', false, 0.1, { maximum: 0 }],
+    ['off', false, 0.01, { mode: 'off' }],
+    ['auto, too few pauses', false, 0.01, { mode: 'auto', pauses: toMinutes(30, 30) }],
+    ['auto, one renewal is cheaper', false, 0.1, { mode: 'auto', pauses: toMinutes(8, 8, 8) }],
+    ['auto, cheaper than six renewals', true, 0.1, { mode: 'auto', pauses: toMinutes(30, 30, 30) }],
+    ['auto, dearer than six renewals', false, 0.2, { mode: 'auto', pauses: toMinutes(30, 30, 30) }],
+    [
+      'auto, nights, which no renewal outlasts',
+      false,
+      0.1,
+      { mode: 'auto', pauses: toMinutes(600, 700, 800) },
+    ],
+  ])('%s: %s', (_, expected, price, changes) => {
+    expect(isSummaryCheaper(describeRenewals(changes), { price, tokens: 100_000 })).toBe(expected)
+  })
+})
+
+it.each([
+  [300, 270],
+  [3_600, 3_570],
+  [100, 90],
+])('a cache that lives %i seconds after its last use is renewed after %i', (seconds, expected) => {
+  const last = { blocks: 1, level: 'messages', tokens: 1, isDoubtful: false, ttl: 'any', seconds, usedAt: 0 }
+  const cacheModel = { chains: [{ prefixes: [last] }] } as unknown as CacheModel
+  expect(findRenewalTime({ cacheModel })).toBe(expected * 1000)
+  expect(findRenewalTime({ cacheModel: null })).toBeNull()
 })
 
 it('pauses are counted from response to response, whatever lies between', () => {

@@ -4,7 +4,7 @@
  */
 
 import { formatCount, formatDollars, formatDuration } from '../cache/cache-break.ts'
-import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import { cacheExpiry, EMPTY_CACHE_MODEL, prefixExpiry } from '../cache/cache-model.ts'
 import { findRates, type TokenRates } from '../cost/prices.ts'
 import type { KeptCache, ResumeCost } from '../engine/background-events.ts'
 import type { PendingModelCall } from '../engine/call-model.ts'
@@ -24,7 +24,7 @@ const KEEP_ALIVE_SOURCE = 'keep_alive'
 /** Milliseconds before the cache expires at which it is renewed: at most this, and at most a tenth of its lifetime. */
 const LEAD_MS = 30_000
 
-export function findRenewalLead(ttlMs: number): number {
+function findRenewalLead(ttlMs: number): number {
   return Math.min(LEAD_MS, ttlMs / 10)
 }
 
@@ -48,22 +48,46 @@ const MIN_PAUSES = 3
  * `auto`, the number that would have cost least in the earlier pauses of the session; 0 if there were too few of them.
  */
 export function countPayingRenewals(input: RenewalInput): number {
+  return planRenewals(input)?.count ?? 0
+}
+
+/**
+ * Returns true if a summary that is due should be written instead of the next renewal, since it reads the cache, too: if
+ * renewals pay, and it costs no more than the whole pause does otherwise. `price`: dollars that it is expected to cost,
+ * null if unknown; `tokens`: size of the context.
+ */
+export function isSummaryCheaper(
+  input: RenewalInput,
+  { price, tokens }: { readonly price: number | null; readonly tokens: number },
+): boolean {
+  const renewals = planRenewals(input)
+  if (renewals === null || renewals.count === 0 || price === null) return false
+  return price <= (renewals.cost * tokens) / 1_000_000
+}
+
+/**
+ * Returns the number of renewals that pay, and what a pause then costs for each million cached tokens. In mode
+ * `keep-alive` that is the most that it may cost, because nothing is known of the pause. Null if nothing is to be done.
+ */
+function planRenewals(input: RenewalInput): { readonly count: number; readonly cost: number } | null {
   const read = input.rates?.cacheRead ?? null
   const write = input.rates?.[input.write] ?? null
-  if (input.mode === 'off' || read === null || write === null || read <= 0) return 0
+  if (input.mode === 'off' || read === null || write === null || read <= 0) return null
   const most = Math.min(input.maximum, Math.floor(write / read - 1))
-  if (input.mode === 'keep-alive' || most <= 0) return Math.max(0, most)
+  if (input.mode === 'keep-alive') return { count: Math.max(0, most), cost: write - read }
+  if (most <= 0) return null
   const pauses = input.readPauses().filter((pause) => pause >= input.ttlMs)
-  if (pauses.length < MIN_PAUSES) return 0
+  if (pauses.length < MIN_PAUSES) return null
   let best = { count: 0, cost: Number.POSITIVE_INFINITY }
   for (let count = 0; count <= most; count += 1) {
-    const cost = pauses.reduce(
-      (sum, pause) => sum + pricePause(pause, count, input.ttlMs, { read, write }),
+    const sum = pauses.reduce(
+      (total, pause) => total + pricePause(pause, count, input.ttlMs, { read, write }),
       0,
     )
+    const cost = sum / pauses.length
     if (cost < best.cost) best = { count, cost }
   }
-  return best.count
+  return best
 }
 
 /** Returns what a pause costs for each cached token if the cache is renewed up to `count` times. */
@@ -100,6 +124,12 @@ export function findCacheExpiry({ cacheModel }: SessionState): number | null {
   return cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
 }
 
+/** Returns when an idle cache is to be renewed: shortly before it expires; null if nothing is known to be cached. */
+export function findRenewalTime({ cacheModel }: Pick<SessionState, 'cacheModel'>): number | null {
+  const last = cacheModel?.chains[0]?.prefixes.at(-1)
+  return last === undefined ? null : prefixExpiry(last) - findRenewalLead(last.seconds * 1000)
+}
+
 /**
  * Reads the cached conversation with a small request, which renews its lifetime: the last request as it was sent, and a
  * message that asks for one word. Every other field stays as it was, since a changed one could miss the cache. Returns
@@ -129,9 +159,10 @@ export async function* renewCache(
     const rates = findCurrentRates(host, read)
     const write = rates?.[fork.request.ttl === '1h' ? 'write1h' : 'write5m'] ?? null
     const cacheRead = rates?.cacheRead ?? null
-    const savedPrice = write === null || cacheRead === null ? null : (read * (write - cacheRead)) / 1_000_000
+    const rewritePrice =
+      write === null || cacheRead === null ? null : (read * (write - cacheRead)) / 1_000_000
     const expiresAt = isRead ? findCacheExpiry(turn.state) : null
-    const kept = { tokensRead: read, isRead, count, expiresAt, price, savedPrice }
+    const kept = { tokensRead: read, isRead, count, expiresAt, price, rewritePrice }
     yield { type: 'cache-kept-warm', ...kept }
     return kept
   }

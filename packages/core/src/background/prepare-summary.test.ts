@@ -105,4 +105,28 @@ describe('a todo', () => {
     builder.call('Read', { file_path: 'a.ts' }, 'text')
     expect(isDone(builder)).toBe(false)
   })
+
+  it('is looked for in the newest response only, however long the context is', () => {
+    const builder = new SessionBuilder('todo')
+    builder.user('begin')
+    builder.call('TodoWrite', todos('in_progress', 'pending'), 'ok')
+    for (let count = 0; count < 300; count += 1) builder.call('Read', { file_path: 'a.ts' }, 'text')
+    const state = toState(builder)
+    let read = 0
+    const at = state.view.entries.at.bind(state.view.entries)
+    const toArray = state.view.entries.toArray.bind(state.view.entries)
+    const entries = Object.assign(Object.create(state.view.entries), {
+      at: (place: number) => {
+        read += 1
+        return at(place)
+      },
+      toArray: (start?: number) => {
+        const list = toArray(start)
+        read += list.length
+        return list
+      },
+    })
+    expect(hasCompletedTodo({ ...state, view: { ...state.view, entries } }, ['TodoWrite'])).toBe(false)
+    expect(read).toBeLessThan(10)
+  })
 })

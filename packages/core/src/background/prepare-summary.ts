@@ -6,14 +6,15 @@
 import { type CompactionResult, commitDraft } from '../compaction/commit-draft.ts'
 import { type CompactionDraft, findAddedEntries } from '../compaction/draft.ts'
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
+import { refreshDraft } from '../compaction/prepare-draft.ts'
 import type { SummaryDropReason } from '../engine/background-events.ts'
-import type { TurnEvent } from '../engine/events.ts'
+import { emitDonePhase, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { hasPromptSince, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext, waitUnlessAborted } from '../engine/session-writer.ts'
 import { type CompactCause, isPrompt } from '../log/record.ts'
-import { isOpenTodo, readTodoList } from '../log/todo-list.ts'
+import { isOpenTodo, isTodoCall, readTodoList } from '../log/todo-list.ts'
 import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
 import type { ContextPlan } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
@@ -38,7 +39,8 @@ export function describeEndedPreparation(state: SessionState): EndedPreparation 
   return { at: state.session.records.length - 1, compaction: findNewestCompaction(state) }
 }
 
-function findNewestCompaction({ view }: SessionState): string | null {
+/** Returns the uuid of the newest compaction in effect; null if there is none. */
+export function findNewestCompaction({ view }: SessionState): string | null {
   return view.rewrites.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
 }
 
@@ -106,18 +108,31 @@ export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionSta
   return 0
 }
 
-/** Returns true if the newest response completed an item of the todo list, and the tool has answered. */
-export function hasCompletedTodo({ view }: SessionState, todoTools: readonly string[]): boolean {
-  const records = view.entries.toArray().map(({ record }) => record)
-  const response = records.findLast((record) => record.type === 'assistant')
-  const runs = listToolRuns(records)
-  const earlier = runs.filter(({ callIndex }) => {
-    const record = records[callIndex]
-    return record?.type !== 'assistant' || record.message.id !== response?.message.id
-  })
+/**
+ * Returns true if the newest response completed an item of the todo list, and the tool has answered. Reads the newest
+ * response only; if that has written to the list, also the context before it.
+ */
+export function hasCompletedTodo({ view: { entries } }: SessionState, todoTools: readonly string[]): boolean {
+  const start = findNewestResponse(entries)
+  const newest = listToolRuns(entries.toArray(start).map(({ record }) => record))
+  if (!newest.some((run) => isTodoCall(run, todoTools))) return false
+  const runs = listToolRuns(entries.toArray().map(({ record }) => record))
   const countDone = (some: readonly ToolRun[]): number =>
     readTodoList(some, todoTools)?.items.filter((item) => !isOpenTodo(item)).length ?? 0
-  return countDone(runs) > countDone(earlier)
+  return countDone(runs) > countDone(runs.filter(({ callIndex }) => callIndex < start))
+}
+
+/** Returns the position of the first record of the newest response; the end if there is none. */
+function findNewestResponse(entries: SessionState['view']['entries']): number {
+  let [start, response] = [entries.length, '']
+  for (let place = entries.length - 1; place >= 0; place -= 1) {
+    const record = entries.at(place)?.record
+    if (record?.type !== 'assistant') continue
+    response ||= record.message.id
+    if (record.message.id !== response) break
+    start = place
+  }
+  return start
 }
 
 /**
@@ -140,7 +155,11 @@ export async function* swapInPrepared(
   return yield* prepared.swapIn(turn, cause)
 }
 
-/** Commits a draft that was prepared for an earlier state of the same context. Its size before is that of now. */
+/**
+ * Commits a draft that was prepared for an earlier state of the same context. Its size before is that of now, and files,
+ * todos and other sources are read again, since they may have changed. Its target was set for what it summarizes, so what
+ * was appended since comes on top.
+ */
 export async function* commitPreparedDraft(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -154,5 +173,9 @@ export async function* commitPreparedDraft(
     firedBy: cause === 'price' ? 'price' : 'threshold',
   }
   const before = measureContext(turn.state, turn.host, compaction)
-  return yield* commitDraft(turn, compaction, { ...draft, plan: { ...plan, request, before } })
+  const grown = Math.max(0, before.expected - plan.before.expected)
+  const target = plan.target === null ? null : plan.target + grown
+  const present = { ...draft, plan: { ...plan, request, before, target } }
+  const fresh = yield* emitDonePhase(refreshDraft(turn, compaction, present))
+  return fresh.ok ? yield* commitDraft(turn, compaction, fresh) : fresh
 }

@@ -14,7 +14,7 @@ import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import { openSession, type SessionState } from '../engine/session-state.ts'
 import type { Block } from '../log/block.ts'
-import { NOTES_TEMPLATE, parseNotes } from '../notes/notes-file.ts'
+import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../notes/notes-file.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { isNotesUpdateDue, updateNotes } from './update-notes.ts'
 
@@ -206,6 +206,22 @@ describe('a model that updates the notes', () => {
     await update(huge)
     expect(JSON.stringify(huge.asked[1]?.payload.messages.at(-1))).toContain('THE FILE IS TOO LONG')
   })
+})
+
+it('a template that the user has changed holds from the next update on, and no section of the notes is lost', async () => {
+  const template = '# Current state\n_Now._\n\n# Customers\n_Who waits for what._\n'
+  const written = NOTES_TEMPLATE.replace(STATE_LINE, `${STATE_LINE}\n\nAs it was.`)
+  const old = { ...OLD, text: `${written}\nRead the log.\n` }
+  const made = await talk([{ blocks: [text('<section name="Customers">\nAda.\n</section>')] }], old)
+  const store = { ...made.stored.store, readOverrides: async () => ({ template }) }
+  const compaction = { ...made.compaction, notes: { store, local: null } }
+  const { find } = await update({ ...made, compaction })
+  expect(find('notes-failed')).toEqual([])
+  expect(parseNotes(made.stored.read()?.text ?? '')).toEqual([
+    { heading: 'Current state', hint: 'Now.', body: 'As it was.' },
+    { heading: 'Customers', hint: 'Who waits for what.', body: 'Ada.' },
+    { ...NOTES_SECTIONS.worklog, body: 'Read the log.' },
+  ])
 })
 
 const failures: readonly {

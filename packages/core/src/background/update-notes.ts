@@ -9,16 +9,16 @@ import { withContextState } from '../engine/measure-context.ts'
 import type { NotesCost, NotesFailureReason } from '../engine/notes-events.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import type { TurnContext } from '../engine/session-writer.ts'
+import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex } from '../log/session-log.ts'
-import { chooseTemplate } from '../notes/notes-limits.ts'
+import { chooseTemplate, moveToTemplate } from '../notes/notes-limits.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { redact } from '../summary/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
-import { createNotesLimits, extractNotes, type NotesExtraction } from './extract-notes.ts'
+import { ABORTED_EXTRACTION, createNotesLimits, extractNotes, type NotesExtraction } from './extract-notes.ts'
 
 /** Sources whose conversations keep no notes: those that write summaries and notes themselves. */
 const SOURCES_WITHOUT_NOTES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
@@ -75,12 +75,15 @@ function countToolCalls(record: KnownRecord): number {
 
 /**
  * Updates the notes if that is due and no other update is running. `at`: the session when the last response had arrived.
- * Returns the stored notes as far as they are known, so that the caller need not read them again. Never throws.
+ * With `isPause`, nobody waits for the model: notes from the log that lack anything are then brought up to date, due or
+ * not, since they cost nothing. Returns the stored notes as far as they are known, so that the caller need not read them
+ * again. Never throws.
  */
 export async function* updateNotes(
   turn: TurnContext,
   compaction: CompactionServices,
   at: SessionState,
+  { isPause = false }: { readonly isPause?: boolean } = {},
 ): AsyncGenerator<TurnEvent, StoredNotes | null> {
   const { notes } = compaction
   if (notes === undefined || !keepsNotes(turn.host)) return null
@@ -93,7 +96,8 @@ export async function* updateNotes(
     if (claim === null) return null
     try {
       const stored = await notes.store.read(at.id)
-      if (!isNotesUpdateDue(at, turn.host, compaction, stored)) return stored
+      const isBehind = isPause && notes.local !== null && areNotesBehind(at, stored)
+      if (!isBehind && !isNotesUpdateDue(at, turn.host, compaction, stored)) return stored
       const events = writeNotes(turn, compaction, { notes, at, stored })
       for (;;) {
         const step = await events.next()
@@ -129,6 +133,16 @@ export async function* updateNotes(
   }
 }
 
+/** Returns true if there are notes and the conversation has messages that they do not cover. */
+export function areNotesBehind({ view: { entries } }: SessionState, stored: StoredNotes | null): boolean {
+  for (let place = entries.length - 1; place >= 0 && stored !== null; place -= 1) {
+    const { record } = entries.at(place) ?? {}
+    if (record?.uuid === stored.coveredUuid) return false
+    if (record?.type === 'user' || record?.type === 'assistant') return true
+  }
+  return false
+}
+
 const FREE: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
 
 function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
@@ -146,7 +160,17 @@ async function* writeNotes(
   const { notes, at, stored } = given
   const overrides = await notes.store.readOverrides(at.id)
   if (notes.local !== null) {
-    const kept = notes.local.update(at, createNotesLimits(turn, compaction), overrides.template)
+    const limits = createNotesLimits(turn, compaction)
+    const { host } = turn
+    const started = host.clock.now()
+    // A session that is being closed waits for the end, which costs no call.
+    const kept = await runTurnSteps(
+      { host, signal: undefined },
+      notes.local.update(at, limits, overrides.template),
+    )
+    // After this time the claim may be held by another update, which must not be overwritten.
+    const isLate = host.clock.now() - started >= host.policy.notes.deadAfterSeconds * 1000
+    if (kept === null || isLate) return ABORTED_EXTRACTION
     return { ok: true, text: redact(kept.text), coveredUuid: kept.coveredUuid }
   }
   const template = chooseTemplate(overrides.template)
@@ -154,7 +178,7 @@ async function* writeNotes(
   const isSameBranch = stored !== null && isOnBranch(at, stored.coveredUuid)
   return yield* extractNotes(turn, compaction, {
     state: at,
-    notes: isSameBranch ? stored.text : template,
+    notes: isSameBranch ? moveToTemplate(stored.text, template) : template,
     template,
     path: notes.store.path(at.id),
     ...(overrides.prompt === undefined ? {} : { instructions: overrides.prompt }),

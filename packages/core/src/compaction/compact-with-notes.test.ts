@@ -15,10 +15,11 @@ import {
   type TestSessionOptions,
   undoNow,
 } from '../../test/engine/test-session.ts'
-import type { NotesServices } from '../engine/host.ts'
+import type { NotesServices, SummaryWriter } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import { formatNotes, NOTES_SECTION_NAMES, NOTES_SECTIONS, NOTES_TEMPLATE } from '../notes/notes-file.ts'
 import { compact } from './compact.ts'
+import { hasReadyNotes } from './compact-with-notes.ts'
 import type { CompactionOptions } from './plan-compaction.ts'
 
 const NOTES = formatNotes(
@@ -206,14 +207,10 @@ describe('a summary is written instead, with', () => {
   })
 
   it('a result that may reach the threshold by the upper bound of its estimate', async () => {
-    const seen: string[] = []
-    const hooks = {
-      preCompact: [{ name: 'seen', run: async () => void seen.push('ran') }],
-    }
-    const done = await play({ covered: 2, rounds: 9, options: { room: { hooks } } })
+    const done = await play({ covered: 2, rounds: 9 })
     const [exceeded] = eventsOfType(done.session, 'sm-compact-threshold-exceeded')
     expect(exceeded?.tokens).toBeGreaterThanOrEqual(exceeded?.threshold ?? Number.POSITIVE_INFINITY)
-    expect([done.by, seen]).toEqual(['model', ['ran', 'ran']])
+    expect(done.by).toBe('model')
   })
 })
 
@@ -238,6 +235,19 @@ describe('a PreCompact hook', () => {
     expect(end).toMatchObject({ ok: false, reason: 'blocked' })
     expect([refused, seen]).toEqual([['blocked'], ['ran']])
     expect(sentText(session)).not.toContain(SUMMARY.split('\n')[1])
+  })
+
+  it('runs once for a compaction, and its instructions reach the summary that is written in the end', async () => {
+    const seen: string[] = []
+    const instructions: string[] = []
+    const hooks = hook({ newCustomInstructions: 'Name the tests.' }, seen)
+    const writeSummary: SummaryWriter = async (input) => {
+      instructions.push(input.instructions ?? '')
+      return SUMMARY
+    }
+    const done = await play({ covered: 2, rounds: 9, options: { room: { hooks, writeSummary } } })
+    expect(eventsOfType(done.session, 'sm-compact-threshold-exceeded')).toHaveLength(1)
+    expect([done.by, seen, instructions]).toEqual(['model', ['ran'], ['Name the tests.']])
   })
 
   it('may not instruct: the notes stay as they are', async () => {
@@ -286,6 +296,31 @@ describe('an update of the notes that is running', () => {
     await clock.advance(250)
     expect(await compacting).toMatchObject({ ok: false, reason: 'aborted' })
     expect(sentText(session)).toBe(before)
+  })
+})
+
+describe('a compaction that only saves money', () => {
+  const PRICE = { trigger: 'auto', cause: 'price', firedBy: 'price', notesOnly: true } as const
+
+  it('uses the notes as they are, without a wait for their update', async () => {
+    const { session } = await open({ claimedAt: (clock) => clock.now() })
+    expect(await compactNow(session, PRICE)).toMatchObject({ ok: true, compaction: { summarizer: 'notes' } })
+    expect(eventsOfType(session, 'phase').map(({ phase }) => phase)).not.toContain('waiting for the notes')
+  })
+
+  it('writes no summary if the notes cannot be used, and is not tried again before they are updated', async () => {
+    const { session } = await open({ stored: { text: NOTES_TEMPLATE } })
+    const places = [-1, -2].map((place) => session.run.state.view.entries.at(place)?.record.uuid ?? '')
+    const isReady = (coveredUuid = '') => {
+      const notes = { ...session.room.notes, readStored: () => ({ coveredUuid }) } as NotesServices
+      return { notes, now: hasReadyNotes(session.run.state, session.host, { ...session.room, notes }) }
+    }
+    const { notes, now } = isReady(places[1])
+    const before = sentText(session)
+    const end = await perform(session, compact(session.run, { ...session.room, notes }, PRICE))
+    expect([now, end.ok, eventsOfType(session, 'sm-compact-refused').length]).toEqual([true, false, 1])
+    expect([sentText(session), eventsOfType(session, 'compact-failed')]).toEqual([before, []])
+    expect([isReady(places[1]).now, isReady(places[0]).now]).toEqual([false, true])
   })
 })
 

@@ -9,12 +9,14 @@ import { findCutPoints } from '../context/cut-points.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
-import type { NotesRefusalReason } from '../engine/notes-events.ts'
-import type { StoredNotes } from '../engine/ports.ts'
-import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
+import type { NotesFallbackReason, NotesRefusalReason } from '../engine/notes-events.ts'
+import type { NotesStore, StoredNotes } from '../engine/ports.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
+import type { BranchNotes } from '../notes/branch-notes.ts'
 import { areNotesEmpty } from '../notes/notes-file.ts'
 import { cutNotes } from '../notes/notes-limits.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -23,40 +25,60 @@ import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
 import { findLostThinking } from './draft.ts'
 import { type CompactionOptions, type CompactionPlan, planCompaction } from './plan-compaction.ts'
-import { prepareDraft } from './prepare-draft.ts'
+import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
 /** A plan whose summary is the notes. */
 export interface NotesPlan {
   readonly plan: CompactionPlan
   readonly by: 'model' | 'local'
+  /** Why notes from the log take the place of those of the model; null if they do not. */
+  readonly fallbackReason: NotesFallbackReason | null
   /** Headings of the sections that were cut at their limit. */
   readonly cut: readonly string[]
   readonly keptTokens: number
 }
 
-/**
- * Compacts with the notes. Returns null if a summary has to be written instead; an event tells why. A compaction that is
- * aborted or that a hook blocks is over, and its refusal is returned.
- */
+export interface NotesAttempt {
+  /** Null if a summary has to be written instead; an event tells why. */
+  readonly end: CompactionResult | null
+  /** What the PreCompact hooks said; null if they have not run. They run once for a compaction, also if a summary follows. */
+  readonly hooked: PreCompactResult | null
+}
+
+/** Compacts with the notes. A compaction that is aborted or that a hook blocks is over, and its refusal is the end. */
 export async function* compactWithNotes(
   turn: TurnContext,
   compaction: CompactionServices,
   request: CompactionOptions,
-): AsyncGenerator<TurnEvent, CompactionResult | null> {
+): AsyncGenerator<TurnEvent, NotesAttempt> {
+  const attempt = yield* tryNotes(turn, compaction, request)
+  if (attempt.end === null && compaction.notes !== undefined && mayUseNotes(turn, request))
+    turn.state = { ...turn.state, refusedNotes: describeNotesUse(turn.state, compaction.notes) }
+  return attempt
+}
+
+async function* tryNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, NotesAttempt> {
+  let hooked: PreCompactResult | null = null
   try {
     const planned = yield* planWithNotes(turn, compaction, request)
-    if (isTurnAborted(turn)) return ABORTED_REWRITE
-    if (planned === null) return null
-    const draft = yield* prepareDraft(turn, compaction, planned.plan)
+    if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
+    if (planned === null) return { end: null, hooked }
+    hooked = yield* runPreCompactHooks(turn, compaction, planned.plan)
+    const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
     const end = draft.ok ? yield* commitDraft(turn, compaction, draft) : draft
-    if (!end.ok) return yield* refuseNotes(planned.plan, end)
+    if (!end.ok) return { end: yield* refuseNotes(planned.plan, end), hooked }
     const { id, tokensBefore, tokensAfter } = end.compaction
     const kept = { entries: planned.plan.span.kept.length, tokens: planned.keptTokens }
-    yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by: planned.by, kept, cut: planned.cut }
-    return end
+    const { by, fallbackReason, cut } = planned
+    yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by, fallbackReason, kept, cut }
+    return { end, hooked }
   } catch (thrown) {
     yield { type: 'sm-compact-refused', reason: 'error', message: readMessage(thrown) }
-    return null
+    return { end: null, hooked }
   }
 }
 
@@ -77,8 +99,9 @@ function* refuseNotes(
 }
 
 /**
- * Plans a compaction with the notes: the steps of the decision up to the estimate of the result. Returns null if the
- * notes cannot be used; an event tells why, unless there are no notes by the settings.
+ * Plans a compaction with the notes: the steps of the decision up to the estimate of the result. If those of the model
+ * cannot be used, notes from the log take their place. Returns null if no notes can be used; an event tells why, unless
+ * there are no notes by the settings.
  */
 export async function* planWithNotes(
   turn: TurnContext,
@@ -87,19 +110,44 @@ export async function* planWithNotes(
 ): AsyncGenerator<TurnEvent, NotesPlan | null> {
   const { notes } = compaction
   if (notes === undefined || !mayUseNotes(turn, request)) return null
-  const found = yield* readNotes(turn, compaction, notes)
-  if ('reason' in found) {
-    yield { type: 'sm-compact-refused', ...found }
-    return null
+  const { local, fallback } = notes
+  const found = yield* local === null
+    ? readModelNotes(turn, notes, request)
+    : bringUpToDate(turn, compaction, notes.store, local)
+  const first = await planWithText(turn, compaction, request, found)
+  if (isTurnAborted(turn) || first === null) return null
+  if ('plan' in first) return first
+  if (local === null && fallback !== undefined) {
+    const kept = await renderNotes(turn, compaction, await readTemplate(turn, notes.store), fallback)
+    const second = await planWithText(turn, compaction, request, kept)
+    if (isTurnAborted(turn) || second === null) return null
+    if ('plan' in second) return { ...second, fallbackReason: 'reason' in first ? first.reason : 'threshold' }
   }
-  const start = chooseKeptStart(turn, compaction, found.uncovered)
-  const entries = turn.state.view.entries.toArray()
-  const pivot = entries[start]?.record.uuid
+  yield 'reason' in first
+    ? { type: 'sm-compact-refused', ...first }
+    : { type: 'sm-compact-threshold-exceeded', ...first }
+  return null
+}
+
+/**
+ * Plans a compaction with a text of notes. Returns why not: the refusal, or the size and the threshold that it reaches;
+ * null if the turn was aborted.
+ */
+async function planWithText(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+  found: UsableNotes | NotesRefusal,
+): Promise<NotesPlan | NotesRefusal | { readonly tokens: number; readonly threshold: number } | null> {
+  if ('reason' in found) return found
   const { charactersPerToken } = turn.host.policy.estimate
   const { text, cut } = cutNotes(redact(found.text), {
     characters: Math.floor(compaction.scaled.budgets.notes.section * charactersPerToken),
-    path: notes.store.path(turn.state.id),
+    path: compaction.notes?.store.path(turn.state.id) ?? '',
   })
+  if (!(await pauseTurn(turn))) return null
+  const start = chooseKeptStart(turn, compaction, found.uncovered)
+  const pivot = turn.state.view.entries.at(start)?.record.uuid
   const asked: CompactionOptions = {
     ...request,
     form: 'up_to',
@@ -107,18 +155,14 @@ export async function* planWithNotes(
     notesText: text,
   }
   const plan = planCompaction(turn.state, asked, { host: turn.host, compaction })
-  if (!plan.ok) {
-    yield { type: 'sm-compact-refused', reason: 'refused', message: plan.message }
-    return null
-  }
+  if (!plan.ok) return { reason: 'refused', message: plan.message }
+  if (!(await pauseTurn(turn))) return null
   const measure = createEntryCounter(turn, compaction)
   const sizes = measurePlan(turn, compaction, plan, text)
-  if (plan.autoCompactTokens !== null && sizes.after >= plan.autoCompactTokens) {
-    yield { type: 'sm-compact-threshold-exceeded', tokens: sizes.after, threshold: plan.autoCompactTokens }
-    return null
-  }
-  const keptTokens = plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0)
-  return { plan: withThinkingNote(plan, turn), by: found.by, cut, keptTokens: Math.round(keptTokens) }
+  if (plan.autoCompactTokens !== null && sizes.after >= plan.autoCompactTokens)
+    return { tokens: sizes.after, threshold: plan.autoCompactTokens }
+  const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
+  return { plan: withThinkingNote(plan, turn), by: found.by, fallbackReason: null, cut, keptTokens }
 }
 
 /**
@@ -132,10 +176,25 @@ function mayUseNotes({ host }: Pick<TurnContext, 'host'>, { trigger, cause }: Co
   return findMechanismStates(policy, switches).notes.on
 }
 
-/** Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared. */
-export function hasReadyNotes(host: TurnHost, { notes }: CompactionServices): boolean {
+/**
+ * Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared: the last
+ * message that they cover is in the context, and no compaction has been unable to use them since they were updated.
+ */
+export function hasReadyNotes(state: SessionState, host: TurnHost, { notes }: CompactionServices): boolean {
   if (notes === undefined || !mayUseNotes({ host }, { trigger: 'auto', cause: 'threshold' })) return false
-  return notes.local !== null || notes.hasStored?.() === true
+  const use = describeNotesUse(state, notes)
+  const { refusedNotes: refused } = state
+  if (refused?.rewrite === use.rewrite && refused.coveredUuid === use.coveredUuid) return false
+  if (notes.local !== null || notes.fallback !== undefined) return true
+  return use.coveredUuid !== null && findEntry(state, use.coveredUuid) !== null
+}
+
+function describeNotesUse(
+  { view }: SessionState,
+  notes: NotesServices,
+): NonNullable<SessionState['refusedNotes']> {
+  const coveredUuid = notes.local === null ? (notes.readStored?.()?.coveredUuid ?? null) : null
+  return { rewrite: view.rewrites.at(-1)?.uuid ?? null, coveredUuid }
 }
 
 interface UsableNotes {
@@ -147,15 +206,15 @@ interface UsableNotes {
 
 type NotesRefusal = { readonly reason: NotesRefusalReason; readonly message: string }
 
-async function* readNotes(
+async function* readModelNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   notes: NotesServices,
+  request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
-  if (notes.local !== null) return yield* bringUpToDate(turn, compaction, notes)
   try {
     if ((await notes.store.read(turn.state.id)) === null) return NO_NOTES
-    yield* waitForUpdate(turn, notes)
+    // A compaction that only saves money is not worth a wait.
+    if (request.cause !== 'price') yield* waitForUpdate(turn, notes)
     const stored = await notes.store.read(turn.state.id)
     if (stored === null) return NO_NOTES
     if (areNotesEmpty(stored.text)) return EMPTY_NOTES
@@ -170,31 +229,52 @@ const EMPTY_NOTES: NotesRefusal = {
   reason: 'empty-notes',
   message: 'The notes have nothing but their headings.',
 }
+const ABORTED_NOTES: NotesRefusal = { reason: 'refused', message: 'The turn was aborted.' }
 
-/** Reads the new records into notes that are kept from the log, which takes no time, so that they cover everything. */
+/** Reads the new records into notes that are kept from the log, so that they cover everything. No model is asked. */
 async function* bringUpToDate(
   turn: TurnContext,
   compaction: CompactionServices,
-  { store, local }: NotesServices,
+  store: NotesStore,
+  local: BranchNotes,
 ): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
   const { state, host } = turn
-  const { template } = await store.readOverrides(state.id).catch((): { template?: string } => ({}))
-  const limits = {
-    ...compaction.scaled.budgets.notes,
-    countTokens: createTextCounter(state, host, compaction),
-  }
-  const kept = local?.update(state, limits, template)
-  const text = redact(kept?.text ?? '')
-  if (areNotesEmpty(text)) return EMPTY_NOTES
-  const coveredUuid = kept?.coveredUuid ?? null
+  const kept = await renderNotes(turn, compaction, await readTemplate(turn, store), local)
+  if ('reason' in kept) return kept
+  const { text, coveredUuid } = kept
   const stored: StoredNotes = { text, coveredUuid, writtenAt: host.clock.now(), writtenBy: 'local' }
   try {
-    await store.write(state.id, stored)
+    // An update that holds the claim, maybe in another process, stores its own notes.
+    const deadAfterMs = host.policy.notes.deadAfterSeconds * 1000
+    const claim = await store.claim(state.id, { now: host.clock.now(), deadAfterMs })
+    if (claim !== null) await store.write(state.id, stored).finally(() => claim.release())
   } catch (thrown) {
     const cost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
     yield { type: 'notes-failed', by: 'local', reason: 'store', message: readMessage(thrown), cost }
   }
-  return { text, by: 'local', uncovered: state.view.entries.length }
+  return kept
+}
+
+async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<string | undefined> {
+  const { template } = await store.readOverrides(state.id).catch((): { template?: string } => ({}))
+  return template
+}
+
+/** Returns the notes that are kept from the log, with everything that is in it. */
+async function renderNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  template: string | undefined,
+  keeper: BranchNotes,
+): Promise<(UsableNotes & Pick<StoredNotes, 'coveredUuid'>) | NotesRefusal> {
+  const { state, host } = turn
+  const countTokens = createTextCounter(state, host, compaction)
+  const limits = { ...compaction.scaled.budgets.notes, countTokens }
+  const kept = await runTurnSteps(turn, keeper.update(state, limits, template))
+  if (kept === null) return ABORTED_NOTES
+  const text = redact(kept.text)
+  if (areNotesEmpty(text)) return EMPTY_NOTES
+  return { text, coveredUuid: kept.coveredUuid, by: 'local', uncovered: state.view.entries.length }
 }
 
 /** Milliseconds between two looks at an update of the notes that is running, maybe in another process. */
@@ -208,7 +288,7 @@ async function* waitForUpdate(turn: TurnContext, { store }: NotesServices): Asyn
   let isTold = false
   for (;;) {
     const since = await store.readClaim(turn.state.id)
-    const isRunning = since !== null && clock.now() - since < deadAfterSeconds * 1000
+    const isRunning = since !== null && Math.abs(clock.now() - since) < deadAfterSeconds * 1000
     if (!isRunning || clock.now() >= until || isTurnAborted(turn)) return
     if (!isTold) yield { type: 'phase', phase: 'waiting for the notes' }
     isTold = true
@@ -220,13 +300,19 @@ function findCoverage({ state }: TurnContext, stored: StoredNotes): UsableNotes 
   const { text, coveredUuid, writtenBy: by } = stored
   if (coveredUuid === null)
     return { reason: 'unknown-coverage', message: 'It is not known which messages the notes cover.' }
-  const { entries } = state.view
-  for (let place = entries.length - 1; place >= 0; place -= 1)
-    if (entries.at(place)?.record.uuid === coveredUuid) return { text, by, uncovered: place + 1 }
+  const place = findEntry(state, coveredUuid)
+  if (place !== null) return { text, by, uncovered: place + 1 }
   return {
     reason: 'not-in-context',
     message: 'The last message that the notes cover is no longer in the context.',
   }
+}
+
+/** Returns the position of a record in the context; null if it is not there. */
+function findEntry({ view: { entries } }: SessionState, uuid: string): number | null {
+  for (let place = entries.length - 1; place >= 0; place -= 1)
+    if (entries.at(place)?.record.uuid === uuid) return place
+  return null
 }
 
 /**
@@ -244,15 +330,15 @@ function chooseKeptStart(turn: TurnContext, compaction: CompactionServices, unco
   let start = Math.max(uncovered, floor)
   const kept = entries.slice(start)
   let tokens = kept.reduce((sum, entry) => sum + measure(entry), 0)
-  let messages = kept.filter(hasMessageText).length
-  while (start > floor && (tokens < minimum || messages < minimumMessages)) {
+  const messages = new Set(kept.flatMap(listTextMessages))
+  while (start > floor && (tokens < minimum || messages.size < minimumMessages)) {
     const entry = entries[start - 1]
     if (entry === undefined) break
     const size = measure(entry)
     if (tokens > 0 && tokens + size > maximum) break
     start -= 1
     tokens += size
-    messages += hasMessageText(entry) ? 1 : 0
+    for (const id of listTextMessages(entry)) messages.add(id)
   }
   const cuts = findCutPoints(entries.map(({ record }) => record))
   return cuts.findLast((cut) => cut <= start) ?? 0
@@ -262,9 +348,14 @@ function isSummaryOrBoundary(record: KnownRecord): boolean {
   return record.isCompactSummary === true || isCompactBoundary(record)
 }
 
-function hasMessageText({ record }: ContextEntry): boolean {
-  if (record.type !== 'user' && record.type !== 'assistant') return false
-  return toBlocks(record.message.content).some((block) => isTextBlock(block) && block.text.trim() !== '')
+/** Returns the id of the message if the record has a text of the user or the model; a response may have several records. */
+function listTextMessages({ record }: ContextEntry): readonly string[] {
+  if ((record.type !== 'user' && record.type !== 'assistant') || record.isMeta === true) return []
+  const hasText = toBlocks(record.message.content).some(
+    (block) => isTextBlock(block) && block.text.trim() !== '',
+  )
+  if (!hasText) return []
+  return [record.type === 'assistant' ? record.message.id : record.uuid]
 }
 
 /** Creates a function that estimates the tokens of an entry, corrected by the usage that the provider reported. */

@@ -39,12 +39,12 @@ async function* runSteps(
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   if (!(await measureAhead(turn, compaction))) return ABORTED_REWRITE
-  const withNotes = yield* compactWithNotes(turn, compaction, request)
-  if (withNotes !== null) return withNotes
+  const { end, hooked } = yield* compactWithNotes(turn, compaction, request)
+  if (end !== null) return end
   if (request.notesOnly === true) return refuseRewrite('no-summary', 'The notes cannot be used now.')
   const plan = planCompaction(turn.state, request, { host: turn.host, compaction: compaction })
   if (!plan.ok) return plan
-  const draft = yield* prepareDraft(turn, compaction, plan)
+  const draft = yield* prepareDraft(turn, compaction, plan, hooked)
   if (!draft.ok) return draft
   return yield* commitDraft(turn, compaction, draft)
 }

@@ -1,14 +1,19 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
+import type { CompactionServices } from '../engine/host.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
+import { emptyAnnouncedPrefix } from '../request/announced-prefix.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import {
   type CompactionRecordParts,
   createCompactionRecords,
+  createDraftRecords,
   findLostThinking,
   type KeptContext,
+  type UnmeasuredDraft,
 } from './draft.ts'
 
 const note = (content: string): RecordBody => ({
@@ -47,6 +52,39 @@ const kinds = (parts: Partial<CompactionRecordParts>): readonly string[] =>
     }
     return subtype ?? attachment?.content ?? type
   })
+
+it('what the provider cleared since a draft was planned stays cleared in its result', () => {
+  const builder = new SessionBuilder('late')
+  builder.user('begin')
+  builder.call('Read', { file_path: 'a.ts' }, 'old text')
+  const { entries, rewrites } = builder.view
+  builder.call('Read', { file_path: 'b.ts' }, 'new text')
+  const boundary = builder.notice('microcompact_boundary', {
+    microcompactMetadata: {
+      trigger: 'auto',
+      way: 'native',
+      preTokens: 20,
+      tokensSaved: 9,
+      compactedToolIds: [],
+      clearedAttachmentUUIDs: [],
+    },
+  })
+  const span = { form: 'full', summarised: [], kept: [], pinned: [], unanswered: [] }
+  const plan = { entries, rewrites, span, request: { trigger: 'auto' }, before: { expected: 20 }, at: 1 }
+  const draft = {
+    plan,
+    summary: { text: 'Summary', block: null, fallbackReason: null, recordsCoveredLocally: 0 },
+    ...{ sourcesBefore: [], sourcesAfter: [], hookContext: [], outdated: [], snapshot: null, durationMs: 1 },
+  } as unknown as UnmeasuredDraft
+  const host = { ids: createCountingIds(), clock: { now: () => 0 }, profile: defineProviderProfile({}) }
+  const { view, session } = builder
+  const state = { id: 'late', view, session, prefix: emptyAnnouncedPrefix() }
+  const compaction = { retrieval: { historyTool: null, transcript: null } } as unknown as CompactionServices
+  const records = createDraftRecords({ host, state } as unknown as TurnContext, compaction, draft)
+  expect(records?.[0]).toMatchObject({
+    compactMetadata: { unansweredMessages: { uuids: expect.arrayContaining([boundary.uuid]) } },
+  })
+})
 
 describe('the records of a compaction', () => {
   it('stand in order, each behind the one before, the boundary behind nothing', () => {

@@ -5,6 +5,7 @@
 
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
+import { isProviderClearing } from '../context/provider-clearings.ts'
 import type { CheckedSummary, CompactionServices } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -54,7 +55,7 @@ export interface UnmeasuredDraft {
    * dropped.
    */
   readonly allSources: readonly SourceAttachment[]
-  /** uuids of attachments in the kept messages that are out of date. The compacted context leaves them out. */
+  /** uuids of attachments in the messages that stay and are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
   /** Context sources that failed or took too long. What they supplied before that is attached. */
   readonly failedSources: CollectedSources['failed']
@@ -82,6 +83,7 @@ export function createDraftRecords(
   const { span } = draft.plan
   const { outdated, summary } = draft
   const gone = new Set(outdated)
+  const isCurrent = (uuid: string): boolean => !gone.has(uuid)
   const lost = findLostThinking(
     { span, outdated, isBlock: summary.block !== null, added: late },
     host.profile,
@@ -91,8 +93,12 @@ export function createDraftRecords(
     ...createNotesBesideBlock(draft),
     ...[...draft.sourcesAfter, ...draft.hookContext].map(toAttachment),
   ]
-  const last = [...span.unanswered, ...late.filter(isVisibleToModel)].map(({ record }) => record.uuid)
-  if (last.length === 0 && attachments.length === 0 && wouldEndInResponse(draft.plan))
+  // A provider that clears repeats its clearings in each request, so their records stay with the messages.
+  const added = late.filter((entry) => isVisibleToModel(entry) || isProviderClearing(entry.record))
+  const unsummarized = [...span.unanswered, ...added]
+  const last = unsummarized.map(({ record }) => record.uuid).filter(isCurrent)
+  const endsInSummary = !unsummarized.some((entry) => isVisibleToModel(entry) && isCurrent(entry.record.uuid))
+  if (endsInSummary && attachments.length === 0 && wouldEndInResponse(draft.plan))
     attachments.push({ type: 'summary_notes', content: CONTINUATION_TEXT })
   const parts: CompactionRecordParts = {
     form: span.form,
@@ -102,7 +108,7 @@ export function createDraftRecords(
       ...(lost.length === 0 ? {} : { clearedThinking: lost }),
     },
     summary: createSummaryBody(compaction, draft),
-    kept: listKeptUuids(span).filter((uuid) => !gone.has(uuid)),
+    kept: listKeptUuids(span).filter(isCurrent),
     last,
     sourcesBefore: draft.sourcesBefore.map(toAttachment).map(toAttachmentBody),
     snapshot: draft.snapshot,

@@ -3,8 +3,6 @@
  * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
  */
 
-import { readHostPrefix, withTtl } from '../engine/announce-updates.ts'
-import { limitSourceTime } from '../engine/attach-sources.ts'
 import {
   ABORTED_REWRITE,
   emitDonePhase,
@@ -17,20 +15,13 @@ import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
-import type { PrefixSnapshot } from '../log/record.ts'
-import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
-import {
-  arrangeAttachments,
-  collectSources,
-  findPreviousAttachments,
-  isReminder,
-} from '../sources/collect-sources.ts'
-import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
+import type { SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
-import { type CompactionDraft, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
+import type { CompactionDraft, UnmeasuredDraft } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
+import { emitRestored, placeSources, type ReattachedSources, reattachSources } from './reattach-sources.ts'
 import { readHistoryAhead } from './summarized-history.ts'
 import {
   checkSummary,
@@ -49,14 +40,18 @@ export function prepareCompaction(
   return emitDonePhase(prepareDraft(turn, compaction, plan))
 }
 
-/** Prepares a compaction draft for a caller that commits it at once and emits the phase `done` itself. */
+/**
+ * Prepares a compaction draft for a caller that commits it at once and emits the phase `done` itself. `hooked`: what the
+ * PreCompact hooks said, if they have run for this compaction.
+ */
 export async function* prepareDraft(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
+  hooked: PreCompactResult | null = null,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let usage = NO_SUMMARY_USAGE
-  const events = runDraftSteps(turn, compaction, plan)
+  const events = runDraftSteps(turn, compaction, plan, hooked)
   try {
     for (;;) {
       const step = await events.next()
@@ -73,9 +68,10 @@ async function* runDraftSteps(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
+  given: PreCompactResult | null,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const started = turn.host.clock.now()
-  const hooked = yield* runPreCompactHooks(turn, compaction, plan)
+  const hooked = given ?? (yield* runPreCompactHooks(turn, compaction, plan))
   if (!hooked.ok) return hooked
   yield { type: 'phase', phase: 'compacting' }
   if (!(await readHistoryAhead(turn, compaction, plan))) return ABORTED_REWRITE
@@ -96,12 +92,30 @@ async function* runDraftSteps(
   })
 }
 
+/**
+ * Brings a draft that was prepared earlier up to date without a model call: reads the context sources again, and fits
+ * the draft to the present context, with what was appended since.
+ */
+export async function* refreshDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  draft: CompactionDraft,
+): AsyncGenerator<TurnEvent, DraftResult> {
+  const sources = yield* reattachSources(turn, compaction, draft.plan)
+  if (sources === null || !(await pauseTurn(turn))) return ABORTED_REWRITE
+  const placed = await placeSources(turn, draft, sources)
+  const fresh = await fitDraft(turn, compaction, { ...draft, ...placed }).createOutcome()
+  if (!fresh.ok) return fresh
+  yield* emitRestored(sources, fresh)
+  return { ...fresh, usage: draft.usage }
+}
+
 // Hooks that run before and after the summary is written.
 
-type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RefusedRewrite
+export type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RefusedRewrite
 
 /** Runs the PreCompact hooks. Returns the instructions for the summary: the user's, the policy's, then the hooks'. */
-async function* runPreCompactHooks(
+export async function* runPreCompactHooks(
   turn: TurnContext,
   compaction: CompactionServices,
   { request }: CompactionPlan,
@@ -188,47 +202,6 @@ async function* collectHookContext<Input>(
 function hookLimits({ host, signal }: TurnContext, { deadlines, scaled }: CompactionServices) {
   const { timeoutSeconds } = host.policy.turn.hooks
   return { deadlines, timeoutSeconds, outputCharacters: scaled.budgets.hookOutputCharacters, signal }
-}
-
-// Todos, plan, files and other context sources, which are read again and attached.
-
-interface ReattachedSources {
-  readonly carried: readonly SourceAttachment[]
-  readonly superseded: readonly string[]
-  readonly skipped: readonly SkippedAttachment[]
-  /** Sources that failed or took too long, with the reason. */
-  readonly failed: CollectedSources['failed']
-}
-
-/** Reads the context sources (todos, plan, files) again. Returns their attachments; null if the turn was aborted. */
-async function* reattachSources(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  { span }: CompactionPlan,
-): AsyncGenerator<TurnEvent, ReattachedSources | null> {
-  if (compaction.sources === undefined || compaction.sources.length === 0)
-    return { carried: [], superseded: [], skipped: [], failed: [] }
-  yield { type: 'phase', phase: 'bringing back context' }
-  const sources = await collectSources(limitSourceTime(turn, compaction), {
-    session: turn.state.session,
-    kept: [...span.kept, ...span.pinned, ...span.unanswered],
-    policy: turn.host.policy,
-    budgets: compaction.scaled.budgets,
-    measure: compaction.estimator.text,
-  })
-  if (isTurnAborted(turn)) return null
-  for (const { carrier, why } of sources.failed) yield { type: 'restore-failed', carrier, why }
-  return sources
-}
-
-function* emitRestored(
-  { carried, skipped }: ReattachedSources,
-  draft: UnmeasuredDraft,
-): Generator<TurnEvent, void> {
-  if (carried.length + skipped.length === 0) return
-  const keys = [...draft.sourcesBefore, ...draft.sourcesAfter].map(({ key }) => key)
-  const dropped = carried.map(({ key }) => key).filter((key) => !keys.includes(key))
-  yield { type: 'context-restored', keys, skipped, shed: dropped }
 }
 
 // Reduction of the draft to its target size.
@@ -336,46 +309,6 @@ async function createDraft(
   const { plan } = input.task
   await pauseTurn(turn)
   const summary = await checkSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
-  const { carried, superseded, failed } = input.sources
-  const isBlock = summary.block !== null
-  // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.
-  const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
-  const { front, behind } = isFirst
-    ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
-    : {
-        front: isBlock ? [] : carried.filter(isReminder),
-        behind: carried.filter((one) => isBlock || !isReminder(one)),
-      }
-  return {
-    plan,
-    summary,
-    sourcesBefore: front,
-    sourcesAfter: behind,
-    allSources: carried,
-    outdated: superseded,
-    failedSources: failed,
-    hookContext: input.hooks,
-    snapshot: await absorbPrefixChanges(turn, { span: plan.span, outdated: superseded, isBlock, added: [] }),
-    durationMs: 0,
-  }
-}
-
-/**
- * Returns a new prefix snapshot with pending changes of system prompt and tools, and with the cache lifetime chosen again
- * from the pauses in the log, since a compaction loses the cache anyway. Null if nothing changed, if kept thinking
- * requires the old prefix, or if the host supplies no prefix.
- */
-async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
-  const { span } = keeping
-  const { profile } = turn.host
-  const { current } = turn.state.prefix
-  if (current === null || span.form === 'from') return null
-  const lost = new Set(findLostThinking(keeping, profile))
-  const records = [...span.kept, ...span.pinned]
-    .map(({ record }) => record)
-    .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
-  const present = await readHostPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
-  if ('ok' in present) return null
-  const next = replacePrefixSnapshot(current.epoch, withTtl(turn, present), { records, profile })
-  return next.isReplaced ? next.epoch : null
+  const placed = await placeSources(turn, { plan, summary }, input.sources)
+  return { plan, summary, ...placed, hookContext: input.hooks, durationMs: 0 }
 }

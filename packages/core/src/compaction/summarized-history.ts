@@ -27,8 +27,10 @@ export async function readHistoryAhead(
   plan: CompactionPlan,
 ): Promise<boolean> {
   const history = listSummarizedRecords(turn.state, plan)
-  const facts = factsBySpan.get(plan.span) ?? (await runTurnSteps(turn, extractSessionFactsInSteps(history)))
-  if (facts === null) return false
+  const known = factsBySpan.get(plan.span)
+  const read = known ?? (await runTurnSteps(turn, extractSessionFactsInSteps(history)))
+  if (read === null) return false
+  const facts = known ?? withAnsweredMessages(read)
   factsBySpan.set(plan.span, facts)
   return (
     (await runTurnSteps(turn, rankNames(history, estimator))) !== null &&
@@ -46,9 +48,19 @@ const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
  * steps need them and reading a long log takes time.
  */
 export function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
-  const facts = factsBySpan.get(plan.span) ?? extractSessionFacts(listSummarizedRecords(state, plan))
+  const facts =
+    factsBySpan.get(plan.span) ??
+    withAnsweredMessages(extractSessionFacts(listSummarizedRecords(state, plan)))
   factsBySpan.set(plan.span, facts)
   return facts
+}
+
+/**
+ * Marks all user messages as answered. Those that are not stay in the context and are not summarized; the last one here
+ * may have its answer among the messages kept. So it may be cut, where an unanswered one would be left out as too long.
+ */
+function withAnsweredMessages(facts: SessionFacts): SessionFacts {
+  return { ...facts, messages: facts.messages.map((message) => ({ ...message, isAnswered: true })) }
 }
 
 /**

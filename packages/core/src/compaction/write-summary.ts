@@ -333,7 +333,7 @@ export async function checkSummary(
     tokens: isLocal ? 0 : messages.total + ledger.files + ledger.names,
     estimate: estimator,
     isLocal,
-    wholePaths: written.summarizer === 'notes',
+    isNotes: written.summarizer === 'notes',
     keptMessages: extractSessionFacts(keptRecords).messages,
   }
   const { text, repairs, unfit } = await finishTurnSteps(

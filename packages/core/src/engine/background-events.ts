@@ -53,9 +53,13 @@ export interface KeptCache {
   readonly count: number
   /** When the cache expires now, in milliseconds since 1970; null if it was lost. */
   readonly expiresAt: number | null
-  /** Dollars that the request cost, and that writing the cache again would cost; null if unknown. */
+  /** Dollars that the request cost; null if unknown. */
   readonly price: number | null
-  readonly savedPrice: number | null
+  /**
+   * Dollars that the next request costs more if the cache expires, since it writes the cache again; null if unknown. All
+   * renewals of a pause save it together, once.
+   */
+  readonly rewritePrice: number | null
 }
 
 export interface ResumeCost {

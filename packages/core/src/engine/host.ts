@@ -20,7 +20,17 @@ import type { CompactionSpan } from '../summary/select-span.ts'
 import type { SummaryModel } from '../summary/summary-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import type { SessionHooks, SessionStartSource, ToolDecision } from './hooks.ts'
-import type { BlobStore, Clock, Deadlines, IdGenerator, Journal, Model, NotesStore, Signal } from './ports.ts'
+import type {
+  BlobStore,
+  Clock,
+  Deadlines,
+  IdGenerator,
+  Journal,
+  Model,
+  NotesStore,
+  Signal,
+  StoredNotes,
+} from './ports.ts'
 import type { SessionState } from './session-state.ts'
 
 export interface TurnHost {
@@ -148,8 +158,10 @@ export interface NotesServices {
   readonly store: NotesStore
   /** The notes that are kept from the log without a model; null if the conversation's model writes the notes. */
   readonly local: BranchNotes | null
-  /** Returns true if the model has written notes. Not asked if they are kept without a model. */
-  readonly hasStored?: () => boolean
+  /** Notes from the log for a compaction that cannot use those of the model. Not used if `local` is set. */
+  readonly fallback?: BranchNotes
+  /** Returns the notes that the model has written, as far as they are known. Not asked if they are kept without a model. */
+  readonly readStored?: () => Pick<StoredNotes, 'coveredUuid'> | null
 }
 
 export interface SeparateSummaryModel {

@@ -18,6 +18,8 @@ export type NotesEvent =
       readonly reason: NotesFailureReason
       readonly message: string
       readonly cost: NotesCost
+      /** Set after several failures in a row: the model is not asked again before the next compaction or a new session. */
+      readonly isPaused?: true
     }
   /** A model that was to update the notes tried something else. It was not done. */
   | { readonly type: 'notes-tool-refused'; readonly call: ToolUseBlock; readonly message: string }
@@ -29,6 +31,8 @@ export type NotesEvent =
       readonly tokensBefore: number
       readonly tokensAfter: number
       readonly by: 'model' | 'local'
+      /** Why notes from the log were used in place of those of the model; null if they were not. */
+      readonly fallbackReason: NotesFallbackReason | null
       /** Entries and tokens kept verbatim after the notes. */
       readonly kept: { readonly entries: number; readonly tokens: number }
       /** Headings of the sections that were cut at their limit. */
@@ -62,6 +66,9 @@ export type NotesFailureReason =
   | 'bad-notes'
   /** The notes could not be read or stored. */
   | 'store'
+
+/** `threshold`: with the notes of the model, the context would reach the auto-compact threshold again. */
+export type NotesFallbackReason = NotesRefusalReason | 'threshold'
 
 export type NotesRefusalReason =
   | 'no-notes'

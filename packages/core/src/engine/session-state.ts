@@ -89,6 +89,11 @@ export interface SessionState {
   readonly context: ContextState | null
   /** The clearing that the next request asks the provider to do; null if there is none. */
   readonly providerEdits: ProviderEditPlan | null
+  /**
+   * Set when a compaction could not use the notes: the newest rewrite and what the notes covered then. Until one of them
+   * changes, the next compaction cannot use them either.
+   */
+  readonly refusedNotes?: { readonly rewrite: string | null; readonly coveredUuid: string | null }
   /** Index of the attachments in the context entries that were read so far. */
   readonly shownAttachments: ShownAttachments
 }

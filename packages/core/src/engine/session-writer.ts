@@ -35,10 +35,10 @@ export interface TurnContext {
 export interface PreparedSummary {
   readonly phase: 'none' | 'preparing' | 'ready'
   /**
-   * Starts to prepare a summary and returns at once. Does nothing if there is one already, or if one was given up since
-   * the last prompt.
+   * Starts to prepare a summary and returns true at once. Returns false if there is one already, if one was dropped since
+   * the last prompt, or if none can be planned.
    */
-  prepare(): void
+  prepare(): boolean
   /** Resolves when no summary is being prepared any more. */
   settle(): Promise<void>
   /** Commits the summary. Returns true if the context was replaced; if not, the summary is dropped with an event. */

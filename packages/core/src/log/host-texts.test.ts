@@ -86,6 +86,10 @@ describe('a refusal is read whatever the program', () => {
     ['Blocked by user', ''],
     ['Skipped due to queued user message.', ''],
     ['[Operation Cancelled] Reason: User did not allow tool call', ''],
+    [
+      'The user doesn\'t want to proceed with this tool use. To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\n    This means they may have additional information.\n\n    Questions asked:\n- "Who?"\n  (No answer provided)',
+      '',
+    ],
     ['Tool execution denied.', ''],
   ])('%j', (result, words) => {
     expect(readRefusalText(result, true)).toBe(words)

@@ -194,8 +194,9 @@ const WORDS_END =
   /\n\nNote: The user['’]s next message may contain [\s\S]*$|<\/[a-z_]*error>$|<environment_details>[\s\S]*$/
 /** A program's words before those of the user are shorter than this. */
 const REFUSAL_CHARACTERS = 2_000
-/** Matches a reason that is the program's own. */
-const OWN_REASON = /^User (?:did not allow|cancell?ed)\b[^\n]*$/i
+/** Matches a reason that is the program's own. The last one is that of Claude Code for questions that were sent back. */
+const OWN_REASON =
+  /^User (?:did not allow|cancell?ed)\b[^\n]*$|^The user wants to clarify these questions\.(?:(?!\n\s*Answer:)[\s\S])*$/i
 
 /**
  * Returns the words that the user typed when refusing a tool call, and an empty text for a refusal without words.

@@ -173,7 +173,8 @@ function readAnswerText(value: unknown): string {
 }
 
 function toAnswer(about: string, texts: readonly string[]): readonly FoundAnswer[] {
-  const text = texts.filter((part) => part.trim() !== '').join('\n')
+  // An answer that was typed as a note is logged as both.
+  const text = [...new Set(texts.map((part) => part.trim()))].filter((part) => part !== '').join('\n')
   return text === '' ? [] : [{ about, text }]
 }
 

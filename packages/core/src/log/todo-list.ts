@@ -123,6 +123,15 @@ export function createTodoTracker(todoTools: readonly string[] = TODO_TOOLS): To
   }
 }
 
+/** Returns true if a tool call may change the todo list, by its name and input alone. */
+export function isTodoCall(
+  { name, input }: Pick<ToolRun, 'name' | 'input'>,
+  todoTools: readonly string[],
+): boolean {
+  if (!isObject(input)) return false
+  return TASK_TOOL_NAME.test(name) || readList(name, input, todoTools) !== null
+}
+
 /** Adds items to a list. An item with the id of an earlier one replaces it, except within one call. */
 function addItems(todos: ReadonlyMap<string, TodoItem>, list: readonly ListedItem[]): Map<string, TodoItem> {
   const all = new Map(todos)

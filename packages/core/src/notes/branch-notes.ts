@@ -4,17 +4,20 @@
  */
 
 import type { ContextView } from '../context/context-view.ts'
-import { isKnownRecord } from '../log/record.ts'
+import { isTextBlock, isToolResult, toBlocks } from '../log/block.ts'
+import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-import { createNoteKeeper, type KeptNotes } from './note-keeper.ts'
+import type { Steps } from '../log/work-steps.ts'
+import { createNoteKeeper, type KeptNotes, type NoteKeeper } from './note-keeper.ts'
 import { chooseTemplate, type NotesLimits } from './notes-limits.ts'
 
 export interface BranchNotes {
   /**
-   * Reads the new records of the branch. Returns the notes, and the uuid of the last record that they cover. `template`:
-   * that of the user, in place of the default one.
+   * Reads the new records of the branch. Returns the notes, and the uuid of the last record that they cover: if a later
+   * state of the branch has been read before, the last record of that one. `template`: that of the user, in place of the
+   * default one. Several updates may run at the same time.
    */
-  update(state: BranchState, limits: NotesLimits, template?: string): KeptNotes
+  update(state: BranchState, limits: NotesLimits, template?: string): Steps<KeptNotes>
 }
 
 interface BranchState {
@@ -22,19 +25,34 @@ interface BranchState {
   readonly view: Pick<ContextView, 'branch'>
 }
 
+/** A branch that is being read, and how many of its records the keeper has. */
+interface BranchReading {
+  readonly keeper: NoteKeeper
+  branch: ContextView['branch']
+  added: number
+}
+
 export function createBranchNotes(options: { readonly cwd?: string } = {}): BranchNotes {
-  let keeper = createNoteKeeper(options)
-  let seen: ContextView['branch'] | null = null
+  let newest: BranchReading | null = null
+
+  function findReading(branch: ContextView['branch']): BranchReading {
+    if (newest?.branch.extends(branch) === true) return newest
+    if (newest !== null && branch.extends(newest.branch)) newest.branch = branch
+    else newest = { keeper: createNoteKeeper(options), branch, added: 0 }
+    return newest
+  }
+
   return {
-    update({ session, view: { branch } }, { section, total, countTokens }, template) {
-      const isSame = seen !== null && branch.extends(seen)
-      if (!isSame) keeper = createNoteKeeper(options)
-      for (let position = isSame ? (seen?.length ?? 0) : 0; position < branch.length; position += 1) {
-        const record = readRecordAt(session, branch.at(position) ?? -1)
-        if (isKnownRecord(record)) keeper.add(record)
+    *update({ session, view: { branch } }, { section, total, countTokens }, template) {
+      const reading = findReading(branch)
+      while (reading.added < branch.length) {
+        const record = readRecordAt(session, branch.at(reading.added) ?? -1)
+        reading.added += 1
+        if (!isKnownRecord(record)) continue
+        reading.keeper.add(record)
+        yield measureWork(record)
       }
-      seen = branch
-      return keeper.render({
+      return yield* reading.keeper.renderInSteps({
         sectionTokens: section,
         totalTokens: total,
         countTokens,
@@ -42,4 +60,15 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
       })
     },
   }
+}
+
+/** Work of adding a record beside reading its texts, in characters that would be read in the same time. */
+const RECORD_WORK = 1_000
+
+function measureWork(record: KnownRecord): number {
+  if (record.type !== 'user' && record.type !== 'assistant') return RECORD_WORK
+  return toBlocks(record.message.content).reduce((sum, block) => {
+    if (isTextBlock(block)) return sum + block.text.length
+    return isToolResult(block) && typeof block.content === 'string' ? sum + block.content.length : sum
+  }, RECORD_WORK)
 }

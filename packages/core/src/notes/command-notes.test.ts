@@ -5,11 +5,15 @@ import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.
 
 const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
-function section(session: CodingSession, name: NotesSectionName): string {
+function writeNotes(session: CodingSession, totalTokens = 12_000): string {
   const keeper = createNoteKeeper()
   for (const record of session.history) keeper.add(record)
-  const { text } = keeper.render({ sectionTokens: 2_000, totalTokens: 12_000, countTokens })
-  return parseNotes(text).find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
+  return keeper.render({ sectionTokens: 2_000, totalTokens, countTokens }).text
+}
+
+function section(session: CodingSession, name: NotesSectionName, totalTokens?: number): string {
+  const sections = parseNotes(writeNotes(session, totalTokens))
+  return sections.find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
 }
 
 describe('commands', () => {
@@ -23,8 +27,43 @@ describe('commands', () => {
       'Commands, newest first:\n- `npm test` → ok (2 runs; output ends: 12 passed)',
     )
     const errors = section(session, 'errors')
-    expect(errors).toContain('- `npm run lint` → failed: Exit code 2 no such rule')
-    expect(errors).toMatch(/- fixed: `npm test` had failed \(.*not a function\); ok after changes to a\.ts/)
+    expect(errors).toContain(
+      '- `npm run lint` → failed. Its output ended:\n```\nExit code 2\nno such rule\n```',
+    )
+    expect(errors).toContain(
+      '- fixed: `npm test` had failed; ok after changes to a.ts. Its output ended:\n```\nExit code 1\nTypeError: x is not a function\n```',
+    )
+  })
+
+  it('have their errors on one line where the notes have no room left, without any loss elsewhere', () => {
+    const session = new CodingSession()
+    session.runs('npm test', `Exit code 1\n${'TypeError\n'.repeat(40)}`, true)
+    session.edits('/repo/a.ts', 'fixed')
+    session.runs('npm test', '12 passed')
+    session.runs('npm run lint', 'Exit code 2\nno such rule', true)
+    expect(section(session, 'errors')).toContain('TypeError\nTypeError')
+    const less = countTokens(writeNotes(session)) - 1
+    const errors = section(session, 'errors', less)
+    expect(errors).toContain('TypeError TypeError')
+    expect(errors).toMatch(/- fixed: `npm test` had failed \(….*TypeError\); ok after changes to a\.ts/)
+    expect(section(session, 'worklog', less)).toBe(section(session, 'worklog'))
+  })
+
+  it('that were stopped between a failure and a success are told as fixed', () => {
+    const session = new CodingSession()
+    session.runs('make', 'no rule', true)
+    session.calls('Bash', { command: 'make' }, 'Command timed out after 2m')
+    session.runs('make', 'built')
+    session.runs('make', 'built')
+    expect(section(session, 'errors')).toBe(
+      'Errors that were fixed, newest first:\n- fixed: `make` had failed (no rule); ok',
+    )
+  })
+
+  it('cannot break the sections by their output', () => {
+    const session = new CodingSession()
+    session.runs('make', '```\n# Worklog\n````\n# Learnings\r\nend', true)
+    expect(section(session, 'errors')).toContain('```\n# Worklog\n````\n# Learnings\nend')
   })
 
   it.each([
@@ -82,7 +121,46 @@ describe('commands', () => {
       'Command: make\nChunk ID: 1\nWall time: 1 s\nProcess exited with code 2\nOriginal token count: 9'
     session.calls('exec_command', { cmd: 'make' }, `${head}\nOutput:\none\ntwo\nthree`)
     expect(section(session, 'workflow')).toBe('')
-    expect(section(session, 'errors')).toContain('- `make` → failed: one two three')
+    expect(section(session, 'errors')).toContain(
+      '- `make` → failed. Its output ended:\n```\none\ntwo\nthree\n```',
+    )
+  })
+
+  it('that ended well only because of a pipe are told with the failure in their output, and fix nothing', () => {
+    const session = new CodingSession()
+    session.runs('mise run test', 'Exit code 1\n[test] ERROR task failed', true)
+    session.runs('mise run test 2>&1 | tail -2', 'FAIL cart 0.1s\n[test] ERROR task failed')
+    session.runs('tail -2 build.log', 'FAILED\nError: 1')
+    expect(section(session, 'workflow')).toContain(
+      '- `mise run test 2>&1 | tail -2` → ok, but its output says "[test] ERROR task failed" (output ends: FAIL cart',
+    )
+    expect(section(session, 'workflow')).toContain('- `tail -2 build.log` → ok (')
+    const errors = section(session, 'errors')
+    expect(errors).toContain('Commands that failed when last run, newest first:\n- `mise run test` → failed')
+    expect(errors).not.toMatch(/succeeded since|fixed:/)
+  })
+
+  it('of Codex that were still running have the result that a later look at them gave', () => {
+    const session = new CodingSession()
+    const head = (end: string): string => `Chunk ID: 1\nWall time: 1.0 seconds\n${end}\nOutput:\n`
+    const running = (id: number): string => head(`Process running with session ID ${id}`)
+    const look = (id: number, result: string): void =>
+      session.calls('write_stdin', { session_id: id, yield_time_ms: 1000 }, result)
+    session.calls('exec_command', { cmd: 'go test ./...' }, `${running(7)}--- FAIL: TestRelay (0.00s)\n`)
+    session.calls('exec_command', { cmd: 'git commit -m "Add relay"' }, running(8))
+    session.calls('exec_command', { cmd: 'npm run dev' }, running(9))
+    expect(section(session, 'workflow')).toContain('- `go test ./...` → still running')
+    look(7, running(7))
+    look(8, `${head('Process exited with code 0')}[main 1a2b3c4] Add relay`)
+    look(7, `${head('Process exited with code 1')}FAIL\n`)
+    expect(section(session, 'workflow')).toBe(
+      'Commands, newest first:\n- `git commit -m "Add relay"` → ok (output ends: [main 1a2b3c4] Add relay)\n- `npm run dev` → still running',
+    )
+    expect(section(session, 'errors')).toContain('- failing test: TestRelay')
+    expect(section(session, 'errors')).toContain(
+      '- `go test ./...` → failed. Its output ended:\n```\n--- FAIL: TestRelay',
+    )
+    expect(section(session, 'worklog')).toContain('committed "Add relay"')
   })
 
   it('that begin alike are told apart if one of them failed', () => {

@@ -5,6 +5,7 @@
 import type { KnownRecord } from '../log/record.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
 import { normalizeCommand } from '../summary/session-facts.ts'
+import { quoteCode } from '../summary/summary-pieces.ts'
 import { truncateStart } from '../summary/truncate-text.ts'
 import { isPassingCommand } from '../summary/work-pieces.ts'
 import {
@@ -12,6 +13,7 @@ import {
   formatCommand,
   readCommandStatus,
   readOutputEnd,
+  readReportedFailure,
   STATUS_TEXTS,
   toCommandKey,
 } from './command-status.ts'
@@ -32,8 +34,12 @@ interface KnownCommand {
   readonly failures: number
   /** Index in the history of the newest call. */
   readonly place: number
-  /** The end of the output, on one line. */
+  /** The end of the newest output. */
   readonly output: string
+  /** The end of the output when the command last failed; empty if it has succeeded since. */
+  readonly error: string
+  /** The line in which the output of a command that ended well reports a failure; empty if there is none. */
+  readonly reported: string
   /** Number of edits in the session when the command last failed. */
   readonly editsBefore: number
 }
@@ -141,7 +147,11 @@ export class CommandNotes {
   listFixed(): readonly NoteGroup[] {
     const items = this.#fixed.list().map(({ shown, error, edited }) => {
       const after = edited.length === 0 ? '' : ` after changes to ${edited.join(', ')}`
-      return { full: `- fixed: ${shown} had failed (${cutOutput(error)}); ok${after}`, rank: 4 }
+      return {
+        full: `- fixed: ${shown} had failed (${cutOutput(error)}); ok${after}`,
+        ...withWholeError(`- fixed: ${shown} had failed; ok${after}`, error),
+        rank: 4,
+      }
     })
     return [{ title: 'Errors that were fixed, newest first:', items, dropped: this.#fixed.countDropped() }]
   }
@@ -165,32 +175,40 @@ export class CommandNotes {
     const key = toCommandKey(command)
     const before = this.#failing.get(key) ?? this.#passed.get(key)
     if (before !== undefined && run.callIndex < before.place) return
+    const output = readOutputEnd(run.result)
+    const lastError = status === 'failed' ? output : (before?.error ?? '')
     const known: KnownCommand = {
       tool: run.name,
       shown: before?.shown ?? formatCommand(command),
       longer: before?.longer ?? formatLongerCommand(command),
       variant: before?.variant ?? normalizeCommand(key),
       status,
-      runs: (before?.runs ?? 0) + 1,
+      // A command that was still running is no other run when its end is known.
+      runs: (before?.runs ?? 0) + (before?.place === run.callIndex ? 0 : 1),
       failures: (before?.failures ?? 0) + (status === 'failed' ? 1 : 0),
       place: run.callIndex,
-      output: readOutputEnd(run.result),
+      output,
+      error: status === 'ok' ? '' : lastError,
+      reported:
+        status === 'ok' && !LOOKING_COMMAND.test(normalizeCommand(key))
+          ? readReportedFailure(run.result)
+          : '',
       editsBefore: status === 'failed' ? this.#editCount : (before?.editsBefore ?? 0),
     }
     this.#failing.delete(key)
     this.#passed.delete(key)
     if (status === 'failed') this.#failing.set(key, known)
     else setNewest(this.#passed, key, known, MOST_PASSED)
-    if (status === 'ok') this.#addSuccess(known, before)
+    if (status === 'ok' && known.reported === '') this.#addSuccess(known, before)
   }
 
   #addSuccess({ shown, variant, place }: KnownCommand, before: KnownCommand | undefined): void {
     setNewest(this.#passedVariants, variant, place, 2 * MOST_PASSED)
     if (/\btests?\b/.test(variant) && place > this.#tests.place)
       this.#tests = { ...this.#tests, passedSince: shown }
-    if (before?.status !== 'failed') return
+    if (before === undefined || before.error === '') return
     const edited = this.#listEditsSince(before.editsBefore).slice(0, MOST_NAMED_EDITS)
-    this.#fixed.add({ shown, error: before.output, edited })
+    this.#fixed.add({ shown, error: before.error, edited })
   }
 }
 
@@ -216,9 +234,11 @@ function setNewest<Value>(map: Map<string, Value>, key: string, value: Value, mo
   if (map.size > most && oldest !== undefined) map.delete(oldest)
 }
 
-function toCommandItem({ shown, variant, status, runs, output }: KnownCommand, isNew: boolean): NoteItem {
-  const line = `- ${shown} → ${STATUS_TEXTS[status]}`
-  const end = status === 'ok' ? truncateStart(output, OUTPUT_CHARACTERS) : ''
+function toCommandItem(command: KnownCommand, isNew: boolean): NoteItem {
+  const { shown, variant, status, runs, output, reported } = command
+  const but = reported === '' ? '' : `, but its output says "${reported}"`
+  const line = `- ${shown} → ${STATUS_TEXTS[status]}${but}`
+  const end = status === 'ok' ? truncateStart(toNoteLine(output), OUTPUT_CHARACTERS) : ''
   const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
   const detail = more.filter((part) => part !== '').join('; ')
   const rank = isNew ? 1 : isPassingCommand(variant) || LOOKING_COMMAND.test(variant) ? 4 : runs > 1 ? 2 : 3
@@ -230,9 +250,21 @@ function toFailingItem({ shown, failures, output }: KnownCommand, editedSince: r
   const often = failures > 1 ? ` (${failures} times)` : ''
   const named = editedSince.slice(0, MOST_NAMED_EDITS).join(', ')
   const changed = named === '' ? '' : `; changed since: ${named}`
-  return { full: `${line}${often}: ${cutOutput(output)}${changed}`, short: line, rank: 0 }
+  return {
+    full: `${line}${often}: ${cutOutput(output)}${changed}`,
+    short: line,
+    ...withWholeError(`${line}${often}${changed}`, output),
+    rank: 0,
+  }
 }
 
 function cutOutput(output: string): string {
-  return output === '' ? 'no output' : truncateStart(output, ERROR_CHARACTERS)
+  return output === '' ? 'no output' : truncateStart(toNoteLine(output), ERROR_CHARACTERS)
+}
+
+/** Returns the longer form of an item, with the error letter for letter; none if its one line has it all. */
+function withWholeError(line: string, error: string): Pick<NoteItem, 'longer'> {
+  return cutOutput(error) === error || error === ''
+    ? {}
+    : { longer: `${line}. Its output ended:\n${quoteCode(error)}` }
 }

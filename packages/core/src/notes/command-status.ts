@@ -2,6 +2,7 @@
 import { isObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { REFUSED_PATCH, type ToolRun } from '../log/tool-runs.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import { cutErrorEnd, removeControlCharacters } from '../summary/session-facts.ts'
 import { cleanNoteText, cleanTextEnd, toNoteLine } from './note-text.ts'
 
@@ -16,7 +17,7 @@ const TIME_LIMIT = /^(?:Error: )?command timed out after /im
 const INTERRUPTED = /^\s*\[Request interrupted by user/
 const IN_BACKGROUND = /^Command (?:running in|was manually) background/m
 /** Matches the line of Codex about a command that has not ended. */
-const STILL_RUNNING = /^Process running with session ID/m
+const STILL_RUNNING = /^Process running with session ID[ \t]*(\S*)/m
 /** Codex puts up to four lines about a call, the exit code among them, before its output. */
 const FIRST_LINES = 5
 const LAST_LINES = 3
@@ -80,7 +81,56 @@ export function formatCommand(command: string, most: number = COMMAND_CHARACTERS
 const OUTPUT_HEAD =
   /^(?:(?:Command|Chunk ID|Wall time|Process (?:exited|running)|Exit code|Original token count|Total output lines)\b[^\n]*\n)+Output:\n?/
 
-/** Returns the end of a command's output on one line, without what the program that ran it put before. */
+/** Returns the end of a command's output, without what the program that ran it put before. */
 export function readOutputEnd(result: string): string {
-  return toNoteLine(cutErrorEnd(cleanTextEnd(result.replace(OUTPUT_HEAD, ''))))
+  const text = cutErrorEnd(cleanTextEnd(result.replace(OUTPUT_HEAD, '')))
+  return text.replace(/\r\n?/g, '\n').trim()
+}
+
+/** Matches a line with which a program reports that it failed, also after a name in brackets: `[test] ERROR task failed`. */
+const FAILURE_LINE = /^(?:\[[^\]]*\] ?)?(?:FAIL(?:ED|URE)?|ERROR|Error|error|\d+ failed)\b/
+const FAILURE_LINES = 8
+const FAILURE_CHARACTERS = 80
+
+/**
+ * Returns the last line near the end of an output that reports a failure; empty if there is none. The status of a command
+ * such as `npm test | tail` is that of `tail`.
+ */
+export function readReportedFailure(result: string): string {
+  const lines = cleanTextEnd(result.trimEnd()).split('\n').slice(-FAILURE_LINES)
+  const found = lines.findLast((line) => FAILURE_LINE.test(line.trim()))
+  return toNoteLine(found ?? '', FAILURE_CHARACTERS)
+}
+
+const MOST_RUNNING = 50
+const MOST_OUTPUT_CHARACTERS = 40_000
+
+/**
+ * Follows commands of Codex that had not ended when their first result was written. Later calls of `write_stdin`, which
+ * name the session of such a command, have the rest of its output and its exit code.
+ */
+export function createRunningCommands(): { follow(run: ToolRun): ToolRun } {
+  const running = new Map<string, ToolRun>()
+  return {
+    /** Returns the call as it is, or, if it continues a command, the call of that command with all of its output so far. */
+    follow(run) {
+      const { session_id: session } = isObject(run.input) ? run.input : {}
+      const before = run.name === 'write_stdin' ? running.get(String(session)) : undefined
+      const whole = before === undefined ? run : { ...before, result: joinOutputs(before.result, run.result) }
+      if (before !== undefined) running.delete(String(session))
+      const id = whole.command === null ? undefined : STILL_RUNNING.exec(readOuterLines(run.result))?.[1]
+      if (id === undefined || id === '') return whole
+      running.set(id, { ...whole, input: null, edits: [], touches: [] })
+      const [oldest] = running.keys()
+      if (running.size > MOST_RUNNING && oldest !== undefined) running.delete(oldest)
+      return whole
+    },
+  }
+}
+
+/** Puts the output so far between the lines about the newest call and its output. */
+function joinOutputs(before: string, newest: string): string {
+  const head = OUTPUT_HEAD.exec(newest)?.[0] ?? ''
+  const output = `${before.replace(OUTPUT_HEAD, '')}${newest.slice(head.length)}`
+  return `${head}${sliceText(output, -MOST_OUTPUT_CHARACTERS)}`
 }

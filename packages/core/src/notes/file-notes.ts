@@ -10,7 +10,7 @@ import type { FitOptions } from './fit-notes.ts'
 import { cleanNoteText, formatNoteTime, toNoteLine } from './note-text.ts'
 
 interface NotedFile extends TouchedFile {
-  /** True if the working directory of a call was not above the file. Its path is then shown whole. */
+  /** True if the working directory of a call was not above the file. Its path is then relative to that of the start only. */
   readonly isOutside: boolean
   readonly time: string
   readonly isDeleted: boolean
@@ -38,14 +38,21 @@ export class FileNotes {
   readonly #others = new Map<string, NotedFile>()
   #cwd: string | null = null
   #base: string | null = null
+  /** The working directory at the start. */
+  #first: string | null = null
+  /** Paths as they are shown: to clean a path takes much longer than to find it here. */
+  #shown = new Map<string, string>()
 
   /** Sets the working directory of the next calls. */
   setFolder(given: string): void {
     const cwd = normalizePath(given)
     this.#cwd = cwd
+    this.#first ??= cwd
     // A folder above the first one takes its place, so that all paths of the project are relative to one folder.
     const isAbove = this.#base?.startsWith(`${cwd}/`) === true && cwd.split('/').length > LEAST_FOLDER_PARTS
-    if (this.#base === null || isAbove) this.#base = cwd
+    if (this.#base !== null && !isAbove) return
+    this.#base = cwd
+    this.#shown.clear()
   }
 
   /**
@@ -85,9 +92,11 @@ export class FileNotes {
   /** Returns a path relative to the folder of the project if it is below it, with the separators of the log. */
   #showPath(path: string): string {
     const isOutside = (this.#edited.get(path) ?? this.#others.get(path))?.isOutside === true
-    const base = isOutside ? null : this.#base
-    const shown = base !== null && path.startsWith(`${base}/`) ? path.slice(base.length + 1) : path
-    return formatPath(shown, DRIVE.test(path))
+    const base = isOutside && this.#base !== this.#first ? null : this.#base
+    const part = base !== null && path.startsWith(`${base}/`) ? path.slice(base.length + 1) : path
+    const shown = this.#shown.get(part) ?? formatPath(part, DRIVE.test(path))
+    this.#shown.set(part, shown)
+    return shown
   }
 
   /** Returns the path if the call changed the file, otherwise null. */

@@ -8,6 +8,8 @@ export interface NoteItem {
   readonly full: string
   /** The form that is used if the full one does not fit. */
   readonly short?: string
+  /** The form that is used if the whole file has room left after everything else is in it. */
+  readonly longer?: string
   /** Items with a lower rank are placed first. Those with rank 0 are left out only if the whole file has no room for them. */
   readonly rank: number
 }
@@ -31,12 +33,14 @@ export interface FitOptions {
   readonly countTokens: TokenCounter
   /** True if items of rank 0 may be left out too. */
   readonly mayDropAll?: boolean
+  /** Tokens that longer forms of items may add. Default: 0. */
+  readonly spareTokens?: number
 }
 
 /** Tokens reserved for the title of a group and the line about what was left out. */
 const GROUP_TOKENS = 24
 
-/** Returns the text of a section with as many items as fit. Measures each item at most twice. */
+/** Returns the text of a section with as many items as fit. Measures each form of an item at most twice. */
 export function fitNoteGroups(groups: readonly NoteGroup[], options: FitOptions): string {
   const filled = groups.filter(({ items, dropped = 0 }) => items.length > 0 || dropped > 0)
   const placed = placeItems(filled, {
@@ -77,6 +81,15 @@ function placeItems(groups: readonly NoteGroup[], options: FitOptions): PlacedIt
       placed.set(item, item.full)
       left -= more
     }
+  }
+  left = Math.min(left, options.spareTokens ?? 0)
+  for (const item of placed.keys()) {
+    if (left <= 0) break
+    if (item.longer === undefined || placed.get(item) !== item.full) continue
+    const more = measure(item.longer) - measure(item.full)
+    if (more > left) continue
+    placed.set(item, item.longer)
+    left -= more
   }
   return placed
 }

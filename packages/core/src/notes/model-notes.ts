@@ -49,20 +49,23 @@ export class ModelNotes {
   readonly #answers = createNewestList<{ readonly text: string; readonly about: string }>(MOST_ANSWERS)
   #latest: ModelText | null = null
   #isAnswer = false
+  #isFollowedByCall = false
   #plan: string | null = null
 
   addText(text: string, place: number): void {
     this.#latest = { text, place }
     this.#isAnswer = true
+    this.#isFollowedByCall = false
     for (const sentence of splitSentences(text)) {
       if (DECISION.test(sentence)) this.#decisions.add(sentence)
       else if (FINDING.test(sentence)) this.#findings.add(sentence)
     }
   }
 
-  /** Adds a call that begins. The text before it is then no answer. */
+  /** Adds a call that begins, or the news that one follows in the same response. The text before it is then no answer. */
   addCall(): void {
     this.#isAnswer = false
+    this.#isFollowedByCall = true
   }
 
   /** Adds a call with its result, which may hold a plan. */
@@ -84,14 +87,21 @@ export class ModelNotes {
     return this.#latest
   }
 
-  /** Returns true if the model has ended its turn with a text. */
+  /** Returns the latest text of the model, unless a call followed it. */
+  readLatestEnd(): ModelText | null {
+    return this.#isFollowedByCall ? null : this.#latest
+  }
+
+  /** Returns true if the model has ended its turn with a text, and the user has typed nothing since. */
   hasAnswered(): boolean {
     return this.#isAnswer
   }
 
-  listPlan(): readonly NoteGroup[] {
+  /** Lists the plan, the shorter the more requests share its section. */
+  listPlan(requests: number): readonly NoteGroup[] {
     if (this.#plan === null) return []
-    const full = quoteBlock(truncateEnd(this.#plan, PLAN_CHARACTERS))
+    const most = Math.max(SHORT_PLAN_CHARACTERS, PLAN_CHARACTERS - REQUEST_CHARACTERS * requests)
+    const full = quoteBlock(truncateEnd(this.#plan, most))
     const short = quoteBlock(truncateEnd(this.#plan, SHORT_PLAN_CHARACTERS))
     return [{ title: 'The plan, as last written:', items: [{ full, short, rank: 1 }] }]
   }

@@ -24,106 +24,6 @@ const section = (session: CodingSession, name: NotesSectionName): string =>
 const refusal = (words: string): string =>
   `The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\n${words}`
 
-describe('the current state', () => {
-  it('has the latest instruction word for word, and says that the model is at work on it', () => {
-    const session = new CodingSession()
-    session.says('Build the importer.')
-    session.answers('It is built.')
-    session.says('Now make it fast.\n\n# and keep it simple')
-    session.runs('npm run bench', '12 ms')
-    const state = section(session, 'state')
-    expect(state).toContain('Latest instruction:\n> Now make it fast.\n> \n> # and keep it simple\n')
-    expect(state).toContain(
-      'The model is at work on it: 1 tool call since then, the last one Bash `npm run bench`.',
-    )
-  })
-
-  it('quotes a very long instruction by its ends', () => {
-    const session = new CodingSession()
-    const text = `${'a'.repeat(600)}${'b'.repeat(4_000)}${'c'.repeat(600)}`
-    session.says(text)
-    expect(section(session, 'state')).toContain(`> ${'a'.repeat(500)}…${'c'.repeat(500)}\n`)
-  })
-
-  it('lists the open todos and says how many are done', () => {
-    const session = new CodingSession()
-    session.says('Go on.')
-    session.lists([
-      { content: 'Read the parser', status: 'completed' },
-      { content: 'Write the test', status: 'in_progress' },
-      { content: 'Fix it', status: 'pending' },
-      { content: 'Old idea', status: 'cancelled' },
-    ])
-    const state = section(session, 'state')
-    expect(state).toContain('Todo list, 2 of 4 done:\n- [>] Write the test\n- [ ] Fix it')
-    expect(state).not.toContain('Old idea')
-  })
-
-  it('follows single tasks as they are created, renamed and finished', () => {
-    const session = new CodingSession()
-    session.calls('TaskCreate', { subject: 'One' }, 'Task #1 created successfully: One')
-    session.calls('TaskCreate', { subject: 'Two' }, 'Task #2 created successfully: Two')
-    session.calls('TaskUpdate', { taskId: '1', status: 'completed' }, 'Updated task #1')
-    session.calls('TaskUpdate', { taskId: '2', subject: 'Second', status: 'in_progress' }, 'Updated task #2')
-    session.calls('TaskUpdate', { taskId: '2', status: 'completed' }, 'no such task', true)
-    expect(section(session, 'state')).toBe('Todo list, 1 of 2 done:\n- [>] Second')
-    expect(section(session, 'worklog')).toContain('done: One')
-  })
-
-  it('names calls whose result is still missing', () => {
-    const session = new CodingSession()
-    session.says('Test it.')
-    const { builder } = session
-    builder.assistant('msg', [{ type: 'tool_use', id: 'open', name: 'Bash', input: { command: 'npm test' } }])
-    expect(section(session, 'state')).toContain('- No result yet: Bash `npm test`')
-    expect(section(session, 'workflow')).toBe('')
-    session.says('Never mind.')
-    expect(section(session, 'state')).not.toContain('No result yet')
-  })
-
-  it('has the commands of a session in which nothing else was typed', () => {
-    const session = new CodingSession()
-    session.says(
-      '<command-message>x</command-message>\n<command-name>/fix</command-name>\n<command-args>the login</command-args>',
-    )
-    const line = '- 2023-11-14 22:13 command: "/fix the login"'
-    expect(section(session, 'state')).toBe(`Typed by the user:\n${line}`)
-    expect(section(session, 'task')).toBe(`Other requests, oldest first:\n${line}`)
-    expect(section(session, 'title')).toBe('/fix the login')
-  })
-
-  it('has a message that was sent while the model worked as the latest instruction, and what was typed before it', () => {
-    const session = new CodingSession()
-    session.says('Write the docs.')
-    session.runs('ls docs', 'index.md')
-    session.builder.attachment({ type: 'queued_command', prompt: 'and the changelog' })
-    session.builder.attachment({
-      type: 'queued_command',
-      commandMode: 'task-notification',
-      prompt: 'build done',
-    })
-    const instruction = [
-      'Latest instruction:\n> and the changelog',
-      'It was sent while the model worked. Typed before it:\n- 2023-11-14 22:13 "Write the docs."',
-    ]
-    expect(section(session, 'state')).toBe([...instruction, 'The model has not begun with it.'].join('\n\n'))
-    session.runs('git log', 'a1b2c3')
-    expect(section(session, 'state')).toContain('1 tool call since then, the last one Bash `git log`')
-    session.says('Thanks. Now a release.')
-    expect(section(session, 'state')).toContain('Latest instruction:\n> Thanks. Now a release.\n\nThe model')
-    expect(section(session, 'task')).toContain('sent while the model worked: "and the changelog"')
-  })
-
-  it('still waits for the result of a call while which the user sent a message', () => {
-    const session = new CodingSession()
-    session.says('Test it.')
-    const input = { command: 'npm test' }
-    session.builder.assistant('msg', [{ type: 'tool_use', id: 'open', name: 'Bash', input }])
-    session.builder.attachment({ type: 'queued_command', prompt: 'and lint it' })
-    expect(section(session, 'state')).toContain('- No result yet: Bash `npm test`')
-  })
-})
-
 describe('files', () => {
   it('are told with what was done to each and what was written last', () => {
     const session = new CodingSession()
@@ -161,6 +61,22 @@ describe('files', () => {
     expect(files.match(/cart\.ts/g)).toHaveLength(1)
     expect(files).toContain('- src/cart.ts: edited 2 times')
     expect(files).toContain('- /etc/hosts: edited')
+  })
+
+  it('of the project have relative paths, also if a call in a folder below changed them', () => {
+    const session = new CodingSession()
+    const edit = (id: string, path: string, cwd: string): void => {
+      const input = { file_path: path, old_string: 'a', new_string: 'b' }
+      session.builder.assistant(id, [{ type: 'tool_use', id, name: 'Edit', input }], { cwd })
+      session.builder.result(id, 'ok', { cwd })
+    }
+    edit('one', '/home/user/shop/src/cart.ts', '/home/user/shop')
+    edit('two', '/home/user/shop/docs/cart.md', '/home/user/shop/src')
+    edit('three', '/home/user/other/cart.md', '/home/user/shop/src')
+    const files = section(session, 'files')
+    expect(files).toContain('- docs/cart.md: edited')
+    expect(files).toContain('- src/cart.ts: edited')
+    expect(files).toContain('- /home/user/other/cart.md: edited')
   })
 
   it('of a patch are told as created, edited and deleted', () => {
@@ -204,9 +120,19 @@ describe('corrections by the user', () => {
     session.says('Thanks, nothing else.')
     session.says('No, not that folder.')
     expect(section(session, 'errors')).toContain(
-      'Corrections by the user:\n> keep them, move them to attic/\n\n> use git mv\n\n> No, not that folder.',
+      'Corrections by the user:\n> keep them, move them to attic/\n\n> No, not that folder.\n\nTyped first after an interruption:\n> use git mv',
     )
     expect(section(session, 'workflow')).toContain('- `rm -rf old` → refused by the user')
+  })
+
+  it('are never words of the program that runs the model', () => {
+    const session = new CodingSession()
+    session.says('Plan the sharing.')
+    const words =
+      'The user wants to clarify these questions.\n    This means they may have additional information.\n\n    Questions asked:\n- "Who may share?"\n  (No answer provided)'
+    session.calls('AskUserQuestion', { questions: [{ question: 'Who may share?' }] }, refusal(words), true)
+    expect(section(session, 'errors')).toBe('')
+    expect(writeNotes(session)).not.toContain('wants to clarify')
   })
 
   it('that were typed again and again are quoted once, and push out no other one', () => {
@@ -259,6 +185,48 @@ describe('the rest of the notes', () => {
     expect(readSection(notes, 'worklog')).toContain(
       'user: "Please move the session store to SQLite. It is too slow." → changed store.ts; 1 command; committed "Store sessions in SQLite"',
     )
+  })
+
+  it.each([
+    ['re: the drill', 'Print the drill template again', 'Print the drill template again'],
+    ["yeah let's do it", 'Now move the store to SQLite', 'move the store to SQLite'],
+    ['Yes, add a line to the changelog', 'Now push', 'add a line to the changelog'],
+  ])('takes a title from the first request that says something: %s', (first, second, title) => {
+    const session = new CodingSession()
+    session.says(first)
+    session.says(second)
+    expect(section(session, 'title')).toBe(title)
+  })
+
+  it('cuts a long plan further where many requests share its section', () => {
+    const session = new CodingSession()
+    const plan = `# Plan\n${'Do one thing. '.repeat(300)}`
+    session.calls('ExitPlanMode', { plan }, 'User has approved your plan.')
+    session.says('Build the importer.')
+    const readPlan = (): number =>
+      /> # Plan[\s\S]*?(?=\n\n|$)/.exec(section(session, 'task'))?.[0].length ?? 0
+    expect(readPlan()).toBeGreaterThan(3_500)
+    for (let index = 0; index < 40; index += 1)
+      session.says(`Please also import the table number ${index} of the old shop.`)
+    expect(readPlan()).toBeLessThan(1_300)
+    expect(section(session, 'task')).toContain('table number 0 of the old shop')
+  })
+
+  it('says where the only request is', () => {
+    const session = new CodingSession()
+    session.says('Build the importer.')
+    expect(section(session, 'task')).toBe('First request:\nIt is the latest instruction, see Current state.')
+  })
+
+  it('has an answer that was typed as a note once', () => {
+    const session = new CodingSession()
+    const input = { questions: [{ question: 'Share at once?', options: [{ label: 'Yes' }] }] }
+    const [question, answer] = ['Share at once?', 'what speaks against it?']
+    session.builder.assistant('msg', [{ type: 'tool_use', id: 'ask', name: 'AskUserQuestion', input }])
+    session.builder.result('ask', `User has answered your questions: "${question}"="${answer}".`, {
+      toolUseResult: { answers: { [question]: answer }, annotations: { [question]: { notes: answer } } },
+    })
+    expect(section(session, 'task')).toContain(`- The user, asked "${question}": "${answer}"`)
   })
 
   it('leaves out subagents, and says which record it covers', () => {

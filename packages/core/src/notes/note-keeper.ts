@@ -7,11 +7,12 @@ import { isTextBlock, isToolResult, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { findRequestOutcome, readAssistantTexts } from '../summary/assistant-findings.ts'
 import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from '../summary/user-messages.ts'
 import { CommandNotes } from './command-notes.ts'
-import { formatCommand } from './command-status.ts'
+import { createRunningCommands, formatCommand } from './command-status.ts'
 import { FileNotes } from './file-notes.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { ModelNotes } from './model-notes.ts'
@@ -24,8 +25,12 @@ import { createWorklog } from './worklog.ts'
 export interface NoteKeeper {
   /** Adds the next record of the branch. Records of subagents are left out. */
   add(record: KnownRecord): void
+  /** Sets the title that the session was given. Default: the first words of the first request. */
+  setTitle(title: string): void
   /** Writes the notes, within `totalTokens` unless the template alone has more. */
   render(options: NotesRenderOptions): KeptNotes
+  /** Writes the notes in steps. Records that are added meanwhile may be in them, but do not count as covered. */
+  renderInSteps(options: NotesRenderOptions): Steps<KeptNotes>
 }
 
 export interface KeptNotes {
@@ -37,10 +42,13 @@ export interface KeptNotes {
 const TODO_CHARACTERS = 200
 const MOST_TURN_RUNS = 300
 const MOST_MESSAGES = 30
+const MOST_WAITING = 5
 const LATEST_TEXT_CHARACTERS = 700
 const SUMMARY_CHARACTERS = 5_000
 const SHORT_SUMMARY_CHARACTERS = 1_500
 const REQUEST_CHARACTERS = 200
+/** Work of collecting the sections, in characters that would be read in the same time. */
+const COLLECTION_WORK = 60_000
 
 /** Creates a keeper for one branch. After a rewind the host creates a new one. `cwd`: the working directory, if it is known. */
 export function createNoteKeeper({ cwd }: { readonly cwd?: string } = {}): NoteKeeper {
@@ -55,6 +63,7 @@ class LocalNoteKeeper implements NoteKeeper {
   readonly #model = new ModelNotes()
   readonly #files = new FileNotes()
   readonly #commands = new CommandNotes()
+  readonly #running = createRunningCommands()
   readonly #worklog = createWorklog()
   readonly #messages = createNewestList<UserPrompt>(MOST_MESSAGES)
   /** The calls since the latest instruction, without their inputs and results. */
@@ -81,6 +90,8 @@ class LocalNoteKeeper implements NoteKeeper {
     if (prompt !== null) this.#addPrompt(prompt, record, time)
     this.#user.add(record, prompt, this.#place)
     for (const text of readAssistantTexts(record, cleanNoteText)) this.#model.addText(text, this.#place)
+    // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
+    if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') this.#model.addCall()
     const { started, finished } = this.#runs.add(record, this.#place)
     for (const run of started) {
       this.#model.addCall()
@@ -91,8 +102,19 @@ class LocalNoteKeeper implements NoteKeeper {
     if (isCompactBoundary(record)) this.#worklog.endStep('the context was compacted', time)
   }
 
+  setTitle(title: string): void {
+    this.#user.setTitle(title)
+  }
+
   render(options: NotesRenderOptions): KeptNotes {
-    return { text: renderNotes(this.#collectSections(), options), coveredUuid: this.#covered }
+    return runAtOnce(this.renderInSteps(options))
+  }
+
+  *renderInSteps(options: NotesRenderOptions): Steps<KeptNotes> {
+    const coveredUuid = this.#covered
+    const sections = this.#collectSections()
+    yield COLLECTION_WORK
+    return { text: yield* renderNotes(sections, options), coveredUuid }
   }
 
   #addSurroundings(record: KnownRecord): void {
@@ -122,11 +144,12 @@ class LocalNoteKeeper implements NoteKeeper {
     const time = formatNoteTime(record.timestamp)
     this.#open.delete(run.id)
     this.#turnRuns.add({ ...run, input: null, result: '', edits: [], touches: [] })
-    const status = this.#commands.add(run, record, isError)
+    const command = this.#running.follow(run)
+    const status = this.#commands.add(command, record, isError)
     const paths = this.#files.add(run, record.timestamp, isError || status === 'failed')
     this.#commands.addEdits(paths)
     this.#worklog.addEdits(paths)
-    this.#worklog.addRun(run, status, time)
+    this.#worklog.addRun(command, status, time)
     this.#model.addRun(run)
     if (this.#todos.add(run)) this.#addFinishedTodos(time)
   }
@@ -151,7 +174,7 @@ class LocalNoteKeeper implements NoteKeeper {
       ],
       task: [
         ...this.#user.listRequests(),
-        ...this.#model.listPlan(),
+        ...this.#model.listPlan(this.#user.countRequests()),
         ...this.#user.listAnswers(),
         ...this.#model.listDecisions(),
       ],
@@ -178,9 +201,10 @@ class LocalNoteKeeper implements NoteKeeper {
   /** Tells how the latest instruction stands, and which calls have no result yet. */
   #describeProgress(): readonly string[] {
     const latest = this.#user.readLatest()
-    const text = this.#model.readLatest()
+    const text = this.#model.readLatestEnd()
     const runs = this.#turnRuns.list().toReversed()
-    const waiting = [...this.#open.values()].slice(-5).map((run) => `- No result yet: ${formatRun(run)}`)
+    const open = [...this.#open.values()]
+    const waiting = open.slice(-MOST_WAITING).map((run) => `- No result yet: ${formatRun(run)}`)
     if (latest === null) return waiting
     const texts = text === null ? [] : [{ ...text, uuid: '' }]
     const outcome = findRequestOutcome(latest, texts, runs)
@@ -189,7 +213,10 @@ class LocalNoteKeeper implements NoteKeeper {
     const done = last === undefined ? '' : `${calls} since then, the last one ${formatRun(last)}.`
     if (outcome === 'done' || outcome === 'replied')
       return [`The model has answered it, see Key results. ${done}`.trim(), ...waiting]
-    if (last === undefined) return ['The model has not begun with it.', ...waiting]
+    if (last === undefined) {
+      const hasBegun = open.some(({ callIndex }) => callIndex > latest.place)
+      return [hasBegun ? 'The model is at work on it.' : 'The model has not begun with it.', ...waiting]
+    }
     return [`The model is at work on it: ${done}`, ...waiting]
   }
 

@@ -4,7 +4,14 @@
  */
 
 import { sliceText } from '../log/well-formed-text.ts'
-import { areNotesEmpty, formatNotes, NOTES_TEMPLATE, type NotesSection, parseNotes } from './notes-file.ts'
+import {
+  areNotesEmpty,
+  formatNotes,
+  NOTES_SECTIONS,
+  NOTES_TEMPLATE,
+  type NotesSection,
+  parseNotes,
+} from './notes-file.ts'
 
 /** Limits of the notes in tokens. */
 export interface NotesLimits {
@@ -31,6 +38,32 @@ export function findExcess(
 export function chooseTemplate(given: string | undefined): string {
   const hasHeadings = given !== undefined && parseNotes(given).some(({ heading }) => heading !== '')
   return hasHeadings ? formatNotes(parseNotes(given)) : NOTES_TEMPLATE
+}
+
+/**
+ * Moves notes to a template, which may have changed since they were written. Sections that it lacks stay at the end, if
+ * they have a text.
+ */
+export function moveToTemplate(text: string, template: string): string {
+  const [given, wanted] = [parseNotes(text), parseNotes(template)]
+  const headings = new Set(wanted.map(({ heading }) => heading))
+  const filled = wanted.map((section) => {
+    const own = given.filter(({ heading }) => heading === section.heading)
+    const bodies = own.map((one) => restoreHint(dropDefaultHint(one), section.hint).body)
+    return own.length === 0
+      ? section
+      : { ...section, body: bodies.filter((body) => body !== '').join('\n\n') }
+  })
+  return formatNotes([
+    ...filled,
+    ...given.filter(({ heading, body }) => !headings.has(heading) && body !== ''),
+  ])
+}
+
+const DEFAULT_HINTS: ReadonlySet<string> = new Set(Object.values(NOTES_SECTIONS).map(({ hint }) => hint))
+
+function dropDefaultHint(section: NotesSection): NotesSection {
+  return DEFAULT_HINTS.has(section.hint) ? { ...section, hint: '' } : section
 }
 
 /** Notes may be this many times their total limit; a larger text is a mistake and not stored. */

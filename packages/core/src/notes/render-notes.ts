@@ -1,4 +1,5 @@
 /** Writes the notes from what the keeper collected: each section within its budget, and all of them within theirs. */
+import type { Steps } from '../log/work-steps.ts'
 import { type FitOptions, fitNoteGroups, type NoteGroup } from './fit-notes.ts'
 import {
   formatNotes,
@@ -31,14 +32,24 @@ const YIELDING_ORDER: readonly NotesSectionName[] = [
 ]
 /** Shares of a section's budget to which sections are cut, all of them in turn. */
 const CUTS = [0.5, 0.2, 0]
+/** Work of writing a section, in characters that would be read in the same time. */
+const SECTION_WORK = 20_000
 
-export function renderNotes(sources: Sources, options: NotesRenderOptions): string {
+export function* renderNotes(sources: Sources, options: NotesRenderOptions): Steps<string> {
   const budget = { tokens: options.sectionTokens, countTokens: options.countTokens }
-  const bodies = Object.fromEntries(
-    NOTES_SECTION_NAMES.map((name) => [name, writeSection(sources[name], budget)]),
-  ) as Bodies
+  const bodies = Object.fromEntries(NOTES_SECTION_NAMES.map((name) => [name, ''])) as Bodies
+  for (const name of NOTES_SECTION_NAMES) {
+    bodies[name] = writeSection(sources[name], budget)
+    yield SECTION_WORK
+  }
   const count = (): number => options.countTokens(formatSections(bodies, options.template))
   let total = count()
+  // Errors are written at length where the other sections leave tokens free.
+  if (total < options.totalTokens) {
+    const errors = writeSection(sources.errors, { ...budget, spareTokens: options.totalTokens - total })
+    const text = formatSections({ ...bodies, errors }, options.template)
+    if (options.countTokens(text) <= options.totalTokens) return text
+  }
   for (const mayDropAll of [false, true]) {
     for (const share of CUTS) {
       for (const name of YIELDING_ORDER) {
@@ -49,6 +60,7 @@ export function renderNotes(sources: Sources, options: NotesRenderOptions): stri
         const tokens = Math.max(least, own - (total - options.totalTokens) - 1)
         bodies[name] = writeSection(sources[name], { ...budget, tokens, mayDropAll })
         total = count()
+        yield SECTION_WORK
       }
     }
   }

@@ -13,6 +13,7 @@ import {
   createNewestTexts,
   cutMiddle,
   formatNoteTime,
+  type NewestList,
   quoteBlock,
   quoteInline,
   toNoteLine,
@@ -43,9 +44,9 @@ const CORRECTING_START =
   /^\W*(?:no|nope|don['’]?t|do not|stop|wait|wrong|not|actually|instead|undo|revert|never|rather)(?![\p{L}\p{N}_])/iu
 /** Words before a request that say nothing about it. */
 const REQUEST_OPENING =
-  /^(?:(?:hi|hello|hey|ok(?:ay)?|so|now|please|can you|could you|would you|I(?:['’]d| would) like (?:you )?to|I want (?:you )?to|I need you to|let['’]s)[\s,:]+)+(?=\S)/i
-/** A prompt that only goes on with something says nothing about what it is. */
-const CONTINUATION = /^(?:pick up|continue|go on|go ahead|resume|proceed|keep going|carry on)\b/i
+  /^(?:(?:hi|hello|hey|ok(?:ay)?|yes|yeah|yep|sure|so|now|please|can you|could you|would you|I(?:['’]d| would) like (?:you )?to|I want (?:you )?to|I need you to|let['’]s)[\s,:]+)+(?=\S)/i
+/** A prompt that only goes on with something, or replies to it, says nothing about what it is. */
+const CONTINUATION = /^(?:pick up|continue|go on|go ahead|resume|proceed|keep going|carry on)\b|^re:/i
 /** Kinds of input that are listed as requests, with how they arrived. */
 const REQUEST_LABELS: ReadonlyMap<UserInputKind, string> = new Map([
   ['prompt', ''],
@@ -59,6 +60,8 @@ const REQUEST_LABELS: ReadonlyMap<UserInputKind, string> = new Map([
 export class UserNotes {
   readonly #requests = createNewestList<UserRequest>(MOST_REQUESTS)
   readonly #corrections = createNewestTexts(MOST_CORRECTIONS)
+  /** Prompts after an interruption. They may correct the model, or ask for something else. */
+  readonly #afterInterruptions = createNewestTexts(MOST_CORRECTIONS)
   readonly #answers = createNewestList<string>(MOST_ANSWERS)
   #first: UserRequest | null = null
   #latest: UserRequest | null = null
@@ -67,6 +70,7 @@ export class UserNotes {
   /** What the user typed after the latest instruction that is none itself. */
   #since = createNewestList<string>(MOST_ANSWERS)
   #title = ''
+  #givenTitle = ''
   #isInterrupted = false
 
   /** Adds a record, with what the user typed in it. */
@@ -92,9 +96,15 @@ export class UserNotes {
     return this.#latest
   }
 
-  /** Returns the title of the session, from the first request that has enough words; empty if there is none. */
+  /** Sets the title that the program or its user gave the session. One that says nothing is not used. */
+  setTitle(text: string): void {
+    const title = toNoteLine(cleanNoteText(text), TITLE_CHARACTERS)
+    this.#givenTitle = CONTINUATION.test(title) ? '' : title
+  }
+
+  /** Returns the given title, or one from the first request that has enough words; empty if there is neither. */
   formatTitle(): string {
-    return this.#title
+    return this.#givenTitle || this.#title
   }
 
   listInstruction(): readonly NoteGroup[] {
@@ -119,9 +129,16 @@ export class UserNotes {
     ]
   }
 
+  countRequests(): number {
+    return this.#requests.list().length
+  }
+
   listRequests(): readonly NoteGroup[] {
-    const opening = this.#first === this.#latest ? '' : (this.#first?.text ?? '')
-    const cut = cutMiddle(opening, FIRST_REQUEST_CHARACTERS, END_CHARACTERS)
+    const isLatest = this.#first === this.#latest
+    const opening = this.#first?.text ?? ''
+    const cut = isLatest
+      ? 'It is the latest instruction, see Current state.'
+      : quoteBlock(cutMiddle(opening, FIRST_REQUEST_CHARACTERS, END_CHARACTERS))
     const shown = new Set([this.#first?.place, this.#latest?.place])
     const others = this.#requests
       .list()
@@ -129,7 +146,7 @@ export class UserNotes {
     const items = others.map((one) => ({ full: formatRequest(one), rank: 2 }))
     const dropped = this.#requests.countDropped()
     return [
-      { title: 'First request:', items: opening === '' ? [] : [{ full: quoteBlock(cut), rank: 1 }] },
+      { title: 'First request:', items: opening === '' ? [] : [{ full: cut, rank: 1 }] },
       { title: 'Other requests, oldest first:', items, isOldestFirst: true, dropped },
     ]
   }
@@ -141,9 +158,14 @@ export class UserNotes {
   }
 
   listCorrections(): readonly NoteGroup[] {
-    const items = this.#corrections.list().map((text) => ({ full: quoteBlock(text), rank: 1 }))
-    const dropped = this.#corrections.countDropped()
-    return [{ title: 'Corrections by the user:', items, isOldestFirst: true, isSpaced: true, dropped }]
+    const toGroup = (title: string, texts: NewestList<string>): NoteGroup => {
+      const items = texts.list().map((text) => ({ full: quoteBlock(text), rank: 1 }))
+      return { title, items, isOldestFirst: true, isSpaced: true, dropped: texts.countDropped() }
+    }
+    return [
+      toGroup('Corrections by the user:', this.#corrections),
+      toGroup('Typed first after an interruption:', this.#afterInterruptions),
+    ]
   }
 
   #addInstruction(request: UserRequest): void {
@@ -156,17 +178,15 @@ export class UserNotes {
     this.#first ??= request
     this.#since = createNewestList<string>(MOST_ANSWERS)
     if (isWeakTitle(this.#title)) this.#title = toTitle(text) || this.#title
-    if (this.#isInterrupted || CORRECTING_START.test(text)) this.#addCorrection(text)
+    const quoted = truncateEnd(text, CORRECTION_CHARACTERS)
+    if (CORRECTING_START.test(text)) this.#corrections.add(quoted)
+    else if (this.#isInterrupted) this.#afterInterruptions.add(quoted)
     this.#isInterrupted = false
-  }
-
-  #addCorrection(text: string): void {
-    this.#corrections.add(truncateEnd(text, CORRECTION_CHARACTERS))
   }
 
   #addOther({ kind, text: given, question }: UserInput, time: string, place: number): void {
     const text = cleanNoteText(given.trim())
-    if (kind === 'refusal') this.#addCorrection(text)
+    if (kind === 'refusal') this.#corrections.add(truncateEnd(text, CORRECTION_CHARACTERS))
     if (kind === 'answer') this.#answers.add(formatAnswer(text, question))
     if (!REQUEST_LABELS.has(kind)) return
     const request = cutRequest({ kind, text, time, place })

@@ -55,7 +55,8 @@ export function createWorklog(): Worklog {
     addRun(run, status, time) {
       if (step.time === '') step.time = time
       step.calls += 1
-      if (status === null) return
+      // A command that is still running counts when it ends.
+      if (status === null || status === 'running') return
       step.commands += 1
       if (status === 'failed') step.failed += 1
       const message = status === 'ok' && run.command !== null ? readCommitMessage(run.command) : null

@@ -1,6 +1,7 @@
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { judgeCompaction, makeContextPlan } from './context-plan.ts'
 import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
@@ -181,7 +182,7 @@ describe('plan', () => {
     const refusal = (at: number) => makeContextPlan(filled(at, [0, 0], policy).planContext(told)).refusal
     expect(refusal(tokens - 1)).toBeNull()
     expect(refusal(tokens)).toBe(
-      `177,000 of 180,000 tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`,
+      `177,000 of 180,000 tokens are in use and ${cause}. Compact the conversation (session.compact) or go back to an earlier message (session.rewind). What was appended is kept.`,
     )
   })
 
@@ -214,6 +215,38 @@ it('counts what the provider keeps cleared as gone where nothing has been measur
   situation.builder.notice('epoch', {})
   const left = makeContextPlan(situation.planContext()).context.expected
   expect(Math.round((all - left) / 1_000)).toBe(40)
+})
+
+describe('where the provider clears results', () => {
+  const profile = defineProviderProfile({
+    thinking: { binding: 'prefix', firstInModes: [] },
+    contextEdits: { clearThinking: 'clear_thinking_x', clearToolUses: 'clear_tool_uses_x' },
+  })
+  function planNative(overrides: Partial<PlanContext> = {}, tokens = 150_000) {
+    const situation = new Situation()
+    situation.reads(12, 10_000)
+    situation.measure(tokens)
+    return makeContextPlan(situation.planContext({ profile, thinks: true, cache: warm(), ...overrides }))
+  }
+
+  it('no summary is begun where the provider is about to bring the context below the warning threshold', () => {
+    const planned = planNative()
+    expect(planned.native?.price?.freedTokens).toBeGreaterThan(20_000)
+    expect(planned.prepare).toBe(false)
+  })
+
+  it.each([{ hasPreparedSummary: true }, { isPreparing: true }])(
+    'the provider clears nothing more while a summary is being written or ready: %o',
+    (phase) => {
+      const planned = planNative(phase)
+      expect([planned.native?.price, planned.prepare]).toEqual([null, true])
+    },
+  )
+
+  it('a provider that was asked above its trigger and cleared nothing is not relied on', () => {
+    const lastEdits = planNative().native
+    expect(planNative({ lastEdits }).prepare).toBe(true)
+  })
 })
 
 describe('the soft trigger', () => {
@@ -259,6 +292,15 @@ describe('the soft trigger', () => {
       act,
       act === 'compact' ? { cause: 'price', hard: false } : undefined,
     ])
+  })
+
+  it('with policy economy compacts with the notes where no summary is prepared', () => {
+    const given = { ...pays, hasPreparedSummary: false, hasNotes: true }
+    expect(makeContextPlan(growing(economy).planContext(given)).compact).toEqual({
+      cause: 'price',
+      hard: false,
+    })
+    expect(makeContextPlan(growing().planContext(given)).compact).toBeUndefined()
   })
 
   it('with policy economy still waits for a prepared summary, for its floor, and for as much new content', () => {

@@ -82,7 +82,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
     ...(act === 'compact' ? { compact: toCompactOrder(compaction) } : {}),
-    prepare: canPrepare(context, tokens, compaction),
+    prepare: canPrepare(context, tokens, compaction) && !willProviderClear(context, tokens, clearing),
     way: clearing.way,
     native: clearing.native,
     refusal: describeRefusal(context, tokens.high, act),
@@ -105,7 +105,9 @@ const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
 
 /**
  * Proposes a clearing. Proposes none if a rewrite was just undone, while tool calls are still waiting for their results,
- * or if a summary is prepared or being prepared: the clearing would make it stale, and it replaces the results soon.
+ * or if a summary is prepared or being prepared: the clearing would make it stale, and it replaces the results soon. The
+ * provider then clears no further results either: messages that follow the summary would lose theirs, and the context
+ * would not reach the threshold at which the summary is used.
  */
 function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
@@ -118,17 +120,18 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     }
   }
   const undone = findReasonAfterUndo(context, tokens)
+  const awaitsSummary = context.hasPreparedSummary === true || context.isPreparing === true
   const clearing = proposeClearing({
     ...context,
     canEdit,
-    canStart: undone === null,
+    canStart: undone === null && !awaitsSummary,
     prices: { rates, write },
     context: tokens,
     scale: readCalibrationScale(calibration),
   })
   if (clearing.proposal === null) return clearing
   if (undone !== null) return { ...clearing, proposal: null, why: undone }
-  if (context.hasPreparedSummary === true || context.isPreparing === true)
+  if (awaitsSummary)
     return { ...clearing, proposal: null, why: 'a prepared summary will replace the results' }
   if (tracking.openCalls === 0) return clearing
   return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
@@ -147,11 +150,32 @@ function chooseAct(
 ): ContextPlan['act'] {
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
-  const freed = proposal.freedTokens
-  // Scales the remaining tokens by `high / expected`, because their estimate is as uncertain as that of the whole
-  // context.
-  const left = expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
+  const left = estimateLeft({ expected, high }, proposal.freedTokens)
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
+}
+
+/**
+ * Returns the upper bound of the context size after `freed` tokens have left it. It is scaled by `high / expected`,
+ * because the estimate of the rest is as uncertain as that of the whole context.
+ */
+function estimateLeft({ expected, high }: Pick<ContextTokens, 'expected' | 'high'>, freed: number): number {
+  return expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
+}
+
+/**
+ * Returns true if the next request lets the provider clear results and the context is then below the warning threshold,
+ * so that no summary need be prepared yet. A provider that cleared nothing of a request above its trigger is not relied on.
+ */
+function willProviderClear(
+  { scaled, lastEdits, register, meter }: PlanContext,
+  tokens: ContextTokens,
+  { native }: ClearingDecision,
+): boolean {
+  if (native?.price == null || !scaled.known) return false
+  const wasAsked = lastEdits?.edits.some(({ act }) => act === 'clear-results') === true
+  const wasAbove = (meter.measuredResponse?.context ?? 0) >= scaled.nativeTrigger
+  if (wasAsked && wasAbove && register.native === null) return false
+  return estimateLeft(tokens, native.price.freedTokens) < scaled.lines.warning
 }
 
 /**
@@ -178,7 +202,7 @@ function describeRefusal(context: PlanContext, used: number, act: ContextPlan['a
   if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
   if (WHOLE_CONVERSATION_SOURCES.has(source)) return null
   const cause = findReasonAgainstAuto(context) ?? 'nothing more can be cleared'
-  return `${formatCount(used)} of ${formatCount(scaled.lines.effective)} tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`
+  return `${formatCount(used)} of ${formatCount(scaled.lines.effective)} tokens are in use and ${cause}. Compact the conversation (session.compact) or go back to an earlier message (session.rewind). What was appended is kept.`
 }
 
 function listTraceSteps(

@@ -69,3 +69,46 @@ function parseFilePath(chunk: string): string | null {
   const isKnownEnding = FILE_EXTENSIONS.has(ending)
   return isKnownEnding || (path.includes('/') && /^[a-z0-9]{1,5}$/.test(ending)) ? path : null
 }
+
+// A text names a file only if the name is a whole word: `a.ts` is not named by `data.ts`.
+
+const PART_OF_NAME = /[\w$]/
+const PART_OF_PATH = /[\w$/]/
+
+export function hasWord(text: string, word: string, before: RegExp = PART_OF_NAME): boolean {
+  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) {
+    if (!before.test(text[at - 1] ?? ' ') && !PART_OF_NAME.test(text[at + word.length] ?? ' ')) return true
+  }
+  return false
+}
+
+/** Checks whether a text names a path by at least its last two parts, or by its file name if the path has no folder. */
+export function isPathNamed(text: string, path: string): boolean {
+  const parts = path.split('/').filter((part) => part !== '')
+  return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
+}
+
+/** Checks whether a text contains the file name of `path` as a whole word. */
+export function isFileMentioned(text: string, path: string): boolean {
+  return hasWord(text, toFileName(path))
+}
+
+/** Matches a line of the notes that names files by their folder: `- src/log: block.ts, record.ts`. */
+const FOLDER_LINE = /^- ([^:\n]+|[A-Za-z]:[^:\n]*): ([^\n]+)$/gm
+
+/**
+ * Creates a check whether the whole path of a file can be told from a text: the path is there, or the path relative to one
+ * of the working directories `folders`, whole or in a line of its folder.
+ */
+export function createPathFinder(text: string, folders: readonly string[]): (path: string) => boolean {
+  const plain = text.replaceAll('\\', '/')
+  const listed = new Set<string>()
+  for (const [, folder = '', names = ''] of plain.matchAll(FOLDER_LINE))
+    for (const name of names.split(', ')) listed.add(folder === '.' ? name : `${folder}/${name}`)
+  const bases = folders.map((folder) => `${folder.replaceAll('\\', '/')}/`)
+  return (given) => {
+    const path = given.replaceAll('\\', '/')
+    const relative = bases.flatMap((base) => (path.startsWith(base) ? [path.slice(base.length)] : []))
+    return [path, ...relative].some((form) => listed.has(form) || hasWord(plain, form, PART_OF_PATH))
+  }
+}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import { createReceipt } from './receipt.ts'
 
 const rules = {
@@ -35,6 +36,26 @@ describe('the receipt of a compaction', () => {
       ],
       moreIdentifiers: 0,
     })
+  })
+
+  it.each<[string, string, boolean]>([
+    ['its whole path', 'see /app/src/parser.ts.', false],
+    ['its path from the working directory', 'see src/parser.ts.', false],
+    ['its name in the line of its folder', '- src: lexer.ts, parser.ts', false],
+    ['its name in the line of another folder', '- test: lexer.ts, parser.ts', true],
+    ['its path from another folder', 'see lib/src/parser.ts.', true],
+    ['its name alone', 'see parser.ts.', true],
+  ])('tells by %s whether the path of a file is lost', (_, text, isLost) => {
+    const work = new CodingSession()
+    work.edits('/app/src/parser.ts', 'readQuery(rawText)')
+    const inFolder = (): readonly ContextEntry[] =>
+      work.builder.view.entries
+        .toArray()
+        .map((entry) => ({ ...entry, record: { ...entry.record, cwd: '/app' } }))
+    const before = inFolder()
+    work.compacts(`Summary:\n${text}`)
+    const { lost } = createReceipt({ ...rules, before, after: inFolder(), summarised: before })
+    expect(lost.files).toHaveLength(isLost ? 1 : 0)
   })
 
   it('names what only an earlier summary still mentioned', () => {

@@ -9,9 +9,8 @@ import type { KnownRecord } from '../log/record.ts'
 import { collectJsonStrings } from '../log/tool-calls.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { findMentions, weighNames } from './ledger.ts'
-import { findNames } from './names-in-text.ts'
+import { createPathFinder, findNames } from './names-in-text.ts'
 import { redact } from './redact.ts'
-import { isFileMentioned } from './repair-summary.ts'
 import { extractSessionFactsInSteps, removeControlCharacters } from './session-facts.ts'
 import { countMissingCharacters } from './user-messages.ts'
 
@@ -115,11 +114,15 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const textBefore = earlier.length === 0 ? '' : yield* joinTexts(before)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
+  const hasPathAfter = createPathFinder(textAfter, facts.folders)
+  yield textAfter.length
+  const hasPathBefore = createPathFinder(textBefore, facts.folders)
+  yield textBefore.length
   const ownTexts = new Map(after.map((entry) => [entry.record.uuid, entry]))
   const identifiers = yield* findLostIdentifiers(records, textAfter)
   return {
     files: facts.files
-      .filter(({ path, uuid }) => isLost(uuid, (text) => isFileMentioned(text, path)))
+      .filter(({ path, uuid }) => !hasPathAfter(path) && (inView.has(uuid) || hasPathBefore(path)))
       .map(({ path, uuid }) => ({ text: path, uuid })),
     userMessages: facts.messages.flatMap((message) => {
       const { text, uuid } = message

@@ -10,7 +10,7 @@ import type { Estimator } from '../tokens/estimator.ts'
 import { findFencedLines } from './code-blocks.ts'
 import { INVENTED_MARK, markInventedText, withoutInventedLines } from './invented-text.ts'
 import { readListHeading, removeMessageList } from './message-list.ts'
-import { toFileName } from './names-in-text.ts'
+import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from './names-in-text.ts'
 import { markPermissionClaims } from './permission-claims.ts'
 import { type FailingCommand, isFileEdited, type SessionFacts, type TouchedFile } from './session-facts.ts'
 import {
@@ -44,8 +44,11 @@ export interface RepairRules {
   readonly estimate: Pick<Estimator, 'text'>
   /** True if the engine wrote the summary from the log. Its user messages are then as complete as its size allows. */
   readonly isLocal?: boolean
-  /** True if the whole path of an edited file must be there, since notes abbreviate paths. Default: its last two parts. */
-  readonly wholePaths?: boolean
+  /**
+   * True if the summary is the notes of the session, which shorten paths and errors. They must have the whole path of every
+   * file, and every error in full, also of commands that have succeeded since.
+   */
+  readonly isNotes?: boolean
   /** User messages outside the summary, kept verbatim in the context. A summary may quote them too. */
   readonly keptMessages?: readonly UserPrompt[]
 }
@@ -130,11 +133,14 @@ function toMessageLimits({ messages, tokens, estimate }: RepairRules): UserPromp
 }
 
 const OPEN_TASKS_HEADING = 'Open tasks on the list:'
+const OPEN_ERRORS = 4
+const FIXED_ERRORS = 5
 const REPAIR_HEADINGS: readonly (readonly [section: number, heading: string])[] = [
   [6, 'User messages, word for word:'],
   [3, 'Files touched:'],
   [7, OPEN_TASKS_HEADING],
-  [4, 'Commands that failed and have not succeeded since:'],
+  [OPEN_ERRORS, 'Commands that failed and have not succeeded since:'],
+  [FIXED_ERRORS, 'Commands that failed and have succeeded since:'],
 ]
 
 const REPAIR_INTRODUCTION = 'From the log, since the summary above does not have it:'
@@ -155,9 +161,11 @@ function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairR
     const own = fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
     return own.length === 0 ? [] : [[heading, ...own].join('\n')]
   })
-  const unfit = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
+  const unfit = fitted.leftOut.flatMap(({ id }) => (id === null || missing.shortened.has(id) ? [] : [id]))
   return { paragraphs: parts.length === 0 ? [] : [REPAIR_INTRODUCTION, ...parts], unfit }
 }
+
+const ERROR_RANKS = { open: 4, settled: 7, calls: 4 }
 
 /** Creates the texts to add for missing facts. A user message keeps its number in the list of all user messages. */
 function createMissingPieces(
@@ -176,9 +184,14 @@ function createMissingPieces(
       .slice(0, rules.errors)
       .map(({ uuid }) => uuid),
   )
-  const errors = createErrorPieces(missing.commands, [], { open: 4, settled: 4, calls: 4 }).map((piece) =>
-    newest.has(piece.id ?? '') ? piece : { ...piece, full: piece.short ?? piece.full, short: null },
+  const isFull = ({ id }: SummaryPiece): boolean => rules.isNotes === true || newest.has(id ?? '')
+  const [open, fixed] = [false, true].map((isSettled) =>
+    missing.commands.filter((command) => command.isSettled === isSettled),
   )
+  const errors = [
+    ...createErrorPieces(open ?? [], [], ERROR_RANKS),
+    ...createErrorPieces(fixed ?? [], [], ERROR_RANKS).map((piece) => ({ ...piece, section: FIXED_ERRORS })),
+  ].map((piece) => (isFull(piece) ? piece : { ...piece, full: piece.short ?? piece.full, short: null }))
   const todos = missing.todos.map((todo, order) => ({
     section: 7,
     rank: 0,
@@ -197,16 +210,21 @@ interface MissingFacts {
   readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
+  /** Paths of missing files that the summary has in a shorter form, from which the whole path can be told. */
+  readonly shortened: ReadonlySet<string>
   /**
    * Commands that still fail and whose last error is missing from the summary. Of the older errors, only the end must
-   * be in it.
+   * be in it. Of notes, see `RepairRules`.
    */
   readonly commands: readonly FailingCommand[]
 }
 
 /** Finds the facts that `text` does not mention. Both `text` and `facts` must be redacted already. */
 function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
-  const failing = facts.commands.filter(({ isSettled }) => !isSettled)
+  const { isNotes = false } = rules
+  const failing = facts.commands.filter(({ isSettled }) => isNotes || !isSettled)
+  const files = facts.files.filter((file) => !isFileNamed(text, file, rules))
+  const findPath = createPathFinder(text, facts.folders)
   const placed = formatUserPrompts(facts.messages, toMessageLimits(rules))
   const trusted = withoutInventedLines(text)
   const tasks = readTaskLists(text)
@@ -217,22 +235,24 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
       const isCut = rules.isLocal === true || placed[index] !== `${message.lead}${message.text}`
       return !isCut || !hasPointerTo(text, message)
     }),
-    files: facts.files.filter((file) => !isFileNamed(text, file, rules)),
+    files,
+    shortened: new Set(files.flatMap(({ path }) => (isNotes && findPath(path) ? [path] : []))),
     todos: facts.todos.filter((todo) => isOpenTodo(todo) && !tasks.includes(todo.text)),
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
-      return !text.includes(index < rules.errors ? wanted : sliceText(wanted, -SHORT_ERROR_CHARACTERS))
+      const isWhole = isNotes || index < rules.errors
+      return !text.includes(isWhole ? wanted : sliceText(wanted, -SHORT_ERROR_CHARACTERS))
     }),
   }
 }
 
 /**
- * Returns true if the summary names the file: an edited file with its folder or with its whole path, a file that was
- * only read by its file name.
+ * Returns true if the summary names the file: an edited file with its folder, a file that was only read by its file name.
+ * Notes must have the whole path.
  */
-function isFileNamed(text: string, file: TouchedFile, { wholePaths = false }: RepairRules): boolean {
-  if (!isFileEdited(file)) return isFileMentioned(text, file.path)
-  return wholePaths ? hasWord(text, file.path) : isPathNamed(text, file.path)
+function isFileNamed(text: string, file: TouchedFile, { isNotes = false }: RepairRules): boolean {
+  if (isNotes) return hasWord(text, file.path)
+  return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
 // An order or a question in a summary could later be taken for the user's, so its line is marked as a note. No text is
@@ -347,27 +367,4 @@ function normalizeTask(text: string): string {
     .toLowerCase()
     .replace(/[\s*_`]+/g, ' ')
     .trim()
-}
-
-// A text names a file only if the name is a whole word: `a.ts` is not named by `data.ts`.
-
-const PART_OF_NAME = /[\w$]/
-
-function hasWord(text: string, word: string): boolean {
-  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) {
-    if (!PART_OF_NAME.test(text[at - 1] ?? ' ') && !PART_OF_NAME.test(text[at + word.length] ?? ' '))
-      return true
-  }
-  return false
-}
-
-/** Checks whether a text names a path by at least its last two parts, or by its file name if the path has no folder. */
-function isPathNamed(text: string, path: string): boolean {
-  const parts = path.split('/').filter((part) => part !== '')
-  return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
-}
-
-/** Checks whether a text contains the file name of `path` as a whole word. */
-export function isFileMentioned(text: string, path: string): boolean {
-  return hasWord(text, toFileName(path))
 }

@@ -19,6 +19,8 @@ export interface SessionFacts {
   /** Everything the user typed, however it arrived. */
   readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
+  /** The working directories of the records, each once. */
+  readonly folders: readonly string[]
   readonly commands: readonly FailingCommand[]
   readonly failedCalls: readonly FailedCall[]
   readonly todos: readonly TodoItem[]
@@ -73,6 +75,9 @@ export function* extractSessionFactsInSteps(
   return {
     messages,
     files,
+    folders: [
+      ...new Set(history.flatMap(({ cwd }) => (cwd === undefined || cwd === '' ? [] : [clean(cwd)]))),
+    ],
     commands,
     failedCalls,
     todos: (list?.items ?? []).map((item) => ({ ...item, text: clean(item.text) })),

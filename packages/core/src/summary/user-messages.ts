@@ -283,20 +283,35 @@ export function countMissingCharacters(text: string, message: UserPrompt, own = 
 
 function countMissing(text: string, part: string): number {
   if (part.length < LEAST_FOUND_ANYWHERE) return part.length
-  const head = findLongest(part.length, (size) => text.includes(part.slice(0, size)))
-  const tail = findLongest(part.length - head, (size) => text.includes(part.slice(part.length - size)))
+  const head = findLongestBeginning(text, part)
+  const rest = part.slice(head)
+  const tail = findLongestBeginning(reverseText(text), reverseText(rest))
   return part.length - head - tail
 }
 
-/** Returns the largest size for which `holds` is true; 0 if it is too small to count. `holds` must be monotonic. */
-function findLongest(most: number, holds: (size: number) => boolean): number {
-  let [least, top] = [0, most]
-  while (least < top) {
-    const size = Math.ceil((least + top) / 2)
-    if (holds(size)) least = size
-    else top = size - 1
+/**
+ * Returns the length of the longest beginning of `part` that is in the text; 0 if it is too short to count. Takes time
+ * proportional to both lengths, whatever repeats in them (the search of Knuth, Morris and Pratt).
+ */
+function findLongestBeginning(text: string, part: string): number {
+  const shorter = new Int32Array(part.length)
+  for (let at = 1, size = 0; at < part.length; at += 1) {
+    while (size > 0 && part[at] !== part[size]) size = shorter[size - 1] ?? 0
+    if (part[at] === part[size]) size += 1
+    shorter[at] = size
   }
-  return least < LEAST_KEPT_CHARACTERS ? 0 : least
+  let longest = 0
+  for (let at = 0, size = 0; at < text.length && longest < part.length; at += 1) {
+    while (size > 0 && text[at] !== part[size]) size = shorter[size - 1] ?? 0
+    if (text[at] === part[size]) size += 1
+    longest = Math.max(longest, size)
+  }
+  return longest < LEAST_KEPT_CHARACTERS ? 0 : longest
+}
+
+/** Reverses the UTF-16 units of a text, for a search from its end. */
+function reverseText(text: string): string {
+  return text.split('').toReversed().join('')
 }
 
 /** Returns what the user typed of a message, without the questions that it answers. */

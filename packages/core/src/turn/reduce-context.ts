@@ -80,7 +80,7 @@ export async function* reduceContext(
   turn.state = { ...state, providerEdits: plan.native }
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
   if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
-  const needsSummary = plan.prepare && !hasReadyNotes(turn.host, compaction)
+  const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
   if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
@@ -101,7 +101,7 @@ async function* executePlan(
   if (plan.compact === undefined || turn.prepared?.phase === 'preparing') return null
   // To save money, only what is there already is used: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
-  if (notesOnly && !hasReadyNotes(turn.host, compaction)) return null
+  if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
     cause: plan.compact.cause,
@@ -127,7 +127,7 @@ function describePreparation(turn: TurnContext, compaction: CompactionServices) 
   return {
     hasPreparedSummary: phase === 'ready',
     isPreparing: phase === 'preparing',
-    hasNotes: hasReadyNotes(turn.host, compaction),
+    hasNotes: hasReadyNotes(turn.state, turn.host, compaction),
   }
 }
 
@@ -144,7 +144,9 @@ async function* swapIfDue(
   isBlocked = false,
 ): AsyncGenerator<TurnEvent, boolean> {
   if (turn.prepared === undefined || turn.prepared.phase === 'none') return false
-  const cause = chooseSwapCause(plan, moment, measureTurnGrowth(turn.state))
+  // The growth matters at natural breaks only, and measuring it reads the whole turn.
+  const growth = moment === 'call' ? 0 : measureTurnGrowth(turn.state)
+  const cause = chooseSwapCause(plan, moment, growth)
   return cause !== null && (yield* swapInPrepared(turn, cause, { waits: isBlocked }))
 }
 
@@ -159,7 +161,7 @@ export async function* usePauseAfterTurn(turn: TurnContext): AsyncGenerator<Turn
   const { context, state } = gatherPlanContext(turn.state, host, compaction, 'turn-end')
   turn.state = state
   const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
-  const needsSummary = plan.prepare && !hasReadyNotes(turn.host, compaction)
+  const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
   if (prepared.phase === 'none' && needsSummary && host.isInteractive) prepared.prepare()
   else yield* swapIfDue(turn, plan, 'turn-end')
 }

@@ -1,26 +1,30 @@
-import { SessionBuilder } from '@tidemark/core/testing'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import type { NotesServices } from '../../src/engine/host.ts'
+import type { NotesStore, StoredNotes } from '../../src/engine/ports.ts'
 import type { PreparedSummary } from '../../src/engine/session-writer.ts'
 import { usePauseAfterTurn } from '../../src/turn/reduce-context.ts'
-import { addLargeRound, openTestSession, perform } from './test-session.ts'
+import { buildRounds, compactNow, openTestSession, perform } from './test-session.ts'
 
 /** Runs the end of a turn with a context of so many rounds of 5,000 tokens, and returns what was done. */
 async function endTurn(
   rounds: number,
   phase: PreparedSummary['phase'],
   isInteractive: boolean,
+  { notes, compactsBefore = false }: { notes?: NotesServices; compactsBefore?: boolean } = {},
 ): Promise<readonly string[]> {
-  const builder = new SessionBuilder('told')
-  builder.user('look at the login')
-  for (let round = 0; round < rounds; round += 1) addLargeRound(builder, 5_000)
-  const made = await openTestSession(builder.records, {
+  const made = await openTestSession(buildRounds(rounds, 5_000).records, {
     policy: { switches: { microcompactEnabled: false } },
     window: 64_000,
+    room: {
+      writeSummary: async () => Promise.reject(new Error('down')),
+      ...(notes === undefined ? {} : { notes }),
+    },
   })
+  if (compactsBefore) await compactNow(made, { trigger: 'auto', cause: 'threshold' })
   const done: string[] = []
   const prepared: PreparedSummary = {
     phase,
-    prepare: () => void done.push('prepare'),
+    prepare: () => done.push('prepare') > 0,
     settle: async () => {},
     async *swapIn(_, cause) {
       yield { type: 'phase', phase: 'done' }
@@ -42,3 +46,38 @@ it.each([
 ] as const)('at the end of a turn, %s', async (_, rounds, phase, isInteractive, done) => {
   expect(await endTurn(rounds, phase, isInteractive)).toEqual(done)
 })
+
+/** Notes of the model that cover this record last. Read in vain, they are found to be empty. */
+function createNotes(coveredUuid: string | null): NotesServices {
+  const stored: StoredNotes = { text: '# Current state\n', coveredUuid, writtenAt: 0, writtenBy: 'model' }
+  const store: NotesStore = {
+    read: async () => stored,
+    write: async () => {},
+    readOverrides: async () => ({}),
+    path: () => '/notes/summary.md',
+    claim: async () => null,
+    readClaim: async () => null,
+  }
+  return { store, local: null, readStored: () => stored }
+}
+
+describe('at the end of a turn above the warning threshold, a summary is prepared', () => {
+  const covered = readLastUuid(9)
+
+  it('not where the notes can take its place', async () => {
+    expect(await endTurn(9, 'none', true, { notes: createNotes(covered) })).toEqual([])
+  })
+
+  it('where the last message that the notes cover has left the context', async () => {
+    expect(await endTurn(9, 'none', true, { notes: createNotes('gone') })).toEqual(['prepare'])
+  })
+
+  it('where a compaction could not use the notes as they are', async () => {
+    const given = { notes: createNotes(covered), compactsBefore: true }
+    expect(await endTurn(9, 'none', true, given)).toEqual(['prepare'])
+  })
+})
+
+function readLastUuid(rounds: number): string {
+  return buildRounds(rounds).records.at(-1)?.uuid ?? ''
+}

@@ -203,5 +203,5 @@ it('a copy from before the header named the original is read as before', async (
   expect(copiedFrom).toMatchObject({ format: 'codex', contextWindow: 258_400, cwd: '/projects/boat' })
   writeFileSync(copy, text.replace(header, JSON.stringify(old)))
   const [report] = await inspect(copy)
-  expect(report).toMatchObject({ copiedFrom: null, project: null })
+  expect(report).toMatchObject({ copiedFrom: null, project: '/projects/boat' })
 })

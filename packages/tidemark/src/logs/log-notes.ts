@@ -9,6 +9,7 @@ import {
   appendRecordAsIs,
   createEstimator,
   createNoteKeeper,
+  type Damage,
   DEFAULT_POLICY,
   emptySessionLog,
   isKnownRecord,
@@ -39,8 +40,10 @@ export interface LogNotes {
   /** The text of each section, without its heading and hint. */
   readonly sections: Readonly<Record<NotesSectionName, string>>
   readonly tokens: number
-  /** uuid of the last record that the notes cover; null if the log has none. */
+  /** uuid of the last record that the notes cover; null if the log has no message. */
   readonly coveredUuid: string | null
+  /** Places of the log that could not be read, so that the notes lack them; unknown, and empty, while a log is followed. */
+  readonly damage: readonly Damage[]
 }
 
 /** Writes the notes of a session. Subagents are not part of them, except in the log of a subagent. */
@@ -51,8 +54,8 @@ export async function writeLogNotes(
   const log = await openLog(path, { ...options, keepsRawBlocks: false })
   if (!log.ok) return log
   const taker = createNoteTaker()
-  await log.read((records) => taker.add(records.map(({ record }) => record)))
-  return taker.write()
+  const { damage } = await log.read((records) => taker.add(records.map(({ record }) => record)))
+  return { ...taker.write(), damage }
 }
 
 export interface FollowNotesOptions {
@@ -108,6 +111,8 @@ function createNoteTaker(): NoteTaker {
   let keeper: NoteKeeper = createNoteKeeper()
   let fed: number[] = []
   let model = ''
+  const titles = createGivenTitles()
+  /** Null before the first message. */
   let isAgentLog: boolean | null = null
 
   function feedBranch(): void {
@@ -130,11 +135,32 @@ function createNoteTaker(): NoteTaker {
       for (const record of records) {
         const isMessage = record.type === 'user' || record.type === 'assistant'
         if (isMessage) isAgentLog ??= record.isSidechain === true
+        titles.add(record)
         session = appendRecordAsIs(session, isAgentLog === true ? { ...record, isSidechain: false } : record)
       }
       feedBranch()
+      keeper.setTitle(titles.read())
     },
-    write: () => toLogNotes(keeper, model),
+    write() {
+      const notes = toLogNotes(keeper, model)
+      return isAgentLog === null ? { ...notes, coveredUuid: null } : notes
+    },
+  }
+}
+
+/** Reads the titles that Claude Code logs: one that the user gave comes before one that a model made. */
+function createGivenTitles(): { add(record: SessionRecord): void; read(): string } {
+  const titles = { customTitle: '', aiTitle: '' }
+  return {
+    add(record) {
+      const { customTitle, aiTitle } = record as {
+        readonly customTitle?: unknown
+        readonly aiTitle?: unknown
+      }
+      if (record.type === 'custom-title' && typeof customTitle === 'string') titles.customTitle = customTitle
+      if (record.type === 'ai-title' && typeof aiTitle === 'string') titles.aiTitle = aiTitle
+    },
+    read: () => titles.customTitle || titles.aiTitle,
   }
 }
 
@@ -148,7 +174,7 @@ function toLogNotes(keeper: NoteKeeper, model: string): LogNotes {
   const sections = Object.fromEntries(
     NOTES_SECTION_NAMES.map((name) => [name, bodies.get(NOTES_SECTIONS[name].heading) ?? '']),
   ) as LogNotes['sections']
-  return { ok: true, notes: text, sections, tokens: Math.ceil(countTokens(text)), coveredUuid }
+  return { ok: true, notes: text, sections, tokens: Math.ceil(countTokens(text)), coveredUuid, damage: [] }
 }
 
 // The end of a live log: what was read of it so far, and what comes next.

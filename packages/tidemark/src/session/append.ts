@@ -41,6 +41,8 @@ export async function appendMessages(
   session: OpenSession,
   inputs: readonly unknown[],
 ): Promise<readonly string[]> {
+  // Work in progress may be another append, whose message then comes before this one in the log.
+  const isAlone = session.pendingWork.size === 0
   return trackWork(session, async () => {
     const given = replaceLoneSurrogates(inputs.map(checkMessageInput))
     const { id, state, pendingRequest } = session
@@ -53,7 +55,7 @@ export async function appendMessages(
           ? null
           : findResponseRecords(session.state.session, reply)
       const write = (): Writing =>
-        reply === null ? appendUserMessages(session, messages) : appendReply(session, reply)
+        reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
       uuids.push(...(known ?? (await writeWithRetries(session, write))))
     }
     return uuids
@@ -227,12 +229,12 @@ function findCall(session: SessionLog, id: string): ToolUseBlock {
   )
 }
 
-async function* appendReply(session: OpenSession, reply: Reply): Writing {
+async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean): Writing {
   if (session.busyWith === 'run')
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
   const run = createTurnContext(session)
   const { pendingRequest } = session
-  const bodies = toAssistantRecords(reply, findLateAnchor(session))
+  const bodies = toAssistantRecords(reply, findLateAnchor(session, isAlone))
   if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
   const { cacheModel, cacheMonitor } = run.state
@@ -256,14 +258,13 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
  * Returns the uuid of the last record in the pending request if messages were appended since, or are being appended.
  * In the context these come after the response, because the model did not see them: what was sent stays unchanged.
  */
-function findLateAnchor({ pendingRequest, state, pendingWork }: OpenSession): string | undefined {
+function findLateAnchor({ pendingRequest, state }: OpenSession, isAlone: boolean): string | undefined {
   const { lastUuid } = pendingRequest ?? {}
   if (lastUuid === undefined) return undefined
   const { entries } = state.view
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record
-    // The append of the response itself is the one piece of work that is always pending here.
-    if (record?.uuid === lastUuid) return pendingWork.size <= 1 ? undefined : lastUuid
+    if (record?.uuid === lastUuid) return isAlone ? undefined : lastUuid
     if (record?.type === 'user' || record?.type === 'attachment') break
   }
   return lastUuid

@@ -43,7 +43,7 @@ interface RunningPreparation {
   /** Id of the model when the summary was planned. */
   readonly model: string
   readonly stop: AbortController
-  /** Why the summary is given up; null while it is wanted. */
+  /** Why the summary is dropped; null while it is wanted. */
   dropped: SummaryDropReason | null
   /** Dollars spent so far; null if a price is unknown. */
   spent: number | null
@@ -57,15 +57,24 @@ interface FinishedPreparation {
   readonly spent: number | null
 }
 
-const NOTHING: Preparation = { phase: 'none' }
+const NO_PREPARATION: Preparation = { phase: 'none' }
 
-/** Events of a preparation that describe what the foreground waits for. Nobody waits for this one. */
-const FOREGROUND_EVENTS: ReadonlySet<TurnEvent['type']> = new Set(['phase', 'summary-progress', 'keep-alive'])
+/**
+ * Events of a preparation that describe what the foreground waits for, which nobody does here, or the attachments, which
+ * are read again when the summary is swapped in.
+ */
+const FOREGROUND_EVENTS: ReadonlySet<TurnEvent['type']> = new Set([
+  'phase',
+  'summary-progress',
+  'keep-alive',
+  'context-restored',
+  'restore-failed',
+])
 
 /** The place for the prepared summary of a session, with the end of the last one and a promise for the running one. */
-interface Slot {
+interface PreparationSlot {
   current: Preparation
-  /** The last preparation that was given up; null if the last one was swapped in. */
+  /** The last preparation that was dropped; null if the last one was swapped in. */
   ended: EndedPreparation | null
   settled: Promise<void>
 }
@@ -77,7 +86,7 @@ export function startBackground(session: OpenSession): void {
 }
 
 function createBackgroundSummary(session: OpenSession): PreparedSummary {
-  const slot: Slot = { current: NOTHING, ended: null, settled: Promise.resolve() }
+  const slot: PreparationSlot = { current: NO_PREPARATION, ended: null, settled: Promise.resolve() }
   for (const type of ['appended', 'rewritten', 'branch-switched', 'caught-up', 'model-switched'] as const)
     session.listeners.on(type, () => dropIfOvertaken(session, slot))
   return {
@@ -90,19 +99,19 @@ function createBackgroundSummary(session: OpenSession): PreparedSummary {
   }
 }
 
-function changeSlot(session: OpenSession, slot: Slot, next: Preparation): void {
+function changeSlot(session: OpenSession, slot: PreparationSlot, next: Preparation): void {
   slot.current = next
   emitBackgroundChange(session)
 }
 
 /** Empties the slot and returns the event that says why. */
-function giveUp(
+function dropPreparation(
   session: OpenSession,
-  slot: Slot,
+  slot: PreparationSlot,
   dropped: Omit<EventOf<'summary-dropped'>, 'type'>,
 ): EventOf<'summary-dropped'> {
   slot.ended = describeEndedPreparation(session.state)
-  changeSlot(session, slot, NOTHING)
+  changeSlot(session, slot, NO_PREPARATION)
   return { type: 'summary-dropped', ...dropped }
 }
 
@@ -110,7 +119,7 @@ function findOvertaken({ state, model }: OpenSession, plan: CompactionPlan, plan
   return findReasonOvertaken(plan, state, { planned, current: model.choice.id })
 }
 
-function dropIfOvertaken(session: OpenSession, slot: Slot): void {
+function dropIfOvertaken(session: OpenSession, slot: PreparationSlot): void {
   const { current } = slot
   if (current.phase === 'none') return
   const why = findOvertaken(
@@ -121,21 +130,21 @@ function dropIfOvertaken(session: OpenSession, slot: Slot): void {
   if (why === null) return
   if (current.phase === 'ready') {
     const dropped = { why, message: DROP_MESSAGES[why], price: current.spent }
-    emitSessionEvent(session, giveUp(session, slot, dropped))
+    emitSessionEvent(session, dropPreparation(session, slot, dropped))
   } else {
     current.dropped ??= why
     current.stop.abort()
   }
 }
 
-function startPreparation(session: OpenSession, slot: Slot): void {
+function startPreparation(session: OpenSession, slot: PreparationSlot): boolean {
   const { state, closing, model } = session
-  if (slot.current.phase !== 'none' || closing !== null || !canStartPreparing(state, slot.ended)) return
+  if (slot.current.phase !== 'none' || closing !== null || !canStartPreparing(state, slot.ended)) return false
   const host = createTurnHost(session)
   const plan = planCompaction(state, PREPARED_COMPACTION, { host, compaction: host.compaction })
   if (!plan.ok) {
     slot.ended = describeEndedPreparation(state)
-    return
+    return false
   }
   const running: RunningPreparation = {
     plan,
@@ -149,12 +158,13 @@ function startPreparation(session: OpenSession, slot: Slot): void {
   const price = plan.price?.cost ?? null
   emitSessionEvent(session, { type: 'summary-preparing', tokens: plan.before.expected, price })
   slot.settled = trackWork(session, () => runPreparation(session, slot)).catch((thrown: unknown) => {
-    const message = thrown instanceof Error ? thrown.message : String(thrown)
-    emitSessionEvent(session, giveUp(session, slot, { why: 'failed', message, price: null }))
+    const dropped = { why: 'failed', message: readMessage(thrown), price: null } as const
+    emitSessionEvent(session, dropPreparation(session, slot, dropped))
   })
+  return true
 }
 
-async function runPreparation(session: OpenSession, slot: Slot): Promise<void> {
+async function runPreparation(session: OpenSession, slot: PreparationSlot): Promise<void> {
   const running = slot.current
   if (running.phase !== 'preparing') return
   const { plan, model, stop } = running
@@ -169,7 +179,7 @@ async function runPreparation(session: OpenSession, slot: Slot): Promise<void> {
     const message = end.ok || running.dropped !== null ? DROP_MESSAGES[reason] : end.message
     const isUnknown = !end.ok && end.reason === 'aborted' && running.isCalling
     const price = isUnknown ? null : running.spent
-    return emitSessionEvent(session, giveUp(session, slot, { why: reason, message, price }))
+    return emitSessionEvent(session, dropPreparation(session, slot, { why: reason, message, price }))
   }
   changeSlot(session, slot, { phase: 'ready', draft: end, model, spent: running.spent })
   emitSessionEvent(session, {
@@ -183,20 +193,39 @@ async function runPreparation(session: OpenSession, slot: Slot): Promise<void> {
 
 async function* swapIn(
   session: OpenSession,
-  slot: Slot,
+  slot: PreparationSlot,
   turn: TurnContext,
   cause: CompactCause,
 ): AsyncGenerator<TurnEvent, boolean> {
   const ready = slot.current
   if (ready.phase !== 'ready') return false
+  const { compaction } = describeEndedPreparation(session.state)
+  const isCommitted = (): boolean => describeEndedPreparation(session.state).compaction !== compaction
   // The commit rewrites the context, which must not count as a rewrite that overtakes the summary.
-  slot.current = NOTHING
-  const end = yield* commitPreparedDraft(turn, createTurnHost(session).compaction, ready.draft, cause)
-  if (end.ok) slot.ended = null
-  else if (end.reason !== 'aborted')
-    yield giveUp(session, slot, { why: 'failed', message: end.message, price: ready.spent })
-  changeSlot(session, slot, !end.ok && end.reason === 'aborted' ? ready : NOTHING)
-  return end.ok
+  slot.current = NO_PREPARATION
+  let next: Preparation = ready
+  try {
+    const services = createTurnHost(session).compaction
+    const end = yield* commitPreparedDraft(turn, services, ready.draft, cause)
+    if (end.ok) slot.ended = null
+    else if (end.reason !== 'aborted') {
+      next = NO_PREPARATION
+      yield dropPreparation(session, slot, { why: 'failed', message: end.message, price: ready.spent })
+    }
+    return end.ok
+  } catch (thrown) {
+    next = NO_PREPARATION
+    const dropped = { why: 'failed', message: readMessage(thrown), price: ready.spent } as const
+    if (!isCommitted()) emitSessionEvent(session, dropPreparation(session, slot, dropped))
+    throw thrown
+  } finally {
+    changeSlot(session, slot, isCommitted() ? NO_PREPARATION : next)
+    dropIfOvertaken(session, slot)
+  }
+}
+
+function readMessage(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
 /** Writes the summary and passes its events on. Notes in `running` what was spent. */

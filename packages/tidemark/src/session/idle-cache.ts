@@ -3,13 +3,18 @@
  * does not keep the process alive; none if the policy is off.
  */
 import {
+  type ContextPlan,
   countPayingRenewals,
   findCacheExpiry,
-  findRenewalLead,
+  findRenewalTime,
   gatherPlanContext,
   hasReadyNotes,
+  isSummaryCheaper,
   listPauses,
   makeContextPlan,
+  PREPARED_COMPACTION,
+  planCompaction,
+  type RenewalInput,
   renewCache,
 } from '@tidemark/core'
 import { type OpenSession, runOperation, trackWork } from './open-session.ts'
@@ -25,12 +30,11 @@ export function watchIdleCache(session: OpenSession): void {
 
   function schedule(): void {
     timer?.abort()
-    const expiresAt = findCacheExpiry(session.state)
-    if (expiresAt === null || session.closing !== null) return
+    const renewAt = findRenewalTime(session.state)
+    if (renewAt === null || session.closing !== null) return
     const own = new AbortController()
     timer = own
-    const { ttlMs } = readPlanContext(session).cache
-    const delay = expiresAt - findRenewalLead(ttlMs) - clock.now()
+    const delay = renewAt - clock.now()
     if (delay <= 0) return
     void sleep(delay, AbortSignal.any([own.signal, session.stop.signal]))
       .then(() => (own.signal.aborted || session.closing !== null ? undefined : trackWork(session, renew)))
@@ -38,30 +42,30 @@ export function watchIdleCache(session: OpenSession): void {
       .catch(() => {})
   }
 
+  /** Returns false if the cache needs no renewal, because a request that was sent since has renewed it already. */
+  function isDue(): boolean {
+    return clock.now() >= (findRenewalTime(session.state) ?? 0)
+  }
+
   async function renew(): Promise<void> {
-    const expiresAt = findCacheExpiry(session.state)
+    if (!isDue()) return schedule()
     const context = readPlanContext(session)
-    const { rates, write, cache } = context
-    // A request that was sent since has renewed the cache already.
-    if (expiresAt !== null && expiresAt - clock.now() > findRenewalLead(cache.ttlMs)) return schedule()
-    const plan = makeContextPlan(context)
-    const host = createTurnHost(session)
-    const needsSummary = plan.prepare && !hasReadyNotes(host, host.compaction)
-    if (session.busyWith === null && session.prepared?.phase === 'none' && needsSummary) {
-      // Writing the summary reads the cache, too.
-      session.prepared.prepare()
-      await session.prepared.settle()
-      return schedule()
-    }
-    const most = countPayingRenewals({
+    const renewals: RenewalInput = {
       mode: policy.cache.idle,
-      rates,
-      write,
-      ttlMs: cache.ttlMs,
+      rates: context.rates,
+      write: context.write,
+      ttlMs: context.cache.ttlMs,
       maximum: policy.cache.idleRequests,
       readPauses: () => listPauses(session.state.session),
-    })
-    if (count >= most) return
+    }
+    // Writing the summary reads the cache, too. One that was not written has not renewed it.
+    if (startCheaperSummary(session, makeContextPlan(context), renewals)) {
+      await session.prepared?.settle()
+      if (!isDue()) return schedule()
+    }
+    // After a wait, or if the machine was suspended, the cache may have expired.
+    if ((findCacheExpiry(session.state) ?? 0) <= clock.now()) return
+    if (count >= countPayingRenewals(renewals)) return
     count += 1
     const run = createTurnContext(session, { signals: [] })
     const kept = await runOperation(session, renewCache(run, count))
@@ -72,6 +76,23 @@ export function watchIdleCache(session: OpenSession): void {
     count = 0
     schedule()
   })
+}
+
+/** Starts to prepare a summary if one is due and costs less than the pause does otherwise. Returns true if it was started. */
+function startCheaperSummary(
+  session: OpenSession,
+  { prepare }: ContextPlan,
+  renewals: RenewalInput,
+): boolean {
+  const { prepared, state } = session
+  const host = createTurnHost(session)
+  const { compaction } = host
+  if (!prepare || session.busyWith !== null || prepared?.phase !== 'none') return false
+  if (hasReadyNotes(state, host, compaction)) return false
+  const plan = planCompaction(state, PREPARED_COMPACTION, { host, compaction })
+  if (!plan.ok) return false
+  const summary = { price: plan.price?.cost ?? null, tokens: plan.before.expected }
+  return isSummaryCheaper(renewals, summary) && prepared.prepare()
 }
 
 function readPlanContext(session: OpenSession) {

@@ -106,6 +106,10 @@ interface KnownNotes {
   /** uuid of the last record when an update was last tried, so that a failed one is not tried again at every response. */
   triedUuid: string | null
   isUpdating: boolean
+  /** The session at the end of a turn that came while an update was running; null if none did. */
+  pauseAt: SessionState | null
+  /** Updates by the model that failed in a row, and the newest compaction when the last one did. */
+  failures: { readonly count: number; readonly compaction: string | null }
 }
 
 /** A request of `next` that the provider refused, and what was done about it. */
@@ -130,7 +134,11 @@ interface OpenSessionInput {
   readonly tools: Toolset | null
   readonly sections: readonly PlacedSection[]
   readonly notes: NotesServices
-  readonly background: readonly ((session: OpenSession, state: SessionState) => void)[]
+  readonly background: readonly ((
+    session: OpenSession,
+    state: SessionState,
+    moment: 'response' | 'turn-end',
+  ) => void)[]
 }
 
 export async function openSessionById(id: string, input: OpenSessionInput): Promise<OpenSession> {
@@ -138,14 +146,20 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   let state = await openSession(settings.journal, id)
   const gate = createReplyGate()
   const listeners = createListeners(input.listeners)
-  const notes: KnownNotes = { stored: undefined, triedUuid: null, isUpdating: false }
+  const notes: KnownNotes = {
+    stored: undefined,
+    triedUuid: null,
+    isUpdating: false,
+    pauseAt: null,
+    failures: { count: 0, compaction: null },
+  }
   return {
     id,
     settings,
     options,
     compactionHost: createCompactionHost(
       id,
-      { ...input, notes: { ...input.notes, hasStored: () => notes.stored != null } },
+      { ...input, notes: { ...input.notes, readStored: () => notes.stored ?? null } },
       listeners,
     ),
     get state() {

@@ -168,13 +168,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   transcript: flag,
   hostTools: checkHostTools,
   summariser: choice,
-  notes: expect(
-    'an object with model, true or false',
-    (value) =>
-      isObject(value) &&
-      Object.keys(value).every((name) => name === 'model') &&
-      (value.model === undefined || flag(value.model) === null),
-  ),
+  notes: checkNotesOption,
   entitlement: expect(
     'an object with isEntitled and isOverage, each true or false',
     (value) => isObject(value) && flag(value.isEntitled) === null && flag(value.isOverage) === null,
@@ -183,6 +177,14 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   clock: port('now', 'sleep'),
   ids: port('next'),
   deadlines: port('within'),
+}
+
+function checkNotesOption(value: unknown): string | null {
+  if (!isObject(value)) return '{ model: true } or { model: false }'
+  checkOptionNames('notes', value, ['model'])
+  return value.model === undefined || flag(value.model) === null
+    ? null
+    : '{ model: true } or { model: false }'
 }
 
 const HOST_TOOLS: readonly (keyof HostTools)[] = ['clearable', 'readOnly', 'protected', 'clearsUnlisted']

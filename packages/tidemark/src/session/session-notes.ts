@@ -3,13 +3,16 @@
  * never waited for by a turn, and stopped when the session is closed.
  */
 import {
+  areNotesBehind,
   createBranchNotes,
+  findNewestCompaction,
   isNotesUpdateDue,
   keepsNotes,
   type NotesServices,
   type SessionState,
   type Signal,
   type StoredNotes,
+  type TurnEvent,
   updateNotes,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
@@ -24,37 +27,108 @@ export function createNotesServices(
 ): NotesServices {
   const { extractor } = policy.notes
   const usesModel = extractor === 'model' || (extractor === 'auto' && notes?.model === true)
-  return { store, local: usesModel ? null : createBranchNotes(omitUndefined({ cwd })) }
+  const local = createBranchNotes(omitUndefined({ cwd }))
+  return usesModel ? { store, local: null, fallback: local } : { store, local }
 }
 
-/** Starts an update of the notes if one is due. Returns at once. `at`: the session when the response had arrived. */
-export function startNotesUpdate(session: OpenSession, at: SessionState): void {
-  const { notes, settings, stop } = session
+/** Returns a notice if the caller asked for notes by the model and the policy does not allow them; else nothing. */
+export function describeUnusedNotesOption(
+  { policy }: TidemarkSettings,
+  { notes }: Pick<TidemarkOptions, 'notes'>,
+): readonly string[] {
+  const { enabled, extractor } = policy.notes
+  if (notes?.model !== true || (enabled && extractor !== 'local')) return []
+  const setting = enabled ? "notes.extractor is 'local'" : 'notes.enabled is false'
+  return [`The option notes: { model: true } has no effect: in the policy, ${setting}.`]
+}
+
+/** The model is not asked for notes again after this many failures in a row, until the next compaction. */
+const MAX_FAILURES = 3
+
+/**
+ * Starts an update of the notes if one is due. Returns at once. `at`: the session when the response had arrived. At the end
+ * of a turn, notes that are kept from the log are brought up to date in any case.
+ */
+export function startNotesUpdate(
+  session: OpenSession,
+  at: SessionState,
+  moment: 'response' | 'turn-end',
+): void {
+  const { notes, stop } = session
   const host = createTurnHost(session)
-  const { deadAfterSeconds } = settings.policy.notes
-  if (notes.isUpdating || stop.signal.aborted || !keepsNotes(host)) return
+  const isPause = moment === 'turn-end'
+  if (stop.signal.aborted || !keepsNotes(host)) return
+  if (notes.isUpdating) {
+    if (isPause) notes.pauseAt = at
+    return
+  }
+  const isLocal = host.compaction.notes?.local != null
+  if (!isLocal && isPaused(session)) return
   const last = notes.triedUuid === null ? notes.stored : { coveredUuid: notes.triedUuid }
-  if (last !== undefined && !isNotesUpdateDue(at, host, host.compaction, last)) return
+  const isBehind = isPause && isLocal && areNotesBehind(at, notes.stored ?? null)
+  if (last !== undefined && !isBehind && !isNotesUpdateDue(at, host, host.compaction, last)) return
   if (last !== undefined) notes.triedUuid = at.view.entries.last?.record.uuid ?? null
   notes.isUpdating = true
-  const update = async (): Promise<void> => {
-    let work: Promise<StoredNotes | null> = Promise.resolve(null)
-    const start = (signal: Signal): Promise<StoredNotes | null> => {
-      const signals = signal instanceof AbortSignal ? [signal] : []
-      const run = createTurnContext(session, { signals, waitsForReply: true })
-      work = runOperation(session, updateNotes(run, host.compaction, at))
-      return work
-    }
-    const end = await settings.deadlines.within(deadAfterSeconds * 1000, start, stop.signal)
-    // An update that was stopped still has to log its cost and to release its claim.
-    await work
-    notes.stored = end.ok ? end.value : undefined
-  }
-  const over: Promise<void> = update()
+  const over: Promise<void> = runUpdate(session, at, isPause)
     .catch(() => {})
     .finally(() => {
       notes.isUpdating = false
       session.backgroundWork.delete(over)
+      const next = notes.pauseAt
+      notes.pauseAt = null
+      if (next !== null) startNotesUpdate(session, next, 'turn-end')
     })
   session.backgroundWork.add(over)
+}
+
+async function runUpdate(session: OpenSession, at: SessionState, isPause: boolean): Promise<void> {
+  const { notes, settings, stop } = session
+  const { compaction } = createTurnHost(session)
+  let work: Promise<StoredNotes | null> = Promise.resolve(null)
+  const start = (signal: Signal): Promise<StoredNotes | null> => {
+    const signals = signal instanceof AbortSignal ? [signal] : []
+    const run = createTurnContext(session, { signals, waitsForReply: true })
+    work = runOperation(session, countFailures(session, updateNotes(run, compaction, at, { isPause })))
+    return work
+  }
+  const deadAfterMs = settings.policy.notes.deadAfterSeconds * 1000
+  const end = await settings.deadlines.within(deadAfterMs, start, stop.signal)
+  // An update that was stopped still has to log its cost and to release its claim.
+  await work
+  notes.stored = end.ok ? end.value : undefined
+}
+
+/** Brings notes that are kept from the log up to date when the session is closed. */
+export async function updateNotesAtClose(session: OpenSession): Promise<void> {
+  const host = createTurnHost(session)
+  if (!session.isWriter || host.compaction.notes?.local == null || !keepsNotes(host)) return
+  const { state, notes } = session
+  // Without notes of this process or of an earlier one, there is no file that could be out of date.
+  if (notes.stored === null || (notes.stored !== undefined && !areNotesBehind(state, notes.stored))) return
+  const run = createTurnContext(session, { signals: [] })
+  await runOperation(session, updateNotes(run, host.compaction, state, { isPause: true }))
+}
+
+function isPaused({ notes: { failures }, state }: OpenSession): boolean {
+  return failures.count >= MAX_FAILURES && failures.compaction === findNewestCompaction(state)
+}
+
+/** Counts updates by the model that fail in a row, and marks the failure after which the model is not asked again. */
+async function* countFailures<End>(
+  session: OpenSession,
+  events: AsyncGenerator<TurnEvent, End>,
+): AsyncGenerator<TurnEvent, End> {
+  const { notes } = session
+  for (;;) {
+    const step = await events.next()
+    if (step.done === true) return step.value
+    const event = step.value
+    if (event.type === 'notes-updated') notes.failures = { count: 0, compaction: null }
+    if (event.type === 'notes-failed' && event.by === 'model' && event.reason !== 'aborted') {
+      const compaction = findNewestCompaction(session.state)
+      const count = compaction === notes.failures.compaction ? notes.failures.count + 1 : 1
+      notes.failures = { count, compaction }
+      yield count >= MAX_FAILURES ? { ...event, isPaused: true } : event
+    } else yield event
+  }
 }

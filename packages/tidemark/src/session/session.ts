@@ -58,6 +58,7 @@ import {
 } from './rewrite.ts'
 import { type Run, type RunOptions, startTurn } from './run.ts'
 import { type HookInputOf, type HookOutputOf, type HostHookPoint, runSessionHooks } from './session-hooks.ts'
+import { updateNotesAtClose } from './session-notes.ts'
 import type { SessionStatus } from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
@@ -290,6 +291,7 @@ function createReadMethods(session: OpenSession): ReadMethods {
 async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
   session.stop.abort()
   await Promise.all([...session.pendingWork, ...session.backgroundWork])
+  await updateNotesAtClose(session)
   await runSessionHooks(session, 'sessionEnd', { reason: 'close' })
   try {
     await session.withLock(async () => session.settings.journal.release(session.id))

@@ -8,7 +8,7 @@ import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSe
 import { createSession, type Session } from './session.ts'
 import { withCommandHooks } from './session-hooks.ts'
 import { createSessionModel, createSummarizer } from './session-model.ts'
-import { createNotesServices, startNotesUpdate } from './session-notes.ts'
+import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from './session-notes.ts'
 import { createToolset } from './tools.ts'
 
 export interface Tidemark {
@@ -26,8 +26,9 @@ export interface Tidemark {
 }
 
 /** Emits what a caller must know about the settings and the log, now and to the first listener that is added later. */
-function announceOpening({ settings, state, listeners }: OpenSession): void {
-  for (const message of settings.notices) listeners.keep({ type: 'notice', message })
+function announceOpening({ settings, state, listeners, options }: OpenSession): void {
+  const notes = describeUnusedNotesOption(settings, options)
+  for (const message of [...settings.notices, ...notes]) listeners.keep({ type: 'notice', message })
   const { damage } = state
   if (damage.length > 0) listeners.keep({ type: 'log-damaged', damage })
 }

@@ -96,8 +96,8 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     },
     runTool: session.tools.run,
     ...omitUndefined({ isParallelTool: session.tools.isParallel, canUseTool: options.canUseTool }),
-    startBackgroundWork(state) {
-      for (const start of session.background) start(session, state)
+    startBackgroundWork(state, moment) {
+      for (const start of session.background) start(session, state, moment)
     },
     startSource: () => session.startSource,
     noteStarted() {

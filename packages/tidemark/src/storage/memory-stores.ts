@@ -96,7 +96,7 @@ export function createMemoryNotes(): NotesStore {
     path: (session) => `${session}/session-memory/summary.md`,
     async claim(session, { now, deadAfterMs }) {
       const running = claims.get(session)
-      if (running !== undefined && now - running.startedAt < deadAfterMs) return null
+      if (running !== undefined && Math.abs(now - running.startedAt) < deadAfterMs) return null
       const mine = { startedAt: now }
       claims.set(session, mine)
       return {

@@ -117,7 +117,8 @@ async function claimNotes(
   await ensureDirectory(files, folder)
   const mine: ClaimFile = { startedAt: now, token: randomUUID() }
   const bytes = Buffer.from(`${JSON.stringify(mine)}\n`)
-  const isDead = ({ startedAt }: ClaimFile): boolean => now - startedAt >= deadAfterMs
+  // A claim from the future was made before the clock was set back.
+  const isDead = ({ startedAt }: ClaimFile): boolean => Math.abs(now - startedAt) >= deadAfterMs
   for (let attempt = 0; attempt < 2; attempt += 1) {
     if (await createFileAtomic(files, path, bytes)) return { release: () => releaseClaim(files, path, mine) }
     const seen = await readClaimFile(files, path)

@@ -69,6 +69,12 @@ const checks: Readonly<Record<string, (subject: NotesStoreSubject) => Promise<vo
     assert.equal(await other.readClaim('one'), MINUTE)
   },
 
+  async 'a claim from the future, as after a clock that was set back, counts as dead'({ open }) {
+    const [one, other] = [await open(), await open()]
+    assert.ok(await one.claim('one', { now: 10 * MINUTE, deadAfterMs: MINUTE }))
+    assert.ok(await other.claim('one', { now: MINUTE, deadAfterMs: MINUTE }))
+  },
+
   async 'of many that claim at once, one gets it, also where a dead claim is in the way'({ open }) {
     const stores = await Promise.all(Array.from({ length: 6 }, open))
     for (const now of [0, MINUTE]) {

@@ -32,7 +32,7 @@ interface HistoryItem {
   readonly keptUuid: string | null
 }
 
-interface CompactionInput extends Pick<PendingRecord, 'line' | 'timestamp' | 'model'> {
+interface CompactionInput extends Pick<PendingRecord, 'line' | 'timestamp' | 'model' | 'surroundings'> {
   readonly trigger: CompactMetadata['trigger']
 }
 

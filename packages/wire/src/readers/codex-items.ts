@@ -200,12 +200,19 @@ export function isUserShellCommand({ blocks }: CodexInputItem): boolean {
   )
 }
 
+export interface CodexSurroundings {
+  readonly cwd?: string
+  readonly gitBranch?: string
+}
+
 /** A log line that is held back until the model response that it belongs to is known. It then becomes a record. */
 export interface PendingRecord {
   readonly line: number
   readonly timestamp: string
   /** The model that was in use when the line was logged. */
   readonly model: string
+  /** The working directory, and the Git branch when the session began, as far as they are known. */
+  readonly surroundings: CodexSurroundings
   readonly item: CodexModelItem | CodexInputItem | ToolResultItem | NonConversationItem
   /** The parsed log line. It becomes the record itself if it is not part of the conversation. */
   readonly source: CodexLine

@@ -42,6 +42,7 @@ describe('records of a rollout', () => {
         parentUuid: null,
         timestamp: TIME,
         sessionId: 's',
+        cwd: '/projects/boat',
         message: { role: 'user', content: [{ type: 'text', text: 'go' }] },
       },
       {
@@ -50,6 +51,7 @@ describe('records of a rollout', () => {
         parentUuid: 's:3',
         timestamp: TIME,
         sessionId: 's',
+        cwd: '/projects/boat',
         message: {
           id: 'codex-a-10.4.3.0',
           role: 'assistant',
@@ -63,6 +65,21 @@ describe('records of a rollout', () => {
           },
         },
       },
+    ])
+  })
+
+  it('have the working directory of their turn, and the branch of the session and not of the one it was forked from', () => {
+    const { records } = readAll([
+      session('s', { git: { branch: 'rewrite' } }),
+      session('older', { cwd: '/projects/old', git: { branch: 'main' } }),
+      message('user', 'go'),
+      line('turn_context', { model: 'gpt-x', cwd: '/projects/boat/hull' }),
+      message('user', 'on'),
+    ])
+    const places = records.map(({ record }) => record).filter(({ type }) => type === 'user')
+    expect(places).toMatchObject([
+      { cwd: '/projects/boat', gitBranch: 'rewrite' },
+      { cwd: '/projects/boat/hull', gitBranch: 'rewrite' },
     ])
   })
 

@@ -6,6 +6,7 @@ import { isNestedTooDeep, isObject, parseJson } from '@tidemark/core'
 import { toCompactionRecords } from './codex-compaction.ts'
 import {
   type CodexItem,
+  type CodexSurroundings,
   EMPTY_RESPONSE,
   isCodexInputItem,
   type PendingRecord,
@@ -49,6 +50,7 @@ interface CodexReaderState {
   line: number
   timestamp: string
   model: string
+  surroundings: CodexSurroundings
   /** True if the user has sent a prompt in the current turn. */
   hasUserPrompt: boolean
 }
@@ -65,6 +67,7 @@ export function createCodexReader(): LogReader {
     line: 0,
     timestamp: '',
     model: 'unknown',
+    surroundings: {},
     hasUserPrompt: false,
   }
   return {
@@ -122,6 +125,7 @@ function readLine(reading: CodexReaderState, line: CodexLine): readonly LogRecor
   reading.meta.addTime(line.timestamp)
   switch (line.type) {
     case 'session_meta':
+      if (reading.meta.meta.sessionId === null) readSurroundings(reading, payload)
       readSessionMeta(payload, reading.meta, reading.log)
       return keepLine(reading, line)
     case 'turn_context':
@@ -200,13 +204,24 @@ function createPendingRecord(
   source: CodexLine,
   part: PendingRecord['item'],
 ): PendingRecord {
-  const { line, timestamp, model } = reading
-  return { line, timestamp, model, item: part, source }
+  const { line, timestamp, model, surroundings } = reading
+  return { line, timestamp, model, surroundings, item: part, source }
 }
 
-function readModel(reading: CodexReaderState, { model, cwd }: JsonFields): void {
+function readModel(reading: CodexReaderState, payload: JsonFields): void {
+  const { model, cwd } = payload
   if (typeof model === 'string' && model !== '') reading.model = model
   reading.meta.setOnce('cwd', cwd)
+  readSurroundings(reading, payload)
+}
+
+/** Reads the working directory, which each turn may change, and the Git branch, which only the header has. */
+function readSurroundings(reading: CodexReaderState, { cwd, git }: JsonFields): void {
+  const branch = isObject(git) ? git.branch : undefined
+  const hasFolder = typeof cwd === 'string' && cwd !== '' && cwd !== reading.surroundings.cwd
+  if (hasFolder) reading.surroundings = { ...reading.surroundings, cwd }
+  if (typeof branch === 'string' && branch !== '')
+    reading.surroundings = { ...reading.surroundings, gitBranch: branch }
 }
 
 function toRecords(reading: CodexReaderState, responses: readonly GroupedResponse[]): readonly LogRecord[] {

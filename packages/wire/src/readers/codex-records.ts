@@ -9,6 +9,7 @@ import {
 import {
   type CodexInputItem,
   type CodexModelItem,
+  type CodexSurroundings,
   createItemKey,
   isUserShellCommand,
   type NonConversationItem,
@@ -57,7 +58,7 @@ export function createCodexLog(): CodexLog {
 }
 
 /** Fields that all records have in common. */
-export interface RecordFields {
+export interface RecordFields extends CodexSurroundings {
   readonly uuid: string
   readonly parentUuid: string | null
   readonly timestamp: string
@@ -70,11 +71,11 @@ export interface RecordFields {
  */
 export function createRecordFields(
   log: CodexLog,
-  draft: Pick<PendingRecord, 'line' | 'timestamp'>,
+  { line, timestamp, surroundings }: Pick<PendingRecord, 'line' | 'timestamp' | 'surroundings'>,
   part = '',
 ): RecordFields {
-  const uuid = `${log.sessionId}:${draft.line}${part}`
-  const place = { uuid, parentUuid: log.lastUuid, timestamp: draft.timestamp, sessionId: log.sessionId }
+  const uuid = `${log.sessionId}:${line}${part}`
+  const place = { uuid, parentUuid: log.lastUuid, timestamp, sessionId: log.sessionId, ...surroundings }
   log.lastUuid = uuid
   return place
 }

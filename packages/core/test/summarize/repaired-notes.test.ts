@@ -1,0 +1,44 @@
+/** What the gate adds to notes, which shorten paths and errors, before they stand for a conversation. */
+import { describe, expect, it } from 'vitest'
+import { repairSummary } from '../../src/summary/repair-summary.ts'
+import { extractSessionFacts } from '../../src/summary/session-facts.ts'
+import { CodingSession } from './coding-session.ts'
+import { gateRules } from './summary-rules.ts'
+
+describe('notes that stand for a conversation', () => {
+  const work = new CodingSession()
+  work.reads('/app/src/notes.md', 'x\ny')
+  work.runs('npm test', 'Exit code 1\nparser.ts:1 unexpected token', true)
+  work.edits('/app/src/parser.ts', 'export {}')
+  work.runs('npm test', 'ok')
+  const facts = { ...extractSessionFacts(work.history), folders: ['/app'] }
+  const notes = '- src: parser.ts, notes.md\n- fixed: `npm test` had failed (unexpected token); ok'
+
+  it('get every path whole, also of files that were only read, and every error in full, also if it was fixed', () => {
+    expect(repairSummary(notes, facts, { ...gateRules, isNotes: true }).repairs).toEqual([
+      'From the log, since the summary above does not have it:',
+      'Files touched:\n- /app/src/parser.ts: edited once; newest text put there: export {}\n- /app/src/notes.md: read once; 2 lines when last read',
+      'Commands that failed and have succeeded since:\n- `npm test` failed and has succeeded since after changes to parser.ts. Its last error:\nExit code 1\nparser.ts:1 unexpected token',
+    ])
+  })
+
+  it('are reported to lack an error without room, but no path that can be told from its folder', () => {
+    const rules = { ...gateRules, isNotes: true, tokens: 0 }
+    const uuid = facts.commands[0]?.uuid
+    expect(repairSummary(notes, facts, rules).unfit).toEqual([uuid])
+    expect(repairSummary('Nothing.', facts, rules).unfit).toEqual([
+      '/app/src/parser.ts',
+      '/app/src/notes.md',
+      uuid,
+    ])
+  })
+
+  it('are complete after one repair', () => {
+    const rules = { ...gateRules, isNotes: true }
+    const once = repairSummary(notes, facts, rules)
+    expect(repairSummary(once.text, facts, rules)).toMatchObject({
+      text: once.text,
+      added: { messages: [], files: [], todos: [], errors: [] },
+    })
+  })
+})

@@ -73,9 +73,11 @@ it('a policy of the user about spilled results keeps Read exempt', async () => {
 
 it('rules may name exactly the tools that the agent has', async () => {
   const world = await createChatWorld(echo)
+  world.write('.claude/skills/one/SKILL.md', 'Text.')
   const agent = await openAgent({
     folder: world.folder,
     home: world.home,
+    mode: 'plan',
     sessionId: 'names',
     model: anthropic('claude-sonnet-5-5', { apiKey: 'any', baseUrl: world.server.url }),
     settings: { permissions: { allow: [], ask: [], deny: [] }, env: {}, notices: [] },

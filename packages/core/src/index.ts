@@ -407,6 +407,15 @@ export {
   readRecordAt,
   type SessionLog,
 } from './log/session-log.ts'
+export {
+  createCommandMessage,
+  expandArguments,
+  hasArgumentPlace,
+  parseSlashCommand,
+  type SlashCommand,
+  splitArguments,
+  splitShellParts,
+} from './log/slash-commands.ts'
 export type { TodoItem } from './log/todo-list.ts'
 export {
   canToolReadFiles,
@@ -628,6 +637,13 @@ export {
   type UnreadMemoryFile,
 } from './sources/memory-files.ts'
 export { memorySource } from './sources/memory-source.ts'
+export {
+  type ListedSkill,
+  listInvokedSkills,
+  type PromptFile,
+  parsePromptFile,
+  skillListingSource,
+} from './sources/skills.ts'
 export {
   type AnnouncedItem,
   collectSourceUpdates,

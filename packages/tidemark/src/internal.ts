@@ -66,6 +66,12 @@ export {
 } from './platform/process-groups.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
 export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'
+export {
+  type FoundPromptFile,
+  type PromptFilePlaces,
+  type PromptFiles,
+  readPromptFiles,
+} from './sources/prompt-files.ts'
 export { replaceFileAtomic } from './storage/atomic-file.ts'
 export { createSingleLogJournal } from './storage/file-journal.ts'
 export { ensureDirectory, type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'

@@ -8,10 +8,10 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { HISTORY_TOOL_NAME, isObject } from '@tidemark/core'
 import {
+  type ContextSource,
   createTidemark,
   diskSources,
   type ModelChoice,
-  memoryFiles,
   type PolicyOverrides,
   type Run,
   type Session,
@@ -28,11 +28,20 @@ import { createReadState } from '../tools/read-state.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
 import { findTrustFolder } from './folder-trust.ts'
 import {
+  createMemoryHooks,
+  createMemorySources,
+  type LoadedInstructions,
+  mayReadUnasked,
+} from './memory-sources.ts'
+import {
   decidePermission,
   hasSearchLimits,
   type PermissionContext,
   type PermissionMode,
+  PLAN_TOOL,
 } from './permissions.ts'
+import { openPlanMode } from './plan-mode.ts'
+import { type AgentPrompt, openPromptCommands } from './prompt-commands.ts'
 import type { AgentSettings } from './settings.ts'
 import { createSystemPrompt } from './system-prompt.ts'
 
@@ -56,8 +65,11 @@ export interface AgentOptions {
   /** Asks the user for a permission. Without it, what no rule allows is refused. */
   readonly askPermission?: AskPermission
   readonly onEvent?: (event: SessionEvent) => void
-  /** Called once for each memory file that exists and could not or may not be read. */
-  readonly onUnreadMemory?: (file: { readonly path: string; readonly why: string }) => void
+  /** Called once for each memory file, skill or slash command that exists and could not or may not be read. */
+  readonly onUnread?: (
+    kind: 'memory file' | 'skill or command',
+    file: { readonly path: string; readonly why: string },
+  ) => void
   /** Further options of the engine, for tests and the tour. */
   readonly engine?: Partial<TidemarkOptions>
 }
@@ -82,6 +94,16 @@ export interface Agent {
   readonly session: Session
   readonly denials: readonly PermissionDenial[]
   readonly toolNames: readonly string[]
+  /** Returns true while plan mode is on. */
+  isPlanning(): boolean
+  /**
+   * Replaces a slash command by the text of its file, for `run`; any other prompt is returned as it is. `notices`: sentences
+   * for the user.
+   */
+  expandPrompt(
+    prompt: AgentPrompt,
+    signal?: AbortSignal,
+  ): Promise<{ readonly prompt: AgentPrompt; readonly notices: readonly string[] }>
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
   run(prompt: string | readonly object[] | null, options?: { signal?: AbortSignal; maxCalls?: number }): Run
   /** Ends all commands and closes the session. */
@@ -89,47 +111,48 @@ export interface Agent {
 }
 
 export async function openAgent(options: AgentOptions): Promise<Agent> {
-  const { settings, sessionId, home } = options
+  const { sessionId, home } = options
   const folder = realpathSync(options.folder)
   const { log, folder: ownFolder } = sessionPaths(home, sessionId)
   const [spillFolder, scratchFolder] = [join(ownFolder, 'outputs'), join(ownFolder, 'scratch')]
   await mkdir(scratchFolder, { recursive: true, mode: 0o700 }).catch((error: Error) => {
     throw new TidemarkError('bad-option', `The session cannot be stored in ${home}: ${error.message}`)
   })
-  const context: PermissionContext = {
-    rules: { ...settings.permissions, allow: [...settings.permissions.allow, ...(options.allowed ?? [])] },
-    mode: options.mode ?? settings.permissionMode ?? 'default',
-    folder,
-    readableFolders: [ownFolder, log],
-    guardedPaths: [findTrustFolder(home), ...(settings.hookFiles ?? [])],
-  }
+  const places = { folder, log, ownFolder }
+  const { context, promptTools, sources, expandPrompt } = await openPermissions(options, places)
   const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
   const shells = createBackgroundShells()
-  const tools = createOfferedTools(options, { context, spillFolder, readState, shells })
+  const tools = offerTools(options, {
+    cwd: folder,
+    spillFolder,
+    env: createCommandEnvironment(options),
+    now: Date.now,
+    readState,
+    shells,
+    ...createHiding(context),
+    ...promptTools,
+    ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
+  })
   const denials: PermissionDenial[] = []
   let session: Session | null = null
-  let memoryHooks: Promise<unknown> = Promise.resolve()
-  const onMemoryLoaded: AgentFacts['onMemoryLoaded'] = (file) => {
-    // The turn does not wait for them. A hook that fails is told by an event of the session.
-    memoryHooks = memoryHooks
-      .then(() => session?.runHooks('instructionsLoaded', describeMemoryFile(file)))
-      .catch(() => undefined)
-  }
+  const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session)
   const tidemark = createAgentEngine(
     options,
-    { folder, log, scratchFolder, tools: Object.keys(tools), context, onMemoryLoaded },
+    { folder, log, scratchFolder, tools: Object.keys(tools), context, onMemoryLoaded, sources },
     readState,
   )
   session = await tidemark.open(sessionId, {
     tools,
     ...createPermissions(options, context, denials),
-    ...createHookCommands(options, context.mode),
+    ...createHookCommands(options, () => context.mode),
     ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
   })
   return {
     session,
     denials,
     toolNames: [...Object.keys(tools), HISTORY_TOOL_NAME],
+    isPlanning: () => context.mode === 'plan',
+    expandPrompt,
     run(prompt, runOptions) {
       const run = session.run(prompt, { maxCalls: NO_CALL_LIMIT, ...runOptions })
       // A turn that was stopped may have read files whose results are not in the context.
@@ -138,32 +161,73 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
       return run
     },
     async close() {
-      await Promise.all([shells.close(), memoryHooks])
+      await waitForHooks()
+      await shells.close()
       await tidemark.close()
     },
   }
 }
 
-/** Creates the tools that the model is offered. One that nobody can answer is left out. */
-function createOfferedTools(
+/** A tool that nobody can answer is not offered. */
+function isOffered({ toolNames, askUser }: AgentOptions, name: string): boolean {
+  return (toolNames?.includes(name) ?? true) && (name !== 'AskUser' || askUser !== undefined)
+}
+
+function offerTools(options: AgentOptions, environment: AgentEnvironment) {
+  const all = Object.entries(createAgentTools(environment))
+  return Object.fromEntries(all.filter(([name]) => isOffered(options, name)))
+}
+
+/** Opens what decides about tool calls: rules, plan mode, and the slash commands, which bring rules of their own. */
+async function openPermissions(
   options: AgentOptions,
-  given: {
-    readonly context: PermissionContext
-  } & Pick<AgentEnvironment, 'spillFolder' | 'readState' | 'shells'>,
-): ReturnType<typeof createAgentTools> {
-  const { context, ...environment } = given
-  const { toolNames, askUser } = options
-  const all = createAgentTools({
-    ...environment,
-    cwd: context.folder,
-    env: createCommandEnvironment(options),
-    now: Date.now,
-    ...createHiding(context),
-    ...(askUser === undefined ? {} : { askUser }),
+  { folder, log, ownFolder }: { readonly folder: string; readonly log: string; readonly ownFolder: string },
+) {
+  const { settings, home, mode, allowed = [], env } = options
+  const plan = await openPlanMode({
+    file: join(ownFolder, 'plan-mode.json'),
+    given: mode,
+    usual: settings.permissionMode,
+    canAsk: options.askPermission !== undefined,
   })
-  const isOffered = (name: string): boolean =>
-    (toolNames?.includes(name) ?? true) && (name !== 'AskUser' || askUser !== undefined)
-  return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(name)))
+  let granted: readonly string[] = []
+  const readableFolders = [ownFolder, log]
+  const context: PermissionContext = {
+    get rules() {
+      const { permissions } = settings
+      return { ...permissions, allow: [...permissions.allow, ...allowed, ...granted] }
+    },
+    get mode() {
+      return plan.readMode()
+    },
+    folder,
+    readableFolders,
+    guardedPaths: [findTrustFolder(home), ...(settings.hookFiles ?? [])],
+  }
+  const prompts = await openPromptCommands({
+    places: {
+      home: env.HOME ?? homedir(),
+      project: folder,
+      isPermitted: (path) => mayReadUnasked(path, folder, context),
+    },
+    env: createCommandEnvironment(options),
+    context,
+    isTrusted: settings.isItemTrusted ?? (() => false),
+  })
+  readableFolders.push(...prompts.skillFolders)
+  for (const file of prompts.unread) options.onUnread?.('skill or command', file)
+  const expandPrompt: Agent['expandPrompt'] = async (prompt, signal) => {
+    const { allowed: rules, ...expanded } = await prompts.expand(prompt, signal)
+    // What a slash command allows counts until the next prompt.
+    granted = rules
+    return expanded
+  }
+  const promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'> = {
+    ...(prompts.skills === null ? {} : { skills: prompts.skills }),
+    ...(plan.isUsed ? { endPlanMode: () => plan.end() } : {}),
+  }
+  const sources = [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])]
+  return { context, promptTools, sources, expandPrompt }
 }
 
 /** Returns the environment of commands and hooks. They get no key of the model, unless the user's settings give one. */
@@ -175,7 +239,7 @@ function createCommandEnvironment({ env, settings }: AgentOptions): AgentOptions
 /** Returns the hooks of the settings as an option of a session. */
 function createHookCommands(
   options: AgentOptions,
-  permissionMode: PermissionMode,
+  permissionMode: () => PermissionMode,
 ): Pick<TidemarkOptions, 'hookCommands'> {
   const { hooks, findHookObjection } = options.settings
   if (hooks === undefined) return {}
@@ -206,20 +270,8 @@ interface AgentFacts {
   readonly scratchFolder: string
   readonly tools: readonly string[]
   readonly context: PermissionContext
-  readonly onMemoryLoaded: (file: LoadedMemory) => void
-}
-
-type LoadedMemory = Parameters<NonNullable<Parameters<typeof memoryFiles>[0]['onRead']>>[0]['loaded'][number]
-
-/** Describes a memory file for the InstructionsLoaded hooks. */
-function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory) {
-  const projectType = path.endsWith('.local.md') ? ('Local' as const) : ('Project' as const)
-  return {
-    filePath: path,
-    memoryType: origin === 'user' ? ('User' as const) : projectType,
-    loadReason: reason,
-    ...(importedBy === null ? {} : { parentFilePath: importedBy }),
-  }
+  readonly onMemoryLoaded: (file: LoadedInstructions) => void
+  readonly sources: readonly ContextSource[]
 }
 
 function createAgentEngine(
@@ -252,37 +304,17 @@ function createAgentEngine(
     transcript: true,
     autonomous: askUser === undefined,
     interactive: askUser !== undefined,
-    carriers: [...createMemorySources(options, facts), ...diskSources({ folder, transcript: log })],
+    carriers: [
+      ...createMemorySources({
+        ...{ settings, env, context: facts.context, onLoaded: facts.onMemoryLoaded },
+        onUnread: (file) => options.onUnread?.('memory file', file),
+      }),
+      ...diskSources({ folder, transcript: log }),
+      ...facts.sources,
+    ],
     cleanups,
     policy: joinPolicies(policy, settings.policy ?? {}),
     ...engine,
-  })
-}
-
-/**
- * Returns the sources of memory files. They are read where the model may read without a question, whatever else the
- * permission mode allows; in a trusted folder, that includes the folders above it up to the repository's.
- */
-function createMemorySources(
-  { settings, env, onUnreadMemory }: AgentOptions,
-  { context, onMemoryLoaded }: AgentFacts,
-): ReturnType<typeof memoryFiles> {
-  const { isTrusted = false, memoryExcludes = [] } = settings
-  const { folder, rules } = context
-  return memoryFiles({
-    cwd: folder,
-    home: env.HOME ?? homedir(),
-    excludes: memoryExcludes,
-    isTrusted,
-    onRead({ loaded, unread }) {
-      for (const file of loaded) onMemoryLoaded(file)
-      for (const file of unread) onUnreadMemory?.(file)
-    },
-    isPermitted(path, project) {
-      const allow = [...rules.allow, `Read(${project}/**)`]
-      const permissions: PermissionContext = { ...context, mode: 'default', rules: { ...rules, allow } }
-      return decidePermission('Read', { kind: 'read', paths: [path] }, permissions).decision === 'allow'
-    },
   })
 }
 
@@ -329,7 +361,7 @@ function createPermissions(
       const said = answer?.reason ?? ''
       const refusal =
         answer === undefined
-          ? `${reason} Nobody can be asked.${explainAllowing(suggestion)}`
+          ? `${reason} Nobody can be asked.${explainAllowing(tool, suggestion)}`
           : `The user refused it.${said === '' ? '' : ` The user said: ${said}`}`
       return { decision: 'deny' as const, reason: refusal }
     },
@@ -345,7 +377,9 @@ interface PermissionQuestion {
 /** A user may take a day to answer. */
 const SECONDS_TO_ANSWER = 86_400
 
-function explainAllowing(suggestion: string | null): string {
+function explainAllowing(tool: string, suggestion: string | null): string {
+  if (tool === PLAN_TOOL)
+    return ' Give the plan as your answer and end your turn: the user can approve it with another --permission-mode.'
   return suggestion === null
     ? ''
     : ` The user can allow it with --allowed-tools '${suggestion}', or in permissions.allow of the settings.`

@@ -7,6 +7,7 @@ import { formatTokens } from '../render/format-numbers.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import type { Agent } from './agent.ts'
+import { PLAN_TOOL } from './permissions.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
 
@@ -58,11 +59,16 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
   }
 }
 
-function printAnswer(outcome: RunOutcome, { denials }: Agent, terminal: Terminal): void {
+function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agent, terminal: Terminal): void {
   if (outcome.ok) terminal.write(`${sanitizeLines(outcome.text).trimEnd()}\n`)
   else terminal.warn(`tidemark: ${sanitizeText(outcome.message)}\n`)
   const rules = [...new Set(denials.flatMap(({ suggestion }) => suggestion ?? []))]
   if (denials.length === 0) return
+  const isPlanWaiting = isPlanning() && denials.some(({ tool }) => tool === PLAN_TOOL)
+  if (isPlanWaiting)
+    terminal.warn(
+      `tidemark: The plan waits for your approval. To approve it: tidemark chat --resume ${session.id} -p "Carry out the plan." --permission-mode accept-edits\n`,
+    )
   const calls = denials.length === 1 ? '1 tool call was' : `${denials.length} tool calls were`
   const advice =
     rules.length === 0

@@ -21,7 +21,7 @@ export async function listHookParts(hooks: HookSettings, folder: string): Promis
     for (const { matcher = '', hooks: commands } of hooks[event] ?? [])
       for (const command of commands) {
         const when = matcher === '' || matcher === '*' ? `${event}:` : `${event} (${matcher}):`
-        const files = await describeFiles(command, folder)
+        const files = await describeRunFiles(command, folder)
         const item = {
           setting: 'hooks',
           parts: [when, ...describeCommand(command)],
@@ -36,7 +36,8 @@ function describeCommand({ command, args }: HookCommandSettings): readonly strin
   return args === undefined ? [command] : [command, `with ${JSON.stringify(args)}`]
 }
 
-async function describeFiles(
+/** Describes the files of the project that a command runs, for an item of trust. */
+export async function describeRunFiles(
   command: HookCommandSettings,
   folder: string,
 ): Promise<NonNullable<TrustItem['files']>> {
@@ -115,7 +116,7 @@ export function createContentCheck(
     const parts = JSON.stringify(describeCommand(command))
     const trusted = items.filter((item) => JSON.stringify(item.parts.slice(1)) === parts)
     if (trusted.length === 0) return null
-    const now = JSON.stringify(await describeFiles(command, folder))
+    const now = JSON.stringify(await describeRunFiles(command, folder))
     if (trusted.some(({ files = [] }) => JSON.stringify(files) === now)) return null
     return 'A file that it runs has changed since you trusted it. It can be trusted again before the next start.'
   }

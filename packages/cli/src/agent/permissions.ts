@@ -20,10 +20,11 @@ export const NO_RULES: PermissionRules = { allow: [], ask: [], deny: [] }
 /**
  * What happens to calls that no rule mentions. `default`: reading in the working directory is allowed, everything else
  * is asked. `accept-edits`: editing files in the working directory is allowed too. `allow-all`: everything is allowed.
+ * `plan`: as `default`, but no file is changed and nothing is run, whatever rules allow it.
  */
-export type PermissionMode = 'default' | 'accept-edits' | 'allow-all'
+export type PermissionMode = 'default' | 'accept-edits' | 'allow-all' | 'plan'
 
-export const PERMISSION_MODES: readonly PermissionMode[] = ['default', 'accept-edits', 'allow-all']
+export const PERMISSION_MODES: readonly PermissionMode[] = ['default', 'accept-edits', 'allow-all', 'plan']
 
 export interface PermissionContext {
   readonly rules: PermissionRules
@@ -63,6 +64,12 @@ export function decidePermission(
   const denied = deny.find((rule) => matchesAnyPart(rule, call))
   if (denied !== undefined)
     return { decision: 'deny', reason: `The rule ${denied} forbids it.`, suggestion: null }
+  if (context.mode === 'plan') {
+    if (tool === PLAN_TOOL)
+      return { decision: 'ask', reason: 'The plan needs the approval of the user.', suggestion: null }
+    if (access.kind === 'write' || access.kind === 'execute')
+      return { decision: 'deny', reason: PLAN_REASON, suggestion: null }
+  }
   const suggestion = suggestRule(tool, access, context)
   const asked = ask.find((rule) => matchesAnyPart(rule, call))
   if (asked !== undefined)
@@ -84,6 +91,10 @@ export function decidePermission(
   return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestion }
 }
 
+/** The tool with which the model submits a plan. */
+export const PLAN_TOOL = 'ExitPlanMode'
+const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user has approved a plan.'
+
 const ASK_REASONS = {
   write: 'It changes a file.',
   execute: 'It runs a command.',
@@ -95,8 +106,12 @@ function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionC
   return kind === 'read' && (context.readableFolders ?? []).some((folder) => isPathWithin(path, folder))
 }
 
-/** Hooks and settings of Git, and settings of this agent: whoever changes them can have anything run later. */
-const GUARDED_FILES = /(?:^|\/)(?:\.git|\.tidemark)(?:\/|$)|(?:^|\/)tidemark\/settings\.json$/i
+/**
+ * Hooks and settings of Git, settings of this agent, skills and slash commands: whoever changes them can have anything run
+ * later.
+ */
+const GUARDED_FILES =
+  /(?:^|\/)(?:\.git|\.tidemark|\.claude\/(?:skills|commands))(?:\/|$)|(?:^|\/)tidemark\/settings\.json$/i
 
 function isGuarded(path: string, { folder, guardedPaths = [] }: PermissionContext): boolean {
   if (guardedPaths.some((guarded) => isPathWithin(path, guarded))) return true
@@ -123,6 +138,8 @@ export const AGENT_TOOL_NAMES: readonly string[] = [
   'WebFetch',
   'TodoWrite',
   'AskUser',
+  'Skill',
+  PLAN_TOOL,
   'history',
 ]
 

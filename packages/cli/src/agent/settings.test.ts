@@ -28,6 +28,7 @@ describe('settings', () => {
     expect(await readSettings(project, env)).toEqual({
       permissions: { allow: [], ask: [], deny: [] },
       env: {},
+      isItemTrusted: expect.any(Function),
       isTrusted: false,
       memoryExcludes: [],
       notices: [],

@@ -26,6 +26,7 @@ import {
   type PermissionMode,
   type PermissionRules,
 } from './permissions.ts'
+import { listPromptItems } from './prompt-commands.ts'
 
 export interface AgentSettings {
   readonly model?: string
@@ -43,6 +44,8 @@ export interface AgentSettings {
   readonly findHookObjection?: (command: HookCommandSettings) => Promise<string | null>
   /** True if the user trusts the folder: with `tidemark trust`, or in `trustedFolders`. Default: false. */
   readonly isTrusted?: boolean
+  /** Returns true if the user trusts this part of the project as it is now. Default: nothing is trusted. */
+  readonly isItemTrusted?: (item: TrustItem) => boolean
   /** The parts of the project's settings that need trust, and those of them that the user has not trusted. */
   readonly trust?: { readonly items: readonly TrustItem[]; readonly untrusted: readonly TrustItem[] }
   /** Globs of memory files that are not read. */
@@ -82,9 +85,13 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const isInTrusted = await isInTrustedFolder(folder, user.trustedFolders ?? [], env)
   const files = await Promise.all(listProjectSettings(folder).map(readSettingsFile))
   const project = files.reduce(mergeFiles, {})
-  const parts = await listTrustedParts(project, folder)
+  const parts: readonly TrustedPart[] = [
+    ...(await listTrustedParts(project, folder)),
+    ...(await listPromptItems(folder, env.HOME ?? homedir())).map((item) => ({ item, settings: {} })),
+  ]
   const { isTrusted, covers } = await readTrust(tidemarkHome(env), folder)
-  const applied = parts.filter(({ item }) => isInTrusted || covers(item))
+  const isItemTrusted = (item: TrustItem): boolean => isInTrusted || covers(item)
+  const applied = parts.filter(({ item }) => isItemTrusted(item))
   const untrusted = parts.filter((part) => !applied.includes(part)).map(({ item }) => item)
   const merged = [limitUntrusted(project), ...applied.map(({ settings }) => settings)].reduce(
     mergeFiles,
@@ -106,6 +113,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
           findHookObjection: createContentCheck(isInTrusted ? [] : applied.map(({ item }) => item), folder),
         }),
     isTrusted: isInTrusted || isTrusted,
+    isItemTrusted,
     ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted } }),
     // A file that is not read grants nothing, so an untrusted project may exclude files too.
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],

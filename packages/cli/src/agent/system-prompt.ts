@@ -78,6 +78,10 @@ const TOOL_ADVICE: readonly (readonly [tools: readonly string[], advice: string]
     'Use Bash for builds, tests, git and other programs. Commands run without a terminal: nothing can ask for input. Long-running ones belong in the background.',
   ],
   [['TodoWrite'], 'Keep the list of todos with TodoWrite; it survives when the conversation is summarized.'],
+  [
+    ['Skill'],
+    'If the description of a skill fits the task, or the person names one, load it with Skill before you begin.',
+  ],
   [['AskUser'], 'Ask with AskUser only when you cannot go on without the answer.'],
   [
     ['WebFetch'],

@@ -13,10 +13,10 @@ import {
   describeProgress,
   type OutputFormat,
 } from '../agent/chat-output.ts'
-import { findRuleProblem, type PermissionMode } from '../agent/permissions.ts'
+import { findRuleProblem, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
 import { createProgressLine } from '../render/progress-line.ts'
-import { sanitizeText } from '../render/text.ts'
+import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { printError } from './print-errors.ts'
@@ -103,8 +103,8 @@ async function converse(talk: Conversation): Promise<number> {
     ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
     ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
     ...createQuestions(choices, terminal, progress),
-    onUnreadMemory: ({ path, why }) =>
-      terminal.warn(`tidemark: ${sanitizeText(`The memory file ${path} was not read: ${why}.`)}\n`),
+    onUnread: (kind, { path, why }) =>
+      terminal.warn(`tidemark: ${sanitizeText(`The ${kind} ${path} was not read: ${why}.`)}\n`),
     onEvent(event) {
       const line = describeProgress(event)
       if (line !== null) progress.show(line)
@@ -151,8 +151,11 @@ function createQuestions(
   return {
     async askPermission({ tool, input, reason }) {
       const subject = sanitizeText(JSON.stringify(input)).slice(0, QUESTION_CHARACTERS)
+      const { plan } = input as { readonly plan?: unknown }
       const answer = await askLine(
-        `${sanitizeText(tool)} ${subject}\n${sanitizeText(reason)} Allow it? [y/N] `,
+        tool === PLAN_TOOL && typeof plan === 'string'
+          ? `${sanitizeLines(plan).trimEnd()}\n\nApprove this plan? [y/N, or what to change] `
+          : `${sanitizeText(tool)} ${subject}\n${sanitizeText(reason)} Allow it? [y/N] `,
       )
       const said = answer?.trim() ?? ''
       if (/^y(es)?$/i.test(said)) return { isAllowed: true }
@@ -184,8 +187,10 @@ async function runPrompt(
   const { interrupted } = terminal
   const { maxTurns } = choices
   // An empty prompt continues a session whose turn was interrupted.
-  const given = typeof prompt === 'string' && prompt.trim() === '' ? null : prompt
-  const run = agent.run(given, {
+  const isEmpty = typeof prompt === 'string' && prompt.trim() === ''
+  const expanded = isEmpty ? null : await agent.expandPrompt(prompt, interrupted)
+  for (const notice of expanded?.notices ?? []) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
+  const run = agent.run(expanded?.prompt ?? null, {
     ...(interrupted === undefined ? {} : { signal: interrupted }),
     ...(maxTurns === undefined ? {} : { maxCalls: maxTurns }),
   })

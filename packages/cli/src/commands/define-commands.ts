@@ -68,8 +68,8 @@ const addChat: AddCommand = (program, terminal, outcome) => {
     .addOption(
       new Option(
         '--permission-mode <mode>',
-        'what needs no rule besides reading in the folder: nothing, editing in it, or everything',
-      ).choices(['default', 'accept-edits', 'allow-all']),
+        'what needs no rule besides reading in the folder: nothing, editing in it, or everything; plan: only read',
+      ).choices(['default', 'accept-edits', 'allow-all', 'plan']),
     )
     .option('--append-system-prompt <text>', 'instructions to add to the system prompt')
     .option('--cwd <folder>', 'the working directory; default: the current one')

@@ -15,6 +15,10 @@ export interface AgentEnvironment {
   readonly shells: BackgroundShells
   /** Asks the user. If omitted, nobody can answer, and the model is told so. */
   readonly askUser?: AskUser
+  /** The skills that the model can load. If omitted, there is no tool for them. */
+  readonly skills?: SkillLoader
+  /** Ends plan mode; returns false if it is not on. If omitted, there is no tool for plans. */
+  readonly endPlanMode?: () => Promise<boolean>
   /** Called with the whole list whenever the model changes its todo list. */
   readonly onTodos?: (todos: readonly TodoItem[]) => void
   /** Default: the global `fetch`. */
@@ -52,6 +56,15 @@ export interface UserQuestion {
 
 /** What the user chose or typed for one question, in the order of the questions. Empty if the user skipped it. */
 export type UserAnswer = readonly string[]
+
+export interface SkillLoader {
+  /** The names at the start of the session, for the definition of the tool. */
+  readonly names: readonly string[]
+  /** Returns the skills as they are now. */
+  list(): Promise<readonly { readonly name: string; readonly description: string }[]>
+  /** Returns the text of a skill. Throws if there is none of that name. */
+  load(name: string, args: string, signal: AbortSignal): Promise<string>
+}
 
 export interface TodoItem {
   readonly content: string

@@ -1,10 +1,22 @@
-/** The tools TodoWrite and AskUser. */
+/** The tools TodoWrite, AskUser, Skill and ExitPlanMode. */
 import { formatCount } from '../render/format-numbers.ts'
-import type { AgentEnvironment, TodoItem, UserAnswer, UserQuestion } from './agent-environment.ts'
-import { type AgentTool, defineTool, ToolError } from './tool-definition.ts'
+import type {
+  AgentEnvironment,
+  SkillLoader,
+  TodoItem,
+  UserAnswer,
+  UserQuestion,
+} from './agent-environment.ts'
+import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
 
 export function createConversationTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
-  return { TodoWrite: createTodoWriteTool(environment), AskUser: createAskUserTool(environment) }
+  const { skills, endPlanMode } = environment
+  return {
+    TodoWrite: createTodoWriteTool(environment),
+    AskUser: createAskUserTool(environment),
+    ...(skills === undefined ? {} : { Skill: createSkillTool(skills) }),
+    ...(endPlanMode === undefined ? {} : { ExitPlanMode: createExitPlanModeTool(endPlanMode) }),
+  }
 }
 
 function createTodoWriteTool({ onTodos }: AgentEnvironment): AgentTool {
@@ -90,4 +102,39 @@ function createAskUserTool({ askUser }: AgentEnvironment): AgentTool {
 
 function describeAnswer(question: string, answer: UserAnswer): string {
   return `${question}\nAnswer: ${answer.length === 0 ? '(skipped)' : answer.join(', ')}`
+}
+
+/** Characters of the names in the definition of Skill. More are found by calling it without a name. */
+const NAMES_CHARACTERS = 4_000
+
+function createSkillTool({ names, list, load }: SkillLoader): AgentTool {
+  const named = names.join(', ')
+  const shown = named.length <= NAMES_CHARACTERS ? named : `${cutText(named, NAMES_CHARACTERS)} and more`
+  return defineTool<{ skill?: string; args?: string }>({
+    description: `Loads a skill: instructions for one kind of task. Load it before you begin if its description fits the task or the user names it, and follow its text; once loaded, it stays in use. Without a name, returns all skills with their descriptions. The skills: ${shown}.`,
+    fields: {
+      skill: { type: 'string', description: 'The name of the skill.' },
+      args: { type: 'string', description: 'Arguments for the skill, if its text asks for some.' },
+    },
+    required: [],
+    async run({ skill, args = '' }, { signal }) {
+      if (skill !== undefined && skill.trim() !== '') return load(skill.trim(), args.trim(), signal)
+      const skills = await list()
+      return skills.map(({ name, description }) => `${name}: ${description}`).join('\n')
+    },
+  })
+}
+
+function createExitPlanModeTool(end: () => Promise<boolean>): AgentTool {
+  return defineTool<{ plan: string }>({
+    description:
+      'Submits your plan to the user while plan mode is on. If the user approves it, plan mode ends and you can carry it out. Call it once you know what is to be changed and how; do not use it for questions or for work that changes nothing.',
+    fields: { plan: { type: 'string', description: 'The whole plan, as Markdown.' } },
+    required: ['plan'],
+    async run({ plan }) {
+      if (plan.trim() === '') throw new ToolError('The plan is empty.')
+      if (!(await end())) throw new ToolError('Plan mode is not on. Go on with the work.')
+      return 'The user has approved the plan, and plan mode is off. Carry it out now.'
+    },
+  })
 }

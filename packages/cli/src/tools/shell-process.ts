@@ -13,6 +13,8 @@ export interface ShellCommand {
   /** File that receives the shell's working directory when the shell exits. */
   readonly cwdFile: string
   readonly onOutput: (text: string) => void
+  /** Values of `$1`, `$2` and so on. Default: none. */
+  readonly args?: readonly string[]
 }
 
 export interface ShellProcess {
@@ -27,13 +29,13 @@ export interface ShellProcess {
 /** Linux passes no longer argument to a program. */
 const MAX_COMMAND_BYTES = 120_000
 
-export function startShell({ command, cwd, env, cwdFile, onOutput }: ShellCommand): ShellProcess {
+export function startShell({ command, cwd, env, cwdFile, onOutput, args = [] }: ShellCommand): ShellProcess {
   if (Buffer.byteLength(command) > MAX_COMMAND_BYTES)
     throw new ToolError('The command is too long. Write it to a file with Write, and run that file.')
   const saveFolder = `pwd -P >|${quoteForShell(cwdFile)} 2>/dev/null`
   const script = `exec 2>&1; trap ${quoteForShell(saveFolder)} EXIT\n${command}`
   const shell = findProgram('bash', env) ?? 'sh'
-  const child = spawn(shell, ['-c', script], {
+  const child = spawn(shell, ['-c', script, shell, ...args], {
     cwd,
     env,
     detached: true,

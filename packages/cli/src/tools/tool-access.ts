@@ -15,7 +15,7 @@ export interface ToolAccess {
 }
 
 /** Tools that touch nothing outside the session. BashOutput and KillShell concern commands that were permitted before. */
-const INNER_TOOLS = new Set(['BashOutput', 'KillShell', 'TodoWrite', 'AskUser', 'history'])
+const INNER_TOOLS = new Set(['BashOutput', 'KillShell', 'TodoWrite', 'AskUser', 'ExitPlanMode', 'history'])
 
 /**
  * Returns what a call of an agent tool would access. `cwd` is the session's working directory. Paths are resolved as
@@ -52,6 +52,9 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
       return describeFile('write')
     case 'Bash':
       return { kind: 'execute', paths: [], command: readText('command') ?? '' }
+    case 'Skill':
+      // A rule such as Skill(deploy) names the skill as a rule for Bash names the command.
+      return { kind: 'none', paths: [], command: (readText('skill') ?? '').trim() }
     case 'WebFetch':
       return { kind: 'network', paths: [], url: readText('url') ?? '' }
     default:

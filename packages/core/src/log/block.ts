@@ -9,7 +9,7 @@ export interface Block {
   readonly [field: string]: unknown
 }
 
-interface TextBlock extends Block {
+export interface TextBlock extends Block {
   readonly type: 'text'
   readonly text: string
 }

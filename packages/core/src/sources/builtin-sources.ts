@@ -186,8 +186,13 @@ export interface InvokedSkill {
   readonly path?: string
 }
 
-/** Creates the context source of skills. `read` returns the skills that the host has loaded, most recently used first. */
-export function skillsSource(read: () => ValueOrPromise<readonly InvokedSkill[]>): ContextSource {
+/**
+ * Creates the context source of skills. `read` returns the skills that the host has loaded, most recently used first. It
+ * gets the session and the messages that stay, for a host that reads its skills from the log.
+ */
+export function skillsSource(
+  read: (context: SourceContext) => ValueOrPromise<readonly InvokedSkill[]>,
+): ContextSource {
   return createListSource({
     name: 'skills',
     kind: 'skills',
@@ -195,8 +200,8 @@ export function skillsSource(read: () => ValueOrPromise<readonly InvokedSkill[]>
     tellsChanges: false,
     isWhole: false,
     limit: ({ budgets }) => ({ ...budgets.skills, count: Number.POSITIVE_INFINITY }),
-    read: async () =>
-      (await read()).map(({ name, text, path }) => ({
+    read: async (context) =>
+      (await read(context)).map(({ name, text, path }) => ({
         id: name,
         attachment: { type: 'invoked_skills', name, ...(path === undefined ? {} : { path }), content: text },
         source: path ?? name,

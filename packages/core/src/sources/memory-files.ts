@@ -7,6 +7,7 @@ import { normalizePath } from '../log/tool-calls.ts'
 import type { Policy } from '../policy/policy.ts'
 import { defuseReminderTags } from '../summary/accept-summary.ts'
 import { type FileReadResult, hasPathEnding } from './file-source.ts'
+import { readMatterList, splitFrontMatter } from './front-matter.ts'
 import { matchesGlobs } from './path-glob.ts'
 
 export interface MemoryDisk {
@@ -339,35 +340,7 @@ export function findImports(text: string): readonly string[] {
 
 /** Separates the front matter of a rule from its text. `globs` is null if the rule applies to every path. */
 export function parseRule(text: string): { readonly text: string; readonly globs: readonly string[] | null } {
-  const matter = /^\ufeff?---[ \t]*\r?\n([\s\S]*?\n)?---[ \t]*(?:\r?\n|$)/.exec(text)
-  if (matter === null) return { text, globs: null }
-  const lines = (matter[1] ?? '').split(/\r?\n/)
-  const at = lines.findIndex((line) => /^paths[ \t]*:/.test(line))
-  const globs = at === -1 ? [] : readPaths(lines.slice(at))
-  return { text: text.slice(matter[0].length), globs: globs.length === 0 ? null : globs }
-}
-
-/** Reads `paths: a, b`, `paths: [a, b]`, or a list with a line for each. */
-function readPaths([first = '', ...rest]: readonly string[]): readonly string[] {
-  const inline = first.slice(first.indexOf(':') + 1).trim()
-  const end = rest.findIndex((line) => !/^[ \t]*(?:-|#|$)/.test(line))
-  const items =
-    inline === '' || inline.startsWith('#')
-      ? rest
-          .slice(0, end === -1 ? rest.length : end)
-          .flatMap((line) => /^[ \t]*-[ \t]*(.*)$/.exec(line)?.[1] ?? [])
-      : splitOutsideBraces(inline.replace(/^\[(.*)\]$/, '$1'))
-  return items.map((item) => item.trim().replace(/^(["'])(.*)\1$/, '$2')).filter((item) => item !== '')
-}
-
-function splitOutsideBraces(text: string): readonly string[] {
-  const parts = ['']
-  let depth = 0
-  for (const character of text) {
-    if (character === '{') depth += 1
-    if (character === '}') depth -= 1
-    if (character === ',' && depth <= 0) parts.push('')
-    else parts[parts.length - 1] += character
-  }
-  return parts
+  const { lines, body } = splitFrontMatter(text)
+  const globs = readMatterList(lines, 'paths')
+  return { text: body, globs: globs.length === 0 ? null : globs }
 }

@@ -21,8 +21,8 @@ export interface HookCommands {
   readonly settings: HookSettings
   /** Environment variables of the commands. Default: those of the engine. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Passed to the commands as `permission_mode`. */
-  readonly permissionMode?: string
+  /** Passed to the commands as `permission_mode`. A function is called before each run. */
+  readonly permissionMode?: string | (() => string)
   /** Called before a command runs. Returns a reason not to run it, which is reported as its failure; null to run it. */
   readonly findObjection?: (command: HookCommandSettings) => Promise<string | null>
 }
@@ -106,6 +106,7 @@ function createCommandHook(
       if (!command.accepts(shape.subject?.(own) ?? null)) return undefined
       const objection = (await commands.findObjection?.(command)) ?? null
       if (objection !== null) throw new Error(objection)
+      const mode = typeof permissionMode === 'function' ? permissionMode() : permissionMode
       const end = await runHookCommand({
         command: command.command,
         ...(command.args === undefined ? {} : { args: command.args }),
@@ -115,7 +116,7 @@ function createCommandHook(
           session_id: input.sessionId,
           transcript_path: log,
           cwd,
-          ...(permissionMode === undefined ? {} : { permission_mode: permissionMode }),
+          ...(mode === undefined ? {} : { permission_mode: mode }),
           hook_event_name: event,
           ...shape.fields(own),
         }),

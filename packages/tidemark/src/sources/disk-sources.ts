@@ -20,7 +20,7 @@ import { readErrorCode } from '../storage/file-system.ts'
 export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 'isStub'> {
   /** Folder that relative paths start from. Default: the working directory. */
   readonly folder?: string
-  /** Returns the path of the current plan file, or null if there is no plan. */
+  /** Returns the path of the current plan file, or null if there is no plan. Default: the plan is read from the log. */
   readonly planFile?: () => string | null
   /** Returns the paths of the instruction files that apply now, in order. A missing file is skipped. */
   readonly standing?: () => readonly string[]
@@ -32,11 +32,11 @@ export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 
 
 /** Returns the context sources for instruction files, recently used files and the plan. */
 export function diskSources(options: DiskSourcesOptions = {}): readonly ContextSource[] {
-  const { folder = process.cwd(), planFile = () => null, standing, transcript, never } = options
+  const { folder = process.cwd(), planFile, standing, transcript, never } = options
   const { recent, isStub } = options
   const listExcluded = (): readonly string[] => [
     ...(transcript === undefined ? [] : [transcript]),
-    ...[planFile() ?? []].flat(),
+    ...[planFile?.() ?? []].flat(),
     ...(standing?.() ?? []),
     ...(never?.() ?? []),
   ]
@@ -51,10 +51,12 @@ export function diskSources(options: DiskSourcesOptions = {}): readonly ContextS
       never: listExcluded,
       ...omitUndefined({ recent, isStub }),
     }),
-    planSource(async () => {
-      const path = planFile()
-      return path === null ? null : readIfPresent(folder, path)
-    }),
+    planFile === undefined
+      ? planSource()
+      : planSource(async () => {
+          const path = planFile()
+          return path === null ? null : readIfPresent(folder, path)
+        }),
   ]
 }
 

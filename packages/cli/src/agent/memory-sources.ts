@@ -1,0 +1,89 @@
+/** Memory files in the agent: which of them it reads, and how hooks are told of them. */
+import { homedir } from 'node:os'
+import { setTimeout } from 'node:timers/promises'
+import { memoryFiles, type Session } from 'tidemark'
+import { decidePermission, type PermissionContext } from './permissions.ts'
+import type { AgentSettings } from './settings.ts'
+
+export interface MemorySourcesOptions {
+  readonly settings: AgentSettings
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly context: PermissionContext
+  readonly onLoaded: (file: LoadedInstructions) => void
+  /** Called once for each memory file that exists and could not or may not be read. */
+  readonly onUnread?: (file: { readonly path: string; readonly why: string }) => void
+}
+
+/** A memory file as the InstructionsLoaded hooks are told of it. */
+export interface LoadedInstructions {
+  readonly filePath: string
+  readonly memoryType: 'User' | 'Project' | 'Local'
+  readonly loadReason: LoadedMemory['reason']
+  readonly parentFilePath?: string
+}
+
+type LoadedMemory = Parameters<NonNullable<Parameters<typeof memoryFiles>[0]['onRead']>>[0]['loaded'][number]
+
+/** Describes a memory file for the InstructionsLoaded hooks. */
+function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory): LoadedInstructions {
+  const projectType = path.endsWith('.local.md') ? ('Local' as const) : ('Project' as const)
+  return {
+    filePath: path,
+    memoryType: origin === 'user' ? ('User' as const) : projectType,
+    loadReason: reason,
+    ...(importedBy === null ? {} : { parentFilePath: importedBy }),
+  }
+}
+
+/**
+ * Returns the sources of memory files. They are read where the model may read without a question, whatever else the
+ * permission mode allows; in a trusted folder, that includes the folders above it up to the repository's.
+ */
+export function createMemorySources({
+  settings,
+  env,
+  context,
+  onLoaded,
+  onUnread,
+}: MemorySourcesOptions): ReturnType<typeof memoryFiles> {
+  const { isTrusted = false, memoryExcludes = [] } = settings
+  return memoryFiles({
+    cwd: context.folder,
+    home: env.HOME ?? homedir(),
+    excludes: memoryExcludes,
+    isTrusted,
+    onRead({ loaded, unread }) {
+      for (const file of loaded) onLoaded(describeMemoryFile(file))
+      for (const file of unread) onUnread?.(file)
+    },
+    isPermitted: (path, project) => mayReadUnasked(path, project, context),
+  })
+}
+
+/** Returns true if rules let the agent read a file of a project without a question, whatever the permission mode allows. */
+export function mayReadUnasked(path: string, project: string, context: PermissionContext): boolean {
+  const { rules } = context
+  const allow = [...rules.allow, `Read(${project}/**)`]
+  const permissions: PermissionContext = { ...context, mode: 'default', rules: { ...rules, allow } }
+  return decidePermission('Read', { kind: 'read', paths: [path] }, permissions).decision === 'allow'
+}
+
+const HOOK_END_MS = 2_000
+
+/**
+ * Runs the InstructionsLoaded hooks. Closing the session ends hooks that still run, so one that began with the last request
+ * is waited for, for a while.
+ */
+export function createMemoryHooks(findSession: () => Session | null) {
+  let running: Promise<unknown> = Promise.resolve()
+  return {
+    onMemoryLoaded(file: LoadedInstructions): void {
+      // A hook that fails is told by an event of the session.
+      const run = findSession()
+        ?.runHooks('instructionsLoaded', file)
+        .catch(() => undefined)
+      running = Promise.all([running, run])
+    },
+    waitForHooks: () => Promise.race([running, setTimeout(HOOK_END_MS, undefined, { ref: false })]),
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Plan mode: the agent only reads until the user has approved a plan. The state is stored beside the log, so that a session
+ * that is continued is still in plan mode; only an approval or another `--permission-mode` ends it.
+ */
+import { readFile } from 'node:fs/promises'
+import { isObject } from '@tidemark/core'
+import { type ContextSource, planModeSource } from 'tidemark'
+import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
+import type { PermissionMode } from './permissions.ts'
+
+export interface PlanModeOptions {
+  /** The file with the state of the session. */
+  readonly file: string
+  /** The mode of the command line. It comes before what the session was in. */
+  readonly given: PermissionMode | undefined
+  /** The mode of the settings. */
+  readonly usual: PermissionMode | undefined
+  /** True if the user can be asked to approve a plan. */
+  readonly canAsk: boolean
+}
+
+export interface PlanMode {
+  /** True if the session is or was in plan mode. The tool for plans stays declared then, which keeps the cache. */
+  readonly isUsed: boolean
+  readonly source: ContextSource
+  /** Returns the permission mode as it is now. */
+  readMode(): PermissionMode
+  /** Ends plan mode. Returns false if it is not on. */
+  end(): Promise<boolean>
+}
+
+/** Opens the plan mode of a session, and stores it if it is on or ends now. */
+export async function openPlanMode({ file, given, usual, canAsk }: PlanModeOptions): Promise<PlanMode> {
+  const stored = await readState(file)
+  let isOn = given === undefined ? (stored ?? usual === 'plan') : given === 'plan'
+  const isUsed = isOn || stored !== null
+  const other = [given, usual].find((mode) => mode !== undefined && mode !== 'plan') ?? 'default'
+  const write = async (): Promise<void> => {
+    const bytes = Buffer.from(`${JSON.stringify({ isOn })}\n`)
+    await replaceFileAtomic(nodeFileSystem, file, { bytes, durable: true })
+  }
+  if (isUsed && isOn !== stored) await write()
+  return {
+    isUsed,
+    source: planModeSource(() => (isOn ? `${PLAN_TEXT} ${canAsk ? ASK_TEXT : UNATTENDED_TEXT}` : null)),
+    readMode: () => (isOn ? 'plan' : other),
+    async end() {
+      if (!isOn) return false
+      isOn = false
+      await write()
+      return true
+    },
+  }
+}
+
+const PLAN_TEXT =
+  'Only read and plan: files cannot be changed and commands cannot be run until the user has approved a plan. Find out what you need to know, then call ExitPlanMode with the plan.'
+const ASK_TEXT = 'The user is then asked to approve it.'
+const UNATTENDED_TEXT =
+  'Nobody can approve it in this run: give the plan as your answer too, and end your turn. The user approves it by continuing the session in another permission mode.'
+
+/** Returns whether plan mode was on; null if the session has never been in it. A file that cannot be read counts as on. */
+async function readState(file: string): Promise<boolean | null> {
+  try {
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'))
+    return !(isObject(value) && value.isOn === false)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : true
+  }
+}

@@ -1,0 +1,267 @@
+/**
+ * Skills and slash commands in the agent: their listing, the tool that loads a skill, and prompts such as `/review src`.
+ * Shell commands in a file run only if the file is the user's own or the user has trusted exactly that command.
+ */
+import {
+  createCommandMessage,
+  expandArguments,
+  hasArgumentPlace,
+  listInvokedSkills,
+  parseSlashCommand,
+  skillListingSource,
+  splitArguments,
+  splitShellParts,
+} from '@tidemark/core'
+import { type ContextSource, skillsSource } from 'tidemark'
+import {
+  type FoundPromptFile,
+  type PromptFilePlaces,
+  type PromptFiles,
+  readPromptFiles,
+} from 'tidemark/internal'
+import type { SkillLoader } from '../tools/agent-environment.ts'
+import { startShell } from '../tools/shell-process.ts'
+import { cutText, ToolError } from '../tools/tool-definition.ts'
+import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import type { TrustItem } from './folder-trust.ts'
+import { describeRunFiles } from './hook-files.ts'
+import { decidePermission, findRuleProblem, type PermissionContext } from './permissions.ts'
+
+export interface PromptCommandOptions {
+  readonly places: PromptFilePlaces
+  /** The environment of shell commands. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly context: PermissionContext
+  /** Returns true if the user has trusted this part of the project. */
+  readonly isTrusted: (item: TrustItem) => boolean
+}
+
+export type AgentPrompt = string | readonly object[]
+
+export interface ExpandedPrompt {
+  readonly prompt: AgentPrompt
+  /** Sentences for the user: what was not run, and why. */
+  readonly notices: readonly string[]
+  /** Permission rules of the command, which count until the next prompt. */
+  readonly allowed: readonly string[]
+}
+
+export interface PromptCommands {
+  /** What the tool Skill needs; null if there is no skill for the model. */
+  readonly skills: SkillLoader | null
+  readonly sources: readonly ContextSource[]
+  /** Folders of the user's skills, whose files the model may read. */
+  readonly skillFolders: readonly string[]
+  /** Files that exist and were not read. */
+  readonly unread: PromptFiles['unread']
+  /** Replaces a slash command by the text of its file. Any other prompt is returned as it is. */
+  expand(prompt: AgentPrompt, signal?: AbortSignal): Promise<ExpandedPrompt>
+}
+
+export async function openPromptCommands(options: PromptCommandOptions): Promise<PromptCommands> {
+  const { files, unread } = await readPromptFiles(options.places)
+  let newest = files
+  // The listing is looked at before each request, so it does not read the commands.
+  const listForModel = async (): Promise<readonly FoundPromptFile[]> => {
+    newest = (await readPromptFiles(options.places, 'skill')).files
+    return newest.filter(isSkillForModel)
+  }
+  const hasSkills = files.some(({ kind }) => kind === 'skill')
+  return {
+    skills: files.some(isSkillForModel)
+      ? {
+          names: files.filter(isSkillForModel).map(({ name }) => name),
+          list: listForModel,
+          load: async (name, args, signal) =>
+            loadSkill(await listForModel(), name, { args, options, signal }),
+        }
+      : null,
+    sources: hasSkills
+      ? [
+          skillListingSource(listForModel),
+          skillsSource((context) =>
+            listInvokedSkills(context, { tool: 'Skill', findPath: (name) => findSkillPath(newest, name) }),
+          ),
+        ]
+      : [],
+    skillFolders: files
+      .filter(({ kind, origin }) => kind === 'skill' && origin === 'user')
+      .map(({ folder }) => folder),
+    unread,
+    async expand(prompt, signal) {
+      const typed = readTypedCommand(prompt)
+      if (typed === null) return { prompt, notices: [], allowed: [] }
+      const file = findCommand((await readPromptFiles(options.places)).files, typed.name)
+      if (file === null) {
+        const notice = `There is no command /${typed.name}: the text was sent as a prompt.`
+        return { prompt, notices: [notice], allowed: [] }
+      }
+      const { text, notices } = await expandFile(file, { args: typed.args, options, signal })
+      const message = createCommandMessage({ name: file.name, args: typed.args }, text)
+      const others = typeof prompt === 'string' ? [] : prompt.slice(1)
+      return { prompt: [...message, ...others], notices, allowed: listAllowed(file, options) }
+    },
+  }
+}
+
+function isSkillForModel({ kind, isForModel }: FoundPromptFile): boolean {
+  return kind === 'skill' && isForModel
+}
+
+function findSkillPath(files: readonly FoundPromptFile[], name: string): string | null {
+  return files.find((file) => file.kind === 'skill' && file.name === name)?.path ?? null
+}
+
+/** Reads the command of a prompt: a text, or the first block of a list if it is a text. */
+function readTypedCommand(prompt: AgentPrompt): ReturnType<typeof parseSlashCommand> {
+  if (typeof prompt === 'string') return parseSlashCommand(prompt)
+  const [first] = prompt as readonly { readonly type?: unknown; readonly text?: unknown }[]
+  return first?.type === 'text' && typeof first.text === 'string' ? parseSlashCommand(first.text) : null
+}
+
+/** Finds what the user calls by a name. A command in a folder can be called without it, if no other has that name. */
+function findCommand(files: readonly FoundPromptFile[], name: string): FoundPromptFile | null {
+  const own = files.filter(({ isForUser }) => isForUser)
+  const inFolders = own.filter((file) => file.kind === 'command' && file.name.endsWith(`:${name}`))
+  return own.find((file) => file.name === name) ?? (inFolders.length === 1 ? (inFolders[0] ?? null) : null)
+}
+
+interface Expansion {
+  readonly args: string
+  readonly options: PromptCommandOptions
+  readonly signal: AbortSignal | undefined
+}
+
+async function loadSkill(
+  files: readonly FoundPromptFile[],
+  name: string,
+  expansion: Expansion,
+): Promise<string> {
+  const file = files.find((one) => one.name === name)
+  if (file === undefined)
+    throw new ToolError(`There is no skill ${name}. The skills: ${files.map((one) => one.name).join(', ')}.`)
+  const { text } = await expandFile(file, expansion)
+  const { args } = expansion
+  return args === '' || hasArgumentPlace(file.body) ? text : `${text}\n\nARGUMENTS: ${args}`
+}
+
+/** Returns the text of a file with arguments and the output of its shell commands in place. */
+async function expandFile(
+  file: FoundPromptFile,
+  expansion: Expansion,
+): Promise<{ readonly text: string; readonly notices: readonly string[] }> {
+  const notices: string[] = []
+  let text = file.kind === 'skill' ? `The files of this skill are in ${file.folder}.\n\n` : ''
+  // Commands are found before arguments are put in place, so that no argument is ever run.
+  for (const part of splitShellParts(file.body)) {
+    if ('text' in part) text += expandArguments(part.text, expansion.args)
+    else {
+      const why = await findShellObjection(file, part.command, expansion.options)
+      if (why === null) text += await runShellPart(part.command, expansion)
+      else {
+        text += `[not run: ${part.command}]`
+        notices.push(`/${file.name}: a command was not run (${part.command}): ${why}`)
+      }
+    }
+  }
+  return { text: text.trim(), notices }
+}
+
+/** Returns why a shell command of a file may not run; null if it may. */
+async function findShellObjection(
+  { name, origin }: FoundPromptFile,
+  command: string,
+  { context, isTrusted }: PromptCommandOptions,
+): Promise<string | null> {
+  if (origin === 'project' && !isTrusted(await describeShellItem(name, command, context.folder)))
+    return 'you have not trusted it. To see and trust it: tidemark trust'
+  // Whoever wrote or trusted the file has allowed its commands. Rules that deny or ask, and plan mode, come before that.
+  const { rules } = context
+  const allowed = { ...rules, allow: [...rules.allow, `Bash(${command})`] }
+  const access = { kind: 'execute', paths: [], command } as const
+  const { decision, reason } = decidePermission('Bash', access, {
+    folder: context.folder,
+    mode: context.mode,
+    rules: allowed,
+  })
+  return decision === 'allow' ? null : reason
+}
+
+const SHELL_SECONDS = 60
+const OUTPUT_CHARACTERS = 30_000
+
+/** Runs a shell command. It gets the arguments as `$ARGUMENTS`, `$1` and so on, as values that no shell reads again. */
+async function runShellPart(command: string, { args, options, signal }: Expansion): Promise<string> {
+  let output = ''
+  let shell: ReturnType<typeof startShell> | null = null
+  let isLate = false
+  const stop = (): void => void shell?.stop()
+  const timer = setTimeout(() => {
+    isLate = true
+    stop()
+  }, SHELL_SECONDS * 1000)
+  signal?.addEventListener('abort', stop)
+  try {
+    shell = startShell({
+      command,
+      cwd: options.context.folder,
+      env: { ...options.env, ARGUMENTS: args },
+      cwdFile: '/dev/null',
+      args: splitArguments(args),
+      onOutput(text) {
+        output = cutText(output + text, OUTPUT_CHARACTERS + 1)
+      },
+    })
+    if (signal?.aborted === true) stop()
+    const { code } = await shell.ended
+    const cut = output.length > OUTPUT_CHARACTERS ? '\n[cut]' : ''
+    const late = isLate ? `\n[stopped after ${SHELL_SECONDS} seconds]` : ''
+    const failed = code === 0 || isLate ? '' : `\n[exit code ${code ?? 'none'}]`
+    return `${cutText(output, OUTPUT_CHARACTERS).trimEnd()}${cut}${late}${failed}`
+  } catch (error) {
+    // A shell that cannot be started must not lose the rest of the prompt.
+    return `[failed: ${error instanceof Error ? error.message : String(error)}]`
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', stop)
+  }
+}
+
+// Trust. Each shell command and each allowed tool in a project's files is an item of its own.
+
+const SETTING = 'commands'
+
+async function describeShellItem(name: string, command: string, folder: string): Promise<TrustItem> {
+  const files = await describeRunFiles({ command }, folder)
+  return { setting: SETTING, parts: [`/${name}:`, command], ...(files.length === 0 ? {} : { files }) }
+}
+
+function describeRuleItem(name: string, rule: string): TrustItem {
+  return { setting: SETTING, parts: [`/${name}:`, `allows ${rule}`] }
+}
+
+/** Returns the rules of a file that count. A rule that cannot be read grants nothing. */
+function listAllowed(
+  { name, origin, allowedTools }: FoundPromptFile,
+  { isTrusted }: PromptCommandOptions,
+): readonly string[] {
+  const known = allowedTools.filter((rule) => findRuleProblem(rule) === null)
+  return origin === 'user' ? known : known.filter((rule) => isTrusted(describeRuleItem(name, rule)))
+}
+
+/** Lists what the skills and commands of a project would run and allow, for the user to trust. */
+export async function listPromptItems(folder: string, home: string): Promise<readonly TrustItem[]> {
+  const project = resolveRealPath(folder)
+  // In the home folder, they are the user's own.
+  if (project === resolveRealPath(home)) return []
+  const isPermitted = (path: string): boolean => isPathWithin(path, project)
+  const { files } = await readPromptFiles({ home: null, project, isPermitted })
+  const items = files.map(async ({ name, body, allowedTools }) => {
+    const commands = splitShellParts(body).flatMap((part) => ('command' in part ? [part.command] : []))
+    const shell = await Promise.all(commands.map((command) => describeShellItem(name, command, project)))
+    const rules = allowedTools.filter((rule) => findRuleProblem(rule) === null)
+    return [...shell, ...rules.map((rule) => describeRuleItem(name, rule))]
+  })
+  const all = (await Promise.all(items)).flat()
+  return [...new Map(all.map((item) => [JSON.stringify(item), item])).values()]
+}

@@ -17,7 +17,6 @@ import {
   type OptimalCompactionSize,
   type PlanContext,
 } from '../planner/plan-input.ts'
-import type { Thresholds } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
@@ -111,7 +110,9 @@ export function planCompaction(
   const before = measureContext(state, host, compaction)
   // At the blocking threshold no new message fits, so no hook may block the compaction.
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
-  const target = scaled.known ? findDefaultTarget(request, span, scaled.lines, estimator) : null
+  // A partial compaction of the user summarizes only what was selected, so it has no default target size.
+  const hasTarget = form === 'full' || request.notesText !== undefined
+  const target = hasTarget && scaled.known ? scaled.lines.target : null
   const isForced = request.isForced === true || isBlocked
   const summarized = span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const share = 1 - policy.compact.maximumPercentOfReplaced / 100
@@ -130,26 +131,6 @@ export function planCompaction(
     price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
     at: clock.now(),
   }
-}
-
-/** Largest share of the auto-compact threshold that a compaction with notes may fill, so that it lasts for a while. */
-const NOTES_TARGET_SHARE = 0.75
-
-/**
- * Returns the size that a compaction aims at. A partial one of the user has none: it summarizes only what was selected.
- * With notes, the messages kept come on top of the usual target, because otherwise they would push out the files that the
- * work depends on.
- */
-function findDefaultTarget(
-  { form = 'full', notesText }: CompactionOptions,
-  { kept }: CompactionSpan,
-  lines: Thresholds,
-  estimator: CompactionServices['estimator'],
-): number | null {
-  if (notesText === undefined) return form === 'full' ? lines.target : null
-  const keptTokens = kept.reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const most = Math.max(lines.target, lines.autoCompact * NOTES_TARGET_SHARE)
-  return Math.round(Math.min(lines.target + keptTokens, most))
 }
 
 /** Says why a compaction that would leave `after` tokens is refused: it saves less than it must. */

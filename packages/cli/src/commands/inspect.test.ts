@@ -42,6 +42,9 @@ const gamma = writeLog(folder, {
   day: '2026-03-11',
   answers: ['alpha-1', 'alpha-2', 'gamma-3'],
 })
+// Of two logs with the same calls the older file owns them; with the same time, the one that is named first.
+const written = new Date()
+for (const file of [alpha, beta, gamma]) utimesSync(file, written, written)
 const strange = writeLog(folder, {
   name: 'strange',
   model: 'llama-x',

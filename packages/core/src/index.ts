@@ -19,7 +19,7 @@ export {
   findReasonOvertaken,
   PREPARED_COMPACTION,
 } from './background/prepare-summary.ts'
-export { areNotesBehind, isNotesUpdateDue, keepsNotes, updateNotes } from './background/update-notes.ts'
+export { areNotesBehind, isNotesUpdateDue, updateNotes } from './background/update-notes.ts'
 export {
   type CacheBreak,
   type CacheBreakReason,
@@ -230,6 +230,7 @@ export type {
   ToolRunner,
   TurnHost,
 } from './engine/host.ts'
+export { keepsNotes } from './engine/host.ts'
 export {
   adviseCompaction,
   countPrefixTokens,
@@ -434,6 +435,7 @@ export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export { type BranchNotes, createBranchNotes } from './notes/branch-notes.ts'
 export { createNoteKeeper, type KeptNotes, type NoteKeeper } from './notes/note-keeper.ts'
 export { NOTES_SECTION_NAMES, NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes/notes-file.ts'
+export { isClaimDead } from './notes/notes-limits.ts'
 export type { NotesRenderOptions } from './notes/render-notes.ts'
 export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {

@@ -7,7 +7,7 @@
 import { listTracedMessages, listUnansweredCalls } from '../context/flatten.ts'
 import type { TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { createTextCounter } from '../engine/measure-context.ts'
+import { createNotesLimits } from '../engine/measure-context.ts'
 import type { NotesFailureReason } from '../engine/notes-events.ts'
 import type { Reply } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -92,12 +92,6 @@ export async function* extractNotes(
   const checked = checkNotes(redact(notes), input.template, limits)
   if (!checked.ok) return failExtraction('bad-notes', checked.message)
   return { ok: true, text: checked.text, coveredUuid }
-}
-
-/** Returns the limits of the notes for the model's context window. */
-export function createNotesLimits({ state, host }: TurnContext, compaction: CompactionServices): NotesLimits {
-  const { section, total } = compaction.scaled.budgets.notes
-  return { section, total, countTokens: createTextCounter(state, host, compaction) }
 }
 
 function createPrompt(

@@ -4,29 +4,20 @@
  */
 
 import type { TurnEvent } from '../engine/events.ts'
-import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
-import { withContextState } from '../engine/measure-context.ts'
-import type { NotesCost, NotesFailureReason } from '../engine/notes-events.ts'
+import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
+import { createNotesLimits, withContextState } from '../engine/measure-context.ts'
+import { FREE_NOTES, type NotesCost, type NotesFailureReason } from '../engine/notes-events.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
+import { addReplyUsage } from '../engine/summary-usage.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex } from '../log/session-log.ts'
 import { chooseTemplate, moveToTemplate } from '../notes/notes-limits.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { redact } from '../summary/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
-import { ABORTED_EXTRACTION, createNotesLimits, extractNotes, type NotesExtraction } from './extract-notes.ts'
-
-/** Sources whose conversations keep no notes: those that write summaries and notes themselves. */
-const SOURCES_WITHOUT_NOTES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
-
-/** Returns true if notes are kept of this conversation. */
-export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
-  return findMechanismStates(policy, switches).notes.on && !SOURCES_WITHOUT_NOTES.has(source)
-}
+import { ABORTED_EXTRACTION, extractNotes, type NotesExtraction } from './extract-notes.ts'
 
 /**
  * Returns true if the conversation has grown enough since the last update: by tokens, and by tool calls unless the
@@ -89,7 +80,7 @@ export async function* updateNotes(
   if (notes === undefined || !keepsNotes(turn.host)) return null
   const { clock, policy } = turn.host
   const by = notes.local === null ? 'model' : 'local'
-  let cost: NotesCost = FREE
+  let cost: NotesCost = FREE_NOTES
   try {
     const deadAfterMs = policy.notes.deadAfterSeconds * 1000
     const claim = await notes.store.claim(at.id, { now: clock.now(), deadAfterMs })
@@ -142,8 +133,6 @@ export function areNotesBehind({ view: { entries } }: SessionState, stored: Stor
   }
   return false
 }
-
-const FREE: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
 
 function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
   if (event.type === 'side-reply') return { usage: addReplyUsage(usage, event.event), dollars }

@@ -7,19 +7,17 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import { isVisibleToModel } from '../context/context-entry.ts'
 import { findCutPoints } from '../context/cut-points.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
-import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
-import { createTextCounter, withContextState } from '../engine/measure-context.ts'
-import type { NotesFallbackReason, NotesRefusalReason } from '../engine/notes-events.ts'
+import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
+import { createNotesLimits, createTextCounter, withContextState } from '../engine/measure-context.ts'
+import { FREE_NOTES, type NotesFallbackReason, type NotesRefusalReason } from '../engine/notes-events.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
 import { areNotesEmpty } from '../notes/notes-file.ts'
-import { cutNotes } from '../notes/notes-limits.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { cutNotes, isClaimDead } from '../notes/notes-limits.ts'
 import { redact } from '../summary/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
@@ -170,10 +168,7 @@ async function planWithText(
  * context was larger than estimated; and the conversations that write summaries and notes have no notes themselves.
  */
 function mayUseNotes({ host }: Pick<TurnContext, 'host'>, { trigger, cause }: CompactionOptions): boolean {
-  const { policy, switches = NO_SWITCHES, source } = host
-  if (trigger !== 'auto' || cause === 'reactive' || source === 'compact' || source === 'session_memory')
-    return false
-  return findMechanismStates(policy, switches).notes.on
+  return trigger === 'auto' && cause !== 'reactive' && keepsNotes(host)
 }
 
 /**
@@ -249,8 +244,8 @@ async function* bringUpToDate(
     const claim = await store.claim(state.id, { now: host.clock.now(), deadAfterMs })
     if (claim !== null) await store.write(state.id, stored).finally(() => claim.release())
   } catch (thrown) {
-    const cost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
-    yield { type: 'notes-failed', by: 'local', reason: 'store', message: readMessage(thrown), cost }
+    const message = readMessage(thrown)
+    yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: FREE_NOTES }
   }
   return kept
 }
@@ -267,9 +262,8 @@ async function renderNotes(
   template: string | undefined,
   keeper: BranchNotes,
 ): Promise<(UsableNotes & Pick<StoredNotes, 'coveredUuid'>) | NotesRefusal> {
-  const { state, host } = turn
-  const countTokens = createTextCounter(state, host, compaction)
-  const limits = { ...compaction.scaled.budgets.notes, countTokens }
+  const { state } = turn
+  const limits = createNotesLimits(turn, compaction)
   const kept = await runTurnSteps(turn, keeper.update(state, limits, template))
   if (kept === null) return ABORTED_NOTES
   const text = redact(kept.text)
@@ -285,13 +279,13 @@ async function* waitForUpdate(turn: TurnContext, { store }: NotesServices): Asyn
   const { clock, policy } = turn.host
   const { waitSeconds, deadAfterSeconds } = policy.notes
   const until = clock.now() + waitSeconds * 1000
-  let isTold = false
+  let isAnnounced = false
   for (;;) {
     const since = await store.readClaim(turn.state.id)
-    const isRunning = since !== null && Math.abs(clock.now() - since) < deadAfterSeconds * 1000
+    const isRunning = since !== null && !isClaimDead(since, clock.now(), deadAfterSeconds * 1000)
     if (!isRunning || clock.now() >= until || isTurnAborted(turn)) return
-    if (!isTold) yield { type: 'phase', phase: 'waiting for the notes' }
-    isTold = true
+    if (!isAnnounced) yield { type: 'phase', phase: 'waiting for the notes' }
+    isAnnounced = true
     await clock.sleep(Math.min(LOOK_AGAIN_MS, until - clock.now()), turn.signal)
   }
 }

@@ -7,10 +7,11 @@ import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { Attachment, CompactMetadata } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
+import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
-import type { Switches } from '../policy/switches.ts'
+import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import type { TtlEntitlement } from '../request/cache-ttl.ts'
 import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
@@ -162,6 +163,11 @@ export interface NotesServices {
   readonly fallback?: BranchNotes
   /** Returns the notes that the model has written, as far as they are known. Not asked if they are kept without a model. */
   readonly readStored?: () => Pick<StoredNotes, 'coveredUuid'> | null
+}
+
+/** Returns true if notes are kept of this conversation. Those that write summaries and notes have none themselves. */
+export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
+  return findMechanismStates(policy, switches).notes.on && !WHOLE_CONVERSATION_SOURCES.has(source)
 }
 
 export interface SeparateSummaryModel {

@@ -14,6 +14,7 @@ import { isObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt, type PrefixSnapshot } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
+import type { NotesLimits } from '../notes/notes-limits.ts'
 import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
@@ -357,4 +358,13 @@ export function describeUndo(undos: readonly ContextEntry[]): string {
   return isCompaction
     ? 'The compaction of this conversation was undone: the messages above are the original ones again.'
     : 'The clearing of old tool results was undone: the results above are the original ones again.'
+}
+
+/** Returns the limits of the notes for the model's context window. */
+export function createNotesLimits(
+  { state, host }: Pick<TurnContext, 'state' | 'host'>,
+  compaction: CompactionServices,
+): NotesLimits {
+  const { section, total } = compaction.scaled.budgets.notes
+  return { section, total, countTokens: createTextCounter(state, host, compaction) }
 }

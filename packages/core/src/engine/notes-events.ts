@@ -1,6 +1,6 @@
 /** Events of a session's notes: their updates, and compactions with them. */
 import type { ToolUseBlock } from '../log/block.ts'
-import type { SummaryUsage } from './summary-usage.ts'
+import { NO_SUMMARY_USAGE, type SummaryUsage } from './summary-usage.ts'
 
 export type NotesEvent =
   /** The notes were updated. `tokens`: their size. `cost`: that of the model calls; none if kept from the log. */
@@ -85,3 +85,6 @@ export type NotesRefusalReason =
   | 'refused'
   /** Something threw an error. */
   | 'error'
+
+/** The cost of notes that are kept from the log: no model is called. */
+export const FREE_NOTES: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }

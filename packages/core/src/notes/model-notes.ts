@@ -13,7 +13,9 @@ import type { NoteGroup } from './fit-notes.ts'
 import {
   cleanNoteText,
   createNewestList,
+  createNewestTexts,
   cutMiddle,
+  type NewestList,
   quoteBlock,
   quoteInline,
   toNoteLine,
@@ -44,8 +46,8 @@ const ANNOUNCEMENT =
   /^(?:now|next|let me|let['’]s|first|then|ok(?:ay)?|great|good|perfect|I['’]ll now|I['’]m going to|I will)\b/i
 
 export class ModelNotes {
-  readonly #decisions = createSentenceList()
-  readonly #findings = createSentenceList()
+  readonly #decisions = createNewestTexts(MOST_SENTENCES)
+  readonly #findings = createNewestTexts(MOST_SENTENCES)
   readonly #answers = createNewestList<{ readonly text: string; readonly about: string }>(MOST_ANSWERS)
   #latest: ModelText | null = null
   #isAnswer = false
@@ -107,11 +109,11 @@ export class ModelNotes {
   }
 
   listDecisions(): readonly NoteGroup[] {
-    return [this.#decisions.toGroup('Decisions, in the words of the model, newest first:')]
+    return [toSentenceGroup('Decisions, in the words of the model, newest first:', this.#decisions)]
   }
 
   listFindings(): readonly NoteGroup[] {
-    return [this.#findings.toGroup('In the words of the model, newest first:')]
+    return [toSentenceGroup('In the words of the model, newest first:', this.#findings)]
   }
 
   /** Lists the answers at the end of turns. `messages`: those of the user, which alone support a claim of permission. */
@@ -133,24 +135,9 @@ export class ModelNotes {
   }
 }
 
-/** Sentences that are kept once each, the newest of them. */
-function createSentenceList(): { add(sentence: string): void; toGroup(title: string): NoteGroup } {
-  const sentences = new Set<string>()
-  let dropped = 0
-  return {
-    add(sentence) {
-      sentences.delete(sentence)
-      sentences.add(sentence)
-      if (sentences.size <= MOST_SENTENCES) return
-      const [oldest] = sentences
-      if (oldest !== undefined) sentences.delete(oldest)
-      dropped += 1
-    },
-    toGroup(title) {
-      const items = [...sentences].toReversed().map((sentence) => ({ full: `- ${sentence}`, rank: 3 }))
-      return { title, items, dropped }
-    },
-  }
+function toSentenceGroup(title: string, sentences: NewestList<string>): NoteGroup {
+  const items = sentences.list().map((sentence) => ({ full: `- ${sentence}`, rank: 3 }))
+  return { title, items, dropped: sentences.countDropped() }
 }
 
 /**

@@ -125,3 +125,11 @@ function cutBody(body: string, characters: number, path: string): string {
   const closing = fences.length % 2 === 1 ? [(fences.at(-1) ?? '').trim().slice(0, 3)] : []
   return [kept, ...closing, `[This section was cut here. Its whole text is in ${path}]`].join('\n')
 }
+
+/**
+ * Returns true if a claim of the notes has outlived its time. One from the future was made before the clock was set
+ * back.
+ */
+export function isClaimDead(startedAt: number, now: number, deadAfterMs: number): boolean {
+  return Math.abs(now - startedAt) >= deadAfterMs
+}

@@ -101,7 +101,7 @@ function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['co
 /**
  * Callers that write summaries or notes. They need the whole conversation, so nothing is cleared or compacted for them.
  */
-const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
+export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
 /**
  * Proposes a clearing. Proposes none if a rewrite was just undone, while tool calls are still waiting for their results,

@@ -1,11 +1,12 @@
 /** Stores in memory: a journal, blobs and notes. The journal stores JSON text, so callers cannot change stored records. */
-import type {
-  AppendOutcome,
-  BlobStore,
-  Journal,
-  NotesStore,
-  SessionRecord,
-  StoredNotes,
+import {
+  type AppendOutcome,
+  type BlobStore,
+  isClaimDead,
+  type Journal,
+  type NotesStore,
+  type SessionRecord,
+  type StoredNotes,
 } from '@tidemark/core'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {
@@ -96,7 +97,7 @@ export function createMemoryNotes(): NotesStore {
     path: (session) => `${session}/session-memory/summary.md`,
     async claim(session, { now, deadAfterMs }) {
       const running = claims.get(session)
-      if (running !== undefined && Math.abs(now - running.startedAt) < deadAfterMs) return null
+      if (running !== undefined && !isClaimDead(running.startedAt, now, deadAfterMs)) return null
       const mine = { startedAt: now }
       claims.set(session, mine)
       return {

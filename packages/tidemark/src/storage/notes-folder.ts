@@ -5,7 +5,14 @@
 
 import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import { isObject, type NotesClaim, type NotesStore, parseJson, type StoredNotes } from '@tidemark/core'
+import {
+  isClaimDead,
+  isObject,
+  type NotesClaim,
+  type NotesStore,
+  parseJson,
+  type StoredNotes,
+} from '@tidemark/core'
 import { createDraftPath, createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
 import { ensureDirectory, type FileSystem, ioError, nodeFileSystem, readErrorCode } from './file-system.ts'
 import { resolveHome, sessionPaths } from './home-paths.ts'
@@ -117,8 +124,7 @@ async function claimNotes(
   await ensureDirectory(files, folder)
   const mine: ClaimFile = { startedAt: now, token: randomUUID() }
   const bytes = Buffer.from(`${JSON.stringify(mine)}\n`)
-  // A claim from the future was made before the clock was set back.
-  const isDead = ({ startedAt }: ClaimFile): boolean => Math.abs(now - startedAt) >= deadAfterMs
+  const isDead = ({ startedAt }: ClaimFile): boolean => isClaimDead(startedAt, now, deadAfterMs)
   for (let attempt = 0; attempt < 2; attempt += 1) {
     if (await createFileAtomic(files, path, bytes)) return { release: () => releaseClaim(files, path, mine) }
     const seen = await readClaimFile(files, path)

@@ -11,7 +11,8 @@ import { type Finding, type ProviderProfile, validateRequest } from '@tidemark/c
 import { createCoder, type RequestRecord } from '@tidemark/simulator'
 import { anthropic, type RunOutcome, type SessionEvent } from 'tidemark'
 import { expect } from 'vitest'
-import { type Agent, openAgent } from '../src/agent/agent.ts'
+import { openAgent } from '../src/agent/agent.ts'
+import type { Agent } from '../src/agent/agent-options.ts'
 import { type SimulatorTotals, startSimulateProcess } from './simulate-process.ts'
 
 export interface UnattendedOptions {

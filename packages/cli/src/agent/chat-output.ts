@@ -6,7 +6,7 @@ import type { EventOf, RunOutcome, SessionEvent } from 'tidemark'
 import { formatTokens } from '../render/format-numbers.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
-import type { Agent } from './agent.ts'
+import type { Agent } from './agent-options.ts'
 import { PLAN_TOOL } from './permissions.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'

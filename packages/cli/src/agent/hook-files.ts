@@ -54,7 +54,7 @@ interface RunFile {
 }
 
 /** Finds the files of the project that a command runs: as a program, or with an interpreter. */
-async function listRunFiles(
+export async function listRunFiles(
   { command, args }: HookCommandSettings,
   folder: string,
 ): Promise<readonly RunFile[]> {

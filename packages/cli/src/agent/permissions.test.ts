@@ -236,6 +236,22 @@ it('a rule that cannot be read is named', () => {
   expect(findRuleProblem('mcp__files__read')).toBeNull()
 })
 
+it.each([
+  ['mcp__files', 'mcp__files__read', 'allow'],
+  ['mcp__files__*', 'mcp__files__read', 'allow'],
+  ['mcp__files__read', 'mcp__files__read', 'allow'],
+  ['mcp__files__read', 'mcp__files__read_all', 'ask'],
+  ['mcp__files', 'mcp__files2__read', 'ask'],
+  ['mcp__files__*', 'mcp__files2__read', 'ask'],
+  ['mcp__files', 'mcp__filesystem', 'ask'],
+])('the rule %s for the MCP tool %s: %s', (rule, tool, expected) => {
+  const access = { kind: 'server', paths: [] } as const
+  const decide = (rules: object) =>
+    decidePermission(tool, access, context({ rules: { ...NO_RULES, ...rules } })).decision
+  expect(decide({ allow: [rule] })).toBe(expected)
+  expect(decide({ allow: ['mcp__*'], deny: [rule] })).toBe(expected === 'allow' ? 'deny' : 'allow')
+})
+
 it('a command is split outside quotes only', () => {
   expect(splitCommand('a && b "c; d" || e')).toEqual({ parts: ['a', 'b "c; d"', 'e'], isPlain: true })
 })

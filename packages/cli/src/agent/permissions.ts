@@ -1,7 +1,7 @@
 /**
  * Permission rules of the agent: which tool calls run at once, which the user is asked about, and which are refused.
  * A rule is the name of a tool, optionally with a pattern: `Bash(npm test:*)`, `Edit(docs/**)`,
- * `WebFetch(domain:example.com)`. Deny rules come before ask rules, and ask rules before allow rules.
+ * `WebFetch(domain:example.com)`, `mcp__files__*`. Deny rules come before ask rules, and ask rules before allow rules.
  */
 import { homedir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -99,6 +99,7 @@ const ASK_REASONS = {
   write: 'It changes a file.',
   execute: 'It runs a command.',
   network: 'It fetches from the network.',
+  server: 'It calls an MCP server.',
 } as const
 
 function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionContext): boolean {
@@ -107,11 +108,11 @@ function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionC
 }
 
 /**
- * Hooks and settings of Git, settings of this agent, skills and slash commands: whoever changes them can have anything run
- * later.
+ * Hooks and settings of Git, settings of this agent, MCP servers, skills and slash commands: whoever changes them can have
+ * anything run later.
  */
 const GUARDED_FILES =
-  /(?:^|\/)(?:\.git|\.tidemark|\.claude\/(?:skills|commands))(?:\/|$)|(?:^|\/)tidemark\/settings\.json$/i
+  /(?:^|\/)(?:\.git|\.tidemark|\.claude\/(?:skills|commands))(?:\/|$)|(?:^|\/)(?:tidemark\/settings\.json|\.mcp\.json)$/i
 
 function isGuarded(path: string, { folder, guardedPaths = [] }: PermissionContext): boolean {
   if (guardedPaths.some((guarded) => isPathWithin(path, guarded))) return true
@@ -232,6 +233,8 @@ const COVERED_TOOLS: Readonly<Record<string, readonly string[]>> = {
 function coversTool({ tool }: ParsedRule, name: string): boolean {
   if (tool === name) return true
   if (COVERED_TOOLS[tool]?.includes(name) === true) return true
+  // `mcp__files` is a whole server.
+  if (/^mcp__(?!.*__)[^*]+$/.test(tool) && name.startsWith(`${tool}__`)) return true
   return tool.includes('*') && picomatch.isMatch(name, tool)
 }
 

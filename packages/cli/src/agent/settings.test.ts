@@ -1,7 +1,9 @@
 import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { tidemarkHome } from 'tidemark/internal'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { writeTrust } from './folder-trust.ts'
 import { findUserSettings, readSettings } from './settings.ts'
 
 let root: string
@@ -114,5 +116,64 @@ describe('settings', () => {
   ])('a file that cannot be used is named with what is wrong: %j', async (value, message) => {
     await writeUser(value)
     await expect(readSettings(project, env)).rejects.toThrow(message)
+  })
+})
+
+describe('MCP servers', () => {
+  const files = { command: 'files-server' }
+
+  it('come from the settings of the user, and from .mcp.json only after trust', async () => {
+    await writeUser({ mcpServers: { files }, trustedFolders: [] })
+    await write(join(project, '.mcp.json'), { mcpServers: { theirs: { command: 'node', args: ['a.js'] } } })
+    await write(join(project, 'a.js'), 'one')
+    const { mcpServers, trust } = await readSettings(project, env)
+    expect(mcpServers).toEqual({ files })
+    const [item] = trust?.untrusted ?? []
+    expect(item).toEqual({
+      setting: 'mcpServers',
+      parts: ['theirs:', 'node', 'with ["a.js"]'],
+      files: [{ path: 'a.js', hash: expect.any(String) }],
+    })
+    await writeUser({ mcpServers: { files }, trustedFolders: [root] })
+    const trusted = await readSettings(project, env)
+    expect(Object.keys(trusted.mcpServers ?? {})).toEqual(['files', 'theirs'])
+    expect(trusted.hookFiles).toEqual([expect.stringMatching(/a\.js$/)])
+  })
+
+  it.each([
+    ['{', /\.mcp\.json is not used: /],
+    ['[]', /expected an object mcpServers/],
+    [
+      { mcpServers: { a: { type: 'sse', url: 'x' } } },
+      /the server a: expected type stdio or http, not "sse"/,
+    ],
+    [{ mcpServers: { a: {} } }, /the server a: expected a url/],
+    [
+      { mcpServers: { a: { command: 'x', env: { A: 1 } } } },
+      /the server a: expected env as an object of texts/,
+    ],
+  ])('in a file that cannot be used are left out: %j', async (value, notice) => {
+    await write(join(project, '.mcp.json'), value)
+    const { mcpServers, notices } = await readSettings(project, env)
+    expect([mcpServers, notices]).toEqual([undefined, [expect.stringMatching(notice)]])
+  })
+
+  it('of a project are not started with a script that has changed since it was trusted', async () => {
+    await write(join(project, '.mcp.json'), { mcpServers: { theirs: { command: './a.sh' } } })
+    await write(join(project, 'a.sh'), 'one')
+    const { trust } = await readSettings(project, env)
+    await writeTrust(tidemarkHome(env), project, trust?.items ?? [])
+    const { mcpServers, findServerObjection } = await readSettings(project, env)
+    expect(mcpServers).toEqual({ theirs: { command: './a.sh' } })
+    expect(await findServerObjection?.('theirs')).toBeNull()
+    await write(join(project, 'a.sh'), 'two')
+    expect(await findServerObjection?.('theirs')).toContain('has changed since you trusted it')
+  })
+
+  it('in settings that cannot be used are an error', async () => {
+    await writeUser({ mcpServers: { a: { command: '' } } })
+    await expect(readSettings(project, env)).rejects.toThrow(
+      'mcpServers: expected MCP servers by name; the server a',
+    )
   })
 })

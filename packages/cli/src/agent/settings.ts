@@ -15,10 +15,18 @@ import {
   mergeHookSettings,
   tidemarkHome,
 } from 'tidemark/internal'
+import { findServersProblem } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
 import { createContentCheck, listHookFiles, listHookParts } from './hook-files.ts'
+import {
+  createServerCheck,
+  listServerFiles,
+  listServerParts,
+  type McpServerMap,
+  readProjectServers,
+} from './mcp-settings.ts'
 import {
   findRuleProblem,
   NO_RULES,
@@ -38,8 +46,12 @@ export interface AgentSettings {
   readonly env: Readonly<Record<string, string>>
   /** Commands that run at events of the session. */
   readonly hooks?: HookSettings
-  /** Real paths of the files in the folder that hooks run. */
+  /** Real paths of the files in the folder that hooks and MCP servers run. */
   readonly hookFiles?: readonly string[]
+  /** MCP servers by name. */
+  readonly mcpServers?: McpServerMap
+  /** Returns a reason not to start an MCP server: what it runs is no longer what the user has trusted. */
+  readonly findServerObjection?: (name: string) => Promise<string | null>
   /** Returns a reason not to run a hook: what it runs is no longer what the user has trusted. */
   readonly findHookObjection?: (command: HookCommandSettings) => Promise<string | null>
   /** True if the user trusts the folder: with `tidemark trust`, or in `trustedFolders`. Default: false. */
@@ -63,6 +75,7 @@ interface SettingsFile {
   readonly hooks?: HookSettings
   readonly trustedFolders?: readonly string[]
   readonly memoryExcludes?: readonly string[]
+  readonly mcpServers?: McpServerMap
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -84,9 +97,10 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const user = await readSettingsFile(findUserSettings(env))
   const isInTrusted = await isInTrustedFolder(folder, user.trustedFolders ?? [], env)
   const files = await Promise.all(listProjectSettings(folder).map(readSettingsFile))
-  const project = files.reduce(mergeFiles, {})
+  const { servers, notices } = await readProjectServers(folder)
+  const project = files.reduce(mergeFiles, { mcpServers: servers })
   const parts: readonly TrustedPart[] = [
-    ...(await listTrustedParts(project, folder)),
+    ...(await listTrustedParts(project, folder, env)),
     ...(await listPromptItems(folder, env.HOME ?? homedir())).map((item) => ({ item, settings: {} })),
   ]
   const { isTrusted, covers } = await readTrust(tidemarkHome(env), folder)
@@ -97,27 +111,32 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     mergeFiles,
     user,
   )
-  const { hooks = {} } = merged
+  const { hooks = {}, mcpServers = {} } = merged
+  const runFiles = [
+    ...(await listHookFiles(hooks, folder)),
+    ...(await listServerFiles(mcpServers, folder, env)),
+  ]
+  // What `trustedFolders` covers is trusted whatever its content.
+  const trusted = isInTrusted ? [] : applied.map(({ item }) => item)
   return {
     ...(merged.model === undefined ? {} : { model: merged.model }),
     ...(merged.permissionMode === undefined ? {} : { permissionMode: merged.permissionMode }),
     ...(user.policy === undefined ? {} : { policy: user.policy }),
     permissions: { ...NO_RULES, ...merged.permissions },
     env: user.env ?? {},
+    ...(runFiles.length === 0 ? {} : { hookFiles: runFiles }),
     ...(Object.keys(hooks).length === 0
       ? {}
-      : {
-          hooks,
-          hookFiles: await listHookFiles(hooks, folder),
-          // What `trustedFolders` covers is trusted whatever its content.
-          findHookObjection: createContentCheck(isInTrusted ? [] : applied.map(({ item }) => item), folder),
-        }),
+      : { hooks, findHookObjection: createContentCheck(trusted, folder) }),
+    ...(Object.keys(mcpServers).length === 0
+      ? {}
+      : { mcpServers, findServerObjection: createServerCheck(trusted, mcpServers, { folder, env }) }),
     isTrusted: isInTrusted || isTrusted,
     isItemTrusted,
     ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted } }),
     // A file that is not read grants nothing, so an untrusted project may exclude files too.
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
-    notices: untrusted.length === 0 ? [] : [describeUntrusted(untrusted, folder)],
+    notices: [...notices, ...(untrusted.length === 0 ? [] : [describeUntrusted(untrusted, folder)])],
   }
 }
 
@@ -141,8 +160,9 @@ interface TrustedPart {
 
 /** Splits a project's settings into the parts that need trust. What the user is not asked about here never applies. */
 async function listTrustedParts(
-  { model, permissionMode, permissions, hooks = {} }: SettingsFile,
+  { model, permissionMode, permissions, hooks = {}, mcpServers = {} }: SettingsFile,
   folder: string,
+  env: Environment,
 ): Promise<readonly TrustedPart[]> {
   const part = (setting: string, value: string, settings: SettingsFile): TrustedPart => ({
     item: { setting, parts: [value] },
@@ -157,6 +177,10 @@ async function listTrustedParts(
     ...(await listHookParts(hooks, folder)).map(({ item, hooks: own }) => ({
       item,
       settings: { hooks: own },
+    })),
+    ...(await listServerParts(mcpServers, folder, env)).map(({ item, mcpServers: own }) => ({
+      item,
+      settings: { mcpServers: own },
     })),
   ]
 }
@@ -190,7 +214,8 @@ function mergeFiles(first: SettingsFile, second: SettingsFile): SettingsFile {
     ]),
   )
   const hooks = mergeHookSettings([first.hooks, second.hooks])
-  return { ...first, ...second, permissions, hooks }
+  const mcpServers = { ...first.mcpServers, ...second.mcpServers }
+  return { ...first, ...second, permissions, hooks, mcpServers }
 }
 
 async function readSettingsFile(path: string): Promise<SettingsFile> {
@@ -241,6 +266,7 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
       : 'a list of absolute folders',
   memoryExcludes: (value) =>
     Array.isArray(value) && value.every((each) => typeof each === 'string') ? null : 'a list of globs',
+  mcpServers: findServersProblem,
 }
 
 function checkRules(value: unknown): string | null {

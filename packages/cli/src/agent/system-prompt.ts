@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { arch, platform, release } from 'node:os'
 import { promisify } from 'node:util'
-import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY } from '@tidemark/core'
+import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY, volatileSection } from '@tidemark/core'
 import { section } from 'tidemark'
 
 export interface PromptFacts {
@@ -27,8 +27,8 @@ export interface PromptFacts {
   readonly language?: string | null
   /** The user's own style of answers; null for the usual one. */
   readonly outputStyle?: string | null
-  /** Instructions of connected MCP servers; null without such servers. */
-  readonly mcpInstructions?: string | null
+  /** Returns the instructions of MCP servers; null if they have none. Left out without such servers. */
+  readonly readMcpInstructions?: () => Promise<string | null>
   /** True for the shortest possible answers. */
   readonly isBrief?: boolean
   /** Text of `--append-system-prompt`. */
@@ -132,7 +132,9 @@ export function createSystemPrompt(facts: PromptFacts) {
         facts.language == null ? null : `Answer in ${facts.language}; leave code and names as they are.`,
       ),
       createSection('output-style', facts.outputStyle ?? null),
-      createSection('mcp', facts.mcpInstructions ?? null),
+      ...(facts.readMcpInstructions === undefined
+        ? []
+        : [volatileSection('mcp', facts.readMcpInstructions, 'servers start, end and change at any time')]),
       createSection(
         'scratchpad',
         `Put files that you need only for a while into ${facts.scratchFolder}, not into the project.`,

@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { anthropic, type ModelChoice, type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
 import { hasSession, isSessionId, sessionPaths, tidemarkHome } from 'tidemark/internal'
-import { type Agent, type AgentOptions, openAgent } from '../agent/agent.ts'
+import { openAgent } from '../agent/agent.ts'
+import type { Agent, AgentOptions } from '../agent/agent-options.ts'
 import {
   type ChatOutput,
   createChatOutput,
@@ -105,6 +106,7 @@ async function converse(talk: Conversation): Promise<number> {
     ...createQuestions(choices, terminal, progress),
     onUnread: (kind, { path, why }) =>
       terminal.warn(`tidemark: ${sanitizeText(`The ${kind} ${path} was not read: ${why}.`)}\n`),
+    onNotice: (message) => terminal.warn(`tidemark: ${sanitizeText(message)}\n`),
     onEvent(event) {
       const line = describeProgress(event)
       if (line !== null) progress.show(line)

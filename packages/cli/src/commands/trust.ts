@@ -73,7 +73,8 @@ async function askForTrust(
   untrusted: readonly TrustItem[],
   terminal: Terminal,
 ): Promise<boolean | null> {
-  const question = 'Hooks run without further questions, with all your rights. Trust this folder?'
+  const question =
+    'Hooks and MCP servers run without further questions, with all your rights. Trust this folder?'
   return await askYesNo(`${listItems(folder, untrusted)}${question}`, terminal)
 }
 

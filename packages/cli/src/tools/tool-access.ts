@@ -4,8 +4,11 @@ import { splitGlob } from './glob-pattern.ts'
 import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 
 export interface ToolAccess {
-  /** `none`: the call touches nothing outside the session. Tools that are not known count as `execute`. */
-  readonly kind: 'read' | 'write' | 'execute' | 'network' | 'none'
+  /**
+   * `none`: the call touches nothing outside the session. `server`: it is a tool of an MCP server. Tools that are not
+   * known count as `execute`.
+   */
+  readonly kind: 'read' | 'write' | 'execute' | 'network' | 'server' | 'none'
   /** Files or folders, absolute and without symbolic links, even if they do not exist yet. */
   readonly paths: readonly string[]
   /** The same files or folders as the call names them: absolute, with symbolic links. */
@@ -58,6 +61,7 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
     case 'WebFetch':
       return { kind: 'network', paths: [], url: readText('url') ?? '' }
     default:
+      if (name.startsWith('mcp__')) return { kind: 'server', paths: [] }
       return { kind: INNER_TOOLS.has(name) ? 'none' : 'execute', paths: [] }
   }
 }

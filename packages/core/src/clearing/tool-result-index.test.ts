@@ -88,6 +88,16 @@ describe('clearable tools', () => {
     expect(tools.filter(check)).toEqual(['fetch_rows', 'Read', 'mcp__docs__find'])
   })
 
+  it('of MCP tools that become known later are cleared from then on', () => {
+    const known = new Set<string>()
+    const check = createClearableCheck(createPolicy({}).clear, { readOnly: (tool) => known.has(tool) })
+    expect(check('mcp__docs__find')).toBe(false)
+    known.add('mcp__docs__find')
+    expect(check('mcp__docs__find')).toBe(true)
+    known.clear()
+    expect([check('mcp__docs__find'), check('mcp__docs__write')]).toEqual([true, false])
+  })
+
   it('leaves MCP tools alone where policy says never', () => {
     const never = createClearableCheck(createPolicy({ clear: { mcp: 'never' } }).clear, host)
     expect(never('mcp__docs__find')).toBe(false)

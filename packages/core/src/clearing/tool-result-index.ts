@@ -280,8 +280,8 @@ export function createIndexRules(question: IndexRulesOptions): ToolResultRules {
 export interface HostTools {
   /** Names of tools whose results can be obtained again by repeating the call. */
   readonly clearable?: readonly string[]
-  /** Names of MCP tools whose annotations say that they only read. */
-  readonly readOnly?: readonly string[]
+  /** Names of MCP tools whose annotations say that they only read; a function if they become known later. */
+  readonly readOnly?: readonly string[] | ((tool: string) => boolean)
   /** Names of tools whose results are never cleared, whatever the policy says. */
   readonly protected?: readonly string[]
   /**
@@ -306,17 +306,24 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'taskstop',
 ])
 
-/** Returns a function that checks whether the results of a tool may be cleared. It remembers its answer for each name. */
+/**
+ * Returns a function that checks whether the results of a tool may be cleared. It remembers its answer for each name,
+ * except for a tool about which the host says no when asked: the host may learn more.
+ */
 export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
-  const readOnly = new Set(policy.mcp === 'read-only' ? (host.readOnly ?? []) : [])
+  const { readOnly = [] } = host
+  const named = new Set(typeof readOnly === 'function' ? [] : readOnly)
+  const saysReadOnly = typeof readOnly === 'function' ? readOnly : (tool: string) => named.has(tool)
   const kept = new Set(host.protected)
   const known = new Map<string, boolean>()
   return (tool) => {
-    const isAllowed = tool.startsWith('mcp__') ? readOnly.has(tool) : host.clearsUnlisted === true
-    const answer =
-      known.get(tool) ?? (!isNeverClearable(tool) && !kept.has(tool) && (listed.has(tool) || isAllowed))
-    known.set(tool, answer)
+    const remembered = known.get(tool)
+    if (remembered !== undefined) return remembered
+    const isMcp = tool.startsWith('mcp__')
+    const isAllowed = isMcp ? policy.mcp === 'read-only' && saysReadOnly(tool) : host.clearsUnlisted === true
+    const answer = !isNeverClearable(tool) && !kept.has(tool) && (listed.has(tool) || isAllowed)
+    if (answer || !isMcp) known.set(tool, answer)
     return answer
   }
 }

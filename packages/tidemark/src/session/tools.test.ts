@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createToolset, type ToolOptions } from './tools.ts'
+import { createToolset, type ToolOptions, type Tools } from './tools.ts'
 
 const call = { type: 'tool_use' as const, id: 'toolu_1', name: 'time', input: { zone: 'UTC' } }
 
@@ -21,6 +21,19 @@ describe('tools', () => {
       content: 'There is no tool other.',
       is_error: true,
     })
+  })
+
+  it('given as a function are read again whenever it returns another object', async () => {
+    let tools: Tools = {}
+    const toolset = createToolset({ tools: () => tools })
+    expect([toolset.definitions, toolset.isRunnable]).toEqual([[], false])
+    tools = { time: { parallel: true, run: () => 'noon' } }
+    const { definitions } = toolset
+    expect([definitions.map(({ name }) => name), toolset.isParallel?.('time')]).toEqual([['time'], true])
+    expect(toolset.definitions).toBe(definitions)
+    expect(await toolset.run(call)).toEqual({ content: 'noon' })
+    tools = {}
+    expect(await toolset.run(call)).toMatchObject({ is_error: true })
   })
 
   it.each<[string, ToolOptions['runTool'], object]>([

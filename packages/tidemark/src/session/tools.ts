@@ -59,7 +59,8 @@ export interface Toolset {
 }
 
 export interface ToolOptions {
-  readonly tools?: Tools | ToolDefinitions
+  /** A function is called before each request, for tools that come and go, such as those of servers. */
+  readonly tools?: Tools | ToolDefinitions | (() => Tools)
   /** Runs the calls of tools that are given as definitions. An exception becomes an error result that the model sees. */
   readonly runTool?: RunToolCall
 }
@@ -68,6 +69,7 @@ export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutpu
 
 /** Creates a toolset from tools keyed by name or from API tool definitions. Throws `bad-option` for any other value. */
 export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
+  if (typeof tools === 'function') return createChangingToolset(tools, runTool)
   if (runTool !== undefined && typeof runTool !== 'function')
     throw badTools('runTool: expected a function (call, signal) that returns the result of the tool.')
   const fallback: ToolRunner =
@@ -104,6 +106,27 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
   }
   const isParallel = (name: string): boolean => named.get(name)?.parallel === true
   return { definitions, run, isParallel, isRunnable: definitions.length > 0 }
+}
+
+/** Creates a toolset from a function. What it returns is read again whenever it is another object. */
+function createChangingToolset(read: () => Tools, runTool: RunToolCall | undefined): Toolset {
+  let last: { readonly tools: Tools; readonly toolset: Toolset } | null = null
+  const find = (): Toolset => {
+    const tools = read()
+    if (last?.tools !== tools)
+      last = { tools, toolset: createToolset({ tools, ...omitUndefined({ runTool }) }) }
+    return last.toolset
+  }
+  return {
+    get definitions() {
+      return find().definitions
+    },
+    run: (call, signal, report) => find().run(call, signal, report),
+    isParallel: (name) => find().isParallel?.(name) === true,
+    get isRunnable() {
+      return find().isRunnable === true
+    },
+  }
 }
 
 /** Throws `bad-option` if the toolset has a tool that cannot be run. */

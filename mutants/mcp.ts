@@ -1,0 +1,73 @@
+/** MCP servers: each rule that keeps the cache, the names and the trust, broken on purpose. */
+import type { Mutant } from '../scripts/mutants/mutant.ts'
+
+const CATALOGUE = 'packages/cli/src/mcp/tool-catalogue.ts'
+const CATALOGUE_TEST = ['packages/cli/src/mcp/tool-catalogue.test']
+const AGENT_TEST = ['packages/cli/test/mcp.test']
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'mcp-tools-in-the-order-of-the-listing',
+    law: 'in whatever order tools are listed',
+    file: CATALOGUE,
+    find: '.sort((a, b) => compareText(toStableJson(a), toStableJson(b)))',
+    replace: '',
+    tests: CATALOGUE_TEST,
+  },
+  {
+    name: 'mcp-fields-in-another-order-are-a-change',
+    law: 'another order of tools or of fields is no change',
+    file: CATALOGUE,
+    find: 'Object.entries(part).sort(([a], [b]) => compareText(a, b))',
+    replace: 'Object.entries(part)',
+    tests: CATALOGUE_TEST,
+  },
+  {
+    name: 'mcp-tools-break-the-cache-twice',
+    law: 'later servers come together, once',
+    file: CATALOGUE,
+    find: 'if (!addsForFree && (hasGrown || !isSettled)) return catalogue',
+    replace: 'if (!addsForFree && !isSettled) return catalogue',
+    tests: CATALOGUE_TEST,
+  },
+  {
+    name: 'mcp-late-servers-come-one-by-one',
+    law: 'later servers come together, once',
+    file: CATALOGUE,
+    find: 'if (!addsForFree && (hasGrown || !isSettled)) return catalogue',
+    replace: 'if (!addsForFree && hasGrown) return catalogue',
+    tests: CATALOGUE_TEST,
+  },
+  {
+    name: 'mcp-server-names-end-in-an-underscore',
+    law: 'the server _a_ is called a',
+    file: CATALOGUE,
+    find: ".replaceAll(/^_|_$/g, '')",
+    replace: '',
+    tests: CATALOGUE_TEST,
+  },
+  {
+    name: 'mcp-rule-covers-servers-with-a-longer-name',
+    law: 'the rule mcp__files for the MCP tool mcp__files2__read',
+    file: 'packages/cli/src/agent/permissions.ts',
+    find: '{tool}__`)',
+    replace: '{tool}`)',
+    tests: ['packages/cli/src/agent/permissions.test'],
+  },
+  {
+    name: 'mcp-servers-of-a-project-need-no-trust',
+    law: 'from .mcp.json only after trust',
+    file: 'packages/cli/src/agent/settings.ts',
+    find: '  return { permissions: { ask, deny } }',
+    replace: '  return { permissions: { ask, deny }, ...arguments[0] }',
+    tests: ['packages/cli/src/agent/settings.test'],
+  },
+  {
+    name: 'mcp-call-in-progress-is-repeated',
+    law: 'a server that is killed during a call ends the call',
+    file: 'packages/cli/src/mcp/mcp-server.ts',
+    find: 'if (!(error instanceof UndeliveredCall)) throw error',
+    replace: '',
+    tests: AGENT_TEST,
+  },
+]

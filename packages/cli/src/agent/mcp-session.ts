@@ -1,0 +1,65 @@
+/** MCP servers as a part of the agent's session: where they keep their files, their tools, and what the engine must know. */
+import { join } from 'node:path'
+import type { ModelChoice, TidemarkOptions, Tools } from 'tidemark'
+import { type McpServers, openMcpServers } from '../mcp/mcp-servers.ts'
+import type { AgentSettings } from './settings.ts'
+
+/** Starts the MCP servers of the settings, and returns before they run; null if there are none. */
+export async function openServers(options: {
+  readonly settings: AgentSettings
+  readonly model: ModelChoice
+  readonly folder: string
+  /** The folder with the files of the session. */
+  readonly ownFolder: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly onNotice?: (message: string) => void
+}): Promise<McpServers | null> {
+  const { settings, model, folder, ownFolder, env, onNotice } = options
+  const { mcpServers, findServerObjection } = settings
+  if (mcpServers === undefined) return null
+  return await openMcpServers({
+    servers: mcpServers,
+    folder,
+    env,
+    stateFile: join(ownFolder, 'mcp-tools.json'),
+    outputFolder: join(ownFolder, 'outputs'),
+    addsForFree: model.profile.capabilities.toolChanges,
+    ...(findServerObjection === undefined ? {} : { findObjection: findServerObjection }),
+    ...(onNotice === undefined ? {} : { onNotice }),
+  })
+}
+
+/**
+ * Returns a function that reads the tools of the agent with those of the servers. It returns another object only if they
+ * have changed.
+ */
+export function joinTools(own: Tools, mcp: McpServers, isOffered: (name: string) => boolean): () => Tools {
+  let last: { readonly given: Tools; readonly joined: Tools } | null = null
+  return () => {
+    const given = mcp.tools()
+    if (last?.given !== given) {
+      const offered = Object.entries(given).filter(([name]) => isOffered(name))
+      last = { given, joined: { ...own, ...Object.fromEntries(offered) } }
+    }
+    return last.joined
+  }
+}
+
+type ServerOptions = Pick<TidemarkOptions, 'hostTools' | 'cleanups'>
+
+/** Returns the options of the engine with servers: which results can be cleared, and what a compaction allows. */
+export function createServerOptions(
+  mcp: McpServers | null,
+  cleanups: NonNullable<TidemarkOptions['cleanups']>,
+): ServerOptions {
+  if (mcp === null) return { cleanups }
+  const allowChanges = {
+    name: 'tools of MCP servers',
+    scope: 'main',
+    forget({ kind }: { readonly kind: string }) {
+      // The prefix is new, so that the tools can change without a further cache break.
+      if (kind === 'compact') mcp.noteCompaction()
+    },
+  }
+  return { hostTools: { readOnly: mcp.isReadOnly }, cleanups: [...cleanups, allowChanges] }
+}

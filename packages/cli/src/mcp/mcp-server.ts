@@ -1,0 +1,127 @@
+/**
+ * One MCP server: started in the background, and started again when it has ended and is needed. Faults are told to the
+ * user once; the model sees them as results of its calls.
+ */
+import type { ServerConnection } from './server-connection.ts'
+import { type McpServerSettings, resolveServerAddress } from './server-settings.ts'
+import type { ServerListing } from './tool-catalogue.ts'
+import type { ServerResult } from './tool-results.ts'
+
+/** Shows a sentence to the user, unless one with the same key was shown before. */
+export type TellUser = (key: string, message: string) => void
+
+interface McpServerOptions {
+  readonly folder: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly startTimeout: number
+  /** Aborted at the end of the session. */
+  readonly signal: AbortSignal
+  readonly tell: TellUser
+  /** Returns a reason not to start the server; null if it may be started. */
+  readonly findObjection: () => Promise<string | null>
+  readonly onListing: (listing: ServerListing) => void
+}
+
+export interface McpServer {
+  /** Starts the server, unless it runs or is being started. A caller that does not wait may ignore the rejection. */
+  start(): Promise<ServerConnection>
+  /** Starts the server in the background if it has ended or failed some time ago. */
+  restart(): void
+  isStarting(): boolean
+  /** Sends something to the server, which is started first if it does not run. */
+  send(work: (connection: ServerConnection, timeout: number) => Promise<ServerResult>): Promise<ServerResult>
+  close(): Promise<void>
+}
+
+const CALL_TIMEOUT = 600_000
+/** Milliseconds between two starts of a server that fails, unless one of its tools is called. */
+const RESTART_PAUSE = 10_000
+
+export function createMcpServer(
+  name: string,
+  settings: McpServerSettings,
+  options: McpServerOptions,
+): McpServer {
+  let starting: Promise<ServerConnection> | null = null
+  let open: ServerConnection | null = null
+  let startedAt = Number.NEGATIVE_INFINITY
+  /** What the server printed at its end; null if it has not ended. Told only if it is needed again. */
+  let ended: string | null = null
+  const start = (): Promise<ServerConnection> => {
+    if (open?.isOpen() === true) return Promise.resolve(open)
+    if (starting === null) {
+      startedAt = Date.now()
+      if (ended !== null)
+        options.tell(`ended ${name}`, `The MCP server ${name} had ended${ended}. It is started again.`)
+      const onEnded = (why: string): void => {
+        ended = why === '' ? '' : `; it printed: ${why}`
+      }
+      starting = startServer(name, settings, { ...options, onEnded })
+        .then((connection) => {
+          open = connection
+          return connection
+        })
+        .finally(() => {
+          starting = null
+        })
+      starting.catch(() => undefined)
+    }
+    return starting
+  }
+  return {
+    start,
+    restart() {
+      if (!options.signal.aborted && Date.now() - startedAt > RESTART_PAUSE) start()
+    },
+    isStarting: () => starting !== null,
+    async send(work) {
+      const timeout = settings.timeout ?? CALL_TIMEOUT
+      const connection = await waitForCall(start())
+      try {
+        return await work(connection, timeout)
+      } catch (error) {
+        const { UndeliveredCall } = await import('./server-connection.ts')
+        if (!(error instanceof UndeliveredCall)) throw error
+        await connection.close()
+        return await work(await waitForCall(start()), timeout)
+      }
+    },
+    async close() {
+      await starting?.catch(() => undefined)
+      await open?.close()
+    },
+  }
+}
+
+/** Waits for a server that a call needs. The model must know that nothing was done if it cannot be started. */
+async function waitForCall(starting: Promise<ServerConnection>): Promise<ServerConnection> {
+  try {
+    return await starting
+  } catch (error) {
+    throw new Error(`It does not run: ${(error as Error).message} The call was not made.`)
+  }
+}
+
+async function startServer(
+  name: string,
+  settings: McpServerSettings,
+  options: McpServerOptions & { readonly onEnded: (why: string) => void },
+): Promise<ServerConnection> {
+  const { folder, env, tell, onListing } = options
+  try {
+    const objection = await options.findObjection()
+    if (objection !== null) throw new Error(objection)
+    const { connectServer } = await import('./server-connection.ts')
+    const connection = await connectServer({
+      ...options,
+      address: resolveServerAddress(settings, { ...env, CLAUDE_PROJECT_DIR: folder }),
+      onEnded: options.onEnded,
+    })
+    for (const problem of connection.problems) tell(problem, `MCP server ${name}: ${problem}`)
+    onListing(connection.listing)
+    return connection
+  } catch (error) {
+    tell(`failed ${name}`, `The MCP server ${name} could not be started: ${(error as Error).message}`)
+    throw error
+  }
+}

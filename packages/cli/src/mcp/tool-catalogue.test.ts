@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createCatalogue,
+  formatInstructions,
+  limitServerText,
+  listNamedTools,
+  listNews,
+  type McpTool,
+  noteNewPrefix,
+  type ToolCatalogue,
+  toServerName,
+  updateOffer,
+  withListing,
+} from './tool-catalogue.ts'
+
+const createTool = (name: string, fields: Readonly<Record<string, object>> = {}): McpTool => ({
+  name,
+  description: `Does ${name}.`,
+  inputSchema: { type: 'object', properties: fields as never },
+  isReadOnly: false,
+})
+
+const list = (
+  catalogue: ToolCatalogue,
+  server: string,
+  ...tools: readonly (string | McpTool)[]
+): ToolCatalogue =>
+  withListing(catalogue, server, {
+    tools: tools.map((tool) => (typeof tool === 'string' ? createTool(tool) : tool)),
+    instructions: null,
+    hasResources: false,
+  })
+
+const SETTLED = { isSettled: true, addsForFree: false }
+
+const namesOf = ({ offered }: ToolCatalogue): string =>
+  listNamedTools(offered)
+    .map(({ name }) => name.replace('mcp__', ''))
+    .join(' ')
+
+describe('when the offer changes', () => {
+  it('the first request offers what is there, even while other servers start', () => {
+    const first = updateOffer(list(createCatalogue(null), 'a', 'x'), { isSettled: false, addsForFree: false })
+    expect(namesOf(first)).toBe('a__x')
+  })
+
+  it('later servers come together, once, when none is starting any more', () => {
+    const first = updateOffer(createCatalogue(null), SETTLED)
+    const one = list(first, 'a', 'x')
+    expect(namesOf(updateOffer(one, { isSettled: false, addsForFree: false }))).toBe('')
+    const both = updateOffer(list(one, 'b', 'y'), SETTLED)
+    expect(namesOf(both)).toBe('a__x b__y')
+    const third = updateOffer(list(both, 'c', 'z'), SETTLED)
+    expect(namesOf(third)).toBe('a__x b__y')
+    expect(listNews(third)).toEqual(['c'])
+    expect(namesOf(updateOffer(noteNewPrefix(third), SETTLED))).toBe('a__x b__y c__z')
+  })
+
+  it('a tool that is listed no more stays until the next compaction', () => {
+    const first = updateOffer(list(createCatalogue(null), 'a', 'x', 'y'), SETTLED)
+    const less = updateOffer(list(first, 'a', 'y'), SETTLED)
+    expect(less.offered).toBe(first.offered)
+    expect(namesOf(updateOffer(noteNewPrefix(less), SETTLED))).toBe('a__y')
+  })
+
+  it('another order of tools or of fields is no change', () => {
+    const fields = { one: { type: 'string' }, two: { type: 'number', minimum: 1 } }
+    const turned = { two: { minimum: 1, type: 'number' }, one: { type: 'string' } }
+    const first = updateOffer(list(createCatalogue(null), 'a', createTool('x', fields), 'y'), SETTLED)
+    const again = list(first, 'a', 'y', createTool('x', turned))
+    expect(updateOffer(again, SETTLED).offered).toBe(first.offered)
+    const renewed = updateOffer(noteNewPrefix(again), SETTLED)
+    expect(JSON.stringify(listNamedTools(renewed.offered))).toBe(
+      JSON.stringify(listNamedTools(first.offered)),
+    )
+  })
+
+  it('other inputs of a tool are announced once, another description waits', () => {
+    const first = updateOffer(list(createCatalogue(null), 'a', 'x'), SETTLED)
+    const described = updateOffer(list(first, 'a', { ...createTool('x'), description: 'New.' }), SETTLED)
+    expect(described.offered).toBe(first.offered)
+    const changed = updateOffer(list(first, 'a', createTool('x', { one: {} })), SETTLED)
+    expect(listNamedTools(changed.offered)[0]?.tool.inputSchema.properties).toEqual({ one: {} })
+    const twice = updateOffer(list(changed, 'a', createTool('x', { two: {} })), SETTLED)
+    expect(twice.offered).toBe(changed.offered)
+  })
+
+  it('where the provider adds tools for free, they come at once', () => {
+    const free = { isSettled: false, addsForFree: true }
+    const first = updateOffer(createCatalogue(null), free)
+    const second = updateOffer(list(first, 'a', 'x'), free)
+    const third = updateOffer(list(second, 'b', 'y'), free)
+    expect(namesOf(third)).toBe('a__x b__y')
+    // Other inputs would be announced in a message each time, so after the first change they wait.
+    const redefined = updateOffer(list(third, 'a', createTool('x', { one: {} }), 'z'), free)
+    expect(namesOf(redefined)).toBe('a__x a__z b__y')
+    expect(listNamedTools(redefined.offered)[0]?.tool).toBe(listNamedTools(third.offered)[0]?.tool)
+  })
+
+  it('a server may have any name', () => {
+    const first = updateOffer(createCatalogue(null), SETTLED)
+    expect(namesOf(updateOffer(list(first, 'constructor', 'x'), SETTLED))).toBe('constructor__x')
+  })
+
+  it('a resumed session offers what it offered before, whether or not the server runs', () => {
+    const { offered } = updateOffer(list(createCatalogue(null), 'a', 'x'), SETTLED)
+    expect(namesOf(updateOffer(createCatalogue(offered), SETTLED))).toBe('a__x')
+  })
+})
+
+describe('names', () => {
+  it.each([
+    ['my server', 'my_server'],
+    ['a__b', 'a_b'],
+    ['_a_', 'a'],
+    ['größe', 'gr_e'],
+    ['!!', ''],
+    [`${'x'.repeat(31)}_y`, 'x'.repeat(31)],
+  ])('the server %s is called %s', (given, name) => {
+    expect(toServerName(given)).toBe(name)
+  })
+
+  it('every name is accepted by providers and unique, in whatever order tools are listed', () => {
+    const given = ['a.b', 'a_b', 'a b', 'x'.repeat(200), `${'x'.repeat(199)}y`, 'same', 'same']
+    const name = (tools: readonly string[]): readonly string[] =>
+      listNamedTools(list(createCatalogue(null), 's', ...tools).latest).map((tool) => tool.name)
+    const names = name(given)
+    expect(names.every((each) => /^[a-zA-Z0-9_-]{1,64}$/.test(each))).toBe(true)
+    expect(new Set(names).size).toBe(6)
+    expect(names).toContain('mcp__s__a_b')
+    expect(name(given.toReversed())).toEqual(names)
+  })
+})
+
+it('long texts of servers are cut, and say so', () => {
+  expect(limitServerText('short')).toBe('short')
+  expect(limitServerText('x'.repeat(3_000))).toBe(`${'x'.repeat(2_048)} [cut]`)
+})
+
+it('instructions of servers are shown in the order of their names', () => {
+  const listing = (instructions: string | null) => ({ tools: [], instructions, hasResources: false })
+  expect(formatInstructions({ b: listing('Two.'), a: listing('One.'), c: listing(null) })).toMatch(
+    /^# MCP servers\n[\s\S]*\n\n## a\nOne\.\n\n## b\nTwo\.$/,
+  )
+  expect(formatInstructions({ c: listing(null) })).toBeNull()
+})

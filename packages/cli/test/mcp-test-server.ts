@@ -1,0 +1,58 @@
+/**
+ * An MCP server for tests, made with the official SDK, over standard streams. It misbehaves as its arguments say:
+ * `hang` (never answers), `slow=MS` (starts late), `shuffle` (another order on each list), `grow` (one more tool on each
+ * list, which it announces after each call), `named=A,B` (its tools), `marker=FILE` (appends a line at each start).
+ */
+import { appendFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+
+const options = new Map(
+  process.argv.slice(2).map((text) => text.split('=', 2) as [string, string | undefined]),
+)
+const marker = options.get('marker')
+if (marker !== undefined) appendFileSync(marker, 'started\n')
+if (options.has('hang')) {
+  process.stdin.resume()
+  await new Promise((resolve) => process.stdin.on('end', resolve))
+  process.exit()
+}
+await sleep(Number(options.get('slow') ?? 0))
+
+const names = (options.get('named') ?? 'alpha,beta,gamma,crash').split(',')
+let lists = 0
+const server = new Server(
+  { name: 'test', version: '1.0.0' },
+  { capabilities: { tools: { listChanged: true } }, instructions: `Use ${names[0]} first.` },
+)
+server.setRequestHandler(ListToolsRequestSchema, () => {
+  lists += 1
+  const grown = options.has('grow') ? Array.from({ length: lists }, (_, index) => `grown_${index}`) : []
+  const all = [...names, ...grown]
+  const from = options.has('shuffle') ? (lists + process.pid) % all.length : 0
+  const tools = [...all.slice(from), ...all.slice(0, from)].map((name) => {
+    const fields = { text: { type: 'string' }, count: { type: 'number' } }
+    const entries = Object.entries(fields)
+    const properties = Object.fromEntries(
+      options.has('shuffle') && lists % 2 === 0 ? entries.reverse() : entries,
+    )
+    const annotations = { readOnlyHint: name === 'alpha' }
+    return {
+      name,
+      description: `Does ${name}.`,
+      inputSchema: { type: 'object' as const, properties },
+      annotations,
+    }
+  })
+  return { tools }
+})
+server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+  if (params.name === 'crash') process.exit(3)
+  if (params.name === 'wait') await sleep(5_000)
+  if (options.has('shuffle') || options.has('grow')) await server.sendToolListChanged()
+  const { text = '', count = 1 } = (params.arguments ?? {}) as { text?: string; count?: number }
+  return { content: [{ type: 'text', text: `${params.name} ${process.pid}: ${text.repeat(count)}` }] }
+})
+await server.connect(new StdioServerTransport())

@@ -1,0 +1,148 @@
+/** An agent with MCP servers, against the simulator: what the model was sent, and what the user was told. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { type Script, withSummaries } from '@tidemark/simulator'
+import { anthropic, type SessionEvent } from 'tidemark'
+import { onTestFinished } from 'vitest'
+import { openAgent } from '../src/agent/agent.ts'
+import type { Agent } from '../src/agent/agent-options.ts'
+import type { McpServerSettings } from '../src/mcp/server-settings.ts'
+import { type ChatWorld, createChatWorld } from './chat-world.ts'
+
+const TEST_SERVER = fileURLToPath(new URL('mcp-test-server.ts', import.meta.url))
+const REFERENCE_SERVER = fileURLToPath(
+  import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
+)
+
+/** The test server, which misbehaves as its arguments say. */
+export function testServer(...args: readonly string[]): McpServerSettings {
+  return { command: process.execPath, args: [TEST_SERVER, ...args] }
+}
+
+/** The reference server of the protocol, as a process. */
+export const REFERENCE: McpServerSettings = { command: process.execPath, args: [REFERENCE_SERVER, 'stdio'] }
+
+export interface McpAgent {
+  readonly agent: Agent
+  readonly events: readonly SessionEvent[]
+  readonly notices: readonly string[]
+  /** Runs a prompt and returns the text of the tool results in the last request. */
+  ask(prompt?: string): Promise<readonly string[]>
+}
+
+export interface McpWorld extends ChatWorld {
+  /** The tools of each request, as JSON. */
+  readonly tools: readonly string[]
+  /** The system prompt of each request, as JSON. */
+  readonly systems: readonly string[]
+  /** The messages of the last request, as JSON. */
+  messages(): string
+  open(
+    servers: Readonly<Record<string, McpServerSettings>>,
+    options?: { id?: string; model?: string },
+  ): Promise<McpAgent>
+}
+
+export async function createMcpWorld(given: Script): Promise<McpWorld> {
+  const script = withSummaries(given)
+  const [tools, systems]: [string[], string[]] = [[], []]
+  let messages = ''
+  const world = await createChatWorld((request, context) => {
+    tools.push(JSON.stringify(request.tools))
+    systems.push(JSON.stringify(request.system))
+    messages = JSON.stringify(request.messages)
+    return script(request, context)
+  })
+  return {
+    ...world,
+    tools,
+    systems,
+    messages: () => messages,
+    async open(mcpServers, { id = 'mcp', model = 'claude-sonnet-5' } = {}) {
+      const [events, notices]: [SessionEvent[], string[]] = [[], []]
+      const agent = await openAgent({
+        folder: world.folder,
+        home: world.home,
+        sessionId: id,
+        model: anthropic(model, { apiKey: 'any', baseUrl: world.server.url }),
+        settings: { permissions: { allow: [], ask: [], deny: [] }, env: {}, notices: [], mcpServers },
+        mode: 'allow-all',
+        env: world.env,
+        onEvent: (event) => events.push(event),
+        onNotice: (message) => notices.push(message),
+      })
+      onTestFinished(() => agent.close())
+      return {
+        agent,
+        events,
+        notices,
+        async ask(prompt = 'Go on.') {
+          const outcome = await agent.run(prompt).outcome
+          if (!outcome.ok) throw new Error(outcome.message)
+          return world.lastResults()
+        },
+      }
+    },
+  }
+}
+
+/** Counts the new prefix snapshots that broke the cache. */
+export function countBreaks({ events }: McpAgent): number {
+  return events.filter(
+    (event) => event.type === 'prefix-changed' && event.change.kind === 'epoch' && event.change.breaksCache,
+  ).length
+}
+
+/** Names the tools of servers in the tools of a request, without `mcp__`. */
+export function listServerTools(tools: string | undefined): readonly string[] {
+  return [...(tools ?? '').matchAll(/"name":"mcp__(\w+)"/g)].map(([, name]) => String(name))
+}
+
+/** The reference server listens on every address; this keeps it on the loopback one. */
+const LOOPBACK = `data:text/javascript,import net from "node:net";const l=net.Server.prototype.listen;net.Server.prototype.listen=function(p,...r){return l.call(this,Number(p),"127.0.0.1",...r)}`
+
+export interface HttpServer {
+  readonly settings: McpServerSettings
+  start(): Promise<void>
+  kill(): Promise<void>
+}
+
+/** The reference server over HTTP, which can be killed and started again at the same address. */
+export async function createHttpServer(): Promise<HttpServer> {
+  const port = await findFreePort()
+  let child: ChildProcess | null = null
+  const kill = async (): Promise<void> => {
+    if (child === null) return
+    const ended = new Promise((resolve) => child?.once('close', resolve))
+    child.kill('SIGKILL')
+    child = null
+    await ended
+  }
+  onTestFinished(kill)
+  return {
+    settings: { type: 'http', url: `http://127.0.0.1:${port}/mcp` },
+    kill,
+    async start() {
+      const args = ['--import', LOOPBACK, REFERENCE_SERVER, 'streamableHttp']
+      const started = spawn(process.execPath, args, { env: { ...process.env, PORT: String(port) } })
+      child = started
+      await new Promise<void>((resolve, reject) => {
+        started.once('close', () => reject(new Error('the server ended')))
+        const listen = (chunk: Buffer): void => {
+          if (/listening/i.test(chunk.toString())) resolve()
+        }
+        started.stdout.on('data', listen)
+        started.stderr.on('data', listen)
+      })
+    },
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}

@@ -1,0 +1,256 @@
+/** MCP servers in the agent: real servers, over standard streams and HTTP, that die, hang, flap and reorder their tools. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { playSteps } from './chat-world.ts'
+import {
+  countBreaks,
+  createHttpServer,
+  createMcpWorld,
+  listServerTools,
+  REFERENCE,
+  testServer,
+} from './mcp-world.ts'
+
+const ECHO = { mcp__everything__echo: { message: 'hello' } }
+const ALPHA = { mcp__test__alpha: { text: 'a' } }
+
+describe('the reference server', () => {
+  it('its tools, resources and pictures reach the model over standard streams', async () => {
+    const world = await createMcpWorld(
+      playSteps(
+        ECHO,
+        { 'mcp__everything__get-tiny-image': {} },
+        { mcp__everything__list_resources: {} },
+        { mcp__everything__read_resource: { uri: 'demo://resource/dynamic/text/1' } },
+        'Done.',
+      ),
+    )
+    const results = await (await world.open({ everything: REFERENCE })).ask()
+    expect(results[0]).toBe('Echo: hello')
+    expect(results[1]).toContain('"media_type":"image/png"')
+    expect(results[2]).toMatch(/demo:\/\/resource\//)
+    expect(results[3]).toContain('demo://resource/dynamic/text/1')
+    const names = [...(world.tools[0] ?? '').matchAll(/"name":"(mcp__[\w-]+)"/g)].map(([, name]) => name)
+    expect(names).toContain('mcp__everything__get-sum')
+    expect(names).toEqual(names.toSorted())
+  })
+
+  it('over HTTP it is killed and started again in mid-session, and the cache is not broken', async () => {
+    const server = await createHttpServer()
+    await server.start()
+    const world = await createMcpWorld(playSteps(ECHO, 'One.', ECHO, 'Two.', ECHO, 'Three.'))
+    const mcp = await world.open({ everything: server.settings })
+    expect(await mcp.ask()).toEqual(['Echo: hello'])
+    await server.kill()
+    expect((await mcp.ask()).at(-1)).toMatch(/^MCP server everything: .*The call was not made\.$/s)
+    await server.start()
+    expect((await mcp.ask()).at(-1)).toBe('Echo: hello')
+    expect(new Set(world.tools).size).toBe(1)
+    expect(countBreaks(mcp)).toBe(0)
+  })
+})
+
+describe('a server that misbehaves', () => {
+  it('one that dies during a call is told once and started again by the next call', async () => {
+    const crash = { mcp__test__crash: {} }
+    const world = await createMcpWorld(playSteps(ALPHA, crash, ALPHA, crash, ALPHA, 'Done.'))
+    const mcp = await world.open({ test: testServer() })
+    const results = await mcp.ask()
+    const pids = results.map((text) => /alpha (\d+)/.exec(text)?.[1])
+    expect(results[1]).toContain('The call may have been carried out.')
+    expect(new Set([pids[0], pids[2], pids[4]]).size).toBe(3)
+    expect(mcp.notices).toEqual([expect.stringContaining('The MCP server test had ended')])
+    expect(new Set(world.tools).size).toBe(1)
+    expect(countBreaks(mcp)).toBe(0)
+  })
+
+  it('one that lists its tools in another order each time changes no byte of the requests', async () => {
+    const world = await createMcpWorld(
+      playSteps(ALPHA, ALPHA, 'One.', ALPHA, { mcp__test__crash: {} }, ALPHA, 'Two.'),
+    )
+    const mcp = await world.open({ test: testServer('shuffle') })
+    await mcp.ask()
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    await mcp.ask()
+    expect(listServerTools(world.tools[0])).toEqual([
+      'test__alpha',
+      'test__beta',
+      'test__crash',
+      'test__gamma',
+    ])
+    expect(new Set(world.tools).size).toBe(1)
+    expect(mcp.events.filter(({ type }) => type === 'prefix-changed')).toEqual([])
+  })
+
+  it('one with a new tool on each list breaks the cache once; what comes later waits for a compaction', async () => {
+    const long = { mcp__test__alpha: { text: 'word ', count: 4_000 } }
+    const world = await createMcpWorld(playSteps(...Array.from({ length: 6 }, () => [long, 'Next.']).flat()))
+    const mcp = await world.open({ test: testServer('grow') })
+    for (let turn = 0; turn < 4; turn += 1) {
+      await mcp.ask()
+      await new Promise((resolve) => setTimeout(resolve, 500))
+    }
+    expect(countBreaks(mcp)).toBe(1)
+    const listBreaks = () =>
+      mcp.events.flatMap((event) => (event.type === 'cache-break' ? [event.event] : []))
+    expect(listBreaks()).toEqual([
+      expect.objectContaining({
+        ours: expect.objectContaining({ act: expect.stringMatching(/^defined tool mcp__test__grown_/) }),
+        moneyLost: expect.any(Number),
+      }),
+    ])
+    expect(mcp.notices).toEqual([expect.stringContaining('They are offered after the next compaction')])
+    const before = listServerTools(world.tools.at(-1)).length
+    expect(await mcp.agent.session.compact()).toMatchObject({ ok: true })
+    await mcp.ask()
+    expect(listServerTools(world.tools.at(-1)).length).toBeGreaterThan(before)
+    // A compaction leaves nothing to read behind the prefix, so no further loss is reported.
+    expect(listBreaks()).toHaveLength(1)
+  })
+
+  it('one that hangs holds nothing up, and one that is slow comes later, at one declared price', async () => {
+    const slow = testServer('slow=4500')
+    const world = await createMcpWorld(
+      playSteps('One.', { Bash: { command: 'sleep 4' } }, ALPHA, 'Two.', 'Three.'),
+    )
+    const mcp = await world.open({ test: slow, quick: testServer('named=delta') })
+    const begin = performance.now()
+    await mcp.ask()
+    expect(performance.now() - begin).toBeLessThan(6_000)
+    expect(listServerTools(world.tools[0])).toEqual(['quick__delta'])
+    expect((await mcp.ask()).at(-1)).toMatch(/^alpha \d+: a$/)
+    await mcp.ask()
+    expect(countBreaks(mcp)).toBe(1)
+    expect(world.systems.at(-1)).toMatch(/Use delta first\..*Use alpha first\./)
+    expect(world.systems[0]).not.toContain('Use alpha first.')
+  }, 30_000)
+
+  it('one that cannot be started is told, and the session goes on', async () => {
+    const world = await createMcpWorld(playSteps('Done.'))
+    const mcp = await world.open({
+      none: { command: 'no-such-program-here' },
+      unset: { url: ['http://127.0.0.1:1/$', '{NOT_SET}'].join('') },
+      hang: testServer('hang'),
+    })
+    await mcp.ask()
+    expect(mcp.notices).toEqual([
+      expect.stringMatching(/unset could not be started: The environment variable NOT_SET is not set/),
+      expect.stringMatching(/none could not be started: .*ENOENT/),
+    ])
+  })
+})
+
+it('a resumed session declares the same tools, even if the server is gone', async () => {
+  const world = await createMcpWorld(playSteps(ALPHA, 'One.', ALPHA, 'Two.'))
+  const first = await world.open({ test: testServer() })
+  await first.ask()
+  await first.agent.close()
+  const second = await world.open({ test: { command: 'no-such-program-here' } })
+  expect((await second.ask()).at(-1)).toMatch(/It does not run: .*The call was not made\./s)
+  expect(new Set(world.tools).size).toBe(1)
+  expect(second.events.filter(({ type }) => type === 'prefix-changed')).toEqual([])
+})
+
+it('where the provider adds tools in mid-conversation, late tools break nothing', async () => {
+  const world = await createMcpWorld(playSteps('One.', { Bash: { command: 'sleep 2' } }, ALPHA, 'Two.'))
+  const mcp = await world.open({ test: testServer('slow=3800') }, { model: 'claude-sonnet-5-5' })
+  await mcp.ask()
+  expect((await mcp.ask()).at(-1)).toMatch(/^alpha \d+: a$/)
+  expect(countBreaks(mcp)).toBe(0)
+  expect(world.messages()).toContain('tool_addition')
+  expect(world.messages().split('Use alpha first.')).toHaveLength(2)
+  expect(new Set(world.systems).size).toBe(1)
+}, 30_000)
+
+it('calls of tools that only read run at the same time, others one after the other', async () => {
+  const both = (name: string) => ({ [`mcp__test__${name}`]: { text: 'a' }, mcp__other__alpha: { text: 'a' } })
+  const world = await createMcpWorld(playSteps(both('alpha'), both('beta'), 'Done.'))
+  const mcp = await world.open({ test: testServer(), other: testServer() })
+  await mcp.ask()
+  const order = mcp.events.flatMap(({ type }) =>
+    type === 'tool-started' || type === 'tool-ended' ? [type] : [],
+  )
+  const [started, ended] = ['tool-started', 'tool-ended']
+  expect(order).toEqual([started, started, ended, ended, started, ended, started, ended])
+})
+
+it('a call that takes too long fails, and the server stays usable', async () => {
+  const world = await createMcpWorld(
+    playSteps({ mcp__test__wait: {} }, { mcp__test__alpha: { text: 'a' } }, 'Done.'),
+  )
+  const mcp = await world.open({ test: { ...testServer('named=alpha,wait'), timeout: 300 } })
+  const results = await mcp.ask()
+  expect(results[0]).toBe('MCP server test: It did not answer in time. The call may have been carried out.')
+  expect(results[1]).toMatch(/^alpha /)
+})
+
+it('over HTTP, a server that is killed during a call ends the call', async () => {
+  const server = await createHttpServer()
+  await server.start()
+  const slow = { 'mcp__everything__trigger-long-running-operation': { duration: 60, steps: 60 } }
+  const world = await createMcpWorld(playSteps(slow, 'Done.'))
+  const mcp = await world.open({ everything: server.settings })
+  setTimeout(() => server.kill(), 1_500)
+  expect((await mcp.ask())[0]).toContain('The call may have been carried out.')
+}, 30_000)
+
+it('a large result is stored, and the model can read the rest', async () => {
+  const world = await createMcpWorld(
+    playSteps({ mcp__test__alpha: { text: 'word ', count: 100_000 } }, 'Done.'),
+  )
+  const results = await (await world.open({ test: testServer() })).ask()
+  expect(results[0]?.length).toBeLessThan(50_000)
+  expect(results[0]).toContain('history')
+})
+
+describe('a project with .mcp.json', () => {
+  const script = playSteps(ALPHA, 'Done.')
+
+  it('starts nothing before trust, and its server after it; a changed script is not started', async () => {
+    const world = await createMcpWorld(script)
+    const marker = join(world.home, '..', 'started.txt')
+    const real = testServer().args?.[0]
+    world.write('server.mjs', `await import(${JSON.stringify(`file://${real}`)})`)
+    const test = { command: process.execPath, args: ['server.mjs', `marker=${marker}`] }
+    world.write('.mcp.json', JSON.stringify({ mcpServers: { test, old: { type: 'sse', url: 'http://x' } } }))
+    const run = () => world.run('chat', '-p', 'Go.', '--allowed-tools', 'mcp__test__*')
+    const untrusted = await run()
+    expect(untrusted.err).toContain('want to set mcpServers, which is not applied')
+    expect(untrusted.err).toContain('the server old: expected type stdio or http')
+    expect(existsSync(marker)).toBe(false)
+    expect((await world.run('trust', world.folder, '--yes')).out).toMatch(/mcpServers: test: .*server\.mjs/)
+    expect(await run()).toMatchObject({ code: 0, err: expect.not.stringContaining('mcpServers') })
+    expect(world.lastResults().at(-1)).toMatch(/^alpha /)
+    expect(readFileSync(marker, 'utf8')).toBe('started\n')
+    world.write('server.mjs', 'process.exit(0)')
+    expect((await run()).err).toContain('want to set mcpServers')
+  }, 30_000)
+
+  it('rules by server allow, and without one the call is refused', async () => {
+    const world = await createMcpWorld(script)
+    world.write('.mcp.json', JSON.stringify({ mcpServers: { test: testServer() } }))
+    await world.run('trust', world.folder, '--yes')
+    const ask = async (...rules: readonly string[]) => {
+      await world.run('chat', '-p', 'Go.', ...rules.flatMap((rule) => ['--allowed-tools', rule]))
+      return world.lastResults().at(-1)
+    }
+    expect(await ask()).toContain('It calls an MCP server.')
+    expect(await ask('mcp__tes__*')).toContain('It calls an MCP server.')
+    expect(await ask('mcp__test')).toMatch(/^alpha /)
+    expect(await ask('mcp__test__alpha')).toMatch(/^alpha /)
+  }, 30_000)
+})
+
+it('no command loads the SDK before a server is started', () => {
+  const folder = new URL('../src', import.meta.url).pathname
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /(?<!test)\.ts$/.test(name),
+  )
+  const loading = files.filter((name) =>
+    /^import (?!type).*(?:modelcontextprotocol|server-connection)|^\} from '@modelcontext/m.test(
+      readFileSync(join(folder, name), 'utf8'),
+    ),
+  )
+  expect(loading).toEqual([join('mcp', 'server-connection.ts')])
+})

@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { tidemarkHome } from 'tidemark/internal'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { writeTrust } from './folder-trust.ts'
 import { findUserSettings, readSettings } from './settings.ts'
 
@@ -16,6 +16,7 @@ beforeEach(async () => {
   env = { HOME: join(root, 'home') }
   await mkdir(project)
 })
+afterEach(() => rm(root, { recursive: true, force: true }))
 
 async function write(path: string, value: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true })

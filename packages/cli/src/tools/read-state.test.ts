@@ -1,7 +1,7 @@
-import { appendFileSync, mkdtempSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { createReadState } from './read-state.ts'
 
 const shown = { version: 'v1', toolUseId: 'call_1' }
@@ -44,7 +44,9 @@ it('after a write, texts shown before do not count, and the new version is known
 })
 
 it('a resumed session knows the newest versions that were seen before, also after a kill in the middle of a line', () => {
-  const store = join(mkdtempSync(join(tmpdir(), 'tidemark-seen-')), 'seen-files.jsonl')
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-seen-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const store = join(folder, 'seen-files.jsonl')
   const before = createReadState('/', store)
   before.noteRead('/a', '1+10', shown)
   before.noteWritten('/b', 'v2')

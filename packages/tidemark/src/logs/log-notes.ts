@@ -19,6 +19,7 @@ import {
   type NoteKeeper,
   type NotesSectionName,
   parseNotes,
+  readRecordAt,
   type SessionRecord,
 } from '@tidemark/core'
 import {
@@ -109,22 +110,23 @@ interface NoteTaker {
 function createNoteTaker(): NoteTaker {
   let session = emptySessionLog()
   let keeper: NoteKeeper = createNoteKeeper()
-  let fed: number[] = []
+  let fed = session.branch
+  let fedCount = 0
   let model = ''
   const titles = createGivenTitles()
   /** Null before the first message. */
   let isAgentLog: boolean | null = null
 
   function feedBranch(): void {
-    const branch = [...session.branch]
-    if (fed.some((index, place) => branch[place] !== index)) {
+    const { branch } = session
+    if (!branch.extends(fed)) {
       keeper = createNoteKeeper()
-      fed = []
+      fedCount = 0
     }
-    for (const index of branch.slice(fed.length)) {
-      const record = session.records.at(index)
-      fed.push(index)
-      if (record === undefined || !isKnownRecord(record)) continue
+    fed = branch
+    for (; fedCount < branch.length; fedCount += 1) {
+      const record = readRecordAt(session, branch.at(fedCount) ?? -1)
+      if (!isKnownRecord(record)) continue
       if (record.type === 'assistant' && !isSyntheticError(record)) model = record.message.model
       keeper.add(record)
     }

@@ -1,4 +1,4 @@
-import { anthropic, createTidemark, type TidemarkOptions } from 'tidemark'
+import { anthropic, createTidemark, type NotesStore, type TidemarkOptions } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createTestTidemark } from '../support/test-tidemark.ts'
 
@@ -180,6 +180,27 @@ describe('a Tidemark', () => {
       reason: 'off',
       message: 'Compaction is switched off by DISABLE_COMPACT. Unset it to compact.',
     })
+  })
+})
+
+describe('the option notesStore', () => {
+  it('of a store keeps the notes there, and the session reads them', async () => {
+    const kept = new Map<string, Parameters<NotesStore['write']>[1]>()
+    const store: NotesStore = {
+      read: async (id) => kept.get(id) ?? null,
+      write: async (id, notes) => void kept.set(id, notes),
+      readOverrides: async () => ({}),
+      path: (id) => `database/${id}`,
+      claim: async () => ({ release: async () => {} }),
+      readClaim: async () => null,
+    }
+    const { tide, tools } = createTestTidemark({ notesStore: store, turns: 6, resultTokens: 3_000 })
+    const session = await tide.open('talk')
+    expect(await session.notes()).toBeNull()
+    await session.run('Fix the login.', tools).outcome
+    await session.close()
+    expect(kept.get('talk')?.text).toContain('Fix the login.')
+    expect(await session.notes()).toEqual(kept.get('talk'))
   })
 })
 

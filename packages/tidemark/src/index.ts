@@ -21,6 +21,7 @@ export {
   hostSource,
   instructionsSource,
   type Journal,
+  type NotesStore,
   type Policy,
   type PolicyOverrides,
   planModeSource,

@@ -15,6 +15,7 @@ import {
   type IdGenerator,
   isObject,
   type Journal,
+  type NotesStore,
   orderPromptSections,
   type PermissionCheck,
   type PlacedSection,
@@ -45,6 +46,8 @@ export interface TidemarkOptions {
   readonly journal?: Journal
   /** The store for large tool results. Default: a folder under `home`. Null: large results stay in the context. */
   readonly blobs?: BlobStore | null
+  /** The store for the notes of sessions. Default: files beside the logs; in memory if `journal` is given. */
+  readonly notesStore?: NotesStore
   /** Overrides of the default policy; docs/policy.md lists the fields. */
   readonly policy?: PolicyOverrides
   /** Environment variables for switches such as `DISABLE_AUTO_COMPACT`. Default: `process.env`. */
@@ -140,6 +143,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   memory: flag,
   journal: port('read', 'append', 'list', 'release'),
   blobs: (value) => (value === null ? null : port('put', 'get', 'has')(value)),
+  notesStore: port('read', 'write', 'readOverrides', 'path', 'claim', 'readClaim'),
   policy: object,
   env: object,
   system: expect(

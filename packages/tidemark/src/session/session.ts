@@ -13,6 +13,7 @@ import {
   type RefusedRewrite,
   redact,
   runHistoryTool,
+  type StoredNotes,
   sumSessionCost,
   toApiMessages,
   type UndoResult,
@@ -175,6 +176,11 @@ export interface Session {
    * @example const { content } = await session.history({ text: 'ECONNREFUSED' })
    */
   history(query: object): Promise<HistoryAnswer>
+  /**
+   * Returns the notes of the session as they were last written; null if there are none yet. They are brought up to date
+   * beside the turns and at `close`.
+   */
+  notes(): Promise<StoredNotes | null>
   /** Returns the messages that the next API request would contain now. */
   messages(): readonly ApiMessage[]
   /** Returns the whole conversation as Markdown, including summarized and cleared parts. Secrets are removed by default. */
@@ -254,7 +260,7 @@ export function createSession(
 
 type ReadMethods = Pick<
   Session,
-  'contextRemaining' | 'breakdown' | 'money' | 'status' | 'history' | 'messages' | 'export'
+  'contextRemaining' | 'breakdown' | 'money' | 'status' | 'history' | 'notes' | 'messages' | 'export'
 >
 
 /** Creates the methods that only read the session. */
@@ -277,6 +283,7 @@ function createReadMethods(session: OpenSession): ReadMethods {
         pageTokens: session.model.scaled.budgets.historyPage,
         measure: session.model.estimator.text,
       }),
+    notes: () => settings.notes.read(session.id),
     messages: () => toApiMessages(session.state.flat),
     async export(options = {}) {
       checkOptionNames('export', options, ['title', 'redacts'])

@@ -41,18 +41,19 @@ interface StoreOptions {
   readonly memory?: boolean
   readonly journal?: Journal
   readonly blobs?: BlobStore | null
+  readonly notesStore?: NotesStore
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 /** Creates the stores: in memory, or files under the home, except for those that the caller gives. */
 export function createStores(options: StoreOptions): Stores {
-  const { journal, blobs, memory = false } = options
+  const { journal, blobs, notesStore, memory = false } = options
   if (memory) {
     return {
       journal: createMemoryJournal(),
       locks: true,
       blobs: blobs === undefined ? createMemoryBlobs() : blobs,
-      notes: createMemoryNotes(),
+      notes: notesStore ?? createMemoryNotes(),
       ...NO_FILES,
     }
   }
@@ -63,7 +64,7 @@ export function createStores(options: StoreOptions): Stores {
       journal: withNamedErrors(journal),
       locks: false,
       blobs: folder,
-      notes: createMemoryNotes(),
+      notes: notesStore ?? createMemoryNotes(),
       ...NO_FILES,
     }
   const files = createFileJournal({ home })
@@ -71,7 +72,7 @@ export function createStores(options: StoreOptions): Stores {
     journal: files,
     locks: true,
     blobs: folder,
-    notes: createNotesFolder({ home }),
+    notes: notesStore ?? createNotesFolder({ home }),
     logPath: (session) => sessionPaths(home, session).log,
     saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
     close: () => files.close(),

@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'hooks-get-the-key-of-the-model',
     law: 'do not get the key of the model',
-    file: 'packages/cli/src/agent/agent.ts',
+    file: 'packages/cli/src/agent/agent-options.ts',
     find: 'return { ...others, ...settings.env }',
     replace: 'return { ...env, ...others, ...settings.env }',
     tests: ['packages/cli/test/chat-hooks.test'],

@@ -139,8 +139,8 @@ export const mutants: readonly Mutant[] = [
     name: 'notes-go-on-after-a-rewind',
     law: 'follows a live log',
     file: 'packages/tidemark/src/logs/log-notes.ts',
-    find: 'if (fed.some((index, place) => branch[place] !== index)) {',
-    replace: 'if (fed.some((index, place) => branch[place] === undefined && index < 0)) {',
+    find: 'if (!branch.extends(fed)) {',
+    replace: 'if (fedCount < 0) {',
     tests: ['packages/cli/src/commands/notes.test'],
   },
   {

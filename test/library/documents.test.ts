@@ -1,13 +1,15 @@
 /** What documents and examples show is run as it stands: no network, no key. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { serve } from '@tidemark/simulator'
 import ts from 'typescript'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -19,9 +21,13 @@ function snippets(path: string): readonly string[] {
   return [...document.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code)
 }
 
-async function run(program: string): Promise<string> {
+async function run(program: string, given: Readonly<Record<string, string>> = {}): Promise<string> {
   const flags = ['--conditions=tidemark-source', '--input-type=module-typescript', '-']
-  const child = spawn(process.execPath, flags, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, flags, {
+    cwd: ROOT,
+    env: { ...env, ...given },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
   child.stdin.end(program)
   const [said, wrong, [code]] = await Promise.all([
     text(child.stdout),
@@ -86,7 +92,9 @@ describe('the example in the README', () => {
 it('what documents show is well typed', () => {
   expect(
     complaints(
-      ['README.md', 'docs/library.md', 'docs/memory-files.md'].map((path) => snippets(path).join('\n')),
+      ['README.md', 'docs/getting-started.md', 'docs/library.md', 'docs/memory-files.md'].map((path) =>
+        snippets(path).join('\n'),
+      ),
     ),
   ).toEqual([])
 })
@@ -94,6 +102,17 @@ it('what documents show is well typed', () => {
 it('docs/library.md is one program that runs', async () => {
   const said = await run(snippets('docs/library.md').join('\n'))
   expect(said).toContain('now claude-haiku-5-5')
+})
+
+it('docs/getting-started.md has a program that runs, with a server in place of the model', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-'))
+  onTestFinished(() => rmSync(home, { recursive: true }))
+  const { url, close } = await serve({
+    script: () => ({ blocks: [{ type: 'text', text: 'Monday.' }] }),
+  })
+  onTestFinished(close)
+  const server = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'any', TIDEMARK_HOME: home }
+  expect(await run(snippets('docs/getting-started.md').join('\n'), server)).toBe('Monday. 100% left\n')
 })
 
 it('docs/memory-files.md is one program that runs', async () => {

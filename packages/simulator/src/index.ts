@@ -1,6 +1,8 @@
 /**
  * The public names of `@tidemark/simulator`: a local double of Anthropic's Messages API with prompt cache, thinking
  * binding, context edits, compaction and faults. Scripts play the model.
+ *
+ * @module @tidemark/simulator
  */
 
 // Exports that create a simulator, in memory or on a port.

@@ -2,6 +2,8 @@
  * `tidemark`: the public entry of the library. Exports sessions that keep a conversation within the model's context
  * window, and everything needed to create one. Other entries: `tidemark/logs` (past sessions), `tidemark/catalogue`
  * (models and prices), `tidemark/testing`.
+ *
+ * @module tidemark
  */
 
 // Types of the policy, of context sources, and of the storage interfaces.

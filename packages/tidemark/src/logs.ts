@@ -1,4 +1,8 @@
-/** `tidemark/logs`: finds, reads, inspects, compacts, repairs and exports past sessions of Claude Code, Codex and Tidemark. */
+/**
+ * `tidemark/logs`: finds, reads, inspects, compacts, repairs and exports past sessions of Claude Code, Codex and Tidemark.
+ *
+ * @module tidemark/logs
+ */
 
 export { compactLog, type UndoReport, undoLog } from './compact/compact-log.ts'
 export type { CompactionReport, CompactLogOptions } from './compact/compact-report.ts'

@@ -1,4 +1,8 @@
-/** The entry point `tidemark/testing`: fakes, generated sessions and conformance cases to test your own ports and agents. */
+/**
+ * The entry point `tidemark/testing`: fakes, generated sessions and conformance cases to test your own ports and agents.
+ *
+ * @module tidemark/testing
+ */
 
 export {
   createCountingIds,

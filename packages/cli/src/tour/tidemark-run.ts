@@ -52,8 +52,7 @@ export async function openTidemarkRun(
         return simulator.fetch(input as string, init)
       },
     }),
-    // The tour shows how a model's summary is checked. With notes no model would be asked for one.
-    settings: { permissions: NO_RULES, env: {}, notices: [], policy: { notes: { enabled: false } } },
+    settings: { permissions: NO_RULES, env: {}, notices: [] },
     mode: 'allow-all',
     toolNames: TOUR_TOOLS,
     env: project.env,

@@ -112,13 +112,17 @@ function toCacheBreakStep({
 }
 
 function toCompactionStep(
-  { tokensBefore, tokensAfter, receipt, usage, cause }: EventOf<'compact'>['compaction'],
+  { tokensBefore, tokensAfter, receipt, usage, cause, summarizer }: EventOf<'compact'>['compaction'],
   restored: readonly string[],
 ): TourStep {
+  const what =
+    summarizer === 'notes'
+      ? 'the notes that Tidemark keeps beside it, without asking the model'
+      : `a summary of ${formatTokens(usage.output)} tokens`
   const entries = formatCount(receipt.summarised.length, 'entry', 'entries')
   const back = describeRestored(restored)
   return actStep(
-    `compacted. ${entries} of the conversation became a summary of ${formatTokens(usage.output)} tokens: ${formatSizes(tokensBefore, tokensAfter)}.${back === '' ? '' : ` Brought back as they are now: ${back}.`}`,
+    `compacted. ${entries} of the conversation became ${what}: ${formatSizes(tokensBefore, tokensAfter)}.${back === '' ? '' : ` Brought back as they are now: ${back}.`}`,
     { kind: 'compacted', cause, tokensBefore, tokensAfter, restored },
   )
 }

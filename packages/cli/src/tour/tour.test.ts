@@ -78,7 +78,7 @@ describe('the tour', () => {
   it('ends with statements that were checked, all of them true', () => {
     const checks = steps.filter((step) => step.kind === 'check')
     expect(checks.map(({ isTrue }) => isTrue)).toEqual([true, true, true, true, true, true])
-    expect(checks[0]?.text).toContain('Tidemark noticed, and added it from the log.')
+    expect(checks[0]?.text).toContain('rules included, is in the last request word for word.')
   })
 
   it('prints the bill of the simulator, with Tidemark below the plain loop that finished', () => {

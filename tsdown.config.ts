@@ -10,7 +10,9 @@ const packages = {
     index: 'src/index.ts',
     logs: 'src/logs.ts',
     catalogue: 'src/catalogue.ts',
+    anthropic: 'src/anthropic.ts',
     testing: 'src/testing/index.ts',
+    telemetry: 'src/telemetry/index.ts',
   },
   cli: { index: 'src/index.ts' },
 }

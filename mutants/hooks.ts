@@ -141,4 +141,20 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     tests: TRUST,
   },
+  {
+    name: 'summarized-context-of-a-prompt-hook',
+    law: 'is not lost in a compaction',
+    file: 'packages/core/src/summary/select-span.ts',
+    find: "if (unread !== -1 && at > unread && isHookContext(entry.record)) return 'unanswered'",
+    replace: '',
+    tests: ['test/library/hooks'],
+  },
+  {
+    name: 'git-asked-in-an-untrusted-folder',
+    law: 'no program runs that the repository of the folder names for Git',
+    file: 'packages/cli/src/agent/system-prompt.ts',
+    find: 'if (!isTrusted) return',
+    replace: 'if (isTrusted) return',
+    tests: ['packages/cli/test/folder-trust'],
+  },
 ]

@@ -226,7 +226,7 @@ export const mutants: readonly Mutant[] = [
     name: 'goes-on-past-a-waiting-message',
     law: 'continuation:',
     file: 'packages/core/src/summary/summary-message.ts',
-    find: 'if (unanswered.length > 0) return',
+    find: 'if (unanswered.some(isUserEntry)) return',
     replace: 'if (unanswered.length > 99) return',
     tests: ['packages/core/src/summary/summary-message.test'],
   },

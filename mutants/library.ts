@@ -98,4 +98,36 @@ export const mutants: readonly Mutant[] = [
     replace: 'return { ids: [...ids], why }',
     tests: ['packages/cli/test/large-results'],
   },
+  {
+    name: 'telemetry-with-content-unasked',
+    law: 'is in no span and no metric unless the host asks for it',
+    file: 'packages/tidemark/src/telemetry/index.ts',
+    find: 'content = false',
+    replace: 'content = true',
+    tests: ['test/library/telemetry-faults'],
+  },
+  {
+    name: 'telemetry-that-breaks-a-turn',
+    law: 'changes nothing: spans that throw',
+    file: 'packages/tidemark/src/telemetry/trace-scope.ts',
+    find: `    return work()
+  } catch (thrown) {
+    reportFailure(thrown)
+    return undefined
+  }`,
+    replace: `    return work()
+  } catch (thrown) {
+    reportFailure(thrown)
+    throw thrown
+  }`,
+    tests: ['test/library/telemetry-faults'],
+  },
+  {
+    name: 'chat-span-outside-its-compaction',
+    law: 'has a span with the summary call below it',
+    file: 'packages/tidemark/src/telemetry/operation-spans.ts',
+    find: 'return { context: compaction.context() ?? own, source, tools: tools.running }',
+    replace: 'return { context: own, source, tools: tools.running }',
+    tests: ['test/library/telemetry'],
+  },
 ]

@@ -49,9 +49,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'mcp-rule-covers-servers-with-a-longer-name',
     law: 'the rule mcp__files for the MCP tool mcp__files2__read',
-    file: 'packages/cli/src/agent/permissions.ts',
-    find: '{tool}__`)',
-    replace: '{tool}`)',
+    file: 'packages/cli/src/tools/tool-access.ts',
+    find: '{given}__`)',
+    replace: '{given}`)',
     tests: ['packages/cli/src/agent/permissions.test'],
   },
   {
@@ -69,5 +69,13 @@ export const mutants: readonly Mutant[] = [
     find: 'if (!(error instanceof UndeliveredCall)) throw error',
     replace: '',
     tests: AGENT_TEST,
+  },
+  {
+    name: 'server-tool-in-plan-mode',
+    law: 'a tool of an MCP server that may change something is not used',
+    file: 'packages/cli/src/agent/permissions.ts',
+    find: "access.kind === 'server' ? access.isReadOnly !== true :",
+    replace: "access.kind === 'server' ? access.isReadOnly === null :",
+    tests: ['packages/cli/test/plan-mode'],
   },
 ]

@@ -36,8 +36,8 @@ export const mutants: readonly Mutant[] = [
     name: 'import-of-an-untrusted-project-followed',
     law: 'of a folder that nobody trusts is not followed',
     file: FILES,
-    find: "file.origin === 'project' && !this.#places.followsImports",
-    replace: "file.origin === 'user' && !this.#places.followsImports",
+    find: "file.origin === 'user' || this.#places.followsImports",
+    replace: 'true',
     tests: FOLDER_TESTS,
   },
   {
@@ -138,5 +138,13 @@ export const mutants: readonly Mutant[] = [
     find: "'core.fsmonitor=false'",
     replace: "'core.pager=cat'",
     tests: REMINDER_TESTS,
+  },
+  {
+    name: 'skipped-imports-not-reported',
+    law: 'are told once of an import whose file is missing',
+    file: FILES,
+    find: 'this.#skippedImports.set(path, { path, why })',
+    replace: '',
+    tests: ['packages/cli/test/memory-files.test'],
   },
 ]

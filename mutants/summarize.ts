@@ -305,8 +305,8 @@ export const mutants: readonly Mutant[] = [
     name: 'ledger-believes-summaries',
     law: 'names nothing from summaries of what the log holds',
     file: 'packages/core/src/summary/ledger.ts',
-    find: 'if (sightings.length > 0) continue',
-    replace: 'if (sightings.length < 0) continue',
+    find: 'if (mentions.length > 0) continue',
+    replace: 'if (mentions.length < 0) continue',
     tests: ['packages/core/src/summary/ledger.test'],
   },
   {

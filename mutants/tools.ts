@@ -154,4 +154,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'return state',
     tests: ['test/library/reopened-compaction.test'],
   },
+  {
+    name: 'permission-asked-for-a-tool-that-does-not-exist',
+    law: 'is answered without a question and is no denial',
+    file: 'packages/core/src/turn/run-tools.ts',
+    find: 'host.hasTool?.(given.name) === false',
+    replace: 'host.hasTool === null',
+    tests: ['packages/cli/test/hostile-model.test'],
+  },
 ]

@@ -7,6 +7,7 @@ import { screenToSvg } from './picture/screen-to-svg.ts'
 import { toldLines } from './picture/told-lines.ts'
 
 const COLUMNS = 100
+const TITLE = 'The page of tidemark inspect for one session'
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-picture-'))
 const log = join(folder, 'login.jsonl')
 writeFileSync(
@@ -28,5 +29,5 @@ const code = await main(['inspect', log], {
 })
 rmSync(folder, { recursive: true })
 if (code === 0)
-  writeFileSync(new URL('../docs/images/inspect.svg', import.meta.url), screenToSvg(output, COLUMNS))
+  writeFileSync(new URL('../docs/images/inspect.svg', import.meta.url), screenToSvg(output, COLUMNS, TITLE))
 process.exitCode = code

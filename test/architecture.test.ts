@@ -63,6 +63,8 @@ const SURFACE: Readonly<Record<string, number>> = {
   'tidemark/logs': 25,
   'tidemark/testing': 20,
   'tidemark/catalogue': 10,
+  'tidemark/anthropic': 3,
+  'tidemark/telemetry': 5,
   '@tidemark/simulator': 20,
 }
 

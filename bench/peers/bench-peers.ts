@@ -1,9 +1,9 @@
 /** `npm run bench:peers [-- --json] [--sizes 100,1000]`: figures, no contest with a bound. Exits 1 where something broke. */
 import { parseArgs } from 'node:util'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
+import { installPackages } from '../harness/installed-packages.ts'
 import type { Contender } from './contender.ts'
 import { livingContest, type Pair, wholeContest } from './contests.ts'
-import { installPeers } from './installed.ts'
 import { isWell, peersJson, peersTables, type SizeResult } from './tables.ts'
 import { tidemarkClearing, tidemarkOpening, tidemarkSession, tidemarkSummary } from './tidemark.ts'
 
@@ -12,7 +12,7 @@ const SIZES = '100,1000,2500'
 async function main(): Promise<number> {
   const { values } = parseArgs({ options: { json: { type: 'boolean' }, sizes: { type: 'string' } } })
   const sizes = (values.sizes ?? SIZES).split(',').map(readSize)
-  installPeers((line) => console.error(line))
+  installPackages('bench/peers', (line) => console.error(`bench:peers: ${line}`))
   // Only now are they sure to be there.
   const { peers } = await import('./peers.ts')
   const results: SizeResult[] = []

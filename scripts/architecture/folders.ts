@@ -38,7 +38,9 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'models',
     'sources',
     'hooks',
+    'telemetry',
     'session',
+    'proxy',
     'logs',
     'inspect',
     'compact',
@@ -46,6 +48,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'testing',
     'logs.ts',
     'catalogue.ts',
+    'anthropic.ts',
   ],
   simulator: [
     'protocol',
@@ -57,7 +60,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'request-log',
     'server',
   ],
-  cli: ['.', 'render', 'pages', 'tools', 'mcp', 'agent', 'tour', 'commands'],
+  cli: ['.', 'render', 'pages', 'tools', 'mcp', 'agent', 'tour', 'screen', 'chat', 'commands'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

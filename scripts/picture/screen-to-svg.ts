@@ -14,15 +14,34 @@ interface Piece extends Style {
 
 const CELL = { width: 8.4, height: 17 }
 const MARGIN = 18
-const COLORS = { back: '#14181d', text: '#d6dde4', dim: '#7d8894', cyan: '#4fb3bf', yellow: '#e0b050' }
+const COLORS = {
+  back: '#14181d',
+  text: '#d6dde4',
+  dim: '#7d8894',
+  cyan: '#4fb3bf',
+  yellow: '#e0b050',
+  green: '#7fb86a',
+  red: '#e06c6c',
+  magenta: '#b48ead',
+  blue: '#6fa3dc',
+}
+const COLOR_NAMES: Readonly<Record<string, keyof typeof COLORS>> = {
+  31: 'red',
+  32: 'green',
+  33: 'yellow',
+  34: 'blue',
+  35: 'magenta',
+  36: 'cyan',
+  90: 'dim',
+}
 const PLAIN: Style = { bold: false, dim: false, italic: false, color: COLORS.text }
 
-export function screenToSvg(output: string, columns: number): string {
+export function screenToSvg(output: string, columns: number, title: string): string {
   const rows = output.replace(/\n$/, '').split('\n')
   const width = Math.ceil(columns * CELL.width + 2 * MARGIN)
   const height = Math.ceil(rows.length * CELL.height + 2 * MARGIN)
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The page of tidemark inspect for one session">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escaped(title)}">`,
     `<rect width="${width}" height="${height}" rx="8" fill="${COLORS.back}"/>`,
     `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">`,
     ...rows.flatMap((row, index) => piecesOf(row).map((piece) => drawn(piece, index))),
@@ -57,8 +76,9 @@ function restyled(style: Style, code: string): Style {
   if (code === '3') return { ...style, italic: true }
   if (code === '22') return { ...style, bold: false, dim: false }
   if (code === '23') return { ...style, italic: false }
-  if (code === '36') return { ...style, color: COLORS.cyan }
-  if (code === '33') return { ...style, color: COLORS.yellow }
+  if (code === '0' || code === '') return PLAIN
+  const name = COLOR_NAMES[code]
+  if (name !== undefined) return { ...style, color: COLORS[name] }
   return code === '39' ? { ...style, color: COLORS.text } : style
 }
 

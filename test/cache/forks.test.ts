@@ -204,3 +204,17 @@ describe('a fork', () => {
     })
   })
 })
+
+describe('a fork that is sent after the next request of its parent was answered', () => {
+  it('reads what the parent had cached when it was built, and that is no break', async () => {
+    const talk = await parent()
+    talk.told.builder.user('and mind this: '.repeat(2_000))
+    const fork = forkOf(talk)
+    const cached = countContextTokens(lastOf(talk).usage)
+    await talk.ask()
+    expect(countContextTokens(lastOf(talk).usage) - cached).toBeGreaterThan(4_000)
+    const { usage, outcome } = await talk.send(fork, { source: 'compact' })
+    expect(outcome).toEqual({ kind: 'read', expected: cached, read: cached })
+    expect(readIn(usage)).toBe(cached)
+  })
+})

@@ -1,4 +1,5 @@
 /** What the provider clears by itself: where it ends is held, it is noted once, and the cache is read in between. */
+import { setImmediate } from 'node:timers/promises'
 import {
   type CompactionServices,
   isMicrocompactBoundary,
@@ -111,6 +112,27 @@ describe('what the provider clears by itself', () => {
     await broken.simulator.fetch('http://simulator.test/_simulator/cache', { method: 'DELETE' })
     await broken.prompt('Go on.')
     expect(broken.calls.flatMap(({ broke }) => broke?.reason.kind ?? [])).toEqual(['evicted'])
+  })
+
+  it('is no break either where the reply that clears is cut off before the provider reports it', async () => {
+    const cut = new SimulatedSession(sized(wayNamed('native'), SMALL))
+    await cut.simulator.fetch('http://simulator.test/_simulator/faults', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify([{ fault: 'cut', skip: first }]),
+    })
+    const running = cut.until(first + 3)
+    // The request is sent again after a pause.
+    while (cut.calls.length < first + 3) await Promise.all([cut.clock.advance(1_000), setImmediate()])
+    await running
+    expect(cut.requests.flatMap(({ fault }, at) => (fault === null ? [] : [[at, fault]]))).toEqual([
+      [first, 'cut'],
+    ])
+    expect(cut.calls.flatMap(({ broke }) => broke ?? [])).toEqual([])
+    const paid = cut.calls.flatMap((call) => (call.paid === null ? [] : [call.paid.tokensRewritten]))
+    expect(paid).toHaveLength(1)
+    // How much was cleared is estimated, since it was not reported.
+    expect((paid[0] ?? 0) / (calls[first]?.paid?.tokensRewritten ?? 0)).toBeCloseTo(1, 1)
   })
 })
 

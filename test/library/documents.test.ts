@@ -92,9 +92,14 @@ describe('the example in the README', () => {
 it('what documents show is well typed', () => {
   expect(
     complaints(
-      ['README.md', 'docs/getting-started.md', 'docs/library.md', 'docs/memory-files.md'].map((path) =>
-        snippets(path).join('\n'),
-      ),
+      [
+        'README.md',
+        'docs/getting-started.md',
+        'docs/drop-in.md',
+        'docs/library.md',
+        'docs/memory-files.md',
+        'docs/telemetry.md',
+      ].map((path) => snippets(path).join('\n')),
     ),
   ).toEqual([])
 })
@@ -119,6 +124,18 @@ it('docs/memory-files.md is one program that runs', async () => {
   const said = await run(snippets('docs/memory-files.md').join('\n'))
   for (const text of ['Amounts are in cents.', 'Tests stand beside the file.', 'Selected in the editor'])
     expect(said).toContain(text)
+})
+
+it('docs/telemetry.md is one program that runs', async () => {
+  const said = await run(snippets('docs/telemetry.md').join('\n'))
+  expect(said).toMatch(/^chat claude-sonnet-5-5\nexecute_tool \w+\n[\s\S]*^invoke_agent\n$/m)
+})
+
+it('docs/drop-in.md is one program that runs', async () => {
+  const said = await run(snippets('docs/drop-in.md').join('\n'))
+  expect(said).toMatch(
+    /^\d\d messages, refused: 0\nend_turn\nSay hello\.\n0 tokens are expected from the cache\n1 message\n$/,
+  )
 })
 
 describe('examples', () => {

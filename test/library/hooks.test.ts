@@ -1,5 +1,5 @@
 /** Hooks of a turn, as functions: what each can change, block or add, and what happens when it fails. */
-import type { Script } from '@tidemark/simulator'
+import { type Script, withSummaries } from '@tidemark/simulator'
 import { type SessionEvent, type TidemarkOptions, tool } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark } from '../support/test-tidemark.ts'
@@ -340,4 +340,49 @@ it('a stop hook that is never satisfied ends after a while', async () => {
   expect(await run('Hello.')).toMatchObject({ ok: true })
   expect(simulator.requests.length).toBe(26)
   expect(events).toContainEqual(expect.objectContaining({ type: 'hook-failed', hook: 'stop' }))
+})
+
+describe('context of a hook that the model has not read yet', () => {
+  it.each([
+    ['userPromptSubmit', true],
+    ['userPromptSubmit', false],
+    ['postToolUse', true],
+    ['postToolUse', false],
+  ] as const)('is not lost in a compaction: %s, notes: %s', async (point, enabled) => {
+    let told = ''
+    const hook = { name: 'ticket', run: () => ({ additionalContext: told }) }
+    const world = createTestTidemark({
+      window: 30_000,
+      policy: { notes: { enabled }, compact: { background: false } },
+      hostTools: { protected: ['act'] },
+      script: withSummaries(({ messages }) => {
+        const isPrompt = JSON.stringify(messages.at(-1)?.content).includes(`Use it for ${told}`)
+        return isPrompt && point === 'postToolUse'
+          ? { blocks: [{ type: 'tool_use', name: 'act', input: {} }] }
+          : { blocks: [{ type: 'text', text: 'Words of an answer. '.repeat(150) }] }
+      }),
+      hooks: { [point]: [hook] },
+    })
+    const act = tool({ input: { type: 'object' }, run: () => 'A line of a result. '.repeat(150) })
+    const session = await world.tide.open('a', { tools: { act } })
+    // Responses of the turn before the model reads the context.
+    const before = point === 'userPromptSubmit' ? 0 : 1
+    let [answers, compactions] = [0, 0]
+    let check = -1
+    session.on('answered', () => {
+      answers += 1
+    })
+    session.on('compact', () => {
+      if (answers === before) check = world.bodies.length
+    })
+    for (let turn = 0; turn < 80 && compactions < 2; turn += 1) {
+      told = `ticket ${turn}.`
+      ;[answers, check] = [0, -1]
+      expect(await session.run(`Use it for ${told}`).outcome).toMatchObject({ ok: true })
+      if (check === -1) continue
+      compactions += 1
+      expect(world.bodies[check] ?? '').toContain(`A hook of the user adds this.\\n${told}`)
+    }
+    expect(compactions).toBeGreaterThan(0)
+  })
 })

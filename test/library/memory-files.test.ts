@@ -115,7 +115,8 @@ describe('an import', () => {
     const [body = ''] = await world.run('Say: on.')
     const counts = ['Zero', 'One.', 'Two.', 'Three.', 'Four.', 'Five.', 'No import.']
     expect(counts.map((text) => countCopies(body, text))).toEqual([1, 1, 1, 1, 1, 0, 0])
-    expect(world.unread).toEqual([])
+    const why = `${world.cwd}/CLAUDE.md imports it, and there is no such file`
+    expect(world.unread).toEqual([{ path: `${world.cwd}/absent.md`, why }])
   })
 
   it('cannot leave the project, whatever path or link it takes, and neither can a memory file', async () => {
@@ -177,6 +178,7 @@ describe('files that are not as they should be', () => {
     })
     symlinkSync('CLAUDE.md', join(world.cwd, 'AGENTS.md'))
     linkSync(join(world.cwd, 'src/CLAUDE.md'), join(world.cwd, 'src/AGENTS.md'))
+    world.write('src/.claude/CLAUDE.md', 'Source.')
     world.write('lib/AGENTS.md', 'Lib.')
     linkSync(join(world.cwd, 'src/CLAUDE.md'), join(world.cwd, 'lib/CLAUDE.local.md'))
     mkdirSync(join(world.cwd, 'lib/.claude'))

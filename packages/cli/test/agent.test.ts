@@ -5,7 +5,7 @@ import { echo } from '@tidemark/simulator'
 import { anthropic } from 'tidemark'
 import { expect, it, onTestFinished } from 'vitest'
 import { openAgent } from '../src/agent/agent.ts'
-import { AGENT_TOOL_NAMES } from '../src/agent/permissions.ts'
+import { AGENT_TOOL_NAMES } from '../src/tools/tool-access.ts'
 import { createChatWorld, playSteps } from './chat-world.ts'
 
 const READ = { Read: { file_path: 'a.txt' } }

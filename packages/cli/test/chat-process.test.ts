@@ -1,9 +1,11 @@
 /** `tidemark chat` as a process: Ctrl-C, kills, and what is left of the commands that it runs. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { findUserSettings } from '../src/agent/settings.ts'
 import { type ChatWorld, createChatWorld, playSteps } from './chat-world.ts'
 import { TIDEMARK_SOURCES } from './simulate-process.ts'
 
@@ -117,3 +119,16 @@ describe.skipIf(process.platform !== 'linux')('commands', () => {
     expect(world.lastResults()).toEqual(['The tool call was interrupted and returned no result.'])
   })
 })
+
+it('a session that cannot be opened ends the program, although an MCP server hangs', async () => {
+  const world = await createChatWorld(playSteps('Done.'))
+  const path = findUserSettings(world.env)
+  mkdirSync(dirname(path), { recursive: true })
+  const hangs = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] }
+  writeFileSync(path, JSON.stringify({ policy: { nonsense: 1 }, mcpServers: { hangs } }))
+  const chat = startChat(world, '-p', 'Go.')
+  expect([await chat.ended, chat.warned().trimEnd()]).toEqual([
+    '1',
+    expect.stringMatching(/^tidemark: .*nonsense.*$/),
+  ])
+}, 20_000)

@@ -1,7 +1,10 @@
 /** `tidemark chat` for a user in a terminal, and in the folder that a session belongs to. */
 import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { stripVTControlCharacters } from 'node:util'
 import { echo } from '@tidemark/simulator'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createChatWorld, playSteps } from './chat-world.ts'
 
 describe('in a terminal', () => {
@@ -14,6 +17,14 @@ describe('in a terminal', () => {
       expect.stringMatching(/^Write .*b\.txt.*\nIt changes a file\. Allow it\? \[y\/N\] $/),
     ])
     expect([out, read('b.txt')]).toEqual(['Done.\n', 'new'])
+  })
+
+  it('the session and its cost are told at the end, on standard error', async () => {
+    const { answer } = await createChatWorld(echo)
+    const { out, err } = await answer('Hello.')
+    expect(out).toBe('Hello.\n')
+    expect(stripVTControlCharacters(err)).toMatch(/^session chat-[\w-]+, cost <?\$[\d.]+\n$/)
+    expect(err).toContain('\u001b[2m')
   })
 
   it('what the user types instead of y refuses the call, and the model is told', async () => {
@@ -32,6 +43,24 @@ describe('in a terminal', () => {
     await answer('Ask.', '2', 'It is simpler.')
     expect(lastResults().join()).toMatch(/Files[\s\S]*It is simpler\./)
   })
+})
+
+it('a model that the provider does not have is told as such', async () => {
+  const { run } = await createChatWorld(() => {
+    throw new Error('not asked')
+  })
+  const server = createServer((_, response) => {
+    const error = { type: 'not_found_error', message: 'model: nosuch' }
+    response.writeHead(404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ type: 'error', error }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  const printed = await run('chat', '-p', 'Go.', '--model', 'nosuch', '--window', '100000', '--base-url', url)
+  expect(printed.code).toBe(1)
+  expect(printed.err).toMatch(/^tidemark: The provider has not found the model nosuch\. To go on: /m)
 })
 
 it('a session is not continued in another folder by mistake', async () => {

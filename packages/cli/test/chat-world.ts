@@ -42,7 +42,7 @@ export interface ChatWorld {
   /** Runs a command of `tidemark` with these arguments. */
   run(...args: readonly string[]): Promise<Printed>
   /** Runs `tidemark chat` with text on standard input. */
-  pipe(text: string, choices?: Partial<ChatCommandOptions>): Promise<Printed>
+  pipe(text: string, choices?: Partial<ChatCommandOptions>, more?: Partial<Terminal>): Promise<Printed>
   /** Runs `tidemark chat -p PROMPT` in a terminal whose user gives these answers, one for each question. */
   answer(prompt: string, ...answers: readonly string[]): Promise<Printed & { questions: readonly string[] }>
   /** The text of the results of a tool that the model was sent in its last request. */
@@ -67,12 +67,14 @@ export function playSteps(...steps: readonly Step[]): Script {
   }
 }
 
-export async function createChatWorld(script: Script): Promise<ChatWorld> {
+/** `window`: the context window that the provider enforces, whatever the model. */
+export async function createChatWorld(script: Script, window?: number): Promise<ChatWorld> {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-chat-')))
   const [folder, home] = [join(root, 'project'), join(root, 'data')]
   mkdirSync(folder)
   const seen: { messages: readonly ParsedJson[] } = { messages: [] }
   const server = await serve({
+    ...(window === undefined ? {} : { window }),
     script(request, context) {
       seen.messages = request.messages
       return script(request, context)
@@ -103,11 +105,11 @@ export async function createChatWorld(script: Script): Promise<ChatWorld> {
     read: (name) => (existsSync(path(name)) ? readFileSync(path(name), 'utf8') : null),
     run: (...args) =>
       capture(env, (terminal) => main(args[0] === 'chat' ? [...args, '--cwd', folder] : args, terminal)),
-    pipe: (text, choices = {}) =>
+    pipe: (text, choices = {}, more = {}) =>
       capture(env, (terminal) =>
         runChatCommand(
           { outputFormat: 'text', inputFormat: 'text', cwd: folder, ...choices },
-          terminal,
+          { ...terminal, ...more },
           Readable.from([Buffer.from(text)]),
         ),
       ),

@@ -84,7 +84,7 @@ describe('prompts', () => {
   it.each([[{ prompt: '' }], [{ prompt: true as const }]])('an empty one is refused: %j', async (choices) => {
     const { pipe, server } = await createChatWorld(echo)
     expect(await pipe(' \n', choices)).toMatchObject({
-      code: 1,
+      code: 2,
       err: 'tidemark: the prompt is empty: give one after -p, or on standard input.\n',
     })
     expect(server.simulator.requests).toEqual([])
@@ -94,7 +94,7 @@ describe('prompts', () => {
     const { run } = await createChatWorld(echo)
     expect(await run('chat')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('give a prompt with -p'),
+      err: expect.stringContaining('Give a prompt with -p'),
     })
   })
 
@@ -234,7 +234,7 @@ describe('what is wrong is said before anything is sent', () => {
     [['--input-format', 'xml'], 2, 'Allowed choices are text, stream-json'],
     [['--permission-mode', 'yolo'], 2, 'Allowed choices are default, accept-edits, allow-all'],
     [['--allowed-tools', 'Bash('], 2, 'cannot read the rule "Bash("'],
-    [['--model', 'no-such-model'], 1, 'no-such-model'],
+    [['--model', 'nosuch'], 1, 'nosuch is not in the catalogue: give --window TOKENS, or another --model\n'],
     [['--what'], 2, "unknown option '--what'"],
   ])('%j', async (args, code, said) => {
     const { run, server } = await createChatWorld(echo)
@@ -247,7 +247,7 @@ describe('what is wrong is said before anything is sent', () => {
   it('a folder that is none', async () => {
     const { pipe } = await createChatWorld(echo)
     expect(await pipe('', { prompt: 'Hello', cwd: '/no/such/folder' })).toMatchObject({
-      code: 1,
+      code: 2,
       err: 'tidemark: --cwd: /no/such/folder is not a folder.\n',
     })
   })
@@ -256,7 +256,7 @@ describe('what is wrong is said before anything is sent', () => {
     const { run } = await createChatWorld(echo)
     const printed = await run('chat', '-p', 'Hello', '--base-url', 'https://api.example.com')
     expect([printed.code, printed.out]).toEqual([1, ''])
-    expect(printed.err).toContain('ANTHROPIC_API_KEY')
+    expect(printed.err).toMatch(/set ANTHROPIC_API_KEY; .*tidemark simulate.*--base-url\n$/)
   })
 
   it.each([
@@ -265,6 +265,7 @@ describe('what is wrong is said before anything is sent', () => {
     ['{"colour":"red"}', 'has the unknown field colour'],
     ['{"permissions":{"allow":["Bash("]}}', 'cannot read the rule "Bash("'],
     ['{"policy":{"compact":{"nope":1}}}', 'nope'],
+    ['{"subagents":{"maxRunning":0}}', 'maxRunning (from 1)'],
   ])('a settings file that contains %s', async (content, said) => {
     const { run, env, server } = await createChatWorld(echo)
     const path = join(env.HOME ?? '', '.config', 'tidemark', 'settings.json')

@@ -56,6 +56,27 @@ describe('without trust', () => {
     expect(world.read('../ran')).toBeNull()
   })
 
+  it('no program runs that the repository of the folder names for Git; the branch is known all the same', async () => {
+    let prompt = ''
+    const world = await createChatWorld((request, context) => {
+      prompt = JSON.stringify(request.system)
+      return echo(request, context)
+    })
+    world.write('.git/HEAD', 'ref: refs/heads/main\n')
+    world.write('.git/objects/info/packs', '')
+    world.write('.git/refs/heads/main', `${'1'.repeat(40)}\n`)
+    const program = `sh -c 'echo ran >>${join(dirname(world.folder), 'ran')}'`
+    world.write(
+      '.git/config',
+      `[core]\nrepositoryformatversion = 1\nfsmonitor = "${program}"\n[extensions]\npartialClone = origin\n[protocol "ext"]\nallow = always\n[remote "origin"]\nurl = "ext::sh ${world.path('fetch.sh')}"\npromisor = true\n`,
+    )
+    world.write('fetch.sh', program)
+    world.write('a.txt', 'text')
+    expect((await world.run('chat', '-p', 'Hello.')).code).toBe(0)
+    expect(world.read('../ran')).toBeNull()
+    expect(prompt).toContain('Git: a repository, on main\\n')
+  })
+
   it('the hooks of the user run all the same', async () => {
     const world = await createProject('echo theirs >>"$HOME/ran"')
     const path = join(world.root, '.config/tidemark/settings.json')
@@ -85,6 +106,8 @@ describe('tidemark trust', () => {
     expect((await world.run('trust', '--list')).out).toContain('project')
     expect((await world.run('trust', world.folder)).out).toContain('is trusted already')
     expect((await world.run('trust', '--withdraw', world.folder)).out).toContain('no longer trusted')
+    const missing = { code: 2, out: '', err: 'tidemark: /no/such/folder is not a folder.\n' }
+    expect(await world.run('trust', '--withdraw', '/no/such/folder')).toMatchObject(missing)
     expect((await world.run('trust', '--list')).out).toBe('')
     await world.run('chat', '-p', 'Hello.')
     expect(world.ran()).toBe(0)
@@ -104,7 +127,7 @@ describe('tidemark trust', () => {
 
   it('names what is no folder', async () => {
     const world = await createChatWorld(echo)
-    expect(await world.run('trust', world.path('none'))).toMatchObject({ code: 1 })
+    expect(await world.run('trust', world.path('none'))).toMatchObject({ code: 2 })
   })
 
   it('stores what only the user can read and write', async () => {
@@ -185,8 +208,12 @@ describe('trust belongs to content', () => {
       await world.run('chat', '-p', 'Hello.')
       expect(world.ran()).toBe(1)
       world.write('check.sh', `#!/bin/sh\n# changed\n${MARK}\n`)
-      expect((await world.run('chat', '-p', 'Hello.')).err).toContain('you have not trusted it')
+      expect((await world.run('chat', '-p', 'Hello.')).err).toContain(
+        'hooks, which is not applied: it has changed since you trusted it. To see',
+      )
       expect(world.ran()).toBe(1)
+      const listed = (await world.run('trust', world.folder)).err
+      expect(listed).toMatch(/hooks: .* \(has changed since you trusted it\)\n/)
     },
   )
 

@@ -44,6 +44,16 @@ describe('a file that Read(…) denies', () => {
   )
 })
 
+it.each(['Fly', 'mcp__files__read', 'AskUser'])(
+  'a call of %s, which does not exist, is answered without a question and is no denial',
+  async (tool) => {
+    const world = await createChatWorld(playSteps({ [tool]: { path: 'x' } }, 'Then not.'))
+    const { err, lines } = await world.run('chat', '-p', 'Do it.', '--output-format', 'json')
+    expect(world.lastResults()).toEqual([`There is no tool ${tool}.`])
+    expect([err, lines[0].permission_denials]).toEqual(['', []])
+  },
+)
+
 describe('the key of the model', () => {
   const ENV = { Bash: { command: 'echo "[$ANTHROPIC_API_KEY$ANTHROPIC_AUTH_TOKEN]"' } }
 

@@ -130,11 +130,16 @@ describe('a server that misbehaves', () => {
     const world = await createMcpWorld(playSteps('Done.'))
     const mcp = await world.open({
       none: { command: 'no-such-program-here' },
+      gone: { command: process.execPath, args: ['/no/such/server.js'] },
       unset: { url: ['http://127.0.0.1:1/$', '{NOT_SET}'].join('') },
       hang: testServer('hang'),
     })
     await mcp.ask()
-    expect(mcp.notices).toEqual([
+    const [gone, ...others] = mcp.notices.toSorted((a) => (a.includes('gone') ? -1 : 1))
+    expect(gone).toMatch(
+      /gone could not be started: .* It printed: Error: Cannot find module '.*server\.js'$/,
+    )
+    expect(others).toEqual([
       expect.stringMatching(/unset could not be started: The environment variable NOT_SET is not set/),
       expect.stringMatching(/none could not be started: .*ENOENT/),
     ])

@@ -64,6 +64,15 @@ describe('memory files in the chat', () => {
     expect(listFound(world.last(), ['Root.', 'Excluded', 'Denied.'])).toEqual(['Root.'])
   })
 
+  it('are told once of an import whose file is missing', async () => {
+    const world = await createWorld(READ, 'Done.')
+    trust(world)
+    world.write('CLAUDE.md', 'Root. @missing.md')
+    world.write('src/a.ts', 'a')
+    const { err } = await world.run('chat', '-p', 'Look.')
+    expect(err.split(`The memory file ${world.path('missing.md')} was not read`)).toHaveLength(2)
+  })
+
   it('import nothing before the folder is trusted, and then only what may be read without a question', async () => {
     const world = await createWorld('Done.')
     world.write('CLAUDE.md', 'Root. @inside.md @../outside.md @~/.ssh/key @link.md')
@@ -72,7 +81,9 @@ describe('memory files in the chat', () => {
     writeHome(world, '.ssh/key', 'Key.')
     symlinkSync(join(world.env.HOME ?? '', '.ssh/key'), world.path('link.md'))
     const parts = ['Root.', 'Inside.', 'Outside.', 'Key.']
-    await world.run('chat', '-p', 'Look.')
+    const { err } = await world.run('chat', '-p', 'Look.')
+    const notRead = `The memory file ${world.path('inside.md')} was not read: ${world.path('CLAUDE.md')} imports it, and the folder is not trusted.`
+    expect(err.split(notRead)).toHaveLength(2)
     expect(listFound(world.last(), parts)).toEqual(['Root.'])
     trust(world)
     await world.run('chat', '-p', 'Look.', '--permission-mode', 'allow-all')

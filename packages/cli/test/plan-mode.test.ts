@@ -6,6 +6,7 @@ import { anthropic } from 'tidemark'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openAgent } from '../src/agent/agent.ts'
 import { type ChatWorld, createChatWorld, playSteps, type Step } from './chat-world.ts'
+import { testServer } from './mcp-world.ts'
 
 const WRITE = { Write: { file_path: 'b.txt', content: 'new' } }
 const PLAN = { ExitPlanMode: { plan: '# Plan\n1. Write b.txt' } }
@@ -56,6 +57,19 @@ describe('in plan mode', () => {
     expect(world.read('b.txt')).toBeNull()
   })
 
+  it('a tool of an MCP server that may change something is not used; one that only reads needs its permission', async () => {
+    const calls = { mcp__test__beta: { text: 'changed' }, mcp__test__alpha: { text: 'looked up' } }
+    for (const allow of [['mcp__test'], []]) {
+      const world = await createWorld(calls, 'Done.')
+      writeSettings(world, { permissions: { allow }, mcpServers: { test: testServer() } })
+      await planning(world)
+      expect(world.lastResults()).toEqual([
+        expect.stringContaining('Plan mode is on'),
+        expect.stringMatching(allow.length > 0 ? /^alpha \d+: looked up$/ : /mcp__test__alpha/),
+      ])
+    }
+  })
+
   it('a slash command runs no shell command', async () => {
     const world = await createWorld('Done.')
     writeSettings(world, { trustedFolders: [world.folder] })
@@ -81,7 +95,11 @@ describe('a plan is approved', () => {
       '# Plan\n1. Write b.txt\n\nApprove this plan? [y/N, or what to change] ',
       expect.stringContaining('It changes a file. Allow it?'),
     ])
-    expect([out, err, world.read('b.txt')]).toEqual(['Done.\n', '', 'new'])
+    expect([out, err, world.read('b.txt')]).toEqual([
+      'Done.\n',
+      expect.stringMatching(/^\S*session [^\n]*\n$/),
+      'new',
+    ])
     expect(world.last()).toContain('No longer in force: Plan mode is on.')
   })
 

@@ -5,14 +5,13 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { getHeapCodeStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { type Finding, type ProviderProfile, validateRequest } from '@tidemark/core'
 import { createCoder, type RequestRecord } from '@tidemark/simulator'
 import { anthropic, type RunOutcome, type SessionEvent } from 'tidemark'
 import { expect } from 'vitest'
 import { openAgent } from '../src/agent/agent.ts'
 import type { Agent } from '../src/agent/agent-options.ts'
+import { createHeapWatch, type HeapGrowth } from './heap-growth.ts'
 import { type SimulatorTotals, startSimulateProcess } from './simulate-process.ts'
 
 export interface UnattendedOptions {
@@ -60,12 +59,6 @@ export interface EventCounts {
   /** Milliseconds in which the turn waited for compactions. */
   readonly blockedMs: number
   readonly longestBlockMs: number
-}
-
-export interface HeapGrowth {
-  readonly bytes: number
-  /** Bytes of the messages that were appended meanwhile. */
-  readonly appended: number
 }
 
 /** One request in `every` fails, each time in the next of these ways. */
@@ -200,13 +193,13 @@ function createCheckedFetch(): {
 }
 
 function createEventWatch(heapAt: UnattendedOptions['heapAt']) {
-  let [answers, compactions, clearings, blockedMs, longestBlockMs, appended] = [0, 0, 0, 0, 0, 0]
+  let [answers, compactions, clearings, blockedMs, longestBlockMs] = [0, 0, 0, 0, 0]
   let blockedSince: number | null = null
   const verdicts: string[] = []
-  const heap: { readonly bytes: number; readonly appended: number }[] = []
+  const heap = createHeapWatch()
   return {
     add(event: SessionEvent): void {
-      if (event.type === 'appended') appended += countMessageBytes(event)
+      heap.add(event)
       if (event.type === 'compact') compactions += 1
       if (event.type === 'microcompact') clearings += 1
       const verdict = describeVerdict(event)
@@ -220,7 +213,7 @@ function createEventWatch(heapAt: UnattendedOptions['heapAt']) {
       }
       if (event.type !== 'answered') return
       answers += 1
-      if (heapAt?.includes(answers) === true) heap.push({ bytes: measureHeap(), appended })
+      if (heapAt?.includes(answers) === true) heap.measure()
     },
     counts: (): EventCounts => ({
       answers,
@@ -230,21 +223,8 @@ function createEventWatch(heapAt: UnattendedOptions['heapAt']) {
       blockedMs,
       longestBlockMs,
     }),
-    heap(): HeapGrowth | null {
-      const [first, last] = heap
-      if (first === undefined || last === undefined) return null
-      return { bytes: last.bytes - first.bytes, appended: last.appended - first.appended }
-    },
+    heap: heap.growth,
   }
-}
-
-/** Counts the bytes of what entered the context: messages and attachments. */
-function countMessageBytes({ records }: Extract<SessionEvent, { readonly type: 'appended' }>): number {
-  const contents = records.flatMap((record): readonly unknown[] => {
-    if ('message' in record) return [record.message]
-    return 'attachment' in record ? [record.attachment] : []
-  })
-  return contents.reduce<number>((sum, content) => sum + Buffer.byteLength(JSON.stringify(content)), 0)
 }
 
 /** Returns how the cache read of a main call was judged; null for other events. */
@@ -260,15 +240,4 @@ function countBy(names: readonly string[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1
   return counts
-}
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
-
-/** Returns the bytes of all objects that are in use. Compiled code, which grows with what has run, does not count. */
-function measureHeap(): number {
-  collectGarbage()
-  collectGarbage()
-  const { code_and_metadata_size, bytecode_and_metadata_size } = getHeapCodeStatistics()
-  return process.memoryUsage().heapUsed - code_and_metadata_size - bytecode_and_metadata_size
 }

@@ -190,7 +190,7 @@ export {
 } from './cost/session-cost.ts'
 export { collectOpeningRecords } from './engine/attach-sources.ts'
 export type { BackgroundEvent, KeptCache, ResumeCost, SummaryDropReason } from './engine/background-events.ts'
-export { finishModelCall, type PendingModelCall, withCosts } from './engine/call-model.ts'
+export { finishModelCall, type PendingModelCall, toLossRecords, withCosts } from './engine/call-model.ts'
 export type {
   CommittedCompaction,
   CompletedTurn,
@@ -323,6 +323,7 @@ export {
   type ToolUseBlock,
   toBlocks,
 } from './log/block.ts'
+export { isBranchSwitch } from './log/branch-switch.ts'
 export {
   createLogHeader,
   createLogLineReader,
@@ -496,6 +497,7 @@ export {
   listMessageMarkers,
   listRawTexts,
   type ModelCallInput,
+  stripMessageMarkers,
   toModelCallInput,
   toPayload,
   toRequestFields,
@@ -566,6 +568,7 @@ export {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   type SystemPrompt,
   section,
+  toHostSections,
   volatileSection,
 } from './request/system-prompt.ts'
 export {
@@ -607,6 +610,7 @@ export {
   type CollectSourcesInput,
   type CollectUpdatesInput,
   type ContextSource,
+  createListSource,
   findShownAttachments,
   NO_SHOWN_ATTACHMENTS,
   type RenderedItem,
@@ -629,6 +633,7 @@ export {
   type FilesSourceOptions,
   filesSource,
 } from './sources/file-source.ts'
+export { isFrontMatterOpen, readMatterList, readMatterText } from './sources/front-matter.ts'
 export {
   isInFolder,
   type LoadedMemoryFile,
@@ -657,6 +662,7 @@ export {
   type AcceptanceRules,
   acceptCompactionBlock,
   acceptSummary,
+  defuseReminderTags,
   parseSummary,
   type SummaryAnswer,
   type SummaryRefusalReason,
@@ -777,6 +783,7 @@ export {
   type TokensByClass,
   toTokenCount,
 } from './tokens/usage.ts'
+export { type ClearResult, clearChosenResults } from './turn/clear-chosen.ts'
 export { pinRecord } from './turn/pin.ts'
 export {
   findLastAnswer,

@@ -64,6 +64,7 @@ export {
   stopGroup,
   waitForExit,
 } from './platform/process-groups.ts'
+export { type LoopbackProxy, serveLoopbackProxy } from './proxy/loopback-proxy.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
 export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'
 export {

@@ -27,6 +27,8 @@ export {
   extendRequest,
   type IncrementalRequest,
   joinIncrementalRequest,
+  type MessageText,
+  type MessageTexts,
 } from './anthropic/incremental-request.ts'
 export {
   createReplySplitter,

@@ -1,9 +1,13 @@
 /** What an agent is opened with and what it offers, and what follows from these options alone. */
-import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions } from 'tidemark'
+import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions, Tools } from 'tidemark'
+import type { FoundPromptFile } from 'tidemark/internal'
 import type { AskUser } from '../tools/agent-environment.ts'
-import type { PermissionMode } from './permissions.ts'
+import { type AgentDefinition, isToolOfAgent } from './agent-definitions.ts'
+import type { LoadedInstructions } from './memory-sources.ts'
+import type { PermissionContext, PermissionMode } from './permissions.ts'
 import type { AgentPrompt } from './prompt-commands.ts'
 import type { AgentSettings } from './settings.ts'
+import type { SubagentEvent, SubagentRecord, SubagentRecords } from './subagent-records.ts'
 
 export interface AgentOptions {
   /** The working directory. */
@@ -27,21 +31,72 @@ export interface AgentOptions {
   readonly onEvent?: (event: SessionEvent) => void
   /** Called once for each memory file, skill or slash command that exists and could not or may not be read. */
   readonly onUnread?: (
-    kind: 'memory file' | 'skill or command',
+    kind: 'memory file' | 'skill or command' | 'definition of an agent',
     file: { readonly path: string; readonly why: string },
   ) => void
+  /** Called with each memory file that was read. */
+  readonly onMemoryLoaded?: (file: LoadedInstructions) => void
   /** Called with a sentence for the user, such as that an MCP server could not be started. */
   readonly onNotice?: (message: string) => void
+  /** Called when a subagent begins, does something, or ends. */
+  readonly onSubagent?: (event: SubagentEvent) => void
+  /**
+   * True if a turn ends only when the subagents in the background have ended and the model has seen their results.
+   * Default: true. False where the user can give the next prompt while they work.
+   */
+  readonly waitsForSubagents?: boolean
+  /** What a subagent has from the agent that starts it. Not given for the main conversation. */
+  readonly inherited?: InheritedOptions
   /** Further options of the engine, for tests and the tour. */
   readonly engine?: Partial<TidemarkOptions>
 }
 
+/** What a subagent has from the agent that starts it. */
+export interface InheritedOptions {
+  readonly definition: AgentDefinition
+  /** 1 for a subagent of the main conversation. */
+  readonly depth: number
+  readonly isPlanning: boolean
+  readonly context: PermissionContext
+  readonly denials: PermissionDenial[]
+  /** Returns true if the starting agent may have a tool. */
+  readonly isOffered: (tool: string) => boolean
+  readonly servers: InheritedServers
+  readonly team: SubagentTeam
+}
+
+/** The MCP servers of the main conversation, with their tools as they are when the subagent starts. */
+export interface InheritedServers {
+  readonly tools: Tools
+  readonly instructions: string | null
+  readonly isReadOnly: (tool: string) => boolean
+}
+
+/** What all subagents of a session share. */
+export interface SubagentTeam {
+  readonly records: SubagentRecords
+  /** Those that are working, by id. */
+  readonly working: Map<string, WorkingSubagent>
+  readonly runHooks: Session['runHooks']
+}
+
+export interface WorkingSubagent {
+  /** Stops it. `interrupted`: because the program ends. */
+  stop(status: 'stopped' | 'interrupted'): void
+  /** Resolves when it has ended and its record is stored. Never rejects. */
+  readonly ended: Promise<SubagentRecord>
+}
+
 export type AskPermission = (request: {
+  /** The name of the subagent that wants to call the tool; not given for the main conversation. */
+  readonly agent?: string
   readonly tool: string
   readonly input: object
   readonly reason: string
   /** A rule that would allow calls like this one. */
   readonly suggestion: string | null
+  /** Aborted if the answer is no longer needed, because the agent was stopped. */
+  readonly signal: Pick<AbortSignal, 'aborted'> | undefined
 }) => Promise<{ readonly isAllowed: boolean; readonly reason?: string }>
 
 /** A tool call that was refused because no rule allowed it. */
@@ -66,15 +121,25 @@ export interface Agent {
     prompt: AgentPrompt,
     signal?: AbortSignal,
   ): Promise<{ readonly prompt: AgentPrompt; readonly notices: readonly string[] }>
+  /** Lists the skills and the slash commands that are files, as they are now. */
+  listPromptFiles(): Promise<readonly FoundPromptFile[]>
+  /** Lists the definitions of subagents as they are now; none if this agent may start none. */
+  listDefinitions(): Promise<readonly AgentDefinition[]>
+  /** Names of the tools that MCP servers offer now. */
+  listServerTools(): readonly string[]
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
   run(prompt: string | readonly object[] | null, options?: { signal?: AbortSignal; maxCalls?: number }): Run
-  /** Ends all commands and closes the session. */
+  /** Returns all subagents of the session, also those of earlier runs, the oldest first. */
+  subagents(): readonly SubagentRecord[]
+  /** Ends all commands and subagents, and closes the session. */
   close(): Promise<void>
 }
 
-/** A tool that nobody can answer is not offered. */
-export function isOffered({ toolNames, askUser }: AgentOptions, name: string): boolean {
-  return (toolNames?.includes(name) ?? true) && (name !== 'AskUser' || askUser !== undefined)
+/** A tool that nobody can answer is not offered. A subagent has no tool that the agent that starts it has not. */
+export function isOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
+  if (name === 'AskUser' && askUser === undefined) return false
+  if (inherited === undefined) return toolNames?.includes(name) ?? true
+  return inherited.isOffered(name) && isToolOfAgent(inherited.definition, name)
 }
 
 /** Returns the environment of commands, hooks and MCP servers. They get no key of the model, unless the user's settings give one. */

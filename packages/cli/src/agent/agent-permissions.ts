@@ -1,13 +1,15 @@
 /** The permissions of an agent's session: what decides about its tool calls, asks the user, and hides files from searches. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { TidemarkOptions } from 'tidemark'
+import type { ContextSource, SessionHooks, TidemarkOptions } from 'tidemark'
+import type { PromptFilePlaces } from 'tidemark/internal'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
 import {
   type Agent,
   type AgentOptions,
   createCommandEnvironment,
+  type InheritedOptions,
   isOffered,
   type PermissionDenial,
 } from './agent-options.ts'
@@ -15,14 +17,29 @@ import { findTrustFolder } from './folder-trust.ts'
 import { mayReadUnasked } from './memory-sources.ts'
 import { decidePermission, hasSearchLimits, type PermissionContext, PLAN_TOOL } from './permissions.ts'
 import { openPlanMode } from './plan-mode.ts'
-import { openPromptCommands } from './prompt-commands.ts'
+import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
+
+interface SessionPlace {
+  /** The working directory. */
+  readonly folder: string
+  readonly log: string
+  /** The folder with the files of the session. */
+  readonly ownFolder: string
+}
+
+/** What decides about the tool calls of a session, and what the engine must know of it. */
+export interface OpenPermissions extends Pick<Agent, 'expandPrompt' | 'listPromptFiles'> {
+  readonly context: PermissionContext
+  readonly promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'>
+  readonly sources: readonly ContextSource[]
+  readonly cleanups: NonNullable<TidemarkOptions['cleanups']>
+}
 
 /** Opens what decides about tool calls: rules, plan mode, and the slash commands, which bring rules of their own. */
-export async function openPermissions(
-  options: AgentOptions,
-  { folder, log, ownFolder }: { readonly folder: string; readonly log: string; readonly ownFolder: string },
-) {
-  const { settings, home, mode, allowed = [], env } = options
+export async function openPermissions(options: AgentOptions, place: SessionPlace): Promise<OpenPermissions> {
+  if (options.inherited !== undefined) return await inheritPermissions(options, options.inherited, place)
+  const { folder, log, ownFolder } = place
+  const { settings, home, mode, allowed = [] } = options
   const plan = await openPlanMode({
     file: join(ownFolder, 'plan-mode.json'),
     given: mode,
@@ -43,16 +60,7 @@ export async function openPermissions(
     readableFolders,
     guardedPaths: [findTrustFolder(home), ...(settings.hookFiles ?? [])],
   }
-  const prompts = await openPromptCommands({
-    places: {
-      home: env.HOME ?? homedir(),
-      project: folder,
-      isPermitted: (path) => mayReadUnasked(path, folder, context),
-    },
-    env: createCommandEnvironment(options),
-    context,
-    isTrusted: settings.isItemTrusted ?? (() => false),
-  })
+  const prompts = await openPrompts(options, context)
   readableFolders.push(...prompts.skillFolders)
   for (const file of prompts.unread) options.onUnread?.('skill or command', file)
   const expandPrompt: Agent['expandPrompt'] = async (prompt, signal) => {
@@ -66,7 +74,102 @@ export async function openPermissions(
     ...(plan.isUsed ? { endPlanMode: () => plan.end() } : {}),
   }
   const sources = [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])]
-  return { context, promptTools, sources, expandPrompt }
+  const forgetRules = {
+    name: 'rules of a slash command',
+    scope: 'main',
+    forget({ kind }: { readonly kind: string }) {
+      // The prompt with the command may have left the conversation.
+      if (kind === 'undo' || kind === 'rewind') granted = []
+    },
+  }
+  return {
+    context,
+    promptTools,
+    sources,
+    expandPrompt,
+    listPromptFiles: prompts.list,
+    cleanups: [forgetRules],
+  }
+}
+
+/**
+ * Opens the permissions of a subagent: those of the agent that started it, as they are at each call. It has its own place
+ * for files, its own skills, and it stays in plan mode if it was started there.
+ */
+async function inheritPermissions(
+  options: AgentOptions,
+  { context: starter, isPlanning }: InheritedOptions,
+  { folder, log, ownFolder }: SessionPlace,
+): Promise<OpenPermissions> {
+  const readableFolders = [...(starter.readableFolders ?? []), ownFolder, log]
+  const context: PermissionContext = {
+    get rules() {
+      return starter.rules
+    },
+    get mode() {
+      return isPlanning ? 'plan' : starter.mode
+    },
+    folder,
+    readableFolders,
+    ...(starter.guardedPaths === undefined ? {} : { guardedPaths: starter.guardedPaths }),
+  }
+  const { skills, sources, skillFolders, list } = await openPrompts(options, context)
+  readableFolders.push(...skillFolders)
+  return {
+    context,
+    promptTools: skills === null ? {} : { skills },
+    sources: isOffered(options, 'Skill') ? sources : [],
+    expandPrompt: async (prompt) => ({ prompt, notices: [] }),
+    listPromptFiles: list,
+    cleanups: [],
+  }
+}
+
+function openPrompts(options: AgentOptions, context: PermissionContext): Promise<PromptCommands> {
+  return openPromptCommands({
+    places: createPromptPlaces(options, context),
+    env: createCommandEnvironment(options),
+    context,
+    isTrusted: options.settings.isItemTrusted ?? (() => false),
+  })
+}
+
+/** Returns where skills, slash commands and agents are, and which of the project's may be read. */
+export function createPromptPlaces({ env }: AgentOptions, context: PermissionContext): PromptFilePlaces {
+  const { folder } = context
+  return {
+    home: env.HOME ?? homedir(),
+    project: folder,
+    isPermitted: (path) => mayReadUnasked(path, folder, context),
+  }
+}
+
+/**
+ * Returns the options with which the user is asked one question at a time, although several agents may ask. A question
+ * of an agent that was stopped while it waited is not asked.
+ */
+export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
+  let last: Promise<unknown> = Promise.resolve()
+  const waitInTurn = <Answer>(ask: () => Promise<Answer>): Promise<Answer> => {
+    const answer = last.then(ask)
+    last = answer.catch(() => undefined)
+    return answer
+  }
+  const { askPermission, askUser } = options
+  return {
+    ...options,
+    ...(askPermission === undefined
+      ? {}
+      : {
+          askPermission: (request) =>
+            waitInTurn(async () =>
+              request.signal?.aborted === true ? { isAllowed: false } : await askPermission(request),
+            ),
+        }),
+    ...(askUser === undefined
+      ? {}
+      : { askUser: (questions, signal) => waitInTurn(() => askUser(questions, signal)) }),
+  }
 }
 
 /** Hides files from searches in a folder around them, if a rule denies reading them or asks first. */
@@ -90,11 +193,18 @@ export function createHiding(context: PermissionContext): Pick<AgentEnvironment,
 export function createPermissions(
   { askPermission }: AgentOptions,
   context: PermissionContext,
-  denials: PermissionDenial[],
-): Pick<TidemarkOptions, 'canUseTool' | 'hooks'> {
-  const decide = (name: string, input: object) =>
-    decidePermission(name, describeToolAccess(name, input, context.folder), context)
-  const canUseTool: TidemarkOptions['canUseTool'] = ({ name, input: given }) => {
+  {
+    denials,
+    isReadOnly,
+  }: { readonly denials: PermissionDenial[]; readonly isReadOnly: (tool: string) => boolean },
+): Required<Pick<TidemarkOptions, 'canUseTool'>> & {
+  readonly hooks: Pick<SessionHooks, 'permissionRequest'>
+} {
+  const decide = (name: string, input: object) => {
+    const access = describeToolAccess(name, input, context.folder)
+    return decidePermission(name, { ...access, isReadOnly: isReadOnly(name) }, context)
+  }
+  const canUseTool: NonNullable<TidemarkOptions['canUseTool']> = ({ name, input: given }) => {
     const input = given as object
     const { decision, reason, suggestion } = decide(name, input)
     if (decision === 'deny') denials.push({ tool: name, input, reason, suggestion })
@@ -103,12 +213,13 @@ export function createPermissions(
   const askHook = {
     name: 'permission',
     timeoutSeconds: SECONDS_TO_ANSWER,
-    async run({ call, reason }: PermissionQuestion) {
+    async run({ call, reason }: PermissionQuestion, signal?: Pick<AbortSignal, 'aborted'>) {
       const { name: tool } = call
       const input = call.input as object
       const { suggestion } = decide(tool, input)
-      const answer = await askPermission?.({ tool, input, reason, suggestion })
+      const answer = await askPermission?.({ tool, input, reason, suggestion, signal })
       if (answer?.isAllowed === true) return { decision: 'allow' as const }
+      if (signal?.aborted === true) return { decision: 'deny' as const, reason: 'The agent was stopped.' }
       denials.push({ tool, input, reason, suggestion })
       const said = answer?.reason ?? ''
       const refusal =

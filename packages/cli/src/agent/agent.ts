@@ -1,13 +1,12 @@
 /**
  * The agent: a Tidemark session with tools for files, commands and the web in one working directory, permissions for
- * them, and a system prompt. It has no screen; `tidemark chat` prints what it does.
+ * them, and a system prompt. It has no screen of its own; `tidemark chat` shows or prints what it does.
  */
 import { realpathSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HISTORY_TOOL_NAME, isObject } from '@tidemark/core'
 import {
-  type ContextSource,
   createTidemark,
   diskSources,
   type PolicyOverrides,
@@ -16,8 +15,9 @@ import {
   type Tidemark,
   TidemarkError,
   type TidemarkOptions,
+  type Tools,
 } from 'tidemark'
-import { sessionPaths } from 'tidemark/internal'
+import { type HookSettings, sessionPaths } from 'tidemark/internal'
 import type { McpServers } from '../mcp/mcp-servers.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { createAgentTools, createToolOptions } from '../tools/agent-tools.ts'
@@ -27,65 +27,116 @@ import {
   type Agent,
   type AgentOptions,
   createCommandEnvironment,
+  type InheritedServers,
   isOffered,
-  type PermissionDenial,
 } from './agent-options.ts'
-import { createHiding, createPermissions, openPermissions } from './agent-permissions.ts'
-import { createServerOptions, joinTools, openServers } from './mcp-session.ts'
+import {
+  createHiding,
+  createPermissions,
+  type OpenPermissions,
+  openPermissions,
+  withQuestionsInTurn,
+} from './agent-permissions.ts'
+import { createServerOptions, joinTools, openServers, shareServers } from './mcp-session.ts'
 import { createMemoryHooks, createMemorySources, type LoadedInstructions } from './memory-sources.ts'
 import type { PermissionContext, PermissionMode } from './permissions.ts'
-import { createSystemPrompt } from './system-prompt.ts'
+import type { Subagents } from './subagents.ts'
+import { createSystemPrompt, type PromptFacts } from './system-prompt.ts'
+import { openSubagents } from './task-tools.ts'
 
-export async function openAgent(options: AgentOptions): Promise<Agent> {
-  const { sessionId, home } = options
+export async function openAgent(given: AgentOptions): Promise<Agent> {
+  const { sessionId, home, inherited } = given
+  // A subagent asks through the agent that started it.
+  const options = inherited === undefined ? withQuestionsInTurn(given) : given
   const folder = realpathSync(options.folder)
   const { log, folder: ownFolder } = sessionPaths(home, sessionId)
-  const [spillFolder, scratchFolder] = [join(ownFolder, 'outputs'), join(ownFolder, 'scratch')]
+  const scratchFolder = join(ownFolder, 'scratch')
   await createSessionFolder(scratchFolder, home)
-  const { context, promptTools, sources, expandPrompt } = await openPermissions(options, {
-    folder,
-    log,
-    ownFolder,
-  })
+  const permissions = await openPermissions(options, { folder, log, ownFolder })
+  const mcp = await openServers({ ...options, folder, ownFolder, env: createCommandEnvironment(options) })
+  try {
+    return await openSession(options, { folder, log, ownFolder, scratchFolder, permissions, mcp })
+  } catch (error) {
+    // The processes of servers would keep the program from ending.
+    await mcp?.close()
+    throw error
+  }
+}
+
+interface SessionParts {
+  /** The working directory, with symbolic links resolved. */
+  readonly folder: string
+  readonly log: string
+  /** The folder with the files of the session. */
+  readonly ownFolder: string
+  readonly scratchFolder: string
+  readonly permissions: OpenPermissions
+  readonly mcp: McpServers | null
+}
+
+async function openSession(
+  options: AgentOptions,
+  { folder, log, ownFolder, scratchFolder, permissions, mcp }: SessionParts,
+): Promise<Agent> {
+  const { sessionId, inherited } = options
+  const { context, promptTools, expandPrompt, listPromptFiles } = permissions
+  const spillFolder = join(ownFolder, 'outputs')
   const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
   const shells = createBackgroundShells()
-  const tools = offerTools(options, context, { spillFolder, readState, shells, ...promptTools })
-  const mcp = await openServers({ ...options, folder, ownFolder, env: createCommandEnvironment(options) })
-  const denials: PermissionDenial[] = []
+  const denials = inherited?.denials ?? []
   let session: Session | null = null
-  const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session)
-  const tidemark = createAgentEngine(
-    options,
-    { folder, log, scratchFolder, tools: Object.keys(tools), context, onMemoryLoaded, sources, mcp },
-    readState,
-  )
-  const opening = tidemark.open(sessionId, {
-    tools: mcp === null ? tools : joinTools(tools, mcp, (name) => isOffered(options, name)),
-    ...createPermissions(options, context, denials),
-    ...createHookCommands(options, () => context.mode),
-    ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
+  const readServers = (): InheritedServers => inherited?.servers ?? shareServers(mcp)
+  const { subagents, taskTools, team, listDefinitions } = await openSubagents(options, {
+    ...{ ownFolder, context, denials, readServers, openAgent, findSession: () => session },
   })
-  opening.catch(() => mcp?.close())
-  session = await opening
+  const tools = offerTools(options, context, { spillFolder, readState, shells, ...promptTools }, taskTools)
+  const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session, options.onMemoryLoaded)
+  const isReadOnly = (tool: string): boolean => (inherited?.servers ?? mcp)?.isReadOnly(tool) === true
+  const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
+  const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp })
+  const { hooks, canUseTool } = createPermissions(options, context, { denials, isReadOnly })
+  session = await tidemark.open(sessionId, {
+    tools: joinServerTools(options, tools, mcp),
+    canUseTool,
+    hooks: { ...hooks, ...subagents?.hooks },
+    ...createHookCommands(options, () => context.mode),
+    onEvent(event) {
+      subagents?.noteEvent(event)
+      options.onEvent?.(event)
+    },
+  })
   return {
     session,
     denials,
     toolNames: [...Object.keys(tools), HISTORY_TOOL_NAME],
     isPlanning: () => context.mode === 'plan',
     expandPrompt,
+    listPromptFiles,
+    listDefinitions,
+    listServerTools: () => Object.keys(mcp?.tools() ?? {}),
     run(prompt, runOptions) {
       mcp?.restart()
       const run = session.run(prompt, { maxCalls: NO_CALL_LIMIT, ...runOptions })
       forgetReadsOfStopped(run, readState)
       return run
     },
+    subagents: () => team.records.list(),
     async close() {
+      await subagents?.close()
       await waitForHooks()
       await shells.close()
       await tidemark.close()
       await mcp?.close()
     },
   }
+}
+
+/** Returns the tools of a session with those of MCP servers. A subagent has those that were there when it started. */
+function joinServerTools(options: AgentOptions, own: Tools, mcp: McpServers | null): Tools | (() => Tools) {
+  const isKept = (name: string): boolean => isOffered(options, name)
+  if (mcp !== null) return joinTools(own, mcp, isKept)
+  const inherited = Object.entries(options.inherited?.servers.tools ?? {}).filter(([name]) => isKept(name))
+  return { ...own, ...Object.fromEntries(inherited) }
 }
 
 async function createSessionFolder(path: string, home: string): Promise<void> {
@@ -104,8 +155,9 @@ function offerTools(
   options: AgentOptions,
   context: PermissionContext,
   parts: Pick<AgentEnvironment, 'spillFolder' | 'readState' | 'shells' | 'skills' | 'endPlanMode'>,
-) {
-  const all = createAgentTools({
+  taskTools: Tools,
+): Tools {
+  const own = createAgentTools({
     ...parts,
     cwd: context.folder,
     env: createCommandEnvironment(options),
@@ -113,16 +165,29 @@ function offerTools(
     ...createHiding(context),
     ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
   })
+  const all = { ...own, ...taskTools }
   return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(options, name)))
 }
+
+/** Events at which hooks run in a subagent. Its start and end are told to the main conversation. */
+const SUBAGENT_EVENTS: readonly (keyof HookSettings)[] = [
+  'PreToolUse',
+  'PermissionRequest',
+  'PostToolUse',
+  'PreCompact',
+  'PostCompact',
+]
 
 /** Returns the hooks of the settings as an option of a session. */
 function createHookCommands(
   options: AgentOptions,
   permissionMode: () => PermissionMode,
 ): Pick<TidemarkOptions, 'hookCommands'> {
-  const { hooks, findHookObjection } = options.settings
-  if (hooks === undefined) return {}
+  const { hooks: all, findHookObjection } = options.settings
+  if (all === undefined) return {}
+  const isHere = (event: string): boolean =>
+    options.inherited === undefined || SUBAGENT_EVENTS.includes(event as keyof HookSettings)
+  const hooks: HookSettings = Object.fromEntries(Object.entries(all).filter(([event]) => isHere(event)))
   const env = createCommandEnvironment(options)
   const check = findHookObjection === undefined ? {} : { findObjection: findHookObjection }
   return { hookCommands: { settings: hooks, env, permissionMode, ...check } }
@@ -130,60 +195,79 @@ function createHookCommands(
 
 const NO_CALL_LIMIT = Number.MAX_SAFE_INTEGER
 
-interface AgentFacts {
+interface EngineParts extends Pick<AgentEnvironment, 'readState' | 'shells'> {
   readonly folder: string
   readonly log: string
   readonly scratchFolder: string
   readonly tools: readonly string[]
-  readonly context: PermissionContext
+  readonly isReadOnly: (tool: string) => boolean
+  readonly permissions: OpenPermissions
+  readonly subagents: Subagents | null
   readonly onMemoryLoaded: (file: LoadedInstructions) => void
-  readonly sources: readonly ContextSource[]
   readonly mcp: McpServers | null
 }
 
-function createAgentEngine(
-  options: AgentOptions,
-  facts: AgentFacts,
-  readState: ReturnType<typeof createReadState>,
-): Tidemark {
-  const { folder, log, scratchFolder, tools, mcp } = facts
-  const { model, home, settings, env, askUser, appendedPrompt, engine } = options
-  const { policy, cleanups } = createToolOptions({ readState })
+function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark {
+  const { folder, log, permissions, subagents, mcp } = parts
+  const { model, home, settings, env, askUser, engine, inherited } = options
+  const source = inherited === undefined ? 'repl_main_thread' : `agent:${inherited.definition.name}`
+  const scope = inherited === undefined ? 'main' : source
+  const { policy, cleanups, carriers } = createToolOptions({ ...parts, scope })
   return createTidemark({
     model,
     home,
     env,
-    source: 'repl_main_thread',
+    source,
     cwd: folder,
-    system: createSystemPrompt({
-      folder,
-      model: model.id,
-      shell: env.SHELL ?? '/bin/sh',
-      scratchFolder,
-      tools,
-      today: new Date().toISOString().slice(0, 10),
-      isUnattended: askUser === undefined,
-      historyTool: HISTORY_TOOL_NAME,
-      windowTokens: model.window,
-      appended: appendedPrompt ?? null,
-      ...(mcp === null ? {} : { readMcpInstructions: mcp.prepareRequest }),
-    }),
-    ...createServerOptions(mcp, cleanups),
+    system: createSystemPrompt(describePrompt(options, parts)),
+    ...createServerOptions(mcp, [...cleanups, ...permissions.cleanups]),
+    hostTools: { readOnly: parts.isReadOnly },
     history: true,
     transcript: true,
     autonomous: askUser === undefined,
     interactive: askUser !== undefined,
     carriers: [
       ...createMemorySources({
-        ...{ settings, env, context: facts.context, onLoaded: facts.onMemoryLoaded },
+        ...{ settings, env, context: permissions.context },
+        // Hooks hear of memory files in the main conversation only.
+        onLoaded: inherited === undefined ? parts.onMemoryLoaded : () => {},
         onUnread: (file) => options.onUnread?.('memory file', file),
       }),
       ...diskSources({ folder, transcript: log }),
-      ...facts.sources,
+      ...carriers,
+      ...permissions.sources,
+      ...(subagents?.sources ?? []),
     ],
     policy: joinPolicies(policy, settings.policy ?? {}),
     ...engine,
   })
+}
+
+function describePrompt(
+  options: AgentOptions,
+  { folder, scratchFolder, tools, mcp }: EngineParts,
+): PromptFacts {
+  const { model, env, askUser, appendedPrompt, inherited } = options
+  const instructions = inherited?.servers.instructions ?? null
+  return {
+    folder,
+    isTrusted: options.settings.isTrusted ?? false,
+    env: createCommandEnvironment(options),
+    model: model.id,
+    shell: env.SHELL ?? '/bin/sh',
+    scratchFolder,
+    tools,
+    today: new Date().toISOString().slice(0, 10),
+    isUnattended: askUser === undefined,
+    historyTool: HISTORY_TOOL_NAME,
+    windowTokens: model.window,
+    appended: appendedPrompt ?? null,
+    ...(mcp === null ? {} : { readMcpInstructions: mcp.prepareRequest }),
+    ...(instructions === null ? {} : { readMcpInstructions: async () => instructions }),
+    ...(inherited === undefined
+      ? {}
+      : { subagent: { ...inherited.definition, isPlanning: inherited.isPlanning } }),
+  }
 }
 
 /**

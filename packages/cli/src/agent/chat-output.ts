@@ -3,17 +3,20 @@
  * field names are those that programs around agents know.
  */
 import type { EventOf, RunOutcome, SessionEvent } from 'tidemark'
-import { formatTokens } from '../render/format-numbers.ts'
+import { formatCost, formatTokens } from '../render/format-numbers.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
-import type { Terminal } from '../terminal.ts'
+import { createColors, type Terminal } from '../terminal.ts'
 import type { Agent } from './agent-options.ts'
 import { PLAN_TOOL } from './permissions.ts'
+import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
 
 export interface ChatOutput {
   begin(agent: Agent, folder: string): void
   event(event: SessionEvent, agent: Agent): void
+  /** Prints that a subagent has begun or ended, in `stream-json`. */
+  subagent(event: SubagentEvent, sessionId: string): void
   /** Prints the result of one prompt. */
   end(outcome: RunOutcome, agent: Agent, durationMs: number): void
 }
@@ -29,15 +32,20 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
   if (format === 'text')
     return {
       begin() {},
+      subagent() {},
       event(event) {
         note(event)
         if (event.type === 'compact') terminal.warn(`tidemark: ${describeCompaction(event)}\n`)
       },
-      end: (outcome, agent) => printAnswer(outcome, agent, terminal),
+      end(outcome, agent) {
+        printAnswer(outcome, agent, terminal)
+        if (terminal.isErrorTty === true) printSessionLine(agent, terminal)
+      },
     }
   if (format === 'json')
     return {
       begin() {},
+      subagent() {},
       event: note,
       end: (outcome, agent, durationMs) => print(toResultLine(outcome, agent, durationMs, calls.take())),
     }
@@ -51,6 +59,12 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
         model: session.model,
         tools: toolNames,
       }),
+    subagent({ type, agent }, sessionId) {
+      if (type === 'subagent-progress') return
+      const { description, isBackground: is_background } = agent
+      const facts = { ...toSubagentFields(agent), description, is_background }
+      print({ type: 'system', subtype: type.replace('-', '_'), ...facts, session_id: sessionId })
+    },
     event(event, { session }) {
       calls.add(event)
       for (const line of toStreamLines(event)) print({ ...line, session_id: session.id })
@@ -75,6 +89,18 @@ function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agen
       ? ''
       : ` To allow them: ${rules.map((rule) => `--allowed-tools '${sanitizeText(rule)}'`).join(' ')}`
   terminal.warn(`tidemark: ${calls} refused.${advice}\n`)
+}
+
+/** Prints the id of the session, to go on with, and what it has cost so far. */
+function printSessionLine(agent: Agent, terminal: Terminal): void {
+  const { dim } = createColors({ ...terminal, isTty: true })
+  const cost = formatCost(sumSessionCost(agent), 0)
+  terminal.warn(`${dim(`session ${agent.session.id}, cost ${cost}`)}\n`)
+}
+
+/** Returns the cost of the session and its subagents in dollars; null if a price is not known. */
+function sumSessionCost({ session, subagents }: Agent): number | null {
+  return addCosts([session.money().spent.total, ...subagents().map(({ costUsd }) => costUsd)])
 }
 
 interface CallTotals {
@@ -126,11 +152,14 @@ function createCallCounter(): { add(event: SessionEvent): void; take(): CallTota
 
 function toResultLine(
   outcome: RunOutcome,
-  { session, denials }: Agent,
+  agent: Agent,
   durationMs: number,
   { calls, usage, compactions, clearings, cacheBreaks }: CallTotals,
 ): object {
-  const { spent, savedByCache } = session.money()
+  const { session, denials } = agent
+  const { savedByCache } = session.money()
+  const agents = agent.subagents()
+  const agentsCost = addCosts(agents.map(({ costUsd }) => costUsd))
   return {
     type: 'result',
     subtype: outcome.ok ? 'success' : outcome.reason === 'call-limit' ? 'error_max_turns' : 'error',
@@ -140,18 +169,29 @@ function toResultLine(
     session_id: session.id,
     num_turns: calls,
     duration_ms: Math.round(durationMs),
-    total_cost_usd: spent.total,
+    total_cost_usd: sumSessionCost(agent),
+    subagents_cost_usd: agentsCost,
     saved_by_cache_usd: savedByCache.total,
     usage,
     compactions,
     clearings,
     cache_breaks: cacheBreaks,
+    subagents: agents.map(toSubagentFields),
     permission_denials: denials.map(({ tool, input, reason }) => ({
       tool_name: tool,
       tool_input: input,
       reason,
     })),
   }
+}
+
+/** Adds costs; null if one of them is not known. */
+function addCosts(costs: readonly (number | null)[]): number | null {
+  return costs.reduce((sum, cost) => (sum === null || cost === null ? null : sum + cost), 0)
+}
+
+function toSubagentFields({ id, type, status, calls, compactions, costUsd }: SubagentRecord): object {
+  return { agent_id: id, agent_type: type, status, num_turns: calls, compactions, cost_usd: costUsd }
 }
 
 /** Converts an event to lines of `stream-json`: messages as they are logged, and what was done to the context. */
@@ -219,7 +259,7 @@ function describeCompaction({ compaction }: EventOf<'compact'>): string {
   return `The conversation was compacted ${sizes}, with ${SUMMARY_NAMES[summarizer]}. The log has all of it.`
 }
 
-const SUMMARY_NAMES: Readonly<Record<EventOf<'compact'>['compaction']['summarizer'], string>> = {
+export const SUMMARY_NAMES: Readonly<Record<EventOf<'compact'>['compaction']['summarizer'], string>> = {
   notes: 'the notes of this session',
   model: 'a summary by the model',
   block: 'a summary by the provider',
@@ -227,7 +267,7 @@ const SUMMARY_NAMES: Readonly<Record<EventOf<'compact'>['compaction']['summarize
 }
 
 /** Returns what the user must know about the settings, hooks, the log or the cost; null for an event that needs no warning. */
-function describeWarning(event: SessionEvent): string | null {
+export function describeWarning(event: SessionEvent): string | null {
   if (event.type === 'notice') return event.message
   if (event.type === 'resume-cost') return event.sentence
   if (event.type === 'hook-said') return event.message

@@ -23,6 +23,8 @@ export interface FolderTrust {
   readonly isTrusted: boolean
   /** Returns true if the user has trusted exactly this. */
   covers(item: TrustItem): boolean
+  /** Returns true if the user has trusted this by its name: the same hook or server, with other content perhaps. */
+  coveredBefore(item: TrustItem): boolean
 }
 
 const FORMAT = 'tidemark-trust'
@@ -40,6 +42,14 @@ function hashItem({ setting, parts, files = [] }: TrustItem): string {
   return hashText(JSON.stringify([setting, parts, files.map(({ path, hash }) => [path, hash])]))
 }
 
+/** Settings whose first part is a name, under which the rest may change. */
+const NAMED_SETTINGS = ['agents', 'mcpServers']
+
+/** Hashes what stays the same when the content of an item changes. */
+function hashName({ setting, parts }: TrustItem): string {
+  return hashText(JSON.stringify([setting, NAMED_SETTINGS.includes(setting) ? parts[0] : parts]))
+}
+
 /** Returns the path without links and `..`, in the spelling of the disk. A folder that is gone keeps its name. */
 async function findRealFolder(folder: string): Promise<string> {
   return await realpath(folder).catch(() => resolve(folder))
@@ -55,20 +65,27 @@ export async function readTrust(home: string, folder: string): Promise<FolderTru
   const stored = await readTrustFile(findTrustFile(home, real))
   const isTrusted = stored?.folder === real
   const items = new Set(isTrusted ? stored.items : [])
-  return { isTrusted, covers: (item) => items.has(hashItem(item)) }
+  const names = new Set(isTrusted ? stored.names : [])
+  return {
+    isTrusted,
+    covers: (item) => items.has(hashItem(item)),
+    coveredBefore: (item) => names.has(hashName(item)),
+  }
 }
 
 interface TrustFile {
   readonly folder: string
   readonly items: readonly unknown[]
+  readonly names: readonly unknown[]
 }
 
 async function readTrustFile(path: string): Promise<TrustFile | null> {
   try {
     const value: unknown = JSON.parse(await readFile(path, 'utf8'))
     if (!isObject(value) || value.format !== FORMAT || value.version !== 1) return null
-    const { folder, items } = value
-    return typeof folder === 'string' && Array.isArray(items) ? { folder, items } : null
+    const { folder, items, names = [] } = value
+    if (typeof folder !== 'string' || !Array.isArray(items)) return null
+    return { folder, items, names: Array.isArray(names) ? names : [] }
   } catch {
     return null
   }
@@ -77,7 +94,8 @@ async function readTrustFile(path: string): Promise<TrustFile | null> {
 /** Trusts exactly these items in a folder, and nothing that was trusted there before. Returns the folder's real path. */
 export async function writeTrust(home: string, folder: string, items: readonly TrustItem[]): Promise<string> {
   const real = await findRealFolder(folder)
-  const value = { format: FORMAT, version: 1, folder: real, items: items.map(hashItem) }
+  const hashes = { items: items.map(hashItem), names: items.map(hashName) }
+  const value = { format: FORMAT, version: 1, folder: real, ...hashes }
   await ensureDirectory(nodeFileSystem, findTrustFolder(home))
   const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
   await replaceFileAtomic(nodeFileSystem, findTrustFile(home, real), { bytes, durable: true })

@@ -87,14 +87,23 @@ function splitCalls(line: string): readonly (readonly string[])[] {
 const PREFIXES = /^(?:\w+=.*|!|if|then|else|elif|while|until|do|exec|env|command|time|nohup|sudo)$/
 const INTERPRETERS = /^(?:(?:ba|da|k|z)?sh|\.|source|node|deno|bun|tsx|ts-node|python[\d.]*|ruby|perl|php)$/
 
-/** Returns the words of a call that name what runs: the program and, if it is an interpreter, its script. */
+/** Programs that start another one, as in `npx tsx server.ts` and `uv run server.py`. */
+const LAUNCHERS = /^(?:npx|npm|pnpx|pnpm|yarn|bunx|uvx?|pipx|poetry)$/
+const SCRIPT_NAME = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|(?:ba|z)?sh)$/i
+
+/**
+ * Returns the words of a call that name what runs: the program and, if it is an interpreter or a launcher, its scripts,
+ * those that it loads first included (`node --import ./setup.mjs server.mjs`).
+ */
 function listPrograms(call: readonly string[]): readonly string[] {
   const words = call.slice(call.findIndex((word) => !PREFIXES.test(word)))
   const [program = '', ...rest] = words
   if (program === '') return []
+  const scripts = rest.map((word) => word.replace(/^-[^=]*=/, '')).filter((word) => SCRIPT_NAME.test(word))
+  if (LAUNCHERS.test(basename(program))) return [program, ...scripts]
   if (!INTERPRETERS.test(basename(program))) return [program]
   const script = rest.find((word) => !word.startsWith('-') && word !== 'run')
-  return script === undefined ? [program] : [program, script]
+  return [program, ...(script === undefined ? [] : [script]), ...scripts]
 }
 
 /** Returns the real paths of the files of the project that hooks run. Whoever changes one of them decides what runs. */

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { ModelChoice, TidemarkOptions, Tools } from 'tidemark'
 import { type McpServers, openMcpServers } from '../mcp/mcp-servers.ts'
+import type { InheritedServers } from './agent-options.ts'
 import type { AgentSettings } from './settings.ts'
 
 /** Starts the MCP servers of the settings, and returns before they run; null if there are none. */
@@ -13,10 +14,12 @@ export async function openServers(options: {
   readonly ownFolder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly onNotice?: (message: string) => void
+  readonly inherited?: object
 }): Promise<McpServers | null> {
   const { settings, model, folder, ownFolder, env, onNotice } = options
   const { mcpServers, findServerObjection } = settings
-  if (mcpServers === undefined) return null
+  // A subagent uses the servers of the main conversation.
+  if (mcpServers === undefined || options.inherited !== undefined) return null
   return await openMcpServers({
     servers: mcpServers,
     folder,
@@ -45,9 +48,17 @@ export function joinTools(own: Tools, mcp: McpServers, isOffered: (name: string)
   }
 }
 
-type ServerOptions = Pick<TidemarkOptions, 'hostTools' | 'cleanups'>
+/** Returns what a subagent has of the servers: their tools as they are now, because a change would break its cache. */
+export function shareServers(mcp: McpServers | null): InheritedServers {
+  if (mcp === null) return NO_SERVERS
+  return { tools: mcp.tools(), instructions: mcp.readInstructions(), isReadOnly: mcp.isReadOnly }
+}
 
-/** Returns the options of the engine with servers: which results can be cleared, and what a compaction allows. */
+const NO_SERVERS: InheritedServers = { tools: {}, instructions: null, isReadOnly: () => false }
+
+type ServerOptions = Pick<TidemarkOptions, 'cleanups'>
+
+/** Returns the options of the engine with servers: what a compaction allows. */
 export function createServerOptions(
   mcp: McpServers | null,
   cleanups: NonNullable<TidemarkOptions['cleanups']>,
@@ -61,5 +72,5 @@ export function createServerOptions(
       if (kind === 'compact') mcp.noteCompaction()
     },
   }
-  return { hostTools: { readOnly: mcp.isReadOnly }, cleanups: [...cleanups, allowChanges] }
+  return { cleanups: [...cleanups, allowChanges] }
 }

@@ -74,10 +74,14 @@ const HOOK_END_MS = 2_000
  * Runs the InstructionsLoaded hooks. Closing the session ends hooks that still run, so one that began with the last request
  * is waited for, for a while.
  */
-export function createMemoryHooks(findSession: () => Session | null) {
+export function createMemoryHooks(
+  findSession: () => Session | null,
+  onLoaded: (file: LoadedInstructions) => void = () => {},
+) {
   let running: Promise<unknown> = Promise.resolve()
   return {
     onMemoryLoaded(file: LoadedInstructions): void {
+      onLoaded(file)
       // A hook that fails is told by an event of the session.
       const run = findSession()
         ?.runHooks('instructionsLoaded', file)

@@ -234,6 +234,10 @@ it('a rule that cannot be read is named', () => {
   expect(findRuleProblem(7)).toMatch(/expected text/)
   expect(findRuleProblem('Raed(.env)')).toMatch(/there is no tool Raed; the tools are Read,/)
   expect(findRuleProblem('mcp__files__read')).toBeNull()
+  expect(findRuleProblem('mcp__files__read(*)')).toBeNull()
+  expect(findRuleProblem('mcp__files__read(.env)')).toMatch(
+    /has no pattern; expected mcp__files__read, found/,
+  )
 })
 
 it.each([

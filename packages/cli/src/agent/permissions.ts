@@ -6,7 +6,7 @@
 import { homedir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import picomatch from 'picomatch'
-import type { ToolAccess } from '../tools/tool-access.ts'
+import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
 
 export interface PermissionRules {
@@ -67,8 +67,9 @@ export function decidePermission(
   if (context.mode === 'plan') {
     if (tool === PLAN_TOOL)
       return { decision: 'ask', reason: 'The plan needs the approval of the user.', suggestion: null }
-    if (access.kind === 'write' || access.kind === 'execute')
-      return { decision: 'deny', reason: PLAN_REASON, suggestion: null }
+    const isForbidden =
+      access.kind === 'server' ? access.isReadOnly !== true : CHANGING_KINDS.has(access.kind)
+    if (isForbidden) return { decision: 'deny', reason: PLAN_REASON, suggestion: null }
   }
   const suggestion = suggestRule(tool, access, context)
   const asked = ask.find((rule) => matchesAnyPart(rule, call))
@@ -93,6 +94,7 @@ export function decidePermission(
 
 /** The tool with which the model submits a plan. */
 export const PLAN_TOOL = 'ExitPlanMode'
+const CHANGING_KINDS: ReadonlySet<ToolAccess['kind']> = new Set(['write', 'execute'])
 const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user has approved a plan.'
 
 const ASK_REASONS = {
@@ -108,11 +110,11 @@ function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionC
 }
 
 /**
- * Hooks and settings of Git, settings of this agent, MCP servers, skills and slash commands: whoever changes them can have
- * anything run later.
+ * Hooks and settings of Git, settings of this agent, MCP servers, skills, slash commands and agents: whoever changes them
+ * can have anything run later.
  */
 const GUARDED_FILES =
-  /(?:^|\/)(?:\.git|\.tidemark|\.claude\/(?:skills|commands))(?:\/|$)|(?:^|\/)(?:tidemark\/settings\.json|\.mcp\.json)$/i
+  /(?:^|\/)(?:\.git|\.tidemark|\.claude\/(?:skills|commands|agents))(?:\/|$)|(?:^|\/)(?:tidemark\/settings\.json|\.mcp\.json)$/i
 
 function isGuarded(path: string, { folder, guardedPaths = [] }: PermissionContext): boolean {
   if (guardedPaths.some((guarded) => isPathWithin(path, guarded))) return true
@@ -125,31 +127,15 @@ function mayNameGuarded(pattern: string, path: string, { access, context }: Chec
   return GUARDED_FILES.test(pattern) || resolvePattern(pattern, context) === path
 }
 
-/** The names of the agent's tools. A rule for another name would never fit, so a misspelt ban would forbid nothing. */
-export const AGENT_TOOL_NAMES: readonly string[] = [
-  'Read',
-  'Write',
-  'Edit',
-  'MultiEdit',
-  'Bash',
-  'BashOutput',
-  'KillShell',
-  'Grep',
-  'Glob',
-  'WebFetch',
-  'TodoWrite',
-  'AskUser',
-  'Skill',
-  PLAN_TOOL,
-  'history',
-]
-
 /** Returns a sentence about a rule that cannot be read; null if the rule is right. */
 export function findRuleProblem(rule: unknown): string | null {
   if (typeof rule !== 'string') return `expected text such as Bash(npm test:*), found ${JSON.stringify(rule)}`
   const parsed = parseRule(rule)
   if (parsed !== null) {
-    const { tool } = parsed
+    const { tool, pattern } = parsed
+    // What the input of such a tool means is not known, so a ban with a pattern would forbid nothing.
+    if (tool.startsWith('mcp__') && pattern !== null)
+      return `a rule for tools of MCP servers has no pattern; expected ${tool}, found ${JSON.stringify(rule)}`
     const isKnown = AGENT_TOOL_NAMES.includes(tool) || tool.includes('*') || tool.startsWith('mcp__')
     return isKnown ? null : `there is no tool ${tool}; the tools are ${AGENT_TOOL_NAMES.join(', ')}`
   }
@@ -231,11 +217,7 @@ const COVERED_TOOLS: Readonly<Record<string, readonly string[]>> = {
 }
 
 function coversTool({ tool }: ParsedRule, name: string): boolean {
-  if (tool === name) return true
-  if (COVERED_TOOLS[tool]?.includes(name) === true) return true
-  // `mcp__files` is a whole server.
-  if (/^mcp__(?!.*__)[^*]+$/.test(tool) && name.startsWith(`${tool}__`)) return true
-  return tool.includes('*') && picomatch.isMatch(name, tool)
+  return COVERED_TOOLS[tool]?.includes(name) === true || matchesToolName(tool, name)
 }
 
 /** Matches `npm test:*` (begins with these words), `npm run *` (a star for any text) or an exact command. */

@@ -54,6 +54,8 @@ export interface PromptCommands {
   readonly skillFolders: readonly string[]
   /** Files that exist and were not read. */
   readonly unread: PromptFiles['unread']
+  /** Lists the skills and slash commands as they are now. */
+  list(): Promise<readonly FoundPromptFile[]>
   /** Replaces a slash command by the text of its file. Any other prompt is returned as it is. */
   expand(prompt: AgentPrompt, signal?: AbortSignal): Promise<ExpandedPrompt>
 }
@@ -88,6 +90,7 @@ export async function openPromptCommands(options: PromptCommandOptions): Promise
       .filter(({ kind, origin }) => kind === 'skill' && origin === 'user')
       .map(({ folder }) => folder),
     unread,
+    list: async () => (await readPromptFiles(options.places)).files,
     async expand(prompt, signal) {
       const typed = readTypedCommand(prompt)
       if (typed === null) return { prompt, notices: [], allowed: [] }

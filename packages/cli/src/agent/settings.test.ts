@@ -56,6 +56,16 @@ describe('settings', () => {
     ])
   })
 
+  it('a project is told that policy and env are read from the file of the user only', async () => {
+    await writeUser({ trustedFolders: [root] })
+    await writeProject({ policy: { compact: {} }, env: { A: 'b' } })
+    const { env: variables, notices, policy } = await readSettings(project, env)
+    expect([variables, policy]).toEqual([{}, undefined])
+    expect(notices).toEqual([
+      `The settings of this project set policy and env, which has no effect: it is read from ${findUserSettings(env)} only.`,
+    ])
+  })
+
   it('a trusted project adds its rules, and its local file the last word', async () => {
     await writeUser({ trustedFolders: [root], permissions: { deny: ['Bash(rm:*)'] } })
     await writeProject({ model: 'shared', permissions: { allow: ['Bash(npm test:*)'] } })
@@ -148,7 +158,7 @@ describe('MCP servers', () => {
       { mcpServers: { a: { type: 'sse', url: 'x' } } },
       /the server a: expected type stdio or http, not "sse"/,
     ],
-    [{ mcpServers: { a: {} } }, /the server a: expected a url/],
+    [{ mcpServers: { a: {} } }, /the server a: expected a command or a url/],
     [
       { mcpServers: { a: { command: 'x', env: { A: 1 } } } },
       /the server a: expected env as an object of texts/,
@@ -159,17 +169,26 @@ describe('MCP servers', () => {
     expect([mcpServers, notices]).toEqual([undefined, [expect.stringMatching(notice)]])
   })
 
-  it('of a project are not started with a script that has changed since it was trusted', async () => {
-    await write(join(project, '.mcp.json'), { mcpServers: { theirs: { command: './a.sh' } } })
-    await write(join(project, 'a.sh'), 'one')
-    const { trust } = await readSettings(project, env)
-    await writeTrust(tidemarkHome(env), project, trust?.items ?? [])
-    const { mcpServers, findServerObjection } = await readSettings(project, env)
-    expect(mcpServers).toEqual({ theirs: { command: './a.sh' } })
-    expect(await findServerObjection?.('theirs')).toBeNull()
-    await write(join(project, 'a.sh'), 'two')
-    expect(await findServerObjection?.('theirs')).toContain('has changed since you trusted it')
-  })
+  it.each([
+    [{ command: './a.sh' }],
+    [{ command: 'bash', args: ['--norc', 'a.sh'] }],
+    [{ command: 'npx', args: ['-y', 'tsx', './a.sh', '--port', '1'] }],
+    [{ command: 'uv', args: ['run', '--with', 'mcp', 'a.sh'] }],
+    [{ command: 'node', args: ['--import=./a.sh', 'b.mjs'] }],
+  ])(
+    'of a project are not started with a script that has changed since it was trusted: %j',
+    async (theirs) => {
+      await write(join(project, '.mcp.json'), { mcpServers: { theirs } })
+      await write(join(project, 'a.sh'), 'one')
+      const { trust } = await readSettings(project, env)
+      await writeTrust(tidemarkHome(env), project, trust?.items ?? [])
+      const { mcpServers, findServerObjection } = await readSettings(project, env)
+      expect(mcpServers).toEqual({ theirs })
+      expect(await findServerObjection?.('theirs')).toBeNull()
+      await write(join(project, 'a.sh'), 'two')
+      expect(await findServerObjection?.('theirs')).toContain('has changed since you trusted it')
+    },
+  )
 
   it('in settings that cannot be used are an error', async () => {
     await writeUser({ mcpServers: { a: { command: '' } } })

@@ -18,6 +18,7 @@ import {
 import { findServersProblem } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
+import { listDefinitionItems } from './agent-definitions.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
 import { createContentCheck, listHookFiles, listHookParts } from './hook-files.ts'
 import {
@@ -58,12 +59,27 @@ export interface AgentSettings {
   readonly isTrusted?: boolean
   /** Returns true if the user trusts this part of the project as it is now. Default: nothing is trusted. */
   readonly isItemTrusted?: (item: TrustItem) => boolean
-  /** The parts of the project's settings that need trust, and those of them that the user has not trusted. */
-  readonly trust?: { readonly items: readonly TrustItem[]; readonly untrusted: readonly TrustItem[] }
+  /** The parts of the project's settings that need trust. */
+  readonly trust?: {
+    readonly items: readonly TrustItem[]
+    /** Those that the user has not trusted as they are now. */
+    readonly untrusted: readonly TrustItem[]
+    /** Those of the untrusted ones that the user trusted before they changed. */
+    readonly changed: readonly TrustItem[]
+  }
   /** Globs of memory files that are not read. */
   readonly memoryExcludes?: readonly string[]
+  /** Limits of subagents. Only read from the user's file. */
+  readonly subagents?: SubagentLimits
   /** Sentences for the user about settings that were not applied. */
   readonly notices: readonly string[]
+}
+
+export interface SubagentLimits {
+  /** Agents that work at the same time. Default: 10. */
+  readonly maxRunning?: number
+  /** 1: only the main conversation starts agents; 0: there are none. Default: 2. */
+  readonly maxDepth?: number
 }
 
 interface SettingsFile {
@@ -76,6 +92,7 @@ interface SettingsFile {
   readonly trustedFolders?: readonly string[]
   readonly memoryExcludes?: readonly string[]
   readonly mcpServers?: McpServerMap
+  readonly subagents?: SubagentLimits
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -99,14 +116,14 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const files = await Promise.all(listProjectSettings(folder).map(readSettingsFile))
   const { servers, notices } = await readProjectServers(folder)
   const project = files.reduce(mergeFiles, { mcpServers: servers })
-  const parts: readonly TrustedPart[] = [
-    ...(await listTrustedParts(project, folder, env)),
-    ...(await listPromptItems(folder, env.HOME ?? homedir())).map((item) => ({ item, settings: {} })),
-  ]
-  const { isTrusted, covers } = await readTrust(tidemarkHome(env), folder)
+  // What MCP servers are started with, so that the files that are checked are those that run.
+  const serverEnv = { ...env, ...user.env }
+  const parts = await listParts(project, folder, { serverEnv, userHome: env.HOME ?? homedir() })
+  const { isTrusted, covers, coveredBefore } = await readTrust(tidemarkHome(env), folder)
   const isItemTrusted = (item: TrustItem): boolean => isInTrusted || covers(item)
   const applied = parts.filter(({ item }) => isItemTrusted(item))
   const untrusted = parts.filter((part) => !applied.includes(part)).map(({ item }) => item)
+  const changed = untrusted.filter(coveredBefore)
   const merged = [limitUntrusted(project), ...applied.map(({ settings }) => settings)].reduce(
     mergeFiles,
     user,
@@ -114,7 +131,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const { hooks = {}, mcpServers = {} } = merged
   const runFiles = [
     ...(await listHookFiles(hooks, folder)),
-    ...(await listServerFiles(mcpServers, folder, env)),
+    ...(await listServerFiles(mcpServers, folder, serverEnv)),
   ]
   // What `trustedFolders` covers is trusted whatever its content.
   const trusted = isInTrusted ? [] : applied.map(({ item }) => item)
@@ -122,6 +139,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(merged.model === undefined ? {} : { model: merged.model }),
     ...(merged.permissionMode === undefined ? {} : { permissionMode: merged.permissionMode }),
     ...(user.policy === undefined ? {} : { policy: user.policy }),
+    ...(user.subagents === undefined ? {} : { subagents: user.subagents }),
     permissions: { ...NO_RULES, ...merged.permissions },
     env: user.env ?? {},
     ...(runFiles.length === 0 ? {} : { hookFiles: runFiles }),
@@ -130,20 +148,71 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
       : { hooks, findHookObjection: createContentCheck(trusted, folder) }),
     ...(Object.keys(mcpServers).length === 0
       ? {}
-      : { mcpServers, findServerObjection: createServerCheck(trusted, mcpServers, { folder, env }) }),
+      : {
+          mcpServers,
+          findServerObjection: createServerCheck(trusted, mcpServers, { folder, env: serverEnv }),
+        }),
     isTrusted: isInTrusted || isTrusted,
     isItemTrusted,
-    ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted } }),
+    ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted, changed } }),
     // A file that is not read grants nothing, so an untrusted project may exclude files too.
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
-    notices: [...notices, ...(untrusted.length === 0 ? [] : [describeUntrusted(untrusted, folder)])],
+    notices: [
+      ...notices,
+      ...describeUsersOwn(project, findUserSettings(env)),
+      ...describeUntrusted(untrusted, changed, folder),
+    ],
   }
 }
 
-function describeUntrusted(untrusted: readonly TrustItem[], folder: string): string {
-  const names = [...new Set(untrusted.map(({ setting }) => setting))]
+/** Lists what needs trust in a project: parts of its settings, and its skills, slash commands and agents. */
+async function listParts(
+  project: SettingsFile,
+  folder: string,
+  { serverEnv, userHome }: { readonly serverEnv: Environment; readonly userHome: string },
+): Promise<readonly TrustedPart[]> {
+  const files = [
+    ...(await listPromptItems(folder, userHome)),
+    ...(await listDefinitionItems(folder, userHome)),
+  ]
+  return [
+    ...(await listTrustedParts(project, folder, serverEnv)),
+    ...files.map((item) => ({ item, settings: {} })),
+  ]
+}
+
+/** Settings that a project cannot set, whether it is trusted or not. */
+const USERS_OWN = ['policy', 'env', 'subagents', 'trustedFolders'] as const
+
+function describeUsersOwn(project: SettingsFile, userFile: string): readonly string[] {
+  const names = USERS_OWN.filter((name) => project[name] !== undefined)
+  if (names.length === 0) return []
+  return [
+    `The settings of this project set ${names.join(' and ')}, which has no effect: it is read from ${userFile} only.`,
+  ]
+}
+
+function describeUntrusted(
+  untrusted: readonly TrustItem[],
+  changed: readonly TrustItem[],
+  folder: string,
+): readonly string[] {
   const quoted = `'${folder.replaceAll("'", "'\\''")}'`
-  return `The settings of this project want to set ${names.join(' and ')}, which is not applied: you have not trusted it. To see and trust it: tidemark trust ${quoted}`
+  const describe = (items: readonly TrustItem[], why: string): readonly string[] => {
+    const names = [...new Set(items.map(({ setting }) => setting))].join(' and ')
+    return items.length === 0
+      ? []
+      : [
+          `The settings of this project want to set ${names}, which is not applied: ${why}. To see and trust it: tidemark trust ${quoted}`,
+        ]
+  }
+  return [
+    ...describe(
+      untrusted.filter((item) => !changed.includes(item)),
+      'you have not trusted it',
+    ),
+    ...describe(changed, 'it has changed since you trusted it'),
+  ]
 }
 
 /** Returns the part of a project's settings that can only restrict the agent. */
@@ -267,6 +336,14 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   memoryExcludes: (value) =>
     Array.isArray(value) && value.every((each) => typeof each === 'string') ? null : 'a list of globs',
   mcpServers: findServersProblem,
+  subagents: (value) => {
+    const least: Readonly<Record<string, number>> = { maxRunning: 1, maxDepth: 0 }
+    const isRight = ([name, count]: [string, unknown]): boolean =>
+      Object.hasOwn(least, name) && Number.isInteger(count) && Number(count) >= Number(least[name])
+    return isObject(value) && Object.entries(value).every(isRight)
+      ? null
+      : 'an object with the numbers maxRunning (from 1) and maxDepth (0 for no subagents)'
+  },
 }
 
 function checkRules(value: unknown): string | null {

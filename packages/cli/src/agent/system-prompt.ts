@@ -10,6 +10,10 @@ import { section } from 'tidemark'
 
 export interface PromptFacts {
   readonly folder: string
+  /** True if the user has trusted the folder. Otherwise Git is not asked for changes, since a repository can name programs to run. */
+  readonly isTrusted: boolean
+  /** The environment for Git. */
+  readonly env: Readonly<Record<string, string | undefined>>
   readonly model: string
   readonly shell: string
   /** Folder for files that the agent needs only for a while. */
@@ -31,6 +35,8 @@ export interface PromptFacts {
   readonly readMcpInstructions?: () => Promise<string | null>
   /** True for the shortest possible answers. */
   readonly isBrief?: boolean
+  /** Set for a subagent: its name and instructions, and whether it only reads. */
+  readonly subagent?: { readonly name: string; readonly instructions: string; readonly isPlanning: boolean }
   /** Text of `--append-system-prompt`. */
   readonly appended?: string | null
 }
@@ -82,6 +88,10 @@ const TOOL_ADVICE: readonly (readonly [tools: readonly string[], advice: string]
     ['Skill'],
     'If the description of a skill fits the task, or the person names one, load it with Skill before you begin.',
   ],
+  [
+    ['Task'],
+    'Give work that needs much reading, and independent parts of the work, to agents with Task. Do small things yourself.',
+  ],
   [['AskUser'], 'Ask with AskUser only when you cannot go on without the answer.'],
   [
     ['WebFetch'],
@@ -124,7 +134,10 @@ export function createSystemPrompt(facts: PromptFacts) {
       createSection('tone', TONE),
       createSection('economy', ECONOMY),
       SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
-      createSection('session', describeSession(facts)),
+      createSection(
+        'session',
+        facts.subagent === undefined ? describeSession(facts) : describeSubagent(facts.subagent),
+      ),
       createSection('memory', MEMORY),
       section('environment', () => describeEnvironment(facts)),
       createSection(
@@ -159,14 +172,26 @@ function describeSession({ isUnattended }: PromptFacts): string {
     : '# This session\nThe person watches and can answer. Ask when the answer changes what you do.'
 }
 
+function describeSubagent({ name, instructions, isPlanning }: NonNullable<PromptFacts['subagent']>): string {
+  return [
+    '# This session',
+    `You are the agent ${name}. Another agent gave you this task; what it asks for counts as the person's request. Nobody can answer questions: go on until the task is done or cannot be done. Your last message is your only result, and the other agent sees nothing else of your work: state in it what was asked for, with the names, figures and places that are needed.`,
+    ...(isPlanning ? ['You only read: files cannot be changed and commands cannot be run.'] : []),
+    instructions,
+  ]
+    .filter((text) => text !== '')
+    .join('\n')
+}
+
 function describeBudget({ windowTokens }: PromptFacts): string | null {
   return windowTokens === null
     ? null
     : `The context window holds ${windowTokens.toLocaleString('en-US')} tokens. Read ranges of large files, and limit long outputs.`
 }
 
-async function describeEnvironment({ folder, model, shell, today }: PromptFacts): Promise<string> {
-  const git = await describeGit(folder)
+async function describeEnvironment(facts: PromptFacts): Promise<string> {
+  const { folder, model, shell, today } = facts
+  const git = await describeGit(facts)
   return [
     '# Environment',
     `Working directory: ${folder}`,
@@ -181,15 +206,19 @@ async function describeEnvironment({ folder, model, shell, today }: PromptFacts)
 const run = promisify(execFile)
 
 /** Describes the git repository of a folder. It is read once, so that the system prompt does not change. */
-async function describeGit(folder: string): Promise<string> {
+async function describeGit({ folder, isTrusted, env }: PromptFacts): Promise<string> {
   const git = async (...args: readonly string[]): Promise<string> => {
-    const options = { cwd: folder, timeout: 2_000, env: { ...process.env, GIT_OPTIONAL_LOCKS: '0' } }
+    const options = { cwd: folder, timeout: 2_000, env: { ...env, GIT_OPTIONAL_LOCKS: '0' } }
     return (await run('git', [...args], options)).stdout.trim()
   }
   try {
     const branch = await git('rev-parse', '--abbrev-ref', 'HEAD').catch(() => 'no commits yet')
     if ((await git('rev-parse', '--is-inside-work-tree')) !== 'true') return 'no repository'
-    const changed = (await git('status', '--porcelain')).split('\n').filter((line) => line !== '').length
+    // `rev-parse` runs nothing; `status` may run a file system monitor, filters and transports of the repository.
+    if (!isTrusted) return `a repository, on ${branch}`
+    const changed = (await git('-c', 'core.fsmonitor=false', 'status', '--porcelain'))
+      .split('\n')
+      .filter((line) => line !== '').length
     return `a repository, on ${branch}, ${changed === 0 ? 'clean' : `${changed} changed files`} at the start of the session`
   } catch {
     return 'no repository'

@@ -1,13 +1,12 @@
-/** `tidemark chat -p PROMPT`: runs the agent without a screen, and prints its answer. */
-import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+/** `tidemark chat`: opens the screen in a terminal; with `-p PROMPT`, runs the agent without it, and prints its answer. */
+import { realpath, stat } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { anthropic, type ModelChoice, type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
-import { hasSession, isSessionId, sessionPaths, tidemarkHome } from 'tidemark/internal'
+import { type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
+import { tidemarkHome } from 'tidemark/internal'
 import { openAgent } from '../agent/agent.ts'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
+import { chooseModel, chooseSession, writeAgentFacts } from '../agent/agent-sessions.ts'
 import {
   type ChatOutput,
   createChatOutput,
@@ -20,7 +19,7 @@ import { createProgressLine } from '../render/progress-line.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
+import { printError, printMisuse } from './print-errors.ts'
 import { offerTrust } from './trust.ts'
 
 export interface ChatCommandOptions {
@@ -40,39 +39,50 @@ export interface ChatCommandOptions {
   readonly cwd?: string
 }
 
-const DEFAULT_MODEL = 'claude-sonnet-5-5'
-
 export async function runChatCommand(
   choices: ChatCommandOptions,
   terminal: Terminal,
   input: Readable,
 ): Promise<number> {
-  if (choices.prompt === undefined && choices.inputFormat === 'text') {
-    printError(
-      'chat has no screen yet: give a prompt with -p, as in tidemark chat -p "Fix the failing test."',
+  const isOnScreen = choices.prompt === undefined && choices.inputFormat === 'text'
+  const noScreen = isOnScreen ? findScreenProblem(choices, terminal) : null
+  if (noScreen !== null) {
+    return printMisuse(
+      `${noScreen} Give a prompt with -p, as in tidemark chat -p "Fix the failing test."`,
       terminal,
     )
-    return EXIT_CODES.wrongUse
   }
   const wrongRule = (choices.allowedTools ?? []).map(findRuleProblem).find((problem) => problem !== null)
   if (wrongRule !== undefined) {
-    printError(`--allowed-tools: ${wrongRule}.`, terminal)
-    return EXIT_CODES.wrongUse
+    return printMisuse(`--allowed-tools: ${wrongRule}.`, terminal)
   }
   const folder = await findFolder(choices.cwd ?? process.cwd())
-  if (folder === null) return printError(`--cwd: ${choices.cwd} is not a folder.`, terminal)
+  if (folder === null) return printMisuse(`--cwd: ${choices.cwd} is not a folder.`, terminal)
   const found = await readSettings(folder, terminal.env)
   const settings = canAskUser(choices, terminal) ? await offerTrust(folder, found, terminal) : found
   for (const notice of settings.notices) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
   const home = tidemarkHome(terminal.env)
   const chosen = await chooseSession(choices, home, folder)
   if ('problem' in chosen) return printError(chosen.problem, terminal)
+  if (isOnScreen) {
+    // The screen and its library are loaded only here.
+    const { runChat } = await import('../chat/run-chat.ts')
+    return await runChat({ ...choices, terminal, folder, home, settings, sessionId: chosen.id })
+  }
   const isStream = choices.inputFormat === 'stream-json'
   const isPiped = choices.prompt === true && !isStream
   const prompt = isPiped ? await readAll(input) : typeof choices.prompt === 'string' ? choices.prompt : null
   if (prompt !== null && prompt.trim() === '' && choices.resume === undefined && choices.continue !== true)
-    return printError('the prompt is empty: give one after -p, or on standard input.', terminal)
+    return printMisuse('the prompt is empty: give one after -p, or on standard input.', terminal)
   return await converse({ choices, terminal, input, folder, home, settings, sessionId: chosen.id, prompt })
+}
+
+/** Returns why the screen cannot be shown; null if it can. */
+function findScreenProblem({ outputFormat }: ChatCommandOptions, terminal: Terminal): string | null {
+  if (!terminal.isTty || terminal.isInputTty !== true)
+    return 'The screen of chat needs a terminal for input and output.'
+  if (terminal.env.TERM === 'dumb') return 'The screen of chat cannot be shown in this terminal (TERM=dumb).'
+  return outputFormat === 'text' ? null : `The screen of chat has no output format ${outputFormat}.`
 }
 
 interface Conversation {
@@ -107,6 +117,10 @@ async function converse(talk: Conversation): Promise<number> {
     onUnread: (kind, { path, why }) =>
       terminal.warn(`tidemark: ${sanitizeText(`The ${kind} ${path} was not read: ${why}.`)}\n`),
     onNotice: (message) => terminal.warn(`tidemark: ${sanitizeText(message)}\n`),
+    onSubagent(event) {
+      if (event.text !== undefined) progress.show(sanitizeText(`${event.agent.type}: ${event.text}`))
+      output.subagent(event, sessionId)
+    },
     onEvent(event) {
       const line = describeProgress(event)
       if (line !== null) progress.show(line)
@@ -151,13 +165,13 @@ function createQuestions(
   const askLine = (question: string): Promise<string | null> =>
     progress.hideDuring(() => ask.call(terminal, question))
   return {
-    async askPermission({ tool, input, reason }) {
+    async askPermission({ agent, tool, input, reason }) {
       const subject = sanitizeText(JSON.stringify(input)).slice(0, QUESTION_CHARACTERS)
       const { plan } = input as { readonly plan?: unknown }
       const answer = await askLine(
         tool === PLAN_TOOL && typeof plan === 'string'
           ? `${sanitizeLines(plan).trimEnd()}\n\nApprove this plan? [y/N, or what to change] `
-          : `${sanitizeText(tool)} ${subject}\n${sanitizeText(reason)} Allow it? [y/N] `,
+          : `${agent === undefined ? '' : `The agent ${sanitizeText(agent)}: `}${sanitizeText(tool)} ${subject}\n${sanitizeText(reason)} Allow it? [y/N] `,
       )
       const said = answer?.trim() ?? ''
       if (/^y(es)?$/i.test(said)) return { isAllowed: true }
@@ -283,94 +297,4 @@ async function findFolder(path: string): Promise<string | null> {
   } catch {
     return null
   }
-}
-
-function chooseModel(
-  { model, baseUrl, window }: ChatCommandOptions,
-  settings: AgentSettings,
-  { env }: Terminal,
-): ModelChoice {
-  const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
-  const url = baseUrl ?? env.ANTHROPIC_BASE_URL
-  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_AUTH_TOKEN: authToken } = env
-  const credentials = isSet(apiKey) ? { apiKey } : isSet(authToken) ? { authToken } : {}
-  const hasKey = Object.keys(credentials).length > 0
-  // A server on this machine, such as tidemark simulate, needs no key.
-  const local = !hasKey && isSet(url) && isLoopback(url) ? { apiKey: 'none' } : {}
-  return anthropic(model ?? settings.model ?? env.ANTHROPIC_MODEL ?? DEFAULT_MODEL, {
-    ...credentials,
-    ...local,
-    ...(isSet(url) ? { baseUrl: url } : {}),
-    ...(window === undefined ? {} : { window }),
-  })
-}
-
-function isLoopback(url: string): boolean {
-  return URL.canParse(url) && /^(127\.|localhost$|\[::1\]$)/.test(new URL(url).hostname)
-}
-
-/** The file with which `--continue` finds the sessions of a folder. */
-interface AgentFacts {
-  readonly folder: string
-}
-
-const FACTS_FILE = 'agent.json'
-
-/** Reads the facts about a session; empty if it has none, as a session that the library made. */
-async function readAgentFacts(home: string, id: string): Promise<Partial<AgentFacts>> {
-  try {
-    const { folder } = JSON.parse(await readFile(join(sessionPaths(home, id).folder, FACTS_FILE), 'utf8'))
-    return typeof folder === 'string' ? { folder } : {}
-  } catch {
-    return {}
-  }
-}
-
-async function writeAgentFacts(home: string, id: string, folder: string): Promise<void> {
-  const { folder: own } = sessionPaths(home, id)
-  await mkdir(own, { recursive: true, mode: 0o700 })
-  const facts: AgentFacts = { folder }
-  await writeFile(join(own, FACTS_FILE), `${JSON.stringify(facts)}\n`, { mode: 0o600 })
-}
-
-/** Returns the id of the session to use: the one to resume, the newest one of this folder, or a new one. */
-async function chooseSession(
-  { resume, continue: isContinued }: ChatCommandOptions,
-  home: string,
-  folder: string,
-): Promise<{ readonly id: string } | { readonly problem: string }> {
-  if (resume !== undefined) {
-    if (isSessionId(resume) && (await hasSession(home, resume))) {
-      const { folder: own } = await readAgentFacts(home, resume)
-      if (own === undefined || own === folder) return { id: resume }
-      return { problem: `the session ${resume} belongs to ${own}. Go on there, or give --cwd ${own}.` }
-    }
-    return { problem: `there is no session ${resume}. tidemark sessions lists them.` }
-  }
-  if (isContinued !== true) return { id: createSessionId() }
-  const newest = await findNewestSession(home, folder)
-  return newest === null
-    ? {
-        problem: `there is no session of this folder to continue: ${folder}. Leave --continue out to begin one.`,
-      }
-    : { id: newest }
-}
-
-/** Creates the id of a new session: its date, so that a listing is in order, and a random part. */
-function createSessionId(): string {
-  const date = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
-  return `chat-${date}-${randomBytes(3).toString('hex')}`
-}
-
-async function findNewestSession(home: string, folder: string): Promise<string | null> {
-  const names = await readdir(join(home, 'sessions')).catch(() => [])
-  const ids = names.filter((name) => name.endsWith('.jsonl')).map((name) => name.slice(0, -'.jsonl'.length))
-  const found = await Promise.all(
-    ids.filter(isSessionId).map(async (id) => {
-      const { log } = sessionPaths(home, id)
-      if ((await readAgentFacts(home, id)).folder !== folder) return []
-      return [{ id, at: (await stat(log)).mtimeMs }]
-    }),
-  )
-  return found.flat().sort((a, b) => b.at - a.at)[0]?.id ?? null
 }

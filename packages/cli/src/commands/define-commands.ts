@@ -12,7 +12,9 @@ import type { InspectCommandOptions } from './inspect.ts'
 import type { NotesCommandOptions } from './notes.ts'
 import type { RepairCommandOptions } from './repair.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
+import type { TourCommandOptions } from './tour.ts'
 import type { TrustCommandOptions } from './trust.ts'
+import type { WatchCommandOptions } from './watch.ts'
 
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
 export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
@@ -26,6 +28,7 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
     addExport,
     addNotes,
     addSimulate,
+    addWatch,
     addStart,
     addTour,
   ])
@@ -294,6 +297,26 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
     })
 }
 
+const addWatch: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('watch')
+    .description('stand between an agent and the API on this machine, and show what its requests cost')
+    .addOption(
+      new Option('--observe', 'change nothing, only record and explain; default: --manage').conflicts(
+        'manage',
+      ),
+    )
+    .option('--manage', 'send the requests of a session: cached, cleared and compacted')
+    .option('--port <number>', 'port to listen on; default: 8787, 0 for any free port', parsePort)
+    .option('--upstream <url>', 'the API to send to; default: https://api.anthropic.com', parseUrl)
+    .option('--session <id>', 'the session; default: the id that each request names')
+    .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
+    .action(async (choices: WatchCommandOptions) => {
+      const { runWatchCommand } = await import('./watch.ts')
+      outcome.code = await runWatchCommand(choices, terminal)
+    })
+}
+
 const addStart: AddCommand = (program, terminal) => {
   program
     .command('start')
@@ -310,7 +333,8 @@ const addTour: AddCommand = (program, terminal, outcome) => {
     .command('tour')
     .description('see it work: the same job without and with Tidemark, on real files and a simulated model')
     .option('--json', 'print one JSON value: { steps }')
-    .action(async (options: { readonly json?: boolean }) => {
+    .option('--or-chat', 'open chat instead, if there is a terminal, and a key in the environment')
+    .action(async (options: TourCommandOptions) => {
       const { runTourCommand } = await import('./tour.ts')
       outcome.code = await runTourCommand(options, terminal)
     })

@@ -194,6 +194,12 @@ describe('--json', () => {
     )
   })
 
+  it('says of a name without a session where the ids are listed', async () => {
+    const { code, err } = await run(['nosuchid'])
+    expect(code).toBe(1)
+    expect(err).toMatch(/nosuchid does not exist\. tidemark sessions lists the ids of sessions\.\n$/)
+  })
+
   it('lists what cannot be read beside the rest, and ends with 1', async () => {
     const missing = join(folder, 'nope.jsonl')
     const { code, out, err } = await run([missing, alpha, empty, '--json'])

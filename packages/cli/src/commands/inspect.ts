@@ -1,5 +1,6 @@
 /** `tidemark inspect`: finds and reads session logs, and prints a page, a table or JSON. */
-import { basename } from 'node:path'
+import { existsSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
 import {
@@ -8,6 +9,7 @@ import {
   findDefaultLogs,
   findNamedLogs,
   findSessionPath,
+  isSessionId,
   listDefaultLogFolders,
   type NamedLog,
   parseRowNumber,
@@ -87,7 +89,13 @@ async function findNamedSessions(
 ): Promise<FoundLogs> {
   const files = await Promise.all(paths.map((path) => findSessionPath(path, terminal.env)))
   const { logs, unreadable } = await findNamedLogs(files, terminal.interrupted)
-  return { logs: filterModifiedSince(logs, choices.since), unreadable, unread: 0 }
+  const mayBeIds = new Set(files.filter(isSessionId).map((name) => resolve(name)))
+  const described = unreadable.map((log) =>
+    mayBeIds.has(log.file) && !existsSync(log.file)
+      ? { ...log, why: `${log.why} tidemark sessions lists the ids of sessions.` }
+      : log,
+  )
+  return { logs: filterModifiedSince(logs, choices.since), unreadable: described, unread: 0 }
 }
 
 /**

@@ -55,6 +55,8 @@ describe('help and version', () => {
                                       task, todos, files, errors
         simulate [options]            serve the Messages API on this machine, with a scripted model and a
                                       working prompt cache
+        watch [options]               stand between an agent and the API on this machine, and show what
+                                      its requests cost
         start [options]               show a sample session three ways: its log, the context of the model,
                                       and the request
         tour [options]                see it work: the same job without and with Tidemark, on real files

@@ -9,6 +9,12 @@ export function printError(message: string, terminal: Terminal): number {
   return EXIT_CODES.failed
 }
 
+/** Prints an error about arguments with which a command cannot run. */
+export function printMisuse(message: string, terminal: Terminal): number {
+  printError(message, terminal)
+  return EXIT_CODES.wrongUse
+}
+
 /**
  * Prints an error for each log that could not be read. Returns the exit code of the command: failed if there is such a
  * log, otherwise done.

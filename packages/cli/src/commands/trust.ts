@@ -1,18 +1,13 @@
 /** `tidemark trust`: shows what a project's settings want to set and run, and stores that the user trusts it. */
 import { realpath, stat } from 'node:fs/promises'
 import { tidemarkHome } from 'tidemark/internal'
-import {
-  formatTrustItem,
-  listTrustedFolders,
-  type TrustItem,
-  withdrawTrust,
-  writeTrust,
-} from '../agent/folder-trust.ts'
+import { listPromptFileProblems } from '../agent/agent-definitions.ts'
+import { formatTrustItem, listTrustedFolders, withdrawTrust, writeTrust } from '../agent/folder-trust.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
 import { formatPath } from '../render/text.ts'
 import { askYesNo, type Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
+import { printError, printMisuse } from './print-errors.ts'
 
 export interface TrustCommandOptions {
   readonly yes?: boolean
@@ -31,51 +26,56 @@ export async function runTrustCommand(
     return EXIT_CODES.done
   }
   const named = given ?? process.cwd()
-  if (choices.withdraw === true) {
-    const hadTrust = await withdrawTrust(home, named)
-    terminal.write(`${formatPath(named)} is ${hadTrust ? 'no longer' : 'not'} trusted\n`)
-    return EXIT_CODES.done
-  }
   const isFolder = await stat(named).then(
     (facts) => facts.isDirectory(),
     () => false,
   )
-  if (!isFolder) return printError(`${named} is not a folder.`, terminal)
+  if (choices.withdraw === true) {
+    const hadTrust = await withdrawTrust(home, named)
+    // The trust in a folder that was deleted can be withdrawn too.
+    if (!hadTrust && !isFolder) return printMisuse(`${named} is not a folder.`, terminal)
+    terminal.write(`${formatPath(named)} is ${hadTrust ? 'no longer' : 'not'} trusted\n`)
+    return EXIT_CODES.done
+  }
+  if (!isFolder) return printMisuse(`${named} is not a folder.`, terminal)
   const folder = await realpath(named)
   const settings = await readSettings(folder, terminal.env)
   const { items = [], untrusted = [] } = settings.trust ?? {}
+  const listing = listItems(folder, settings.trust)
+  for (const problem of await listPromptFileProblems(folder)) printError(problem, terminal)
   if (untrusted.length === 0 && settings.isTrusted === true) {
     terminal.write(`${formatPath(folder)} is trusted already\n`)
     return EXIT_CODES.done
   }
-  const isTrusted = choices.yes === true || (await askForTrust(folder, untrusted, terminal))
+  const isTrusted = choices.yes === true || (await askForTrust(listing, terminal))
   if (isTrusted === null) {
-    terminal.warn(listItems(folder, untrusted))
+    terminal.warn(listing)
     return printError('nothing was trusted: confirm with --yes.', terminal)
   }
   if (!isTrusted) return printError('nothing was trusted.', terminal)
   await writeTrust(home, folder, items)
-  terminal.write(
-    `${choices.yes === true ? listItems(folder, untrusted) : ''}${formatPath(folder)} is trusted\n`,
-  )
+  terminal.write(`${choices.yes === true ? listing : ''}${formatPath(folder)} is trusted\n`)
   return EXIT_CODES.done
 }
 
-function listItems(folder: string, items: readonly TrustItem[]): string {
-  if (items.length === 0) return `The settings in ${formatPath(folder)} want to set nothing.\n`
-  const lines = items.map((item) => `  ${formatTrustItem(item)}\n`).join('')
+/** Lists what the user has not trusted as it is now. */
+function listItems(folder: string, trust: AgentSettings['trust']): string {
+  const { untrusted = [], changed = [] } = trust ?? {}
+  if (untrusted.length === 0) return `The settings in ${formatPath(folder)} want to set nothing.\n`
+  const lines = untrusted
+    .map((item) => {
+      const note = changed.includes(item) ? ' (has changed since you trusted it)' : ''
+      return `  ${formatTrustItem(item)}${note}\n`
+    })
+    .join('')
   return `The settings in ${formatPath(folder)} want to set:\n${lines}`
 }
 
 /** Shows what the user has not trusted yet, and asks for trust. Returns null if there is no terminal. */
-async function askForTrust(
-  folder: string,
-  untrusted: readonly TrustItem[],
-  terminal: Terminal,
-): Promise<boolean | null> {
+async function askForTrust(listing: string, terminal: Terminal): Promise<boolean | null> {
   const question =
     'Hooks and MCP servers run without further questions, with all your rights. Trust this folder?'
-  return await askYesNo(`${listItems(folder, untrusted)}${question}`, terminal)
+  return await askYesNo(`${listing}${question}`, terminal)
 }
 
 /**
@@ -88,7 +88,9 @@ export async function offerTrust(
   terminal: Terminal,
 ): Promise<AgentSettings> {
   const { items = [], untrusted = [] } = settings.trust ?? {}
-  if (untrusted.length === 0 || (await askForTrust(folder, untrusted, terminal)) !== true) return settings
+  if (untrusted.length === 0) return settings
+  const isTrusted = await askForTrust(listItems(folder, settings.trust), terminal)
+  if (isTrusted !== true) return settings
   await writeTrust(tidemarkHome(terminal.env), folder, items)
   // What has changed on disk since the question is not covered by the answer.
   return await readSettings(folder, terminal.env)

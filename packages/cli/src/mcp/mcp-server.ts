@@ -8,7 +8,7 @@ import type { ServerListing } from './tool-catalogue.ts'
 import type { ServerResult } from './tool-results.ts'
 
 /** Shows a sentence to the user, unless one with the same key was shown before. */
-export type TellUser = (key: string, message: string) => void
+export type NotifyUser = (key: string, message: string) => void
 
 interface McpServerOptions {
   readonly folder: string
@@ -16,7 +16,7 @@ interface McpServerOptions {
   readonly startTimeout: number
   /** Aborted at the end of the session. */
   readonly signal: AbortSignal
-  readonly tell: TellUser
+  readonly notify: NotifyUser
   /** Returns a reason not to start the server; null if it may be started. */
   readonly findObjection: () => Promise<string | null>
   readonly onListing: (listing: ServerListing) => void
@@ -52,7 +52,7 @@ export function createMcpServer(
     if (starting === null) {
       startedAt = Date.now()
       if (ended !== null)
-        options.tell(`ended ${name}`, `The MCP server ${name} had ended${ended}. It is started again.`)
+        options.notify(`ended ${name}`, `The MCP server ${name} had ended${ended}. It is started again.`)
       const onEnded = (why: string): void => {
         ended = why === '' ? '' : `; it printed: ${why}`
       }
@@ -107,7 +107,7 @@ async function startServer(
   settings: McpServerSettings,
   options: McpServerOptions & { readonly onEnded: (why: string) => void },
 ): Promise<ServerConnection> {
-  const { folder, env, tell, onListing } = options
+  const { folder, env, notify, onListing } = options
   try {
     const objection = await options.findObjection()
     if (objection !== null) throw new Error(objection)
@@ -117,11 +117,11 @@ async function startServer(
       address: resolveServerAddress(settings, { ...env, CLAUDE_PROJECT_DIR: folder }),
       onEnded: options.onEnded,
     })
-    for (const problem of connection.problems) tell(problem, `MCP server ${name}: ${problem}`)
+    for (const problem of connection.problems) notify(problem, `MCP server ${name}: ${problem}`)
     onListing(connection.listing)
     return connection
   } catch (error) {
-    tell(`failed ${name}`, `The MCP server ${name} could not be started: ${(error as Error).message}`)
+    notify(`failed ${name}`, `The MCP server ${name} could not be started: ${(error as Error).message}`)
     throw error
   }
 }

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '@tidemark/core'
 import type { ToolOutput } from 'tidemark'
 import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
 import { type AgentTool, type AgentToolContext, defineTool } from '../tools/tool-definition.ts'
-import { createMcpServer, type McpServer, type TellUser } from './mcp-server.ts'
+import { createMcpServer, type McpServer, type NotifyUser } from './mcp-server.ts'
 import type { ServerCall, ServerConnection } from './server-connection.ts'
 import type { McpServerSettings } from './server-settings.ts'
 import {
@@ -52,6 +52,8 @@ export interface McpServers {
   isReadOnly(tool: string): boolean
   /** Waits a short time for servers that start, and returns their instructions. Called before each request. */
   prepareRequest(): Promise<string | null>
+  /** Returns the instructions of the servers whose tools are offered. */
+  readInstructions(): string | null
   /** Notes that the conversation was compacted: the next request begins with a new prefix. */
   noteCompaction(): void
   /** Starts servers again that have ended or failed, in the background. */
@@ -67,12 +69,12 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
   const { folder, env, stateFile, addsForFree, findObjection, startTimeout = START_TIMEOUT } = options
   const stop = new AbortController()
   const notices = new Set<string>()
-  const tell = (key: string, message: string): void => {
+  const notify = (key: string, message: string): void => {
     if (notices.has(key) || stop.signal.aborted) return
     notices.add(key)
     options.onNotice?.(message)
   }
-  const configured = nameServers(options.servers, tell)
+  const configured = nameServers(options.servers, notify)
   let catalogue = createCatalogue(await readState(stateFile, configured))
   const servers = new Map(
     [...configured].map(([name, { key, settings }]) => [
@@ -82,7 +84,7 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
         env,
         startTimeout,
         signal: stop.signal,
-        tell,
+        notify,
         findObjection: async () => (await findObjection?.(key)) ?? null,
         onListing(listing) {
           catalogue = withListing(catalogue, name, listing)
@@ -104,9 +106,10 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
       const isSettled = ![...servers.values()].some((server) => server.isStarting())
       catalogue = updateOffer(catalogue, { isSettled, addsForFree })
       if (catalogue.offered !== before.offered) await writeState(stateFile, catalogue)
-      if (isSettled) tellHeld(catalogue, tell)
+      if (isSettled) notifyOfHeldTools(catalogue, notify)
       return formatInstructions(catalogue.offered)
     },
+    readInstructions: () => formatInstructions(catalogue.offered),
     noteCompaction() {
       catalogue = noteNewPrefix(catalogue)
     },
@@ -120,9 +123,9 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
   }
 }
 
-function tellHeld(catalogue: ToolCatalogue, tell: TellUser): void {
+function notifyOfHeldTools(catalogue: ToolCatalogue, notify: NotifyUser): void {
   for (const server of listNews(catalogue))
-    tell(
+    notify(
       `held ${server}`,
       `The MCP server ${server} has new tools. They are offered after the next compaction, because they would break the prompt cache once more.`,
     )
@@ -135,13 +138,16 @@ interface ConfiguredServer {
 }
 
 /** Returns the servers to start by the name that their tools have. */
-function nameServers(given: McpOptions['servers'], tell: TellUser): ReadonlyMap<string, ConfiguredServer> {
+function nameServers(
+  given: McpOptions['servers'],
+  notify: NotifyUser,
+): ReadonlyMap<string, ConfiguredServer> {
   const servers = new Map<string, ConfiguredServer>()
   for (const [key, settings] of Object.entries(given)) {
     const name = toServerName(key)
     if (settings.disabled === true) continue
     if (name !== '' && !servers.has(name)) servers.set(name, { key, settings })
-    else tell(`name ${key}`, `The MCP server ${key} is not started: it needs another name.`)
+    else notify(`name ${key}`, `The MCP server ${key} is not started: it needs another name.`)
   }
   return servers
 }

@@ -83,7 +83,7 @@ export async function connectServer(options: ConnectionOptions): Promise<ServerC
     const { listing, problems } = await readListing(client, limits)
     state.isOpen = true
     client.onclose = () => {
-      if (state.isOpen && !state.isClosing) options.onEnded(transport.readLastLine())
+      if (state.isOpen && !state.isClosing) options.onEnded(transport.readPrinted())
       state.isOpen = false
     }
     watchTools(client, options, () => state.isOpen)
@@ -95,8 +95,8 @@ export async function connectServer(options: ConnectionOptions): Promise<ServerC
     return { listing, problems, isOpen: () => state.isOpen, close, ...createCalls(client) }
   } catch (error) {
     await close()
-    const said = transport.readLastLine()
-    throw new Error(`${describeError(error)}${said === '' ? '' : ` It printed: ${said}`}`)
+    const printed = transport.readPrinted()
+    throw new Error(`${describeError(error)}${printed === '' ? '' : ` It printed: ${printed}`}`)
   }
 }
 
@@ -113,19 +113,19 @@ async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 interface ServerTransport {
   readonly wire: Transport
-  /** Returns the last line that the process printed to standard error. */
-  readonly readLastLine: () => string
+  /** Returns what the process printed to standard error about a fault, in one line. */
+  readonly readPrinted: () => string
 }
 
 /** Characters of a server's standard error that are kept. */
-const KEPT_CHARACTERS = 2_000
+const KEPT_CHARACTERS = 8_000
 
 function createTransport({ address, folder, env }: ConnectionOptions): ServerTransport {
   if ('url' in address) {
     const wire = new StreamableHTTPClientTransport(new URL(address.url), {
       requestInit: { headers: { ...address.headers } },
     })
-    return { wire, readLastLine: () => '' }
+    return { wire, readPrinted: () => '' }
   }
   const { command, args, env: own } = address
   const given = Object.entries({ ...env, ...own }).filter(([, value]) => value !== undefined)
@@ -140,7 +140,21 @@ function createTransport({ address, folder, env }: ConnectionOptions): ServerTra
   wire.stderr?.on('data', (chunk: Buffer) => {
     printed = (printed + chunk.toString('utf8')).slice(-KEPT_CHARACTERS)
   })
-  return { wire, readLastLine: () => printed.trim().split('\n').at(-1)?.trim().slice(-200) ?? '' }
+  return { wire, readPrinted: () => findFaultLines(printed) }
+}
+
+const FAULT =
+  /error|exception|cannot|can't|could not|failed|fatal|not found|no such|denied|refused|missing|required|unknown|invalid/i
+
+/** Lines about the place of an error, not about the error: those of a stack, and fields of the error of Node. */
+const FAULT_PLACE = /^(?:at |throw |node:|file:|File "|code: |requireStack: |Node\.js v)/
+
+/** Returns the last lines of an output that tell of a fault; if there are none, the last line. */
+export function findFaultLines(printed: string): string {
+  const lines = printed.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
+  const faults = lines.filter((line) => FAULT.test(line) && !FAULT_PLACE.test(line)).slice(-2)
+  const shown = faults.length > 0 ? faults : lines.slice(-1)
+  return shown.map((line) => (line.length > 200 ? `${line.slice(0, 200)}…` : line)).join(' · ')
 }
 
 /** Tools of one server that are offered. Each stands in every request. */

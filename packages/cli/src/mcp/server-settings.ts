@@ -34,6 +34,8 @@ export function findServerProblem(name: string, value: unknown): string | null {
   if (!isObject(value)) return describeFault('an object with command or url')
   const { type, command, url, args = [], env = {}, headers = {}, timeout } = value
   if (!TYPES.includes(type)) return describeFault(`type stdio or http, not ${JSON.stringify(type)}`)
+  if (type === undefined && command === undefined && url === undefined)
+    return describeFault('a command or a url')
   const isProcess = type === 'stdio' || (type === undefined && command !== undefined)
   if (isProcess && (typeof command !== 'string' || command === '')) return describeFault('a command')
   if (!isProcess && (typeof url !== 'string' || url === '')) return describeFault('a url')

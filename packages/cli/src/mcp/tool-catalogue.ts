@@ -120,7 +120,8 @@ export function noteNewPrefix(catalogue: ToolCatalogue): ToolCatalogue {
 }
 
 function isSameContent(a: unknown, b: unknown): boolean {
-  return toStableJson(a) === toStableJson(b)
+  // Tools that have not changed are the same objects, and they are compared before each request.
+  return a === b || toStableJson(a) === toStableJson(b)
 }
 
 /** Formats a value as JSON with the fields of objects in alphabetical order. */

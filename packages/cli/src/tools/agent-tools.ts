@@ -2,7 +2,7 @@
  * The tools of the agent `tidemark chat`. Their names and input fields are those that models know from other coding
  * agents. Permissions are not checked here: see `describeToolAccess` for what a call would access.
  */
-import type { TidemarkOptions } from 'tidemark'
+import { type ContextSource, hostSource, type TidemarkOptions } from 'tidemark'
 import type { AgentEnvironment } from './agent-environment.ts'
 import { createBashTools } from './bash-tools.ts'
 import { createConversationTools } from './conversation-tools.ts'
@@ -27,15 +27,42 @@ export function createAgentTools(environment: AgentEnvironment): Readonly<Record
   }
 }
 
+interface ToolOptions extends Required<Pick<TidemarkOptions, 'policy' | 'cleanups'>> {
+  readonly carriers: readonly ContextSource[]
+}
+
 /**
  * Returns the options that a session with these tools needs. Read answers "unchanged" only while the earlier text is in
- * the context, so it must hear of every rewrite, and its results, which it limits itself, must not be spilled.
+ * the context, so it must hear of every rewrite, and its results, which it limits itself, must not be spilled. What the
+ * shell is doing is told again after a compaction.
  */
 export function createToolOptions({
   readState,
-}: Pick<AgentEnvironment, 'readState'>): Required<Pick<TidemarkOptions, 'policy' | 'cleanups'>> {
+  shells,
+  scope = 'main',
+}: Pick<AgentEnvironment, 'readState' | 'shells'> & {
+  /** Whose context it is: `main`, or the source of a subagent. */
+  readonly scope?: string
+}): ToolOptions {
+  const leaveFolder = ({ kind }: { readonly kind: string }): void => {
+    // The command that entered the directory may have left the conversation.
+    if (kind === 'undo' || kind === 'rewind') shells.folder = null
+  }
   return {
     policy: { spill: { exceptTools: ['Read'] } },
-    cleanups: [{ name: 'files read', scope: 'main', forget: (rewritten) => readState.forget(rewritten) }],
+    cleanups: [
+      { name: 'files read', scope, forget: (rewritten) => readState.forget(rewritten) },
+      { name: 'directory of the shell', scope, forget: leaveFolder },
+    ],
+    carriers: [
+      hostSource({
+        name: 'shell',
+        tellsChanges: false,
+        read() {
+          const text = shells.describe()
+          return text === null ? [] : [{ text }]
+        },
+      }),
+    ],
   }
 }

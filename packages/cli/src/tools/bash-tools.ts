@@ -217,26 +217,25 @@ interface ShellFolder {
   recordEnd(cwdFile: string): Promise<string | null>
 }
 
-function createShellFolder({ cwd, mayEnterFolder }: AgentEnvironment): ShellFolder {
-  let current = cwd
+function createShellFolder({ cwd, mayEnterFolder, shells }: AgentEnvironment): ShellFolder {
   const mayEnter = mayEnterFolder ?? ((folder) => isPathWithin(folder, resolveRealPath(cwd)))
   return {
     async findStart() {
-      const isThere = await stat(current).then(
+      const isThere = await stat(shells.folder ?? cwd).then(
         (facts) => facts.isDirectory(),
         () => false,
       )
-      if (!isThere) current = cwd
-      return current
+      if (!isThere) shells.folder = null
+      return shells.folder ?? cwd
     },
     async recordEnd(cwdFile) {
       const folder = (await readFile(cwdFile, 'utf8').catch(() => '')).replace(/\n$/, '')
       if (folder === '') return null
       if (mayEnter(folder)) {
-        current = folder
+        shells.folder = folder === resolveRealPath(cwd) ? null : folder
         return null
       }
-      current = cwd
+      shells.folder = null
       return `The next command starts in ${cwd} again, because ${folder} is outside the permitted directories.`
     },
   }

@@ -1,5 +1,6 @@
 /** Describes what a tool call would access, so that permission rules can be checked before it runs. */
 import { isObject } from '@tidemark/core'
+import picomatch from 'picomatch'
 import { splitGlob } from './glob-pattern.ts'
 import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 
@@ -15,10 +16,33 @@ export interface ToolAccess {
   readonly namedPaths?: readonly string[]
   readonly command?: string
   readonly url?: string
+  /** True if the server of the tool says that it only reads. */
+  readonly isReadOnly?: boolean
 }
 
-/** Tools that touch nothing outside the session. BashOutput and KillShell concern commands that were permitted before. */
-const INNER_TOOLS = new Set(['BashOutput', 'KillShell', 'TodoWrite', 'AskUser', 'ExitPlanMode', 'history'])
+/** The names of the agent's tools. A rule for another name would never fit, so a misspelt ban would forbid nothing. */
+export const AGENT_TOOL_NAMES: readonly string[] = [
+  ...['Read', 'Write', 'Edit', 'MultiEdit', 'Bash', 'BashOutput', 'KillShell', 'Grep', 'Glob', 'WebFetch'],
+  ...['TodoWrite', 'AskUser', 'Skill', 'Task', 'TaskOutput', 'TaskStop', 'ExitPlanMode', 'history'],
+]
+
+/** Returns true if a rule or a definition that names `given` means this tool: `Read`, `mcp__files` for a server, `mcp__*`. */
+export function matchesToolName(given: string, tool: string): boolean {
+  if (given === tool) return true
+  if (given.includes('*')) return picomatch.isMatch(tool, given)
+  return /^mcp__(?!.*__)/.test(given) && tool.startsWith(`${given}__`)
+}
+
+/** The type of a subagent if a call does not name one. */
+export const DEFAULT_AGENT_TYPE = 'general-purpose'
+
+/**
+ * Tools that touch nothing outside the session. BashOutput and KillShell concern commands that were permitted before, and
+ * a subagent is asked about each of its own calls.
+ */
+const INNER_TOOLS = new Set([
+  ...['BashOutput', 'KillShell', 'TodoWrite', 'AskUser', 'TaskOutput', 'TaskStop', 'ExitPlanMode', 'history'],
+])
 
 /**
  * Returns what a call of an agent tool would access. `cwd` is the session's working directory. Paths are resolved as
@@ -58,6 +82,8 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
     case 'Skill':
       // A rule such as Skill(deploy) names the skill as a rule for Bash names the command.
       return { kind: 'none', paths: [], command: (readText('skill') ?? '').trim() }
+    case 'Task':
+      return { kind: 'none', paths: [], command: readText('subagent_type')?.trim() || DEFAULT_AGENT_TYPE }
     case 'WebFetch':
       return { kind: 'network', paths: [], url: readText('url') ?? '' }
     default:

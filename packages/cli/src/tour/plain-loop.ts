@@ -137,6 +137,8 @@ async function writeSystemPrompt(
 ): Promise<string> {
   const { sections } = createSystemPrompt({
     folder,
+    isTrusted: false,
+    env: process.env,
     model,
     shell: '/bin/sh',
     scratchFolder: home,

@@ -1,12 +1,14 @@
 /** The job with Tidemark: the agent of `tidemark chat` on the simulator, with a clock that the tour moves. */
-import { createManualClock, createSimulator } from '@tidemark/simulator'
-import { anthropic, type Session, type SessionEvent } from 'tidemark'
+import { createManualClock, createSimulator, type ManualClock } from '@tidemark/simulator'
+import { anthropic, type ModelChoice, type Session, type SessionEvent } from 'tidemark'
 import { createDeadlines } from 'tidemark/internal'
 import { openAgent } from '../agent/agent.ts'
+import type { Agent } from '../agent/agent-options.ts'
 import { NO_RULES } from '../agent/permissions.ts'
 import { type RunBill, sumRequests } from './tour-bill.ts'
 import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_TOOLS } from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
+import { createTalkScript } from './tour-talk.ts'
 
 export type TidemarkRunNews =
   | { readonly type: 'prompt'; readonly text: string; readonly minutesBefore: number }
@@ -22,40 +24,63 @@ export interface TidemarkRun {
   bill(): RunBill
   /** Runs the whole job, and yields what happens. */
   play(): AsyncGenerator<TidemarkRunNews, void>
+  /** Closes the session, so that the user can go on with it. From then on time passes, and the model answers as it can. */
+  handOver(): Promise<TourSession>
   close(): Promise<void>
 }
+
+/** The session of the tour after its job, for the user to try. */
+export interface TourSession {
+  readonly id: string
+  readonly folder: string
+  readonly home: string
+  readonly env: TourProject['env']
+  readonly toolNames: readonly string[]
+  /** Returns a model of this name that the simulator plays; without a name, that of the tour. */
+  createModel(name?: string): ModelChoice
+}
+
+const SESSION_ID = 'tour'
+const JOB_MINUTES = TOUR_PROMPTS.reduce((sum, { minutesBefore }) => sum + minutesBefore, 0)
 
 export async function openTidemarkRun(
   project: TourProject,
   { model, window, maxTokens, signal }: JobSettings,
 ): Promise<TidemarkRun> {
-  const clock = createManualClock(Date.now())
+  // The job ends now, so that the user can go on with the session.
+  const clock = createManualClock(Date.now() - JOB_MINUTES * 60_000)
   const refusal = `prompt is too long: ${window + 1_204} tokens > ${window} maximum`
   const { script, lastSummary } = createTourModel({ refusal })
+  const talk = createTalkScript()
+  let isHandedOver = false
   const simulator = createSimulator({
-    script,
+    script: (request, context) => (isHandedOver ? talk : script)(request, context),
     clock,
     window,
     keepRequests: Number.POSITIVE_INFINITY,
   })
   let lastRequest = ''
-  const agent = await openAgent({
-    folder: project.folder,
-    home: project.home,
-    sessionId: 'tour',
-    model: anthropic(model, {
+  const createModel = (name = model): ModelChoice =>
+    anthropic(name, {
       apiKey: 'none-needed',
       window,
       parameters: { max_tokens: maxTokens },
-      fetch: (input, init) => {
+      fetch: async (input, init) => {
         if (typeof init?.body === 'string') lastRequest = init.body
-        return simulator.fetch(input as string, init)
+        if (isHandedOver) await clock.advance(Math.max(0, Date.now() - clock.now()))
+        return await simulator.fetch(input as string, init)
       },
-    }),
+    })
+  const { folder, home, env } = project
+  const agent = await openAgent({
+    folder,
+    home,
+    sessionId: SESSION_ID,
+    model: createModel(),
     settings: { permissions: NO_RULES, env: {}, notices: [] },
     mode: 'allow-all',
     toolNames: TOUR_TOOLS,
-    env: project.env,
+    env,
     engine: { clock, deadlines: createDeadlines(clock) },
   })
   const bill = (): RunBill => sumRequests(simulator.requests)
@@ -64,18 +89,32 @@ export async function openTidemarkRun(
     lastRequest: () => lastRequest,
     lastSummary,
     bill,
-    async *play() {
-      for (const { text, minutesBefore } of TOUR_PROMPTS) {
-        yield { type: 'prompt', text, minutesBefore }
-        await clock.advance(minutesBefore * 60_000)
-        const run = agent.run(text, signal === undefined ? {} : { signal })
-        for await (const event of run) yield { type: 'event', event }
-        const outcome = await run.outcome
-        if (outcome.ok) continue
-        yield { type: 'failed', message: outcome.message }
-        return
-      }
+    play: () => playPrompts(agent, clock, signal),
+    async handOver() {
+      await agent.close()
+      isHandedOver = true
+      return { id: SESSION_ID, folder, home, env, toolNames: TOUR_TOOLS, createModel }
     },
-    close: () => agent.close(),
+    async close() {
+      if (!isHandedOver) await agent.close()
+    },
+  }
+}
+
+/** Gives the agent the prompts of the user, each after its pause. */
+async function* playPrompts(
+  agent: Agent,
+  clock: ManualClock,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<TidemarkRunNews, void> {
+  for (const { text, minutesBefore } of TOUR_PROMPTS) {
+    yield { type: 'prompt', text, minutesBefore }
+    await clock.advance(minutesBefore * 60_000)
+    const run = agent.run(text, signal === undefined ? {} : { signal })
+    for await (const event of run) yield { type: 'event', event }
+    const outcome = await run.outcome
+    if (outcome.ok) continue
+    yield { type: 'failed', message: outcome.message }
+    return
   }
 }

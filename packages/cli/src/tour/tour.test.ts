@@ -65,7 +65,7 @@ describe('the tour', () => {
       ['cache-break', 'expired'],
       ['refused', undefined],
       ['compacted', 'reactive'],
-      ['compacted', 'threshold'],
+      ['cleared', undefined],
       [undefined, undefined],
     ])
     const [broken, , compacted] = told

@@ -4,7 +4,7 @@
  */
 import { formatCount, formatLimit, formatTokens } from '../render/format-numbers.ts'
 import { type PlainRun, runPlainLoop } from './plain-loop.ts'
-import { openTidemarkRun, type TidemarkRun } from './tidemark-run.ts'
+import { openTidemarkRun, type TidemarkRun, type TourSession } from './tidemark-run.ts'
 import type { RunBill } from './tour-bill.ts'
 import { checkSurvivors } from './tour-checks.ts'
 import { createEventTeller, type EventTeller } from './tour-events.ts'
@@ -22,8 +22,14 @@ const TOUR_WINDOW = 30_000
 const LARGE_WINDOW = 200_000
 const TOUR_MODEL = 'claude-sonnet-5-5'
 
-/** Plays the tour, and removes its temporary folder at the end, after a failure and after an interruption. */
-export async function* playTour(signal?: AbortSignal): AsyncGenerator<TourStep, void> {
+/**
+ * Plays the tour, and removes its temporary folder at the end, after a failure and after an interruption. `tryOut` gets
+ * the session after the last step; the folder stays until it is done.
+ */
+export async function* playTour(
+  signal?: AbortSignal,
+  tryOut?: (session: TourSession) => Promise<void>,
+): AsyncGenerator<TourStep, void> {
   const folder = await createTourFolder()
   const settings = { model: TOUR_MODEL, window: TOUR_WINDOW, maxTokens: 4_000, signal }
   let run: TidemarkRun | null = null
@@ -39,6 +45,7 @@ export async function* playTour(signal?: AbortSignal): AsyncGenerator<TourStep, 
     const plain = await runPlainLoop(large, { ...settings, window: LARGE_WINDOW })
     yield* showMoney({ run, isFinished, stopped, plain })
     yield* showNextSteps()
+    if (tryOut !== undefined) await tryOut(await run.handOver())
   } finally {
     await run?.close()
     folder.remove()

@@ -137,6 +137,17 @@ export function findForkParent(source: string, forkOf: string | undefined): stri
 }
 
 /**
+ * Returns the most tokens that a fork can read if it is behind its parent; otherwise infinity. A fork that runs beside the turn has
+ * its markers where the conversation was cached when it was built, and a request of its parent may be answered before it
+ * is sent: what that one cached is out of its reach.
+ */
+export function findForkLimit({ sent, forecast }: PendingRequest): number {
+  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  const isBehind = isFork && forecast.why === 'out-of-reach' && forecast.isCertain
+  return isBehind ? forecast.read : Number.POSITIVE_INFINITY
+}
+
+/**
  * Returns the answered request that a pending one is compared with; null if none is known. A fork whose parent is not
  * known, as after an undo, is compared with itself: it should read what the cache model forecasts.
  */
@@ -172,7 +183,14 @@ export interface CacheCheckInput {
   readonly word?: ProviderMissReport | null
   /** What the provider reports to have cleared from the API request by itself; null or absent if nothing. */
   readonly edits?: ReportedEdits | null
+  /**
+   * Set if the response ended before the provider could report its edits: what the API request asked it to clear in
+   * addition to the request before. That counts as cleared.
+   */
+  readonly requestedClearing?: RequestedClearing
 }
+
+export type RequestedClearing = Pick<ReportedEdits, 'results' | 'tokens' | 'firstCleared'>
 
 /**
  * Totals of the context edits that the provider applied to an API request. It applies them to every request again, so

@@ -34,6 +34,7 @@ import {
   type CacheMonitor,
   EMPTY_SOURCE_STATE,
   findComparedRequest,
+  findForkLimit,
   findForkParent,
   type NotJudgedReason,
   type PendingRequest,
@@ -48,7 +49,7 @@ import {
   findReasonZone,
   formatBreakEvidence,
 } from './explain-break.ts'
-import { compareEdits, type EditedRequest, withProviderClearing } from './provider-edits.ts'
+import { compareEdits, type EditedRequest, findEdits, withProviderClearing } from './provider-edits.ts'
 import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 
 export function checkCacheRead(
@@ -59,8 +60,9 @@ export function checkCacheRead(
   const key = toMonitorKey(answer.source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   const { pending } = own
-  const { edits = null } = answer
-  const change = compareEdits(pending?.previous?.edits ?? null, edits)
+  const before = pending?.previous?.edits ?? null
+  const edits = findEdits(before, answer)
+  const change = compareEdits(before, edits)
   const isEdited = change !== 'same'
   const skip = (why: NotJudgedReason): CacheCheckResult => ({
     monitor: watch,
@@ -142,15 +144,16 @@ interface ReadExpectation {
  * announced clearing or a rewind removed.
  */
 function expectRead(
-  { sent, forecast, previous, chain, announced, blocksBeforeClearing }: EditedRequest,
+  pending: EditedRequest,
   against: AnsweredRequest,
   { profile }: CacheBreakRules,
 ): ReadExpectation {
+  const { sent, forecast, previous, chain, announced, blocksBeforeClearing } = pending
   const known = previous === null ? forecast.read : 0
   if (chain === null) return { tokens: known, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
   const { request } = forecast.basis
-  const whole = countExpectedRead(chain, request, profile)
+  const whole = Math.min(countExpectedRead(chain, request, profile), findForkLimit(pending))
   const left = findLastCachedPrefix(chain)
   const position = findFirstDifference(against.sent.messages, sent.messages)
   const shared =
@@ -291,8 +294,7 @@ function listTypes(json: string | null): string {
   return (json?.match(/"type":"[^"]*"/g) ?? []).join()
 }
 
-// The following functions find the announced rewrite that caused a loss of cached tokens, and compute after how many
-// calls the rewrite has paid for itself.
+// The announced rewrite that caused a loss of cached tokens, and after how many calls it has paid for itself.
 
 /**
  * Finds the announced rewrite that caused the cache break: a rewrite of the part of the request where the cause lies,

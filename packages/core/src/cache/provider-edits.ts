@@ -16,7 +16,12 @@ import {
   toMessageBlocks,
 } from '../request/block-index.ts'
 import type { PricedAnnouncement } from './cache-break.ts'
-import { findForkParent, type PendingRequest, type ReportedEdits } from './cache-monitor.ts'
+import {
+  type CacheCheckInput,
+  findForkParent,
+  type PendingRequest,
+  type ReportedEdits,
+} from './cache-monitor.ts'
 
 /**
  * How the provider's edits differ from those of the previous API request. `more`: it cleared more. `fewer`: it cleared
@@ -31,6 +36,23 @@ export function compareEdits(before: ReportedEdits | null, now: ReportedEdits | 
   if (results > 0 || turns > 0) return 'more'
   const isKnown = now !== null && now.results + now.thinkingTurns > 0
   return isKnown || now?.text === before?.text ? 'same' : 'unknown'
+}
+
+/** Returns the edits that a response reports or, if it broke off before that, those that its API request asked for. */
+export function findEdits(
+  before: ReportedEdits | null,
+  { edits = null, requestedClearing }: Pick<CacheCheckInput, 'edits' | 'requestedClearing'>,
+): ReportedEdits | null {
+  if (requestedClearing === undefined) return edits
+  const { results, tokens, firstCleared } = requestedClearing
+  if (results === 0) return before
+  return {
+    results: (before?.results ?? 0) + results,
+    thinkingTurns: before?.thinkingTurns ?? 0,
+    tokens: (before?.tokens ?? 0) + tokens,
+    text: before?.text ?? '',
+    ...(firstCleared === undefined ? {} : { firstCleared }),
+  }
 }
 
 /** A pending API request with what its response says about the provider's edits. */

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { BINDING, PLAIN, Situation } from '../../test/clear/situation.ts'
+import { BINDING, PLAIN, POLICY, Situation, warm } from '../../test/clear/situation.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
-import { canPayOff, findInvalidatedThinking, priceRewrite } from './clear-proposal.ts'
+import { scalePolicy } from '../policy/scale-policy.ts'
+import { NO_SWITCHES, type Switches } from '../policy/switches.ts'
+import { canPayOff, countPayingCalls, findInvalidatedThinking, priceRewrite } from './clear-proposal.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
 
@@ -85,5 +87,23 @@ describe('thinking bound to what is cleared', () => {
     const behind = (mode: 'enabled' | 'adaptive', changed: number) =>
       findInvalidatedThinking({ register, profile: LEADING, thinkingMode: mode }, changed).ok
     expect([behind('enabled', 0), behind('adaptive', 0), behind('enabled', 3)]).toEqual([false, true, true])
+  })
+})
+
+describe('the calls in which a clearing can pay for itself', () => {
+  // 150,000 tokens are in use; after 50,000 are freed, 67,000 are left before the compaction at 167,000.
+  const situation = new Situation()
+  const count = (growthPerCall: number | null, set: Switches['set'] = []): number => {
+    const window = { window: 200_000, maxOutput: 64_000 }
+    const scaled = scalePolicy(POLICY, window, { ...NO_SWITCHES, set })
+    return countPayingCalls(situation.question({ cache: warm(), growthPerCall, scaled }), 50_000)
+  }
+
+  it('end with the cache or with the next compaction, which replaces what was written again', () => {
+    expect([count(null), count(0), count(2_000), count(6_700)]).toEqual([27, 27, 27, 10])
+  })
+
+  it('end with the cache alone where nothing is compacted automatically', () => {
+    expect(count(6_700, ['DISABLE_AUTO_COMPACT'])).toBe(27)
   })
 })

@@ -46,6 +46,8 @@ export interface ClearInput {
   readonly idleMs: number | null
   /** The thinking mode of the API request; null for the model's default. */
   readonly thinkingMode: ThinkingMode | null
+  /** Tokens by which each model call enlarges the context; null or absent if that is not known. */
+  readonly growthPerCall?: number | null
   /**
    * Set if the user asked for a clearing. Tool results are cleared until at most this many tokens of clearable results
    * are left, even below the usual thresholds.
@@ -103,7 +105,7 @@ export function buildClearProposal(
   const along = memories.reduce((sum, memory) => sum + memory.tokens, removes ? bound.tokens : 0)
   const saved = freed + Math.round(scale * along)
   const price = priceChange(question, first.change, saved)
-  const refusal = explainLoss(question, choice, price)
+  const refusal = explainLoss(question, choice, { ...price, freed: saved })
   if (refusal !== null) return decline(refusal)
   const why = describeProposal({ because, chosen, thinking, saved, price })
   const proposal: ClearProposal = {
@@ -222,17 +224,19 @@ function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, 
 
 /** Explains why a clearing would not pay for itself. Returns null if it would, or if it is made regardless of cost. */
 function explainLoss(
-  { policy, cache }: ClearInput,
+  question: ClearInput,
   choice: ClearModeSelection,
-  price: ChangePrice,
+  price: ChangePrice & { readonly freed: number },
 ): string | null {
+  const { policy, cache } = question
   const { breakEvenCalls, rewritten, isAssumed } = price
   if (!policy.clear.priceGate || choice.isNeeded || !cache.isWarm) return null
-  if (canPayOff(price, cache.expectedCalls)) return null
+  const expected = countPayingCalls(question, price.freed)
+  if (canPayOff(price, expected)) return null
   const calls =
     breakEvenCalls === null ? 'never' : `only after ${formatCount(Math.ceil(breakEvenCalls))} calls`
   const assumed = isAssumed ? ' (prices are not known; the usual ratio of write to read is assumed)' : ''
-  return `${choice.because}, but the ${formatCount(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${formatCount(cache.expectedCalls)} are expected${assumed}`
+  return `${choice.because}, but the ${formatCount(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${formatCount(Math.floor(expected))} are expected${assumed}`
 }
 
 /** Typical ratio of the 5-minute cache-write price to the cache-read price, used if prices are unknown. */
@@ -255,6 +259,21 @@ function countBreakEvenCalls(freed: number, rewritten: number, inReads: number):
   if (rewritten <= 0 || inReads <= 1) return 0
   if (freed <= 0 || !Number.isFinite(inReads)) return null
   return ((inReads - 1) * rewritten) / freed
+}
+
+/**
+ * Returns how many calls can save money after a clearing that frees `freed` tokens: those until the cache expires or,
+ * if that comes first, until the context has grown to the auto-compact threshold. The compaction there replaces what
+ * the clearing had written to the cache.
+ */
+export function countPayingCalls(
+  { cache, scaled, context, growthPerCall = null }: ClearInput,
+  freed: number,
+): number {
+  const compacts = scaled.known && scaled.lines.limit === scaled.lines.autoCompact
+  if (!compacts || growthPerCall === null || growthPerCall <= 0) return cache.expectedCalls
+  const room = scaled.lines.autoCompact - (context.high - freed)
+  return Math.min(cache.expectedCalls, Math.max(0, room) / growthPerCall)
 }
 
 export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: number): boolean {

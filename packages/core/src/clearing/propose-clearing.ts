@@ -137,7 +137,10 @@ export function proposeIdleClearing(question: ClearInput): ClearOutcome<ClearPro
   return buildClearProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
 }
 
-function findOldResults({ register, pins, retrieval }: ClearInput, keep: number): readonly ClearCandidate[] {
+export function findOldResults(
+  { register, pins, retrieval }: ClearInput,
+  keep: number,
+): readonly ClearCandidate[] {
   return findClearCandidates({
     register,
     pins,

@@ -86,12 +86,36 @@ describe('native', () => {
     situation.say()
     const low = { context: { expected: 100_000, high: 100_000 } }
     const dear = { cache: warm({ tokensBehind: () => 1_000_000 }) }
-    expect([edits(situation, low).firstKeptCall, edits(situation, dear).firstKeptCall]).toEqual([
+    // It pays after 12 calls, but a compaction follows after 8.
+    const soon = { cache: warm({ tokensBehind: () => 120_000 }), growthPerCall: 10_000 }
+    expect([low, dear, soon].map((changes) => edits(situation, changes).firstKeptCall)).toEqual([
+      all[4],
       all[4],
       all[4],
     ])
+    expect(edits(situation, { ...soon, growthPerCall: 5_000 }).firstKeptCall).not.toBe(all[4])
     const needed = { ...dear, context: { expected: 167_000, high: 167_000 } }
     expect(edits(situation, needed).firstKeptCall).not.toBe(all[4])
+  })
+
+  it('is priced from the first thing that changes: the call, if its input is cleared with its result', () => {
+    const priced = (tool: string): unknown => {
+      const situation = new Situation()
+      situation.call(tool, { file_path: '/a', old_string: 'a', new_string: 'b' }, text(30_000))
+      situation.reads(5, 30_000)
+      situation.say()
+      const seen: unknown[] = []
+      edits(situation, {
+        cache: warm({
+          tokensBehind(change) {
+            seen.push(change.part)
+            return 0
+          },
+        }),
+      })
+      return seen[0]
+    }
+    expect([priced('Edit'), priced('Read')]).toEqual(['call', 'result'])
   })
 
   it('stops before what is pinned, what was not seen, and what an "unchanged" speaks of', () => {

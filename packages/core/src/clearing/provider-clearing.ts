@@ -6,7 +6,8 @@
  */
 
 import { formatCount } from '../cache/cache-break.ts'
-import type { ReportedEdits } from '../cache/cache-monitor.ts'
+import type { ReportedEdits, RequestedClearing } from '../cache/cache-monitor.ts'
+import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { ContextEditRules } from '../policy/provider-profile.ts'
 import { toTokenCount } from '../tokens/usage.ts'
@@ -14,6 +15,7 @@ import { type ClearProposal, findClearedContent } from './clear-candidates.ts'
 import {
   type ClearInput,
   canPayOff,
+  countPayingCalls,
   mustClearAtAnyCost,
   pluralize,
   priceRewrite,
@@ -136,7 +138,7 @@ function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
   // After a clearing, wait until as many new tokens can be cleared as policy requires of one clearing.
   if (register.native !== null && register.clearableSinceLast.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true
-  return canPayOff(price, cache.expectedCalls)
+  return canPayOff(price, countPayingCalls(question, price.freedTokens))
 }
 
 /**
@@ -144,13 +146,20 @@ function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
  * as rewritten, because the whole request must be written in any case.
  */
 function priceCut(
-  { register, scale, cache, prices }: ClearInput,
+  { register, scale, cache, prices, policy: { clear } }: ClearInput,
   from: number,
   to: number,
 ): ProviderEditPrice {
   const cleared = register.calls.toArray(from, to).filter(({ isClearable }) => isClearable)
+  // The calls of a response come before all of its results.
+  const input = cleared.find(({ response, tool }) => {
+    return response === cleared[0]?.response && clear.inputs && clear.writeTools.includes(tool)
+  })
   const freedTokens = Math.round(scale * cleared.reduce((sum, call) => sum + countTokens(register, call), 0))
-  const change = { toolUseId: cleared[0]?.id ?? '', part: 'result' } as const
+  const change: FirstRewrittenPart =
+    input === undefined
+      ? { toolUseId: cleared[0]?.id ?? '', part: 'result' }
+      : { toolUseId: input.id, part: 'call' }
   const rewrittenTokens = cache.isWarm ? Math.max(0, Math.round(cache.tokensBehind(change)) - freedTokens) : 0
   return { freedTokens, rewrittenTokens, ...priceRewrite(freedTokens, rewrittenTokens, prices) }
 }
@@ -249,9 +258,30 @@ export function reportEdits(
   const listed: unknown = isObject(management) ? management.applied_edits : null
   if (!Array.isArray(listed) || listed.length === 0) return null
   const known = readAppliedEdits(management, names)
+  return { ...known, text: JSON.stringify(listed), ...findNextCleared(register) }
+}
+
+function findNextCleared(register: ToolResultIndex | undefined): Pick<ReportedEdits, 'firstCleared'> {
   const next = register?.calls.toArray(register.native?.cut ?? 0).find(({ isClearable }) => isClearable)
-  const report = { ...known, text: JSON.stringify(listed) }
-  return next === undefined ? report : { ...report, firstCleared: next.id }
+  return next === undefined ? {} : { firstCleared: next.id }
+}
+
+/**
+ * Returns what an API request asked the provider to clear in addition to the request before. Break detection assumes that
+ * it was done if the response broke off, because the provider reports its edits only at the end.
+ */
+export function findRequestedClearing(
+  sent: ProviderEditPlan | null,
+  register: ToolResultIndex | undefined,
+): RequestedClearing {
+  if (sent?.price == null || register === undefined) return { results: 0, tokens: 0 }
+  const end = register.callPlaces.get(sent.firstKeptCall ?? '') ?? register.calls.length
+  const cleared = register.calls.toArray(register.native?.cut ?? 0, end)
+  return {
+    results: cleared.filter(({ isClearable }) => isClearable).length,
+    tokens: sent.price.freedTokens,
+    ...findNextCleared(register),
+  }
 }
 
 /**

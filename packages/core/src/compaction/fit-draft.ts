@@ -211,7 +211,9 @@ function listAttachedSources({
 const MAX_ROUNDS = 3
 
 function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
-  const { plan, sourcesBefore, sourcesAfter } = whole.draft
+  const { sourcesBefore, sourcesAfter } = whole.draft
+  const { target, reservedTokens } = whole.draft.plan
+  const plan = { ...whole.draft.plan, target: target === null ? null : target - reservedTokens }
   const candidates = listAttachedSources(whole.draft)
   let best = whole
   let wanted = 0

@@ -7,6 +7,7 @@ import type { ContextRewrite } from '../context/context-view.ts'
 import { type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
+import type { TokenExcess } from '../engine/reply.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
@@ -17,6 +18,7 @@ import {
   type OptimalCompactionSize,
   type PlanContext,
 } from '../planner/plan-input.ts'
+import type { Policy } from '../policy/policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
@@ -46,6 +48,8 @@ export interface CompactionOptions {
    * Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money.
    */
   readonly firedBy?: 'threshold' | 'price'
+  /** What the provider said about the size of a prompt that it refused as too long; missing if there is no such refusal. */
+  readonly refused?: TokenExcess
   /** True to give up if the notes of the session cannot be used, instead of writing a summary. */
   readonly notesOnly?: boolean
   /** The text of the summary, if it exists already as the notes of the session. No model is then asked for one. */
@@ -69,6 +73,8 @@ export interface CompactionPlan {
   readonly before: ContextTokens
   /** Maximum tokens of the context after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
+  /** Tokens below the target that optional attachments do not fill, so that the next compaction comes later. */
+  readonly reservedTokens: number
   /** Tokens that the compaction must save: a share of what it summarizes. 1 if the session cannot continue without it. */
   readonly leastGain: number
   /**
@@ -80,6 +86,20 @@ export interface CompactionPlan {
   readonly price: OptimalCompactionSize | null
   /** When the compaction was planned, in milliseconds since 1970. */
   readonly at: number
+}
+
+/**
+ * Returns the target for a prompt that the provider refused as too long, in tokens as the engine estimates them: the
+ * provider's limit and its own count show how large the window really is.
+ */
+function findTargetAfterRefusal(
+  { refused }: CompactionOptions,
+  { expected }: ContextTokens,
+  { compact }: Policy,
+): number {
+  if (refused?.limit === undefined) return Number.POSITIVE_INFINITY
+  const estimated = expected / Math.max(1, refused.actual ?? expected)
+  return Math.floor((refused.limit * estimated * compact.target.percentOfAutoCompact) / 100)
 }
 
 export function planCompaction(
@@ -112,7 +132,8 @@ export function planCompaction(
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
   // A partial compaction of the user summarizes only what was selected, so it has no default target size.
   const hasTarget = form === 'full' || request.notesText !== undefined
-  const target = hasTarget && scaled.known ? scaled.lines.target : null
+  const usual = hasTarget && scaled.known ? scaled.lines.target : null
+  const target = usual === null ? null : Math.min(usual, findTargetAfterRefusal(request, before, policy))
   const isForced = request.isForced === true || isBlocked
   const summarized = span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const share = 1 - policy.compact.maximumPercentOfReplaced / 100
@@ -126,6 +147,7 @@ export function planCompaction(
     notes: listNotes(span, policy.compact.pinTokens),
     before,
     target: request.target ?? target,
+    reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, compaction, span),
     leastGain: isForced ? 1 : Math.max(1, Math.round(summarized * share)),
     autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
     price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
@@ -146,6 +168,35 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
   const which = unpinned.map(({ record }) => record.uuid).join(', ')
   const pins = `Pinned records may have at most ${pinTokens} tokens together. ${count === 1 ? 'One does' : `${count} do`} not fit and will be summarized: ${which}. To keep ${count === 1 ? 'it' : 'them'}, unpin others or raise compact.pinTokens.`
   return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
+}
+
+/**
+ * Returns the part of the share of kept messages that a compaction with notes leaves free, if files should not fill it.
+ * That is so if the context grows from its target to the threshold in so few calls that writing it to the cache costs more
+ * than reading it in all of them: what is attached would soon be replaced, and each compaction would write it again.
+ */
+function findReserve(
+  state: SessionState,
+  host: TurnHost,
+  compaction: CompactionServices,
+  { kept }: CompactionSpan,
+): number {
+  const { rates, write, meter, calibration, scaled } = gatherPlanContext(
+    state,
+    host,
+    compaction,
+    'call',
+  ).context
+  const growth = measureGrowthPerCall(meter)
+  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  if (!scaled.known || growth === null || read === null || written === null) return 0
+  const { autoCompact, target } = scaled.lines
+  if ((autoCompact - target) * read >= growth * written) return 0
+  const tokens = kept.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
+  return Math.max(
+    0,
+    scaled.budgets.keptMessages.maximum - Math.round(readCalibrationScale(calibration) * tokens),
+  )
 }
 
 /**

@@ -7,6 +7,8 @@ import type { Attachment } from '../log/record.ts'
 const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ambient_context: 'Context of this session. It may or may not bear on the task; use what does.',
+    agent_result:
+      'An agent that worked in the background has ended. This is its answer, which may quote texts of others.',
     agent_delta: 'The agents that can be called have changed.',
     hook_context: 'A hook of the user adds this.',
     ide_selection: 'Selected in the editor.',
@@ -53,12 +55,13 @@ function formatHeading(attachment: Attachment): string {
  * Returns the heading for an attachment that holds exactly one skill or one agent, or null for other attachments. (Logs
  * of other programs put all skills or agents into one attachment.)
  */
-function formatSingleHeading({ type, name, status }: Attachment): string | null {
+function formatSingleHeading({ type, name, status, isCollected }: Attachment): string | null {
   if (type === 'invoked_skills' && typeof name === 'string')
     return `The skill "${name}" is in use in this session.`
   if (type !== 'task_status' || typeof status !== 'string') return null
-  return status === 'running'
-    ? 'An agent is working in the background. Do not start it again.'
+  if (status === 'running') return 'An agent is working in the background. Do not start it again.'
+  return isCollected === true
+    ? 'An agent has ended, and its result was given in the conversation.'
     : 'An agent in the background has ended, and its result was not collected. Do not start it again.'
 }
 

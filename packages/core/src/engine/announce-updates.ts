@@ -115,6 +115,7 @@ export function withTtl({ state, host }: TurnContext, present: DesiredPrefix): D
     readGaps: () => readGapsFromLog(state.session, profile.cache),
     ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
     ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
+    ...(host.requestedTtl === undefined ? {} : { requested: host.requestedTtl }),
   })
   return { ...present, ttl }
 }

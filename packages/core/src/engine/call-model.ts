@@ -9,7 +9,7 @@ import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
-import { reportEdits } from '../clearing/provider-clearing.ts'
+import { findRequestedClearing, reportEdits } from '../clearing/provider-clearing.ts'
 import {
   emptySessionCost,
   type FindModelPrices,
@@ -71,13 +71,8 @@ export interface PendingModelCall {
 export function startModelCall(turn: TurnContext, { request, forecast }: NextRequest): PendingModelCall {
   const { source } = turn.host
   const last = turn.state.view.entries.last?.record.uuid
-  const call = {
-    request,
-    source,
-    forecast,
-    isMonitored: true,
-    ...(last === undefined ? {} : { lastUuid: last }),
-  }
+  const newest = last === undefined ? {} : { lastUuid: last }
+  const call = { request, source, forecast, isMonitored: true, ...newest }
   const opened = monitorRequest(turn, call)
   const { flat, prefix } = turn.state
   turn.state = { ...turn.state, lastRequest: request, whenRequested: { flat, prefix } }
@@ -205,6 +200,7 @@ async function* finishReply(
       message: reply.message,
       bodies: [...saved, ...dropped],
       isInConversation: isSaid,
+      isCutOff: event.type === 'reply-failed',
     })
     if (failure !== null) return failure
     if (broken !== null) yield { type: 'reply-dropped', response: id, cause: broken.failure }
@@ -263,6 +259,8 @@ interface FinishCallInput {
   readonly isInConversation: boolean
   /** True if another writer holds the log. The records are then returned instead of appended. */
   readonly isDeferred?: boolean
+  /** True if the response broke off, so that the provider did not report what it cleared. Default: false. */
+  readonly isCutOff?: boolean
 }
 
 interface FinishedCall {
@@ -280,10 +278,11 @@ interface FinishedCall {
 export async function* finishModelCall(
   turn: TurnContext,
   opened: PendingModelCall,
-  { message, bodies, isInConversation, isDeferred = false }: FinishCallInput,
+  ended: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
+  const { message, bodies, isInConversation, isDeferred = false } = ended
   const outcome: CacheCheckOutcome = opened.isMonitored
-    ? judgeCache(turn, opened, message)
+    ? judgeCache(turn, opened, ended)
     : { kind: 'not-judged', why: 'not-watched' }
   const spent = isInConversation ? [] : toCallRecords(message, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
@@ -295,11 +294,17 @@ export async function* finishModelCall(
 }
 
 /** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */
-function judgeCache(turn: TurnContext, call: PendingModelCall, message: AssistantMessage): CacheCheckOutcome {
+function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCallInput): CacheCheckOutcome {
   const { state, host } = turn
+  const { message, isCutOff = false } = ended
   const { context_management: managed, diagnostics, usage = null } = message
-  const edits = reportEdits(managed, host.profile.contextEdits, state.context?.register)
-  const answer = { source: call.source, usage, word: readMissReport(diagnostics), edits }
+  const register = state.context?.register
+  // A fork asks the provider to clear nothing more than from the parent's request.
+  const asked = call.forkOf === undefined ? state.providerEdits : null
+  const edits = isCutOff
+    ? { requestedClearing: findRequestedClearing(asked, register) }
+    : { edits: reportEdits(managed, host.profile.contextEdits, register) }
+  const answer = { source: call.source, usage, word: readMissReport(diagnostics), ...edits }
   const { monitor, outcome, isEdited } = checkCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
     profile: host.profile,
@@ -326,10 +331,7 @@ function learnFromUsage(
     : updateCacheFromFork(lineage, forecast, usage)
 }
 
-/**
- * Returns a `model_call` record with the usage of a call whose response is not in the log; empty if no usage was
- * reported.
- */
+/** Returns a `model_call` record with the usage of a call whose response is not in the log; empty without usage. */
 function toCallRecords({ id, model, usage }: AssistantMessage, source: string): readonly UnlinkedRecord[] {
   const reported: unknown = usage
   if (!isObject(reported)) return []
@@ -338,7 +340,7 @@ function toCallRecords({ id, model, usage }: AssistantMessage, source: string): 
 }
 
 /** Returns a record with the cached tokens that were lost and their cost; empty if none were lost. */
-function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
+export function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
   const loss = toCacheLoss(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
 }

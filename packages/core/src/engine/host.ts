@@ -49,6 +49,15 @@ export interface TurnHost {
   readonly isInteractive: boolean
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
+  /** True if parameters, tools and system prompt are those of a host's own request: the provider judges them. */
+  readonly leavesParameters?: boolean
+  /** The cache lifetime that the host asked for in the cache markers of its own request. */
+  readonly requestedTtl?: string
+  /**
+   * uuid of the last record that the next request of the host is expected to repeat; null for none. Hosts that change
+   * earlier messages with every request would pay for cache entries that nothing reads. Default: all are repeated.
+   */
+  readonly repeatedUntil?: string | null
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */
   readonly pricesOf: FindModelPrices
   readonly sections: readonly PlacedSection[]
@@ -64,6 +73,8 @@ export interface TurnHost {
   readonly runTool: ToolRunner
   /** Returns true if calls of the tool may run at the same time as others. Default: all tools. */
   readonly isParallelTool?: (name: string) => boolean
+  /** Returns true if there is such a tool. Calls of others are answered without hooks and permissions. Default: all. */
+  readonly hasTool?: (name: string) => boolean
   /** Decides which tool calls may run. Default: all. */
   readonly canUseTool?: PermissionCheck
   /** Returns how the session began; null once `noteStarted` was called. A turn then runs the SessionStart hooks first. */
@@ -108,7 +119,10 @@ export interface CompactingHost extends TurnHost {
 
 type SaveDiff = (diff: string, event: CacheBreak) => void | Promise<void>
 
-export type ModelSettings = Pick<DesiredPrefix, 'tools' | 'model' | 'parameters' | 'isUserTool'>
+export type ModelSettings = Pick<
+  DesiredPrefix,
+  'tools' | 'model' | 'parameters' | 'isUserTool' | 'keepsToolOrder'
+>
 
 /** Content of a tool result. `is_error` tells the model that the tool failed. */
 export interface ToolResultContent {

@@ -42,10 +42,25 @@ export function buildNextRequest(state: SessionState, standing: CurrentPrefix, h
   return {
     request,
     forecast: forecastCacheRead(lineage, { request, now: clock.now(), profile }),
-    findings: findRequestProblems(checked, request),
+    findings: omitHostFindings(findRequestProblems(checked, request), host),
     state: { ...state, clearingEdge: edge, checkedMessages: checked, cacheModel: lineage },
   }
 }
+
+/**
+ * Returns the findings that are the engine's affair. What a host sent with its own request is left to the provider, which
+ * may know better than the catalogue.
+ */
+export function omitHostFindings(
+  findings: readonly Finding[],
+  { leavesParameters = false }: Pick<TurnHost, 'leavesParameters'>,
+): readonly Finding[] {
+  if (!leavesParameters) return findings
+  return findings.filter(({ path, code }) => path.startsWith('messages') && !HOST_CODES.has(code))
+}
+
+/** Findings about fields of messages and the betas that they need: clients may be newer than the catalogue. */
+const HOST_CODES: ReadonlySet<Finding['code']> = new Set(['beta-missing', 'message-field', 'block-field'])
 
 function toAssembleQuestion(
   state: SessionState,
@@ -66,6 +81,8 @@ function toAssembleQuestion(
     clears: clear.on,
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),
+    marksUnrepeated: host.requestedTtl !== undefined,
+    ...(host.repeatedUntil === undefined ? {} : { repeatedUntil: host.repeatedUntil }),
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }
 }

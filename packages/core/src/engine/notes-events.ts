@@ -1,4 +1,7 @@
-/** Events of a session's notes: their updates, and compactions with them. */
+/**
+ * Events of a session's notes: their updates, and compactions with them. In telemetry a hyphen is an underscore:
+ * `sm_compact`, `sm_compact_threshold_exceeded`, and `sm_compact_` with the reason for `sm-compact-refused`.
+ */
 import type { ToolUseBlock } from '../log/block.ts'
 import { NO_SUMMARY_USAGE, type SummaryUsage } from './summary-usage.ts'
 

@@ -49,7 +49,7 @@ import {
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { buildNextRequest, diagnosticsField, findNewestResponse } from './next-request.ts'
+import { buildNextRequest, diagnosticsField, findNewestResponse, omitHostFindings } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import { pauseTurn, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
@@ -102,7 +102,7 @@ function checkCall(
     state.checkedMessages?.state.profile === host.profile
       ? state.checkedMessages
       : startValidation(host.profile)
-  return findRequestProblems(updateValidation(known, request.messages), request)
+  return omitHostFindings(findRequestProblems(updateValidation(known, request.messages), request), host)
 }
 
 async function* finishSideCall(
@@ -120,6 +120,7 @@ async function* finishSideCall(
     bodies: [],
     isInConversation: false,
     isDeferred,
+    isCutOff: event.type === 'reply-failed',
   })
   const { outcome, unlogged } = closed
   return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }

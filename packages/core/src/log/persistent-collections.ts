@@ -5,7 +5,8 @@
 
 /**
  * An append-only list. `push` returns a new list that shares its array with the old list. A second `push` onto the same
- * list copies the array, because the first one has already used the next place.
+ * list copies the array, because the first one has already used the next place. An empty list shares nothing: a constant
+ * would keep what is pushed onto it for as long as the process runs.
  */
 export class AppendList<T> implements Iterable<T> {
   readonly length: number
@@ -32,6 +33,7 @@ export class AppendList<T> implements Iterable<T> {
   }
 
   push(item: T): AppendList<T> {
+    if (this.length === 0) return AppendList.of([item])
     const isFree = this.#items.length === this.length
     const items = isFree ? this.#items : this.#items.slice(0, this.length)
     items.push(item)
@@ -71,28 +73,29 @@ interface SharedArray {
 }
 
 /**
- * A map with string keys. `set` returns a new version of the map, which normally shares one native `Map` (a layer) with
- * the old version. A second `set` on the same version adds a new layer on top instead of copying a large map.
+ * A map with string keys. `set` returns a new version of the map, which normally shares one layer with the old version. A
+ * second `set` on the same version adds a new layer on top instead of copying a large map. An empty map shares nothing,
+ * like an empty list.
  */
 export class PersistentMap<V> {
   readonly #below: PersistentMap<V> | null
-  readonly #layer: Map<string, OrderedEntry<V>>
+  readonly #layer: Layer<V>
   /** Number of entries of the shared layer that belong to this version; later entries belong to newer versions. */
   readonly #size: number
 
-  private constructor(layer: Map<string, OrderedEntry<V>>, below: PersistentMap<V> | null) {
+  private constructor(layer: Layer<V>, below: PersistentMap<V> | null) {
     this.#layer = layer
-    this.#size = layer.size
+    this.#size = layer.values.length
     this.#below = below
   }
 
   static empty<V>(): PersistentMap<V> {
-    return new PersistentMap<V>(new Map(), null)
+    return new PersistentMap<V>(createLayer([]), null)
   }
 
   get(key: string): V | undefined {
-    const entry = this.#layer.get(key)
-    return entry !== undefined && entry.order < this.#size ? entry.value : this.#below?.get(key)
+    const place = this.#layer.places.get(key)
+    return place !== undefined && place < this.#size ? this.#layer.values[place] : this.#below?.get(key)
   }
 
   has(key: string): boolean {
@@ -100,10 +103,13 @@ export class PersistentMap<V> {
   }
 
   set(key: string, value: V): PersistentMap<V> {
-    const isFree = this.#layer.size === this.#size && !this.#layer.has(key)
-    const layer = isFree ? this.#layer : new Map<string, OrderedEntry<V>>()
-    layer.set(key, { value, order: layer.size })
-    return new PersistentMap(layer, isFree ? this.#below : this.#mergeLayers())
+    if (this.#size === 0) return new PersistentMap(createLayer([[key, value]]), this.#below)
+    const { places, values } = this.#layer
+    const isFree = values.length === this.#size && !places.has(key)
+    if (!isFree) return new PersistentMap(createLayer([[key, value]]), this.#mergeLayers())
+    places.set(key, values.length)
+    values.push(value)
+    return new PersistentMap(this.#layer, this.#below)
   }
 
   /** Returns a map in which the key has this value. Returns the same map if the key already has a value. */
@@ -112,8 +118,7 @@ export class PersistentMap<V> {
   }
 
   *[Symbol.iterator](): Iterator<readonly [string, V]> {
-    const own = this.#listLayer().map(([key, { value }]) => [key, value] as const)
-    yield* new Map([...(this.#below ?? []), ...own])
+    yield* new Map([...(this.#below ?? []), ...this.#listLayer()])
   }
 
   /**
@@ -124,16 +129,25 @@ export class PersistentMap<V> {
     const below = this.#below
     if (below === null || this.#size * 2 < below.#size) return this
     const merged = new Map([...below.#listLayer(), ...this.#listLayer()])
-    return new PersistentMap(merged, below.#below).#mergeLayers()
+    return new PersistentMap(createLayer(merged), below.#below).#mergeLayers()
   }
 
-  #listLayer(): (readonly [string, OrderedEntry<V>])[] {
-    return [...this.#layer].slice(0, this.#size)
+  #listLayer(): (readonly [string, V])[] {
+    const keys = [...this.#layer.places.keys()].slice(0, this.#size)
+    return keys.map((key, place) => [key, this.#layer.values[place] as V])
   }
 }
 
-/** A value of a layer, with the number of entries that the layer had before the value was added. */
-interface OrderedEntry<V> {
-  readonly value: V
-  readonly order: number
+/** The entries of a layer in the order in which they were added: the place of each key, and the value at each place. */
+interface Layer<V> {
+  readonly places: Map<string, number>
+  readonly values: V[]
+}
+
+function createLayer<V>(entries: Iterable<readonly [string, V]>): Layer<V> {
+  const all = [...entries]
+  return {
+    places: new Map(all.map(([key], place) => [key, place])),
+    values: all.map(([, value]) => value),
+  }
 }

@@ -128,6 +128,9 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     prices: { rates, write },
     context: tokens,
     scale: readCalibrationScale(calibration),
+    // A compaction that takes a model call is worth postponing by a clearing; one with notes is not.
+    growthPerCall:
+      context.hasNotes === true ? (context.growthPerCall ?? measureGrowthPerCall(context.meter)) : null,
   })
   if (clearing.proposal === null) return clearing
   if (undone !== null) return { ...clearing, proposal: null, why: undone }

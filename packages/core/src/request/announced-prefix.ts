@@ -248,3 +248,9 @@ function isSnapshotSection(value: unknown): value is SnapshotSection {
   if (!isObject(value) || !SECTION_PARTS.has(value.part)) return false
   return typeof value.name === 'string' && typeof value.text === 'string'
 }
+
+/** Returns the text of each section as the model knows it: in the prefix snapshot, or as announced since. */
+export function listKnownSections(told: AnnouncedPrefix): ReadonlyMap<string, string | null> {
+  const texts = (told.current?.epoch.sections ?? []).map(({ name, text }) => [name, text] as const)
+  return new Map<string, string | null>([...texts, ...told.sections])
+}

@@ -73,6 +73,13 @@ export interface AssembleRequestInput {
    * not change.
    */
   readonly carriersEnd?: string | null
+  /**
+   * uuid of the last record that the next request is expected to repeat; null for none. Default: all are repeated. If
+   * the context does not have it, no message is expected to be repeated.
+   */
+  readonly repeatedUntil?: string | null
+  /** True to cache also what is not expected to be repeated, as a host does that sets cache markers itself. */
+  readonly marksUnrepeated?: boolean
   readonly extra?: JsonObject
 }
 
@@ -122,7 +129,8 @@ function planRequestMarkers(
   counted: BlockIndex,
   ttl: string,
 ): readonly PlannedMarker[] {
-  const { front, flat, profile, markers, clears, edge = NO_FIRST_CLEARABLE, carriersEnd = null } = question
+  const { front, flat, profile, markers, clears, repeatedUntil, marksUnrepeated = false } = question
+  const { edge = NO_FIRST_CLEARABLE, carriersEnd = null } = question
   return planMarkers({
     front,
     blockIndex: counted,
@@ -133,6 +141,10 @@ function planRequestMarkers(
     firstClearable: edge.result === null ? null : findResultPlace(flat, edge.result),
     leftClearable: edge.left === null ? null : findResultPlace(flat, edge.left),
     carriersEnd: carriersEnd === null ? null : findRecordPlace(flat, carriersEnd),
+    marksUnrepeated,
+    ...(repeatedUntil === undefined
+      ? {}
+      : { repeatedUntil: repeatedUntil === null ? null : findRecordPlace(flat, repeatedUntil) }),
   })
 }
 

@@ -3,7 +3,7 @@
  * a marker finds a cached prefix only within 20 positions before it. By default markers are placed in this order of
  * preference, up to the provider's limit of four:
  *
- * 1. The last message block, so that the next request reads everything before it.
+ * 1. The last message block that the next request will repeat, so that it reads everything before it.
  * 2. The block before the first tool result that may be cleared, so that a clearing keeps the cached prefix before it.
  * 3. The end of the system prompt, which covers the tools too.
  * 4. The last block of the previous request, if a turn added more positions than a marker looks back.
@@ -66,6 +66,16 @@ export interface PlanMarkersInput {
    * After a compaction: the last block at the start of the context that comes from a context source and did not change.
    */
   readonly carriersEnd?: MessagePlace | null
+  /**
+   * The last block that the next request is expected to repeat; null if it is expected to repeat no message. Default: all
+   * blocks are repeated.
+   */
+  readonly repeatedUntil?: MessagePlace | null
+  /**
+   * True to mark messages after `repeatedUntil` all the same. Default: false, because writing to the cache costs more
+   * than sending.
+   */
+  readonly marksUnrepeated?: boolean
 }
 
 type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'>
@@ -84,13 +94,13 @@ export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[
 }
 
 function listCandidates(question: PlanMarkersInput): readonly MarkerCandidate[] {
-  const { blockIndex, cache, clears, policy, firstClearable, leftClearable, carriersEnd } = question
+  const { clears, policy, firstClearable, leftClearable, carriersEnd } = question
   const hasEdge = clears && policy.edge
   const edge = hasEdge ? findPlaceBefore(question, firstClearable) : null
   const left = hasEdge ? findPlaceBefore(question, leftClearable) : null
   const carriers = hasEdge ? (carriersEnd ?? null) : null
-  return [
-    ...toCandidates('last-message', findLastMarkableBlock(blockIndex.messages, cache)),
+  const candidates = [
+    ...findTailPlaces(question).flatMap((place) => toCandidates('last-message', place)),
     ...toCandidates('before-first-clearable', left ?? edge ?? carriers),
     ...toCandidates('system', findSystemEnd(question)),
     ...toCandidates('before-first-clearable', left === null ? null : edge),
@@ -99,6 +109,25 @@ function listCandidates(question: PlanMarkersInput): readonly MarkerCandidate[] 
     ...toCandidates('static-system', findStaticEnd(question)),
     ...toCandidates('last-tool', findLastSharedTool(question)),
   ]
+  return candidates.filter(({ place }) => canMark(place, question))
+}
+
+/** Returns the last block that can carry a cache marker, of all blocks and of those that will be repeated. */
+function findTailPlaces({
+  blockIndex: { messages },
+  cache,
+  repeatedUntil = null,
+}: PlanMarkersInput): readonly (MessagePlace | null)[] {
+  const tail = findLastMarkableBlock(messages, cache)
+  if (repeatedUntil === null) return [tail]
+  const { index, block } = repeatedUntil
+  return [tail, findLastMarkableBlock(messages, cache, { index, block: block + 1 })]
+}
+
+/** Returns whether the next request is expected to repeat the block, so that it can be read from the cache. */
+function canMark(place: MarkerPlace, { repeatedUntil, marksUnrepeated = false }: PlanMarkersInput): boolean {
+  if (repeatedUntil === undefined || marksUnrepeated || place.zone !== 'messages') return true
+  return repeatedUntil !== null && compareMarkerPlaces(place, repeatedUntil) <= 0
 }
 
 function toCandidates(kind: MarkerKind, place: MarkerPlace | null): readonly MarkerCandidate[] {

@@ -26,6 +26,8 @@ export interface ChooseTtlInput {
   /** True if the provider is Bedrock, which has its own switch for the 1-hour lifetime. */
   readonly isBedrock?: boolean
   readonly entitlement?: TtlEntitlement
+  /** The lifetime that the host asked for in the cache markers of its own request. */
+  readonly requested?: string
   /** The caller of the model (query source): `repl_main_thread`, `sdk`, `agent:review` … */
   readonly source: string
   /** The cache lifetime stored in the current prefix snapshot; undefined before the first snapshot. */
@@ -66,6 +68,9 @@ function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
     return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H_BEDROCK' }
   if (policy.ttl !== 'auto')
     return { name: policy.ttl === '1h' ? long.name : short.name, because: 'cache.ttl' }
+  const { requested } = question
+  if (requested !== undefined && cache.ttls.some(({ name }) => name === requested))
+    return { name: requested, because: 'host' }
   const isGiven = entitlement?.isEntitled === true && !entitlement.isOverage
   const isListed = policy.oneHourSources.some((pattern) => matchesSource(pattern, question.source))
   return isGiven && isListed ? { name: long.name, because: 'entitled' } : null

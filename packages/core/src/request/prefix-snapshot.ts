@@ -8,7 +8,12 @@ import type { JsonObject } from '../log/json.ts'
 import type { KnownRecord, PrefixSnapshot, SnapshotSection, SnapshotTtl } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { CurrentPrefix } from './announced-prefix.ts'
-import { ATTRIBUTION_SECTION, IDENTITY_SECTION, PROMPT_SECTION_SEPARATOR } from './system-prompt.ts'
+import {
+  ATTRIBUTION_SECTION,
+  IDENTITY_SECTION,
+  isHostBlock,
+  PROMPT_SECTION_SEPARATOR,
+} from './system-prompt.ts'
 
 /** The system prompt, tools and parameters that the host wants in the next API request. */
 export interface DesiredPrefix {
@@ -25,6 +30,8 @@ export interface DesiredPrefix {
   /** Cache lifetime to store in a new prefix snapshot. */
   readonly ttl?: SnapshotTtl
   readonly isUserTool?: UserToolPredicate
+  /** True if the tools keep the given order. Default: they are sorted. */
+  readonly keepsToolOrder?: boolean
 }
 
 /**
@@ -32,12 +39,13 @@ export interface DesiredPrefix {
  * them only then would break the cache.
  */
 export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
-  const { sections, model, isUserTool, ttl } = present
+  const { sections, model, isUserTool, ttl, keepsToolOrder = false } = present
+  const tools = listToolsToDeclare(present)
   const parameters = withToolChangeBetas(present.parameters, profile)
   const { window } = profile
   return {
     sections,
-    tools: orderTools(listToolsToDeclare(present), isUserTool),
+    tools: keepsToolOrder ? tools : orderTools(tools, isUserTool),
     model,
     parameters,
     ...(ttl === undefined ? {} : { ttl }),
@@ -138,7 +146,7 @@ export interface RequestPrefix {
   readonly model: string
   readonly parameters: JsonObject
   readonly tools: readonly JsonObject[]
-  /** Blocks of the system prompt, at most one for each of its four parts. */
+  /** Blocks of the system prompt: at most one for each of its four parts, or those that the host sent. */
   readonly system: readonly SystemPromptBlock[]
   /** Index of the last tool that is the same for all users; null if there is none. */
   readonly lastSharedTool: number | null
@@ -183,6 +191,9 @@ function toPromptBlocks(
   all: readonly SnapshotSection[],
 ): readonly SystemPromptBlock[] {
   const sections = all.filter((section) => section.text.trim() !== '' && findPromptPart(section) === part)
+  const blocks = sections.filter(({ name }) => isHostBlock(name))
+  if (blocks.length > 0)
+    return blocks.map(({ name, text }) => ({ part, sections: [name], block: { type: 'text', text } }))
   if (sections.length === 0) return []
   const text = sections.map((section) => section.text).join(PROMPT_SECTION_SEPARATOR)
   return [{ part, sections: sections.map(({ name }) => name), block: { type: 'text', text } }]

@@ -18,6 +18,7 @@ import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type AnnouncedPrefix,
   type CurrentPrefix,
+  listKnownSections,
   SECTION_DELTA_ATTACHMENT,
   TOOL_DELTA_ATTACHMENT,
 } from './announced-prefix.ts'
@@ -32,7 +33,7 @@ import {
   readBetas,
   readToolOrTypeName,
 } from './prefix-snapshot.ts'
-import { RESERVED_NAME_PREFIX } from './system-prompt.ts'
+import { formatSectionUpdate } from './system-prompt.ts'
 
 export interface PrefixUpdateRules {
   readonly profile: ProviderProfile
@@ -89,7 +90,7 @@ export function diffPrefix(
   const difference = comparePrefix(told, present, rules.profile)
   const causes = findSnapshotCauses(difference, told.current, { ...rules, present })
   if (causes.length > 0) return toSnapshotChange(told.current, present, { causes, profile: rules.profile })
-  return toDeltaChange(difference, told.current, rules)
+  return toDeltaChange(difference, told, rules)
 }
 
 function toSnapshotChange(
@@ -167,7 +168,7 @@ function toNamedCause(
 
 function toDeltaChange(
   difference: PrefixDifference,
-  standing: CurrentPrefix,
+  told: ActivePrefix,
   rules: PrefixUpdateRules,
 ): PrefixChange {
   const { uncachedParameters } = difference
@@ -180,8 +181,8 @@ function toDeltaChange(
   if (isEmpty(delta)) return { kind: 'none' }
   const records: readonly RecordBody[] = [
     { type: 'system', subtype: 'delta', isMeta: true, delta },
-    ...sectionUpdateRecords(sections),
-    ...listToolRecords(tools, standing, rules),
+    ...sectionUpdateRecords(sections, listKnownSections(told)),
+    ...listToolRecords(tools, told.current, rules),
   ]
   return { kind: 'delta', delta, records }
 }
@@ -289,10 +290,7 @@ function withoutOwnBetas(
 }
 
 function diffSections(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['sections'] {
-  const before = new Map<string, string | null>(
-    (told.current?.epoch.sections ?? []).map(({ name, text }) => [name, text]),
-  )
-  for (const [name, text] of told.sections) before.set(name, text)
+  const before = listKnownSections(told)
   const now = new Map(present.sections.map(({ name, text }) => [name, text]))
   const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => !CONSTANT_SECTIONS.has(name))
   const changed = names.filter((name) => (before.get(name) ?? null) !== (now.get(name) ?? null))
@@ -355,17 +353,17 @@ export function createSnapshotRecord(epoch: PrefixSnapshot): RecordBody {
   return { type: 'system', subtype: 'epoch', isMeta: true, epoch }
 }
 
-function sectionUpdateRecords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {
+function sectionUpdateRecords(
+  sections: Readonly<Record<string, string | null>>,
+  known: ReadonlyMap<string, string | null>,
+): readonly RecordBody[] {
   const entries = Object.entries(sections)
   if (entries.length === 0) return []
-  const content = entries.map(([name, text]) => formatSectionUpdate(name, text)).join('\n\n')
+  const content = entries
+    .map(([name, text]) => formatSectionUpdate(name, text, known.get(name) ?? ''))
+    .join('\n\n')
   const attachment = { type: SECTION_DELTA_ATTACHMENT, names: entries.map(([name]) => name), content }
   return [{ type: 'attachment', isMeta: true, attachment }]
-}
-
-function formatSectionUpdate(name: string, text: string | null): string {
-  const what = name.startsWith(RESERVED_NAME_PREFIX) ? 'The system prompt' : `Its section "${name}"`
-  return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
 }
 
 /**

@@ -85,6 +85,7 @@ export const ATTRIBUTION_SECTION = '@attribution'
 export const IDENTITY_SECTION = '@identity'
 const CALLER_STATIC_SECTION = '@system-static'
 const CALLER_DYNAMIC_SECTION = '@system'
+const HOST_BLOCK_SECTION = '@block-'
 
 /**
  * The system prompt that a host supplies: named sections, optionally with the boundary between them, and texts that
@@ -190,6 +191,19 @@ function toCallerSections(given: readonly string[]): readonly PlacedSection[] {
   ]
 }
 
+/**
+ * Returns the blocks of a system prompt that a host sends with every request. Each stays a block of its own, as some
+ * accounts require, and is compared with the one before: hosts write clocks and working folders into them.
+ */
+export function toHostSections(texts: readonly string[]): readonly PlacedSection[] {
+  return texts.flatMap((text, index) => toFixedSection(`${HOST_BLOCK_SECTION}${index + 1}`, 'volatile', text))
+}
+
+/** True for a section that is a block of a host's system prompt. */
+export function isHostBlock(name: string): boolean {
+  return name.startsWith(HOST_BLOCK_SECTION)
+}
+
 function splitAtBoundaries(text: string): readonly string[] {
   const [first = '', ...others] = text.split(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
   if (others.length === 0) return [first]
@@ -199,4 +213,32 @@ function splitAtBoundaries(text: string): readonly string[] {
 
 function toFixedSection(name: string, part: SnapshotSection['part'], text: string): readonly PlacedSection[] {
   return text.trim() === '' ? [] : [{ name, part, compute: () => text, volatileBecause: null }]
+}
+
+/** Returns the text that tells the model of a changed section. `before`: the text that it knows. */
+export function formatSectionUpdate(name: string, text: string | null, before: string): string {
+  const lines = isHostBlock(name) ? formatChangedLines(before, text ?? '') : null
+  if (lines !== null) return lines
+  const what = name.startsWith(RESERVED_NAME_PREFIX) ? 'The system prompt' : `Its section "${name}"`
+  return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
+}
+
+/**
+ * Returns the lines in which two texts differ, for a long text in which little changes, such as a clock. Null if the
+ * whole new text is not much longer.
+ */
+function formatChangedLines(before: string, now: string): string | null {
+  const [old, fresh] = [before.split('\n'), now.split('\n')]
+  const shortest = Math.min(old.length, fresh.length)
+  let head = 0
+  while (head < shortest && old[head] === fresh[head]) head += 1
+  let tail = 0
+  while (tail < shortest - head && old.at(-1 - tail) === fresh.at(-1 - tail)) tail += 1
+  const [from, to] = [old.slice(head, old.length - tail), fresh.slice(head, fresh.length - tail)]
+  const lines = to.join('\n')
+  const text =
+    from.length === 0
+      ? `The system prompt has these lines in addition:\n${lines}`
+      : `In the system prompt, these lines:\n${from.join('\n')}\nnow read:\n${lines}`
+  return text.length * 2 > now.length ? null : text
 }

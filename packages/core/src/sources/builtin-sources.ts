@@ -219,9 +219,12 @@ export interface BackgroundAgent {
   readonly id: string
   /** The task for which the agent was started. */
   readonly purpose: string
-  readonly status: 'running' | 'finished' | 'failed' | 'stopped'
+  /** `interrupted`: the program ended while the agent was working. */
+  readonly status: 'running' | 'finished' | 'failed' | 'stopped' | 'interrupted'
   /** True if the agent's result is already in the conversation. */
   readonly isCollected?: boolean
+  /** True to list the agent even if its result was collected, because it can be asked again. Default: false. */
+  readonly isAskable?: boolean
   /** Place of the agent's output, or how to get it. */
   readonly output?: string
 }
@@ -232,21 +235,22 @@ export function agentsSource(read: () => ValueOrPromise<readonly BackgroundAgent
     kind: 'agents',
     // The host itself reports when an agent ends, so this source does not append changes.
     tellsChanges: false,
-    read: async () => (await read()).filter(isUncollected).map(toAgentItem),
+    read: async () => (await read()).filter(isListed).map(toAgentItem),
   })
 }
 
-function isUncollected({ status, isCollected = false }: BackgroundAgent): boolean {
-  return status === 'running' || !isCollected
+function isListed({ status, isCollected = false, isAskable = false }: BackgroundAgent): boolean {
+  return status === 'running' || !isCollected || isAskable
 }
 
 /**
  * Converts an agent to an item of the context source. If tokens are short, only agents that have ended may be dropped.
  */
-function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceItem {
+function toAgentItem({ id, purpose, status, output, isCollected = false }: BackgroundAgent): SourceItem {
   const line = `${id} (${status}): ${purpose}`
   const content = output === undefined ? line : `${line}\nOutput: ${output}`
-  const attachment = { type: 'task_status', taskId: id, status, content }
+  const collected = isCollected && status !== 'running' ? { isCollected } : {}
+  const attachment = { type: 'task_status', taskId: id, status, ...collected, content }
   return { id, attachment, source: 'host', ...(status === 'running' ? {} : { sheddable: 'agents' }) }
 }
 

@@ -16,6 +16,11 @@ export function splitFrontMatter(text: string): FrontMatter {
   return { lines: (matter[1] ?? '').split(/\r?\n/), body: text.slice(matter[0].length) }
 }
 
+/** Returns true if a text begins with a field of front matter that has no end, so that its fields would be lost. */
+export function isFrontMatterOpen(text: string): boolean {
+  return /^\ufeff?---[ \t]*\r?\n[\w-]+[ \t]*:/.test(text) && splitFrontMatter(text).body === text
+}
+
 interface FieldLines {
   /** What follows the colon. */
   readonly inline: string
@@ -46,15 +51,18 @@ export function readMatterText(lines: readonly string[], name: string): string |
   return unquote(text)
 }
 
-/** Reads `name: a, b`, `name: [a, b]`, or a list with a line for each. */
+/** Reads `name: a, b`, `name: [a, b]`, on several lines too, or a list with a line for each. */
 export function readMatterList(lines: readonly string[], name: string): readonly string[] {
   const field = findField(lines, name)
   if (field === null) return []
   const { inline, rest } = field
+  const isOpen = inline.startsWith('[') && !inline.includes(']')
   const items =
     inline === '' || inline.startsWith('#')
       ? rest.flatMap((line) => /^[ \t]*-[ \t]*(.*)$/.exec(line)?.[1] ?? [])
-      : splitOutsideBrackets(inline.replace(/^\[(.*)\]$/, '$1'))
+      : isOpen
+        ? splitOutsideBrackets([inline.slice(1), ...rest].join(' ').replace(/\][^\]]*$/, ''))
+        : splitOutsideBrackets(inline.replace(/^\[(.*)\]$/, '$1'))
   return items.map((item) => unquote(item.trim())).filter((item) => item !== '')
 }
 

@@ -15,6 +15,7 @@ describe('the front matter of a rule', () => {
     ['quoted', '---\npaths: "src/**"\n---\nBody.', ['src/**'], 'Body.'],
     ['several in a line', '---\npaths: src/*.{ts,tsx}, lib/**\n---\n', ['src/*.{ts,tsx}', 'lib/**'], ''],
     ['a flow list', "---\npaths: ['a/{b,c}/*', d]\n---\nBody.", ['a/{b,c}/*', 'd'], 'Body.'],
+    ['a flow list on several lines', '---\npaths: [a,\n  "b"\n]\n---\nBody.', ['a', 'b'], 'Body.'],
     ['a list', '---\ntitle: x\npaths:\n  - "a"\n\n  # why\n- b\nother: y\n---\nBody.', ['a', 'b'], 'Body.'],
     [
       'with CRLF and a byte order mark',
@@ -153,4 +154,21 @@ describe('memory files', () => {
     ])
     expect(unread.map(({ path }) => path)).toEqual(['/etc/project', '/me/own2'])
   })
+
+  it.each<[boolean, string]>([
+    [true, '/p/CLAUDE.md imports it, and there is no such file'],
+    [false, '/p/CLAUDE.md imports it, and the folder is not trusted'],
+  ])(
+    'name the imports that were skipped, and no mere words with an @ (followed: %s)',
+    async (followsImports, why) => {
+      const files = { '/p/CLAUDE.md': 'Ask @ada about @types/node. @docs/gone.md @./gone @old.md' }
+      const places = { followsImports, excludes: ['old.md'] }
+      const { skippedImports, unread } = await createReader(files, places).readRoot()
+      expect(unread).toEqual([])
+      expect(skippedImports).toEqual([
+        { path: '/p/docs/gone.md', why },
+        { path: '/p/gone', why },
+      ])
+    },
+  )
 })

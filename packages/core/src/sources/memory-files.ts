@@ -56,6 +56,8 @@ export interface MemoryFiles {
   readonly files: readonly LoadedMemoryFile[]
   /** Files that exist and could or may not be read, with the reason. */
   readonly unread: readonly UnreadMemoryFile[]
+  /** Imports that lead nowhere, or are not followed because nobody has trusted the project. */
+  readonly skippedImports?: readonly UnreadMemoryFile[]
 }
 
 type MemoryPolicy = Policy['memoryFiles']
@@ -84,6 +86,7 @@ export class MemoryReader {
   readonly #reads = new Map<string, Promise<ReadMemory>>()
   readonly #lists = new Map<string, Promise<readonly string[]>>()
   readonly #unread = new Map<string, UnreadMemoryFile>()
+  readonly #skippedImports = new Map<string, UnreadMemoryFile>()
 
   constructor(disk: MemoryDisk, places: MemoryPlaces, policy: MemoryPolicy) {
     this.#disk = disk
@@ -185,25 +188,42 @@ export class MemoryReader {
       if (read === null || 'why' in read || !applies(read.globs, folder)) continue
       await this.#add(read, null, { files, seen, hops: 0 })
     }
-    return { files, unread: [...this.#unread.values()] }
+    const skippedImports = [...this.#skippedImports.values()]
+    return { files, unread: [...this.#unread.values()], skippedImports }
   }
 
   async #add(read: FoundMemory, importedBy: string | null, into: Collecting): Promise<void> {
     const { file, imports } = read
-    // A copy under another name in the same folder, as of AGENTS.md to CLAUDE.md, says nothing new either.
-    const copy = `${folderOf(file.path)}\n${file.text}`
+    // A copy under another name for the same folder, as of AGENTS.md to CLAUDE.md, says nothing new either. In `.claude` it
+    // is one only without imports: theirs are relative to the folder of the file.
+    const folder = folderOf(file.path)
+    const copy = `${imports.length === 0 ? folder.replace(/\/\.claude$/, '') : folder}\n${file.text}`
     const isSeen = into.seen.has(file.fileId) || into.seen.has(copy)
     into.seen.add(file.fileId).add(copy)
     if (isSeen || into.files.length >= MAX_FILES) return
     if (file.text.trim() !== '') into.files.push({ ...file, importedBy })
     if (into.hops >= this.#policy.importHops) return
-    if (file.origin === 'project' && !this.#places.followsImports) return
+    const isFollowed = file.origin === 'user' || this.#places.followsImports
     for (const named of imports) {
       const path = this.#resolveImport(named, file.path)
-      const imported = path === null ? null : await this.#read(path, file.origin)
-      if (imported === null || 'why' in imported) continue
-      await this.#add(imported, file.path, { ...into, hops: into.hops + 1 })
+      if (path === null) continue
+      const imported = isFollowed ? await this.#read(path, file.origin) : null
+      if (imported === null) this.#noteSkipped(named, path, { importer: file.path, isFollowed })
+      else if (!('why' in imported)) await this.#add(imported, file.path, { ...into, hops: into.hops + 1 })
     }
+  }
+
+  /** Notes an import that was not read, if it has the look of a file: `@ada` and `@types/node` are more often names. */
+  #noteSkipped(
+    named: string,
+    path: string,
+    { importer, isFollowed }: { readonly importer: string; readonly isFollowed: boolean },
+  ): void {
+    if (!/^(?:\.{1,2}\/|~\/|\/)|[^/.]\.\w{1,8}$/.test(named) || this.#isExcluded(path)) return
+    const why = isFollowed
+      ? `${importer} imports it, and there is no such file`
+      : `${importer} imports it, and the folder is not trusted`
+    this.#skippedImports.set(path, { path, why })
   }
 
   #resolveImport(named: string, importer: string): string | null {

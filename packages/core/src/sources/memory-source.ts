@@ -63,13 +63,13 @@ async function readTouched(
   await reader.readRoot(seen)
   for (const file of shown) if (file !== null && 'fileId' in file) seen.add(file.fileId)
   const files: LoadedMemoryFile[] = []
-  let unread: MemoryFiles['unread'] = []
+  let last: MemoryFiles = { files: [], unread: [] }
   for (const path of paths) {
     const found = await reader.readForPath(path, seen)
     files.push(...found.files)
-    unread = found.unread
+    last = found
   }
-  return { files, unread }
+  return { ...last, files }
 }
 
 function listShownPaths({ shown }: SourceContext): readonly string[] {

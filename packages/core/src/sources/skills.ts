@@ -15,7 +15,7 @@ import type { InvokedSkill } from './builtin-sources.ts'
 import type { ContextSource, SourceContext, ValueOrPromise } from './context-source.ts'
 import { readMatterText, splitFrontMatter } from './front-matter.ts'
 
-/** A file with a prompt: a skill or a slash command. */
+/** A file with a prompt: a skill, a slash command or the definition of an agent. */
 export interface PromptFile {
   readonly name: string
   /** What it is for, for the model and for the user; empty if the file says nothing. */
@@ -28,11 +28,13 @@ export interface PromptFile {
   readonly isForUser: boolean
   /** Permission rules that the file wants while it is used. */
   readonly allowedTools: readonly string[]
+  /** The lines of the front matter, for fields that only one kind of file has. */
+  readonly matter: readonly string[]
 }
 
 const NAME = /^[A-Za-z0-9][\w.:-]{0,63}$/
 
-/** Parses a skill or a slash command. `name`: that of its folder or file. Null if it has no usable name. */
+/** Parses a skill, a slash command or the definition of an agent. `name`: that of its folder or file. Null if it has no usable name. */
 export function parsePromptFile(text: string, name: string): PromptFile | null {
   const { lines, body } = splitFrontMatter(text)
   const own = readMatterText(lines, 'name') ?? ''
@@ -50,6 +52,7 @@ export function parsePromptFile(text: string, name: string): PromptFile | null {
     isForUser: readMatterText(lines, 'user-invocable') !== 'false',
     allowedTools:
       (readMatterText(lines, 'allowed-tools') ?? '').match(/[\w*-]*\w[\w*]*(?:\([^()]*\))?/g) ?? [],
+    matter: lines,
   }
 }
 

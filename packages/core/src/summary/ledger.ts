@@ -247,90 +247,76 @@ interface Mention {
   readonly uuid: string
 }
 
-/** A mention as one record has it, which does not depend on other records. */
-interface Sighting extends Pick<Mention, 'by' | 'names' | 'touches'> {
-  /** Id of the tool call that the mention is in; `resultOf`: id of the call whose result it is in. */
+/** A text of a record in which names are looked for: a tool call, a tool result, or what was written. */
+interface Passage extends Pick<Mention, 'by' | 'touches'> {
+  readonly texts: readonly string[]
+  /** Id of the tool call that the text is; `resultOf`: id of the call whose result it is. */
   readonly callId?: string
   readonly resultOf?: string
-  readonly characters: number
 }
 
 /**
  * Finds all mentions of files and identifiers, oldest first. Credentials are removed first, since part of a password
- * may look like an identifier.
+ * may look like an identifier. Nothing is kept for the next compaction: the names hold the texts that they were found in,
+ * and records live as long as the session.
  */
 export function* findMentions(history: readonly KnownRecord[]): Steps<readonly Mention[]> {
-  const sightings: (Omit<Mention, 'age'> & { readonly turn: number })[] = []
+  const mentions: (Omit<Mention, 'age'> & { readonly turn: number })[] = []
   const touched = new Map<string, readonly FileTouch[]>()
   let turn = 0
   let response = ''
   for (const record of history) {
     if (isSyntheticError(record)) continue
     if (record.isCompactSummary === true) {
-      if (sightings.length > 0) continue
+      if (mentions.length > 0) continue
     } else if (record.type === 'assistant' && record.message.id !== response) {
       response = record.message.id
       turn += 1
     }
-    for (const { callId, resultOf, characters, ...seen } of readSightings(record)) {
-      if (callId !== undefined) touched.set(callId, seen.touches)
-      const about = (resultOf === undefined ? seen.touches : touched.get(resultOf))?.[0]?.path ?? null
-      sightings.push({ ...seen, about, turn, uuid: record.uuid })
-      yield characters
+    for (const { by, touches, texts, callId, resultOf } of listPassages(record)) {
+      if (callId !== undefined) touched.set(callId, touches)
+      const about = (resultOf === undefined ? touches : touched.get(resultOf))?.[0]?.path ?? null
+      const text = texts.join('\n')
+      mentions.push({ by, names: findNames(redactLines(text)), touches, about, turn, uuid: record.uuid })
+      yield text.length
     }
   }
-  return sightings.map(({ turn: at, ...mention }) => ({ ...mention, age: turn - at }))
+  return mentions.map(({ turn: at, ...mention }) => ({ ...mention, age: turn - at }))
 }
 
-const sightingsByRecord = new WeakMap<KnownRecord, readonly Sighting[]>()
-
-/** Returns the mentions in one record. They are searched once, since several steps of a compaction need them. */
-function readSightings(record: KnownRecord): readonly Sighting[] {
-  const sightings = sightingsByRecord.get(record) ?? findSightings(record)
-  sightingsByRecord.set(record, sightings)
-  return sightings
-}
-
-function findSightings(record: KnownRecord): readonly Sighting[] {
-  if (record.isCompactSummary === true)
-    return [
-      createSighting(
-        'result',
-        record.type === 'user' ? toBlocks(record.message.content).map(readBlockText) : [],
-      ),
-    ]
+function listPassages(record: KnownRecord): readonly Passage[] {
+  if (record.isCompactSummary === true) {
+    const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
+    return [{ by: 'result', texts: blocks.map(readBlockText), touches: [] }]
+  }
   if (record.type === 'assistant')
-    return toBlocks(record.message.content).flatMap((block) => {
-      if (isTextBlock(block)) return [createSighting('work', [block.text])]
+    return toBlocks(record.message.content).flatMap((block): readonly Passage[] => {
+      if (isTextBlock(block)) return [{ by: 'work', texts: [block.text], touches: [] }]
       if (!isToolUse(block)) return []
       const { touches } = describeToolCall(block.name, block.input)
-      return [{ ...createSighting('work', collectJsonStrings(block.input), touches), callId: block.id }]
+      return [{ by: 'work', texts: collectJsonStrings(block.input), touches, callId: block.id }]
     })
   const typed = readUserTypedText(record)
-  if (record.type !== 'user') return typed === null ? [] : [createSighting('work', [typed])]
+  const work: readonly Passage[] = typed === null ? [] : [{ by: 'work', texts: [typed], touches: [] }]
+  if (record.type !== 'user') return work
   const results = toBlocks(record.message.content)
     .filter(isToolResult)
-    .map((block) => ({
-      ...createSighting('result', [readToolResultText(block.content)]),
-      resultOf: block.tool_use_id,
-    }))
-  if (typed !== null) return [...results, createSighting('work', [typed])]
+    .map(
+      (block): Passage => ({
+        by: 'result',
+        texts: [readToolResultText(block.content)],
+        touches: [],
+        resultOf: block.tool_use_id,
+      }),
+    )
+  if (typed !== null) return [...results, ...work]
   // Texts that a program added, such as the instructions of a skill.
-  const added = toBlocks(record.message.content).filter(isTextBlock)
-  return added.length === 0 ? results : [...results, createSighting('result', added.map(readBlockText))]
+  const added = toBlocks(record.message.content).filter(isTextBlock).map(readBlockText)
+  return added.length === 0 ? results : [...results, { by: 'result', texts: added, touches: [] }]
 }
 
 function readBlockText(block: Block): string {
   return isTextBlock(block) ? block.text : ''
-}
-
-function createSighting(
-  by: Mention['by'],
-  texts: readonly string[],
-  touches: readonly FileTouch[] = [],
-): Sighting {
-  const text = texts.join('\n')
-  return { by, names: findNames(redactLines(text)), touches, characters: text.length }
 }
 
 const SECRET_CUE = new RegExp(`${SECRET_CUES}|-----BEGIN`, 'i')

@@ -109,9 +109,10 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const inView = new Set(records.map(({ uuid }) => uuid))
   const earlier = history.filter(({ uuid }) => !inView.has(uuid))
   const facts = yield* extractSessionFactsInSteps([...earlier, ...records])
-  const textAfter = yield* joinTexts(after)
+  const readText = createCleanTextReader()
+  const textAfter = yield* joinTexts(after, readText)
   // Only facts of earlier records are looked for in the text before.
-  const textBefore = earlier.length === 0 ? '' : yield* joinTexts(before)
+  const textBefore = earlier.length === 0 ? '' : yield* joinTexts(before, readText)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
   const hasPathAfter = createPathFinder(textAfter, facts.folders)
@@ -127,7 +128,7 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
     userMessages: facts.messages.flatMap((message) => {
       const { text, uuid } = message
       const own = ownTexts.get(uuid)
-      const ownText = own === undefined ? '' : readCleanText(own)
+      const ownText = own === undefined ? '' : readText(own)
       const characters = countMissingCharacters(textAfter, message, ownText)
       // An earlier compaction may have cut the message already; only what is missing in addition is lost now.
       const isNew =
@@ -151,23 +152,31 @@ function* findLostIdentifiers(records: readonly KnownRecord[], after: string): S
     .map(({ name, uuid }) => ({ text: name, uuid }))
 }
 
-function* joinTexts(entries: readonly ContextEntry[]): Steps<string> {
+function* joinTexts(
+  entries: readonly ContextEntry[],
+  readText: (entry: ContextEntry) => string,
+): Steps<string> {
   const texts: string[] = []
   for (const entry of entries) {
-    const text = readCleanText(entry)
+    const text = readText(entry)
     texts.push(text)
     yield text.length
   }
   return texts.join('\n')
 }
 
-const cleanTextByEntry = new WeakMap<ContextEntry, string>()
-
-/** Returns all text of an entry that the model is shown, without credentials. It is cleaned once. */
-function readCleanText(entry: ContextEntry): string {
-  const text = cleanTextByEntry.get(entry) ?? redact(removeControlCharacters(readEntryText(entry)))
-  cleanTextByEntry.set(entry, text)
-  return text
+/**
+ * Creates a function that returns all text of an entry that the model is shown, without credentials. It cleans each
+ * entry once. The texts are kept for one receipt only: the entries live as long as the session, because an undo needs
+ * them.
+ */
+function createCleanTextReader(): (entry: ContextEntry) => string {
+  const known = new Map<ContextEntry, string>()
+  return (entry) => {
+    const text = known.get(entry) ?? redact(removeControlCharacters(readEntryText(entry)))
+    known.set(entry, text)
+    return text
+  }
 }
 
 /** Returns all text of an entry that the model is shown; empty if the entry is not visible to the model. */

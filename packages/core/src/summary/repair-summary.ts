@@ -154,6 +154,7 @@ function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairR
   const caps = new Map([
     [MESSAGES_GROUP, rules.messages.total],
     [FILES_GROUP, rules.files],
+    [FIXED_ERRORS_GROUP, FIXED_ERRORS_SHARE * rules.tokens],
   ])
   const room = { total: rules.tokens, caps, estimate: rules.estimate }
   const fitted = fitSummaryPieces(createMissingPieces(missing, facts, rules), room)
@@ -166,6 +167,13 @@ function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairR
 }
 
 const ERROR_RANKS = { open: 4, settled: 7, calls: 4 }
+
+const FIXED_ERRORS_GROUP = 'fixed errors'
+/**
+ * Maximum share of the added tokens for errors of commands that have succeeded since. Notes name these errors already; in
+ * a session that fails and succeeds again and again, they would otherwise fill what the user's messages leave free.
+ */
+const FIXED_ERRORS_SHARE = 0.1
 
 /** Creates the texts to add for missing facts. A user message keeps its number in the list of all user messages. */
 function createMissingPieces(
@@ -190,7 +198,12 @@ function createMissingPieces(
   )
   const errors = [
     ...createErrorPieces(open ?? [], [], ERROR_RANKS),
-    ...createErrorPieces(fixed ?? [], [], ERROR_RANKS).map((piece) => ({ ...piece, section: FIXED_ERRORS })),
+    ...createErrorPieces(fixed ?? [], [], ERROR_RANKS).map((piece) => ({
+      ...piece,
+      section: FIXED_ERRORS,
+      group: FIXED_ERRORS_GROUP,
+      short: null,
+    })),
   ].map((piece) => (isFull(piece) ? piece : { ...piece, full: piece.short ?? piece.full, short: null }))
   const todos = missing.todos.map((todo, order) => ({
     section: 7,

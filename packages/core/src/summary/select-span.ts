@@ -33,7 +33,10 @@ export interface CompactionSpan {
    * results).
    */
   readonly pinned: readonly ContextEntry[]
-  /** User messages without a response yet, kept verbatim at the end of the new context. */
+  /**
+   * User messages without a response yet, and what hooks have added since the last response, kept verbatim at the end of
+   * the new context.
+   */
   readonly unanswered: readonly ContextEntry[]
   /** Entries that are never sent to a model, such as notices. */
   readonly notSent: readonly ContextEntry[]
@@ -161,10 +164,13 @@ function assignSides(
   form: CompactionForm,
 ): readonly SpanSide[] {
   const response = findLastResponse(entries)
+  // A prompt or tool results that the model has not read yet. Context of SessionStart hooks comes before a prompt.
+  const unread = entries.findIndex(({ record }, at) => at > response && record.type === 'user')
   return entries.map((entry, at) => {
     const isOut = form === 'from' ? at >= position : at < position
     if (!isVisibleToModel(entry)) return !isOut && isProviderClearing(entry.record) ? 'kept' : 'aside'
     if (at > response && isUserPrompt(entry.record)) return 'unanswered'
+    if (unread !== -1 && at > unread && isHookContext(entry.record)) return 'unanswered'
     return isOut ? 'out' : 'kept'
   })
 }
@@ -279,6 +285,10 @@ export function readMessageRole(record: KnownRecord): 'user' | 'assistant' | 'sy
 function isUserPrompt(record: KnownRecord): boolean {
   if (isUserMessage(record)) return true
   return isPrompt(record) && toBlocks(record.message.content).some(isMediaBlock)
+}
+
+function isHookContext(record: KnownRecord): boolean {
+  return record.type === 'attachment' && record.attachment.type === 'hook_context'
 }
 
 /** Returns the position of the last entry that is part of a model's response; −1 if there is none. */

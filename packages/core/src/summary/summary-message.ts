@@ -3,6 +3,7 @@
  * after an automatic compaction, the instruction to continue.
  */
 
+import type { ContextEntry } from '../context/context-entry.ts'
 import type { UserRecord } from '../log/record.ts'
 import type { CompactionSpan } from './select-span.ts'
 
@@ -63,8 +64,13 @@ export function chooseContinuation(
   { unanswered }: Pick<CompactionSpan, 'unanswered'>,
 ): Continuation {
   if (trigger === 'manual') return 'none'
-  if (unanswered.length > 0) return autonomous ? 'autonomous-prompted' : 'prompted'
+  if (unanswered.some(isUserEntry)) return autonomous ? 'autonomous-prompted' : 'prompted'
   return autonomous ? 'autonomous' : 'automatic'
+}
+
+/** Context that hooks have added is unanswered too, and is not the user's. */
+function isUserEntry({ record }: ContextEntry): boolean {
+  return record.type === 'user'
 }
 
 const RECORD_NOTICE =
@@ -92,8 +98,9 @@ function formatFollowUpNote({
 }: SummaryMessageInput['span']): readonly string[] {
   const recent = form === 'up_to' && kept.length > 0 ? ['Recent messages follow, word for word.'] : []
   const pins = pinned.length > 0 ? ['Pinned messages are kept word for word.'] : []
-  const open =
-    unanswered.length > 0 ? ['The last message of the user is not answered yet and comes at the end.'] : []
+  const open = unanswered.some(isUserEntry)
+    ? ['The last message of the user is not answered yet and comes at the end.']
+    : []
   const sentences = [...recent, ...pins, ...open]
   return sentences.length === 0 ? [] : [sentences.join(' ')]
 }

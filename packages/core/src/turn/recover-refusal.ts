@@ -11,7 +11,7 @@ import type { ModelCallResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
-import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
+import type { ModelFailure, ModelFailureKind, Reply, TokenExcess } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
 import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
@@ -56,13 +56,43 @@ export async function* recoverFromRefusal(
     if (typeof dropped === 'object') return dropped
     return dropped ? recovered : null
   }
-  yield { type: 'reactive-compact', message }
-  const isSwapped = yield* swapInPrepared(turn, 'reactive', { waits: true })
-  const end = isSwapped
-    ? { ok: true as const }
-    : yield* compact(turn, compaction, { trigger: 'auto', cause: 'reactive', isForced: true })
+  const end = yield* compactForRoom(turn, compaction, message, failure?.gap)
   if (end.ok) return (response.ok ? yield* continueCutAnswer(turn) : null) ?? recovered
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
+}
+
+/**
+ * Compacts if the context window ended a response with tool calls. Its results are appended by now, so that the next
+ * request would be longer still, and its response cut earlier.
+ */
+export async function* makeRoomAfterCutCall(
+  turn: TurnContext,
+  { message }: Reply,
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const { host } = turn
+  const { compaction } = host
+  if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasOverflowed(message, host))
+    return null
+  const limit = countContextTokens(message.usage) + countOutputTokens(message.usage)
+  const end = yield* compactForRoom(turn, compaction, CUT_SHORT_MESSAGE, limit > 0 ? { limit } : undefined)
+  return end.ok || end.reason !== 'aborted' ? null : { ok: false, reason: 'aborted' }
+}
+
+/** Compacts because the window was full. `refused`: what the provider said about sizes. */
+async function* compactForRoom(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  message: string,
+  refused: TokenExcess | undefined,
+) {
+  yield { type: 'reactive-compact' as const, message }
+  if (yield* swapInPrepared(turn, 'reactive', { waits: true })) return { ok: true as const }
+  return yield* compact(turn, compaction, {
+    trigger: 'auto',
+    cause: 'reactive',
+    isForced: true,
+    ...(refused === undefined ? {} : { refused }),
+  })
 }
 
 /** Returns a sentence about the problem, if recovery may fix it; null if there is no such problem. */

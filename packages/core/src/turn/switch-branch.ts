@@ -13,14 +13,14 @@ import {
   refreshSession,
   type TurnContext,
 } from '../engine/session-writer.ts'
-import { isToolResult, toBlocks } from '../log/block.ts'
+import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import {
   type BranchSwitch,
   isBranchSwitch,
   NEW_CONVERSATION_SUBTYPE,
   REWIND_SUBTYPE,
 } from '../log/branch-switch.ts'
-import { isKnownRecord } from '../log/record.ts'
+import { isKnownRecord, type SessionRecord } from '../log/record.ts'
 import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
 
 export type SwitchResult =
@@ -149,11 +149,18 @@ function findMessageStart(session: SessionLog, index: number): number {
   if (!isKnownRecord(record)) return index
   if (record.type === 'assistant') return session.responseStarts.get(record.message.id) ?? index
   if (record.type !== 'user') return index
-  const calls = toBlocks(record.message.content)
-    .filter(isToolResult)
-    .flatMap((block) => session.callRecords.get(block.tool_use_id) ?? [])
-    .filter((call) => call < index)
-  return calls.length === 0 ? index : Math.min(...calls.map((call) => findMessageStart(session, call)))
+  const ids = new Set(
+    toBlocks(record.message.content).flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : [])),
+  )
+  // The nearest call counts: a host that went back and sends its list again uses the ids of the branch that it left.
+  for (let call = index - 1; ids.size > 0 && call >= 0; call -= 1)
+    if (makesCall(readRecordAt(session, call), ids)) return findMessageStart(session, call)
+  return index
+}
+
+function makesCall(record: SessionRecord, ids: ReadonlySet<string>): boolean {
+  if (!isKnownRecord(record) || record.type !== 'assistant') return false
+  return toBlocks(record.message.content).some((block) => isToolUse(block) && ids.has(block.id))
 }
 
 function readUuid(session: SessionLog, index: number | undefined): string | null {

@@ -40,6 +40,7 @@ import {
   createContinuation,
   findLastAnswer,
   isRecoverableFailure,
+  makeRoomAfterCutCall,
   NO_REMEDIES_TRIED,
   NOTHING_TO_ANSWER,
   recoverFromRefusal,
@@ -158,7 +159,7 @@ async function* runLoop(
     const failure =
       toolCalls.length === 0 && cuts > 0
         ? yield* continueAnswer(turn, cuts)
-        : yield* runTools(turn, toolCalls)
+        : ((yield* runTools(turn, toolCalls)) ?? (yield* makeRoomAfterCutCall(turn, reply)))
     if (failure !== null) return failure
     if (isLast) return { ok: true, stopReason }
   }

@@ -152,6 +152,24 @@ describe('agents in the background', () => {
     const { carried } = await collectSources([carrier], createCarryContext(new SessionBuilder()))
     expect(carried.map(({ sheddable }) => sheddable)).toEqual([null, 'agents'])
   })
+
+  it('are listed after that too, if they can be asked again', async () => {
+    const agent = { purpose: 'look around', isCollected: true, isAskable: true } as const
+    const carrier = agentsSource(() => [
+      { id: 'agent-1', status: 'finished', ...agent },
+      { id: 'agent-2', status: 'running', ...agent },
+    ])
+    expect(await texts(carrier)).toEqual([
+      reminder(
+        'An agent has ended, and its result was given in the conversation.',
+        'agent-1 (finished): look around',
+      ),
+      reminder(
+        'An agent is working in the background. Do not start it again.',
+        'agent-2 (running): look around',
+      ),
+    ])
+  })
 })
 
 describe('skills', () => {

@@ -177,15 +177,24 @@ describe('a request that the provider finds too long', () => {
     ],
     ['by the figures', { blocks: [text('Half')], stop: 'max_tokens', usage: { input_tokens: 63_996 } }, 2],
     ['not where the answer was only long', { blocks: [text('Half')], stop: 'max_tokens' }, 1],
-    [
-      'not where the model goes on by itself',
-      { blocks: [toolCall('x1')], stop: 'model_context_window_exceeded' },
-      0,
-    ],
   ])('an answer cut short for want of room is asked for again: %s', async (_, spoken, calls) => {
     const made = await open(2, { replies: [spoken, reply(text('Whole'))] })
     const { profile } = made.host
     const { types } = await turn(made, 'go on', { profile: { ...profile, window: 64_000 } })
     expect(types).toEqual(calls === 2 ? ['reactive-compact', 'compact'] : [])
+  })
+
+  it('is made after the results of a call that the window ended, before the next request', async () => {
+    const cut: FakeReply = {
+      blocks: [toolCall('x1')],
+      stop: 'model_context_window_exceeded',
+      usage: { input_tokens: 14_000 },
+    }
+    const made = await open(2, { replies: [cut, reply(text('Whole'))] })
+    const { types, end } = await turn(made)
+    expect([types, end]).toEqual([['reactive-compact', 'compact'], 'done'])
+    expect(JSON.stringify(made.asked[1]?.payload.messages).length).toBeLessThan(
+      JSON.stringify(made.asked[0]?.payload.messages).length / 2,
+    )
   })
 })

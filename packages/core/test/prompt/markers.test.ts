@@ -87,6 +87,24 @@ describe('markers', () => {
       ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 0.0'],
     ],
     [
+      'the next request will not repeat the end: nothing is written that is not read',
+      LOOP,
+      { firstClearable: at(2, 1), repeatedUntil: at(1, 2) },
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'last-message 1.2'],
+    ],
+    [
+      'the next request will repeat no message',
+      LOOP,
+      { firstClearable: at(2, 0), repeatedUntil: null },
+      ['last-tool tools.2', 'static-system system.2', 'system system.3'],
+    ],
+    [
+      'the host caches the end all the same',
+      LOOP,
+      { repeatedUntil: at(0, 0), marksUnrepeated: true },
+      ['static-system system.2', 'system system.3', 'last-message 0.0', 'last-message 2.1'],
+    ],
+    [
       'tier 1 is off: one marker on the messages',
       [user(text()), assistant(...many(30)), user(text())],
       { clears: false, firstClearable: at(2, 0), carriersEnd: at(0, 0) },

@@ -33,6 +33,22 @@ describe('notes that stand for a conversation', () => {
     ])
   })
 
+  it('get the newest fixed errors only, where there are many: they may not fill the room of all that is added', () => {
+    const busy = new CodingSession()
+    for (let job = 0; job < 40; job += 1) {
+      busy.runs(`npm test ${job}`, `Exit code 1\n${'line of output '.repeat(30)}${job}`, true)
+      busy.runs(`npm test ${job}`, 'ok')
+    }
+    const many = extractSessionFacts(busy.history)
+    const rules = { ...gateRules, isNotes: true, tokens: 10_000 }
+    const { repairs, unfit } = repairSummary('Nothing.', many, rules)
+    const listed = repairs.at(-1) ?? ''
+    expect(listed).toContain('npm test 39')
+    expect(listed).not.toContain('npm test 0`')
+    expect(rules.estimate.text(listed)).toBeLessThan(1_100)
+    expect(unfit.length + listed.split('Its last error').length - 1).toBe(40)
+  })
+
   it('are complete after one repair', () => {
     const rules = { ...gateRules, isNotes: true }
     const once = repairSummary(notes, facts, rules)

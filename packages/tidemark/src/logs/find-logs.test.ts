@@ -46,6 +46,20 @@ describe('logs in a folder', () => {
     ])
   })
 
+  it('of a session of the agent are found without the other files that it keeps', async () => {
+    const folder = logFolder()
+    for (const session of ['s/one', 's/one/subagents/sessions/agent-x']) {
+      folder.file(`${session}.jsonl`, LINE)
+      folder.file(`${session}/agent.json`, '{}')
+      folder.file(`${session}/seen-files.jsonl`, '{"path":"a","version":"b"}')
+      folder.file(`${session}/scratch/data.jsonl`, '{}')
+    }
+    folder.file('s/other/seen-files.jsonl', LINE)
+    const own = ['s/one.jsonl', 's/one/subagents/sessions/agent-x.jsonl']
+    expect(await found(folder, '')).toEqual([own, ['s/other/seen-files.jsonl']])
+    expect(await found(folder, 's/one')).toEqual([[own[1]]])
+  })
+
   it('of subagents beside the sessions are assigned by their content', async () => {
     const folder = logFolder()
     folder.file('p/one.jsonl', LINE, 10)

@@ -1,11 +1,12 @@
 /** Finds logs in files and folders, newest first, and groups the logs of subagents with their session. */
 
+import type { Dirent } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { isObject, parseJson } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
-import { type HomeEnvironment, sessionsFolder, tidemarkHome } from '../storage/home-paths.ts'
+import { type HomeEnvironment, LOG_EXTENSION, sessionsFolder, tidemarkHome } from '../storage/home-paths.ts'
 import {
   type FindLogsOptions,
   type FoundLog,
@@ -62,12 +63,30 @@ async function walkFolders(
   for (let folder = walk.folders.pop(); folder !== undefined; folder = walk.folders.pop()) {
     signal?.throwIfAborted()
     const path = folder
-    const entries = await orProblem(walk, path, () => readdir(path, { withFileTypes: true }))
-    for (const entry of entries ?? [])
-      if (entry.isDirectory() || entry.isSymbolicLink() || LOG_NAME.test(entry.name))
+    const entries = (await orProblem(walk, path, () => readdir(path, { withFileTypes: true }))) ?? []
+    const isOwn = entries.some(({ name }) => name === AGENT_FILE) && (await hasOwnLog(path))
+    for (const entry of entries)
+      if (isOwn ? entry.name === 'subagents' : mayHoldLog(entry))
         await visit(walk, join(path, entry.name), false)
   }
   return walk
+}
+
+function mayHoldLog(entry: Dirent): boolean {
+  return entry.isDirectory() || entry.isSymbolicLink() || LOG_NAME.test(entry.name)
+}
+
+/**
+ * The file that `tidemark chat` writes to the folder of a session, beside `<session>.jsonl`. Other files in such a folder,
+ * whatever their names, are no logs, except those of subagents.
+ */
+export const AGENT_FILE = 'agent.json'
+
+function hasOwnLog(folder: string): Promise<boolean> {
+  return stat(`${folder}${LOG_EXTENSION}`).then(
+    (stats) => stats.isFile(),
+    () => false,
+  )
 }
 
 async function visit(walk: Walk, path: string, isNamed: boolean): Promise<void> {

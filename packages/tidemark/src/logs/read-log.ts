@@ -1,8 +1,17 @@
 /** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
-import { resolve } from 'node:path'
-import { type Damage, readUserInputs, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
+import { readFile as readTextFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import {
+  type Damage,
+  isObject,
+  parseJson,
+  readUserInputs,
+  redact,
+  type SessionRecord,
+  TidemarkError,
+} from '@tidemark/core'
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
-import { findAgentFiles } from './find-logs.ts'
+import { AGENT_FILE, findAgentFiles } from './find-logs.ts'
 import { type FoundLog, type LogRefusal, refuseLog } from './log-search-result.ts'
 import { type OpenLogOptions, openLog } from './open-log.ts'
 
@@ -54,7 +63,7 @@ export async function readLog(
       : log.agentPaths
   for (const agentPath of agentPaths) {
     const read = await readFile(agentPath, options)
-    if (read.ok) agents.push(...read.agents, ...toAgentLogs(read))
+    if (read.ok) agents.push(...read.agents, ...(await toAgentLogs(read)))
     else damage.push({ kind: 'bad-shape', line: 0, why: read.message })
   }
   return { ...own, damage, agents }
@@ -63,8 +72,24 @@ export async function readLog(
 /**
  * Returns the conversation of a subagent's own log file, as a list of one; an empty list if the file has no records.
  */
-function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents): readonly AgentLog[] {
-  return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
+async function toAgentLogs({
+  path,
+  meta,
+  records,
+  damage,
+  fault = null,
+}: LogContents): Promise<readonly AgentLog[]> {
+  if (records.length === 0) return []
+  const agent = meta.agent ?? (await readAgentName(path)) ?? path
+  return [{ agent, path, records, damage, fault }]
+}
+
+/** Returns id and type of a subagent of `tidemark chat`, from the file beside its log; null if there is none. */
+async function readAgentName(path: string): Promise<string | null> {
+  const folder = path.replace(/\.jsonl$/, '')
+  const text = await readTextFile(join(folder, AGENT_FILE), 'utf8').catch(() => '')
+  const value = parseJson(text)
+  return isObject(value) && typeof value.type === 'string' ? `${basename(folder)} (${value.type})` : null
 }
 
 async function readFile(path: string, options: OpenLogOptions): Promise<LogContents | LogRefusal> {

@@ -46,7 +46,7 @@ const refused = (status: number, headers: Record<string, string> = {}): Response
   })
 
 /** A model whose server gives these answers in order; the clock advances by itself. */
-function modelOf(answers: readonly (Response | Error | 'silence')[]) {
+function modelOf(answers: readonly (Response | Error | 'silence')[], baseUrl = 'http://test') {
   const clock = createFakeClock(0)
   const waits: number[] = []
   const requests: RequestInit[] = []
@@ -64,7 +64,7 @@ function modelOf(answers: readonly (Response | Error | 'silence')[]) {
   }) as typeof globalThis.fetch
   const model = createAnthropicModel({
     credentials: { style: 'key', secret: 'k' },
-    baseUrl: 'http://test',
+    baseUrl,
     fetch,
     chance: () => 0,
     silenceMs: 1000,
@@ -194,6 +194,19 @@ describe('the Messages API over HTTP', () => {
       setImmediate(() => controller.abort())
       expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
     }
+  })
+
+  it.each([
+    ['http://127.0.0.1:9', 3],
+    ['http://localhost:9', 3],
+    ['http://[::1]:9', 3],
+    ['http://10.0.0.1:9', 9],
+  ])('asks %s at most %i times if the connection is refused', async (baseUrl, times) => {
+    const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    const failing = Array.from({ length: 30 }, () => new TypeError('fetch failed', { cause: error }))
+    const { model, requests } = modelOf(failing, baseUrl)
+    expect(closing(await eventsFrom(model.stream(call)))).toEqual(['reply-failed'])
+    expect(requests).toHaveLength(times)
   })
 
   it('ends at once when aborted', async () => {

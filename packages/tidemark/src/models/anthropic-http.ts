@@ -27,6 +27,8 @@ import {
   initialByteStreamState,
   joinEncodedRequest,
   joinIncrementalRequest,
+  type MessageText,
+  type MessageTexts,
   replyToEvents,
   toAnthropicFailure,
   toRequestHeaders,
@@ -87,13 +89,23 @@ async function* streamWithRetries(
       }
     }
     if (failed === null) return
-    const retry = planRetry(failed.failure, attempt, settings.network, settings.chance())
+    const network = limitRetries(settings, failed.failure)
+    const retry = planRetry(failed.failure, attempt, network, settings.chance())
     if (!retry.again) return yield failed
     settings.onRetry?.({ cause: failed.failure, delayMs: retry.delayMs, attempt: attempt + 1 })
     await settings.clock.sleep(retry.delayMs, signal)
     if (signal?.aborted === true)
       return yield replyFailed(failureFromException('called off while waiting to try again', true))
   }
+}
+
+/** Retries after a server on this machine has refused the connection: most likely nothing listens there. */
+const LOOPBACK_RETRIES = 2
+
+function limitRetries({ network, baseUrl }: Settings, { errorCode }: ModelFailure): NetworkPolicy {
+  const isLoopback = /^(?:127\.|localhost$|\[::1\]$)/.test(new URL(baseUrl).hostname)
+  if (errorCode !== 'ECONNREFUSED' || !isLoopback) return network
+  return { ...network, retries: Math.min(network.retries, LOOPBACK_RETRIES) }
 }
 
 /** Sends one API request and streams its reply. Yields exactly one closing event (`reply-ended` or `reply-failed`). */
@@ -198,9 +210,10 @@ const STREAMING = { stream: true }
  */
 export function createBodyEncoder(fields: JsonObject = STREAMING): (call: ModelCall) => EncodedBody {
   let previous: IncrementalRequest | undefined
+  const texts = createMessageTexts()
   return (call) => {
     if (call.request !== undefined) {
-      previous = extendRequest(call.request, { fields, previous })
+      previous = extendRequest(call.request, { fields, previous, texts })
       return { text: joinIncrementalRequest(previous), betas: previous.betas }
     }
     // This request was not assembled by the engine, so there are no cached message texts to reuse.
@@ -208,5 +221,19 @@ export function createBodyEncoder(fields: JsonObject = STREAMING): (call: ModelC
     const options = raw === undefined ? {} : { raw: { messages: raw } }
     const encoded = encodeRequest({ ...payload, ...fields }, options)
     return { text: joinEncodedRequest(encoded), betas: encoded.betas }
+  }
+}
+
+/**
+ * Creates a cache of message texts for requests that alternate. A text can be collected as soon as no request holds it:
+ * messages live on in the cache model long after the context was rewritten, and their texts are not needed there.
+ */
+function createMessageTexts(): MessageTexts {
+  const known = new WeakMap<object, WeakRef<MessageText>>()
+  return {
+    get: (message) => known.get(message)?.deref(),
+    set: (message, text) => {
+      known.set(message, new WeakRef(text))
+    },
   }
 }

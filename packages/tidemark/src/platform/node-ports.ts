@@ -77,6 +77,9 @@ export interface Deadline {
   end(): void
 }
 
+/** The reason of signals whose work has ended. One for all, since a deadline ends with every event of a reply. */
+const WORK_ENDED = new DOMException('The work has ended.', 'AbortError')
+
 /**
  * Creates a deadline that expires if `renew` is not called for `ms` milliseconds, or when `outer` is aborted. `renew`
  * is cheap: it stores the current time and does not restart the timer.
@@ -124,9 +127,9 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
       isPaused = true
     },
     end: () => {
-      ended.abort()
+      ended.abort(WORK_ENDED)
       onAbort(outer, 'removeEventListener', abort)
-      controller.abort()
+      controller.abort(WORK_ENDED)
     },
   }
 }

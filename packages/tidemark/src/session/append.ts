@@ -28,10 +28,17 @@ import {
   toBlocks,
   UNDO_NOTICE_TYPE,
   type UnlinkedRecord,
+  type UserRecord,
 } from '@tidemark/core'
 import { decodeResponse, omitUndefined } from '@tidemark/wire'
 import { drainEvents } from './events.ts'
-import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
+import {
+  type AttachmentInput,
+  checkMessageInput,
+  type HostMessage,
+  type Message,
+  type MessageInput,
+} from './messages.ts'
 import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
 import { checkNotReplayed } from './replayed-messages.ts'
 import { createTurnContext } from './turn-host.ts'
@@ -47,24 +54,39 @@ export async function appendMessages(
     const given = replaceLoneSurrogates(inputs.map(checkMessageInput))
     const { id, state, pendingRequest } = session
     checkNotReplayed(id, state.session, given, pendingRequest !== null)
-    const uuids: string[] = []
-    for (const { reply, messages } of toBatches(session, given)) {
-      // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
-      const known =
-        reply === null || session.pendingRequest !== null
-          ? null
-          : findResponseRecords(session.state.session, reply)
-      const write = (): Writing =>
-        reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
-      uuids.push(...(known ?? (await writeWithRetries(session, write))))
-    }
-    return uuids
+    return writeInBatches(session, given, isAlone)
   })
+}
+
+/** Appends messages of a host's request, which may repeat those of a branch that the host has left. */
+export async function writeMessages(session: OpenSession, messages: readonly HostMessage[]): Promise<void> {
+  await trackWork(session, () => writeInBatches(session, messages, session.pendingWork.size === 0))
+}
+
+type WritableMessage = MessageInput | HostMessage
+
+async function writeInBatches(
+  session: OpenSession,
+  given: readonly WritableMessage[],
+  isAlone: boolean,
+): Promise<readonly string[]> {
+  const uuids: string[] = []
+  for (const { reply, messages } of toBatches(session, given)) {
+    // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
+    const known =
+      reply === null || session.pendingRequest !== null
+        ? null
+        : findResponseRecords(session.state.session, reply)
+    const write = (): Writing =>
+      reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
+    uuids.push(...(known ?? (await writeWithRetries(session, write))))
+  }
+  return uuids
 }
 
 interface Batch {
   readonly reply: Reply | null
-  readonly messages: MessageInput[]
+  readonly messages: WritableMessage[]
 }
 
 /**
@@ -72,15 +94,16 @@ interface Batch {
  * Each response is a batch of its own, because it ends the model call that it answers.
  */
 function toBatches(
-  { settings, model, tools }: OpenSession,
-  inputs: readonly MessageInput[],
+  { settings, model, tools, host }: OpenSession,
+  inputs: readonly WritableMessage[],
 ): readonly Batch[] {
   const batches: Batch[] = []
   for (const input of inputs) {
     const last = batches.at(-1)
     if (input.role === 'assistant') {
-      const reply = toReply(input, settings.ids.next('response'), model.choice.id)
-      batches.push({ reply: fitReply(reply, tools.definitions), messages: [] })
+      const reply = toReply(input as Message, settings.ids.next('response'), model.choice.id)
+      // The inputs of a host's calls stay as the host has them.
+      batches.push({ reply: host === null ? fitReply(reply, tools.definitions) : reply, messages: [] })
     } else if (last === undefined || last.reply !== null) batches.push({ reply: null, messages: [input] })
     else last.messages.push(input)
   }
@@ -132,7 +155,7 @@ function toAppendError({ id }: OpenSession, failure: TurnFailure): TidemarkError
   return new TidemarkError('locked', message, { details: { session: id, owner } })
 }
 
-async function* appendUserMessages(session: OpenSession, messages: readonly MessageInput[]): Writing {
+async function* appendUserMessages(session: OpenSession, messages: readonly WritableMessage[]): Writing {
   const run = createTurnContext(session, { waitsForReply: true })
   const callIds = listAnsweredCalls(messages)
   if (callIds.length > 0 && session.busyWith === 'run')
@@ -140,13 +163,17 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Mess
   checkResults(run.state.session, callIds, session.arrivingResults)
   for (const id of callIds) session.arrivingResults.add(id)
   try {
+    if (session.host !== null) for (const id of callIds) findCall(run.state.session, id)
     const bodies: UnlinkedRecord[] = []
     for (const message of messages)
-      bodies.push(
-        message.role === 'attachment'
-          ? { type: 'attachment', isMeta: true, attachment: message.attachment }
-          : yield* toUserRecord(run, message.content),
-      )
+      if (message.role === 'attachment')
+        bodies.push({ type: 'attachment', isMeta: true, attachment: (message as AttachmentInput).attachment })
+      else if (message.role === 'system')
+        bodies.push({ type: 'user', message: message as UserRecord['message'] })
+      // A host's results stay as the host sends them: it does not know that its model reads them elsewhere.
+      else if (session.host !== null)
+        bodies.push({ type: 'user', message: { role: 'user', content: message.content } })
+      else bodies.push(yield* toUserRecord(run, message.content))
     const hasPrompt = messages.some(({ role }) => role === 'user')
     const opening = hasPrompt ? [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)] : []
     return yield* appendUnlinkedRecords(run, [...opening, ...bodies])
@@ -156,9 +183,9 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Mess
 }
 
 /** Returns the ids of the tool calls that the messages answer. */
-function listAnsweredCalls(messages: readonly MessageInput[]): readonly string[] {
+function listAnsweredCalls(messages: readonly WritableMessage[]): readonly string[] {
   return messages
-    .flatMap((message) => (message.role === 'attachment' ? [] : [...toBlocks(message.content)]))
+    .flatMap((message) => (message.role === 'attachment' ? [] : [...toBlocks((message as Message).content)]))
     .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
 }
 

@@ -29,6 +29,7 @@ import {
   emitSessionEvent,
   type OpenSession,
   runOperation,
+  traceOperation,
   trackWork,
 } from './open-session.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
@@ -236,7 +237,7 @@ async function writeDraft(
   running: RunningPreparation,
 ): Promise<CompactionDraft | RefusedRewrite> {
   return drainEvents({
-    events: prepareCompaction(run, services, running.plan),
+    events: traceOperation(session, 'prepare', prepareCompaction(run, services, running.plan)),
     onEvent(event) {
       if (event.type === 'priced' && running.spent !== null) {
         const { total } = event.call.money

@@ -1,6 +1,7 @@
 /** Events of a session, the listeners that receive them, and the event stream that `session.run` returns. */
 import type { Damage, TurnEvent } from '@tidemark/core'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
+import type { HistoryChange } from './host-history.ts'
 import type { SessionStatus } from './status.ts'
 
 export type SessionEvent =
@@ -13,6 +14,15 @@ export type SessionEvent =
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
   /** What the session does has changed. */
   | { readonly type: 'status'; readonly status: SessionStatus }
+  /** The messages that a host sent differ from the log. `isBranch`: the session went back to where they part. */
+  | {
+      readonly type: 'host-history-changed'
+      readonly change: HistoryChange
+      readonly isBranch: boolean
+      readonly message: string
+    }
+  /** A request of a host was sent as it is. */
+  | { readonly type: 'request-passed'; readonly reason: string; readonly message: string }
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw an exception. The operation and the other listeners are not affected. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }
@@ -164,6 +174,7 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   fork: true,
   'hook-failed': true,
   'hook-said': true,
+  'host-history-changed': true,
   'keep-alive': true,
   'listener-failed': true,
   'log-damaged': true,
@@ -180,6 +191,7 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   priced: true,
   'reactive-compact': true,
   reply: true,
+  'request-passed': true,
   'reply-dropped': true,
   'request-sent': true,
   'restore-failed': true,

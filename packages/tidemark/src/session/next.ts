@@ -18,6 +18,7 @@ import {
   orderPromptSections,
   type Payload,
   type PendingModelCall,
+  type PlacedSection,
   prepareNextRequest,
   type SystemPrompt,
   type TurnContext,
@@ -31,7 +32,7 @@ import { type OpenSession, refreshFromLog, reserveSession, runOperation } from '
 import { describeFailure } from './run.ts'
 import { withParameters } from './session-model.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
-import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
+import { createToolset, type ToolDefinitions, type Tools, type Toolset } from './tools.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export interface NextOptions {
@@ -93,18 +94,36 @@ export async function nextRequest<Body>(
   const tools = options.tools === undefined ? null : createToolset({ tools: options.tools })
   const sections = options.system === undefined ? null : orderPromptSections(options.system)
   const parameters = options.parameters === undefined ? null : checkParameters(options.parameters)
-  const release = reserveSession(session, 'next')
+  return prepareReadyRequest<Body>(session, 'next', { ...options, tools, sections, parameters })
+}
+
+interface RequestChanges {
+  /** What the request changes; null keeps what the session has. */
+  readonly tools: Toolset | null
+  readonly sections: readonly PlacedSection[] | null
+  readonly parameters: JsonObject | null
+  readonly settle?: boolean | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Prepares the next request with these changes. `operation`: the method that the caller used, for messages. */
+export async function prepareReadyRequest<Body>(
+  session: OpenSession,
+  operation: 'next' | 'take',
+  { tools, sections, parameters, settle, signal }: RequestChanges,
+): Promise<NextOutcome<Body>> {
+  const release = reserveSession(session, operation)
   try {
-    await refreshFromLog(session, createTurnContext(session, { signals: [options.signal] }))
+    await refreshFromLog(session, createTurnContext(session, { signals: [signal] }))
     const calls = listUnansweredCalls(session.state.flat).map(({ id }) => id)
-    if (calls.length > 0 && options.settle !== true) {
+    if (calls.length > 0 && settle !== true) {
       const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
       return { ok: false, reason: 'open-calls', calls, message }
     }
     if (tools !== null) session.tools = tools
     if (sections !== null) session.sections = sections
     if (parameters !== null) session.model = withParameters(session.model, parameters)
-    const run = createTurnContext(session, { signals: [options.signal] })
+    const run = createTurnContext(session, { signals: [signal] })
     const ready = await runOperation(session, prepareRequest(session, run))
     if ('ok' in ready) return { ...ready, message: describeFailure(ready, toApiMessages(session.state.flat)) }
     session.pendingRequest = ready

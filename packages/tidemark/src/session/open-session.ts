@@ -21,10 +21,16 @@ import {
 import { omitUndefined } from '@tidemark/wire'
 import { createBodyEncoder } from '../models/anthropic-http.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
+import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createReplyGate, createWriteQueue, type ReplyGate } from './session-locks.ts'
-import { type SessionModel, withRetryEvents, withSummarizerRetryEvents } from './session-model.ts'
+import {
+  nameProvider,
+  type SessionModel,
+  withRetryEvents,
+  withSummarizerRetryEvents,
+} from './session-model.ts'
 import { hasNewStatus, IDLE_STATUS, type SessionStatus, type StreamStatus, updateStatus } from './status.ts'
 import { isHistoryInLog, readToolsFromLog, type ToolOptions, type Toolset } from './tools.ts'
 
@@ -54,6 +60,8 @@ export interface OpenSession {
   /** Runs log writes one at a time and in order, so that no two of them use the same position in the log. */
   readonly withLock: WriteLock
   readonly listeners: SessionListeners
+  /** Null if the option `telemetry` is not given. */
+  readonly telemetry: SessionTelemetry | null
   /**
    * Closed while a reply is streamed. A prompt that is appended between the blocks of the reply would split the
    * response.
@@ -64,6 +72,13 @@ export interface OpenSession {
   /** True if the history tool is declared; without the option `history`, that is since `run` first ran the tools. */
   offersHistory: boolean
   sections: readonly PlacedSection[]
+  /** What `take` knows of the host whose request it took last; null if the session has taken none. */
+  host: {
+    /** The cache lifetime that its cache markers ask for. */
+    readonly ttl: string | undefined
+    /** uuid of the last record that its next request is expected to repeat; null for none, undefined for all. */
+    readonly repeatedUntil: string | null | undefined
+  } | null
   /** How the session began, for the SessionStart hooks; null once their context is in the log. */
   startSource: SessionStartSource | null
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
@@ -145,7 +160,9 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   const { settings, options, tools, sections } = input
   let state = await openSession(settings.journal, id)
   const gate = createReplyGate()
-  const listeners = createListeners(input.listeners)
+  const telemetry = observeSession(id, input)
+  const count = telemetry === null ? [] : [telemetry.countEvent]
+  const listeners = createListeners([...count, ...input.listeners])
   const notes: KnownNotes = {
     stored: undefined,
     triedUuid: null,
@@ -161,6 +178,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
       id,
       { ...input, notes: { ...input.notes, readStored: () => notes.stored ?? null } },
       listeners,
+      telemetry,
     ),
     get state() {
       return state
@@ -171,11 +189,13 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     },
     withLock: createWriteQueue(),
     listeners,
+    telemetry,
     gate,
-    model: withRetryEvents(input.model, settings, listeners),
+    model: withRetryEvents(input.model, settings, { listeners, telemetry }),
     tools: tools ?? readToolsFromLog(state, settings),
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
+    host: null,
     startSource: state.position === 0 ? 'startup' : 'resume',
     pendingRequest: null,
     encodeBody: createBodyEncoder({}),
@@ -195,14 +215,22 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   }
 }
 
+function observeSession(id: string, { settings, options, model }: OpenSessionInput): SessionTelemetry | null {
+  const { source = 'sdk' } = options
+  return (
+    settings.options.telemetry?.observeSession({ id, source, provider: nameProvider(model.choice) }) ?? null
+  )
+}
+
 function createCompactionHost(
   id: string,
   input: OpenSessionInput,
   listeners: SessionListeners,
+  telemetry: SessionTelemetry | null,
 ): OpenSession['compactionHost'] {
   const { settings, options } = input
   const { carriers = [], hooks, cleanups, autonomous } = options
-  const summarizer = withSummarizerRetryEvents(input.summarizer, settings, listeners)
+  const summarizer = withSummarizerRetryEvents(input.summarizer, settings, { listeners, telemetry })
   const log = settings.logPath(id)
   const given = typeof carriers === 'function' ? carriers({ id, log }) : carriers
   return {
@@ -275,7 +303,19 @@ export function runOperation<Event extends SessionEvent, End>(
   session: OpenSession,
   events: AsyncGenerator<Event, End>,
 ): Promise<End> {
-  return drainEvents({ events, onEvent: (event) => emitSessionEvent(session, event) })
+  return drainEvents({
+    events: traceOperation(session, 'operation', events),
+    onEvent: (event) => emitSessionEvent(session, event),
+  })
+}
+
+/** Returns the operation with its spans, if the session has telemetry. */
+export function traceOperation<Event extends SessionEvent, End>(
+  { telemetry }: OpenSession,
+  operation: string,
+  events: AsyncGenerator<Event, End>,
+): AsyncGenerator<Event, End> {
+  return telemetry === null ? events : telemetry.traceOperation(operation, events)
 }
 
 /**

@@ -32,6 +32,7 @@ import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { withCheckedIds, withCheckedTime } from '../platform/checked-ports.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { SessionEvent } from './events.ts'
 import { createStores, type Stores } from './stores.ts'
 
@@ -98,6 +99,8 @@ export interface TidemarkOptions {
   readonly notes?: { readonly model?: boolean }
   /** What the account may use: the 1-hour cache lifetime at no extra price, unless it is in overage. Default: neither. */
   readonly entitlement?: { readonly isEntitled: boolean; readonly isOverage: boolean }
+  /** Reports sessions elsewhere, as `openTelemetry(…)` of `tidemark/telemetry` does. Default: nothing is reported. */
+  readonly telemetry?: Telemetry
   /** Called for every event of every session, with the session's id. */
   readonly onEvent?: (event: SessionEvent, session: string) => void
   readonly clock?: Clock
@@ -176,6 +179,10 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   entitlement: expect(
     'an object with isEntitled and isOverage, each true or false',
     (value) => isObject(value) && flag(value.isEntitled) === null && flag(value.isOverage) === null,
+  ),
+  telemetry: expect(
+    'what openTelemetry of tidemark/telemetry returns',
+    (value) => isObject(value) && typeof value.observeSession === 'function',
   ),
   onEvent: expect('a function', (value) => typeof value === 'function'),
   clock: port('now', 'sleep'),

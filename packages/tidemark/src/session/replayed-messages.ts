@@ -2,29 +2,9 @@
  * Notices a caller that appends its own message list again, as loops without a session send it with every request: the
  * conversation would be doubled. A prompt may honestly repeat ("yes"), a tool call or a whole exchange does not.
  */
-import {
-  type Block,
-  isKnownRecord,
-  isTextBlock,
-  isThinkingBlock,
-  isToolResult,
-  isToolUse,
-  type SessionLog,
-  sliceText,
-  TidemarkError,
-  toBlocks,
-} from '@tidemark/core'
+import { isTextBlock, isToolUse, type SessionLog, sliceText, TidemarkError } from '@tidemark/core'
+import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
 import type { MessageInput } from './messages.ts'
-
-/** One block of a conversation, without thinking, which callers often remove. */
-interface Part {
-  readonly role: 'user' | 'assistant'
-  readonly block: Block
-  /** Id of the response; null for other messages, and for a response that was given without its id. */
-  readonly id: string | null
-  /** Number of the message, from 0. Consecutive user messages count as one, because callers join tool results. */
-  readonly message: number
-}
 
 /** A stretch of the log that the appended messages, with the messages just before them, repeat. */
 interface Repetition {
@@ -57,7 +37,7 @@ export function checkNotReplayed(
   )
   const suspects = starts.filter((index) => mayBeLogged(log, given, index))
   if (suspects.length === 0) return
-  const known = listLoggedParts(log)
+  const known = listLoggedParts(log.records)
   for (const index of suspects) {
     const repetition = findRepetition(known, given, index, isAwaited)
     if (repetition !== null) throw createReplayError(session, given, repetition)
@@ -147,51 +127,4 @@ function isReplay(
   if (hasCall || roleBefore === 'assistant') return true
   const length = response.reduce((sum, { block }) => sum + (isTextBlock(block) ? block.text.length : 0), 0)
   return isFromStart && messages > (length >= LONG_ANSWER ? 1 : 2)
-}
-
-/** Compares two blocks by what identifies them: calls by id, results by their call, texts by their text. */
-function isSamePart(one: Part | undefined, other: Part | undefined): boolean {
-  if (one === undefined || other === undefined || one.role !== other.role) return false
-  const [a, b] = [one.block, other.block]
-  if (isTextBlock(a) && isTextBlock(b)) return a.text === b.text
-  if (isToolUse(a) && isToolUse(b)) return a.id === b.id && a.name === b.name
-  if (isToolResult(a) && isToolResult(b)) return a.tool_use_id === b.tool_use_id
-  return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
-}
-
-function formatWithoutMarker({ cache_control: _, ...block }: Block): string {
-  return JSON.stringify(block)
-}
-
-function listGivenParts(inputs: readonly MessageInput[]): readonly Part[] {
-  const parts: Part[] = []
-  for (const input of inputs)
-    if (input.role !== 'attachment') {
-      const id = typeof input.id === 'string' ? input.id : null
-      addParts(parts, { role: input.role, id }, toBlocks(input.content), input.role === 'assistant')
-    }
-  return parts
-}
-
-function listLoggedParts({ records }: SessionLog): readonly Part[] {
-  const parts: Part[] = []
-  for (const record of records) {
-    if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) continue
-    if (record.isMeta === true || record.isCompactSummary === true) continue
-    const id = record.type === 'assistant' ? record.message.id : null
-    addParts(parts, { role: record.type, id }, toBlocks(record.message.content), parts.at(-1)?.id !== id)
-  }
-  return parts
-}
-
-function addParts(
-  parts: Part[],
-  { role, id }: Pick<Part, 'role' | 'id'>,
-  blocks: readonly Block[],
-  isNew: boolean,
-): void {
-  const last = parts.at(-1)
-  const before = last?.message ?? -1
-  const message = isNew || last?.role !== role ? before + 1 : before
-  for (const block of blocks) if (!isThinkingBlock(block)) parts.push({ role, block, id, message })
 }

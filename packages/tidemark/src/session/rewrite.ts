@@ -3,11 +3,13 @@
  * pinning a record.
  */
 import {
+  type ClearResult,
   type CompactionDraft,
   type CompactionForm,
   type CompactionOptions,
   type CompactionPlan,
   type CompactionResult,
+  clearChosenResults,
   commitCompaction,
   compact,
   formatErrorValue,
@@ -142,6 +144,20 @@ export async function undoSessionRewrite(
   // The conversation that `clear` began is left, so it does not start.
   if (outcome.ok && outcome.kind === 'rewind' && session.startSource === 'clear') session.startSource = null
   return outcome
+}
+
+export async function clearSessionResults(
+  session: OpenSession,
+  uuids: readonly string[],
+): Promise<ClearResult | BusyOutcome> {
+  if (!Array.isArray(uuids) || !uuids.every((uuid) => typeof uuid === 'string'))
+    throw badOptionError(
+      'uuids',
+      `clearResults: ${formatErrorValue(uuids)} is not a list of uuids of records, as breakdown lists them.`,
+    )
+  return runRewrite(session, 'clearResults', {}, (run) =>
+    clearChosenResults(run, createTurnHost(session).compaction, uuids),
+  )
 }
 
 /** The result of `pin` and `unpin`. `note` explains to the user why the pin has no effect at present. */

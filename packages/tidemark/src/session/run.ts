@@ -7,6 +7,7 @@ import {
   formatErrorValue,
   isBlock,
   type MessageContent,
+  type ModelFailure,
   startCalibration,
   TidemarkError,
   type TurnContext,
@@ -20,7 +21,13 @@ import { omitUndefined } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { extractReplyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
-import { emitSessionEvent, type OpenSession, refreshFromLog, reserveSession } from './open-session.ts'
+import {
+  emitSessionEvent,
+  type OpenSession,
+  refreshFromLog,
+  reserveSession,
+  traceOperation,
+} from './open-session.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
 import { checkToolsRunnable, createToolset, type ToolOptions, type Toolset } from './tools.ts'
 import { checkSignals, createTurnContext, createTurnHost } from './turn-host.ts'
@@ -79,7 +86,11 @@ export function startTurn(
   // From then on the tool stays declared: removing it again would break the cache, and messages may use it.
   if (toolset.isRunnable === true && session.settings.isHistoryAutomatic) session.offersHistory = true
   return createEventStream({
-    events: runTurn(session, prompt, { signals, release, ...omitUndefined({ maxCalls: options.maxCalls }) }),
+    events: traceOperation(
+      session,
+      'run',
+      runTurn(session, prompt, { signals, release, ...omitUndefined({ maxCalls: options.maxCalls }) }),
+    ),
     onEvent: (event) => emitSessionEvent(session, event),
     abort: () => stop.abort(),
   })
@@ -185,7 +196,7 @@ export function describeFailure(failure: TurnFailure, messages: readonly ApiMess
       return `The provider would reject the request: ${first?.path ?? ''}: ${first?.message ?? 'invalid'}.`
     }
     case 'failed':
-      return failure.failure.message
+      return describeModelFailure(failure.failure)
     case 'aborted':
       return 'It was aborted.'
     case 'call-limit':
@@ -196,4 +207,10 @@ export function describeFailure(failure: TurnFailure, messages: readonly ApiMess
     case 'full':
       return failure.message
   }
+}
+
+/** The provider says of a model that it does not have only `model: NAME`. */
+function describeModelFailure({ kind, message }: ModelFailure): string {
+  const model = kind === 'not-found' ? /^model: (.+)$/.exec(message)?.[1] : undefined
+  return model === undefined ? message : `The provider has not found the model ${model}`
 }

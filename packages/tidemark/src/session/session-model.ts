@@ -16,6 +16,7 @@ import {
   type ToolResultRules,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
+import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import type { SessionListeners } from './events.ts'
 import type { TidemarkSettings } from './options.ts'
 
@@ -91,18 +92,27 @@ function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }:
   return { ...parameters, betas: [...betas, compaction.beta] }
 }
 
-function connect(
-  choice: ModelChoice,
-  { clock, policy }: TidemarkSettings,
-  listeners?: SessionListeners,
-): Model {
+function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, reports?: SessionReports): Model {
   const { network } = policy.turn
-  if (listeners === undefined) return choice.connect({ clock, network })
-  return choice.connect({
+  if (reports === undefined) return choice.connect({ clock, network })
+  const { listeners, telemetry } = reports
+  const model = choice.connect({
     clock,
     network,
     onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }),
   })
+  return telemetry === null ? model : telemetry.traceModel(model, nameProvider(choice))
+}
+
+/** Where a session reports what its connections do. */
+interface SessionReports {
+  readonly listeners: SessionListeners
+  readonly telemetry: SessionTelemetry | null
+}
+
+/** Returns the name of the provider in telemetry. All models are called with the Messages API. */
+export function nameProvider({ isBedrock }: ModelChoice): string {
+  return isBedrock === true ? 'aws.bedrock' : 'anthropic'
 }
 
 /**
@@ -112,9 +122,9 @@ function connect(
 export function withRetryEvents(
   model: SessionModel,
   settings: TidemarkSettings,
-  listeners: SessionListeners,
+  reports: SessionReports,
 ): SessionModel {
-  return { ...model, port: connect(model.choice, settings, listeners) }
+  return { ...model, port: connect(model.choice, settings, reports) }
 }
 
 /** Creates the separate model that writes summaries; null if options and policy name none. */
@@ -134,9 +144,9 @@ export function createSummarizer(settings: TidemarkSettings): SeparateSummaryMod
 export function withSummarizerRetryEvents(
   summarizer: SeparateSummaryModel | null,
   settings: TidemarkSettings,
-  listeners: SessionListeners,
+  reports: SessionReports,
 ): SeparateSummaryModel | null {
   const { summariser } = settings
   if (summarizer === null || summariser === null) return summarizer
-  return { ...summarizer, model: connect(summariser, settings, listeners) }
+  return { ...summarizer, model: connect(summariser, settings, reports) }
 }

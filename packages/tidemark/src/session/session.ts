@@ -1,6 +1,7 @@
 /** The public `Session` object: one conversation. Other files of this folder implement its methods. */
 import {
   type ApiMessage,
+  type ClearResult,
   type CompactionDraft,
   type CompactionPlan,
   type CompactionResult,
@@ -39,6 +40,7 @@ import {
   measureContextRemaining,
 } from './context-usage.ts'
 import type { EventOf, SessionEventType } from './events.ts'
+import { exportMessages } from './export-messages.ts'
 import type { MessageInput } from './messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
 import { type OpenOptions, type OpenSession, readStatus } from './open-session.ts'
@@ -47,6 +49,7 @@ import { type RefusedOutcome, recordRefusal } from './refused.ts'
 import {
   type BusyOutcome,
   type CompactOptions,
+  clearSessionResults,
   commitSessionDraft,
   compactSession,
   type PinOutcome,
@@ -62,6 +65,7 @@ import { type HookInputOf, type HookOutputOf, type HostHookPoint, runSessionHook
 import { updateNotesAtClose } from './session-notes.ts'
 import type { SessionStatus } from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
+import { type TakeOptions, type TakeOutcome, takeRequest } from './take.ts'
 
 export interface Session {
   readonly id: string
@@ -86,6 +90,14 @@ export interface Session {
    * @example const request = await session.next({ tools }); if (request.ok) await client.messages.create(request.body)
    */
   next<Body = RequestBody>(options?: NextOptions): Promise<NextOutcome<Body>>
+
+  /**
+   * Takes a whole Messages request as a host sends it with every call: appends what is new to the log, and returns the
+   * request to send instead. Append its response. If the outcome is not ok, send the host's request unchanged.
+   *
+   * @example const request = await session.take(body); await client.messages.create(request.ok ? request.body : body)
+   */
+  take<Body = RequestBody>(body: object, options?: TakeOptions): Promise<TakeOutcome<Body>>
 
   /**
    * Tells the engine that the provider refused the request of `next`, with the error of your client. The context is
@@ -155,6 +167,14 @@ export interface Session {
   ask(question: string, options?: AskOptions): Promise<AskOutcome>
   /** Returns what the session is doing. The event `status` tells of each change. */
   status(): SessionStatus
+  /**
+   * Clears results of tools, by the uuids of their records: the model sees a placeholder that says how to read them
+   * again. `undo` restores them.
+   *
+   * @example const largest = session.breakdown().messages.toSorted((a, b) => b.tokens - a.tokens)[0]
+   * if (largest) await session.clearResults([largest.uuid])
+   */
+  clearResults(uuids: readonly string[]): Promise<ClearResult | BusyOutcome>
   /** Pins a record: every rewrite keeps it verbatim in the context. */
   pin(uuid: string): Promise<PinOutcome>
   /** Removes the pin from a record. */
@@ -183,8 +203,15 @@ export interface Session {
   notes(): Promise<StoredNotes | null>
   /** Returns the messages that the next API request would contain now. */
   messages(): readonly ApiMessage[]
-  /** Returns the whole conversation as Markdown, including summarized and cleared parts. Secrets are removed by default. */
-  export(options?: { readonly title?: string; readonly redacts?: boolean }): Promise<string>
+  /**
+   * Returns the whole conversation as Markdown, including summarized and cleared parts. Secrets are removed by default.
+   * `as: 'messages'`: as JSON, the list of messages that a host would have, with nothing removed.
+   */
+  export(options?: {
+    readonly title?: string
+    readonly redacts?: boolean
+    readonly as?: 'markdown' | 'messages'
+  }): Promise<string>
 
   /**
    * Runs the hooks of a point that only you reach: a memory file was read, a subagent begins or has finished. Returns
@@ -215,7 +242,7 @@ export function createSession(
   openFork: (id: string, options?: OpenOptions) => Promise<Session>,
 ): Session {
   const { settings } = session
-  return {
+  const created: Session = {
     id: session.id,
     get model() {
       return session.model.choice.id
@@ -225,6 +252,7 @@ export function createSession(
     },
     append: (...messages) => appendMessages(session, messages),
     next: (options) => nextRequest(session, options),
+    take: (body, options) => takeRequest(session, body, options),
     refused: (error) => recordRefusal(session, error),
     run: (prompt, options) => startTurn(session, prompt as MessageContent | null, options),
     compact: (options = {}) => compactSession(session, options),
@@ -245,6 +273,7 @@ export function createSession(
       return openFork(id, options)
     },
     ask: (question, options) => askSession(session, question, options),
+    clearResults: (uuids) => clearSessionResults(session, uuids),
     pin: (uuid) => pinSessionRecord(session, uuid, true),
     unpin: (uuid) => pinSessionRecord(session, uuid, false),
     switchModel: (model) => switchModel(session, model),
@@ -256,6 +285,15 @@ export function createSession(
       return session.closing
     },
   }
+  openSessions.set(created, session)
+  return created
+}
+
+const openSessions = new WeakMap<Session, OpenSession>()
+
+/** Returns the state of a session by its public object; null for an object that `open` did not return. */
+export function findOpenSession(session: Session): OpenSession | null {
+  return openSessions.get(session) ?? null
 }
 
 type ReadMethods = Pick<
@@ -286,7 +324,8 @@ function createReadMethods(session: OpenSession): ReadMethods {
     notes: () => settings.notes.read(session.id),
     messages: () => toApiMessages(session.state.flat),
     async export(options = {}) {
-      checkOptionNames('export', options, ['title', 'redacts'])
+      checkOptionNames('export', options, ['title', 'redacts', 'as'])
+      if (options.as === 'messages') return JSON.stringify(await exportMessages(session))
       const { title = `Conversation ${session.id}`, redacts = true } = options
       const { blobs } = settings
       return exportMarkdown(session.state.session, { title, blobs, ...(redacts ? { redact } : {}) })

@@ -100,7 +100,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
     compaction = result.compaction
   }
   const [from, to] = [session.model.choice.id, next.choice.id]
-  session.model = withRetryEvents(next, session.settings, session.listeners)
+  session.model = withRetryEvents(next, session.settings, session)
   session.pendingRequest = null
   session.listeners.emit({ type: 'model-switched', from, to })
   return { ok: true, from, to, tokens: size.expected, compaction }

@@ -3,9 +3,10 @@ import { orderPromptSections, type SessionStartSource, TidemarkError } from '@ti
 import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { startBackground } from './background.ts'
+import { createHostFetch, type FetchOptions, type FetchServices } from './host-fetch.ts'
 import { type OpenOptions, type OpenSession, openSessionById, type SessionOptions } from './open-session.ts'
 import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSettings } from './options.ts'
-import { createSession, type Session } from './session.ts'
+import { createSession, findOpenSession, type Session } from './session.ts'
 import { withCommandHooks } from './session-hooks.ts'
 import { createSessionModel, createSummarizer } from './session-model.ts'
 import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from './session-notes.ts'
@@ -21,6 +22,13 @@ export interface Tidemark {
   open(id: string, options?: OpenOptions): Promise<Session>
   /** Returns the ids of the existing sessions, sorted. */
   sessions(): Promise<readonly string[]>
+  /**
+   * Returns a `fetch` for a client that sends its whole conversation with every request. It keeps the conversation in a
+   * session, and sends that session's requests instead.
+   *
+   * @example const client = new Anthropic({ fetch: tide.fetch({ session: 'fix-login' }) })
+   */
+  fetch(options?: FetchOptions): typeof globalThis.fetch
   /** Closes all open sessions and the journal. Rejects with the first error after all of them were closed. */
   close(): Promise<void>
 }
@@ -102,8 +110,27 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 
   return {
     open: (id, own = {}) => openNew(id, own),
+    fetch: (own = {}) => createHostFetch(own, createFetchServices(settings, sessions, openNew)),
     sessions: async () => [...(await settings.journal.list())].sort(),
     close: () => closeAll([...sessions.values()], settings),
+  }
+}
+
+/** Returns what `fetch` needs. `sessions`: the sessions that the caller or another `fetch` has opened. */
+function createFetchServices(
+  { journal, ids, options }: TidemarkSettings,
+  sessions: ReadonlyMap<string, Session | null>,
+  openNew: (id: string, own: OpenOptions) => Promise<Session>,
+): FetchServices {
+  return {
+    async open(id) {
+      const session = sessions.get(id) ?? (await openNew(id, {}))
+      return { session, open: findOpenSession(session) as OpenSession }
+    },
+    list: () => journal.list(),
+    createId: () => ids.next('session'),
+    findOpen: findOpenSession,
+    onPassed: (message) => options.onEvent?.({ type: 'request-passed', reason: 'side-call', message }, ''),
   }
 }
 

@@ -52,6 +52,8 @@ export interface Toolset {
   readonly run: ToolRunner
   /** Returns true if calls of the tool may run at the same time as others. */
   readonly isParallel?: (name: string) => boolean
+  /** Returns true if there is such a tool, or `runTool` decides about that. Default: all. */
+  readonly hasTool?: (name: string) => boolean
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
   /** True if the caller gave functions that run the tools, of which there is at least one. */
@@ -105,7 +107,8 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
     return toToolResult(await tool.run(call.input as never, context), call.name)
   }
   const isParallel = (name: string): boolean => named.get(name)?.parallel === true
-  return { definitions, run, isParallel, isRunnable: definitions.length > 0 }
+  const hasTool = (name: string): boolean => named.has(name) || runTool !== undefined
+  return { definitions, run, isParallel, hasTool, isRunnable: definitions.length > 0 }
 }
 
 /** Creates a toolset from a function. What it returns is read again whenever it is another object. */
@@ -123,6 +126,7 @@ function createChangingToolset(read: () => Tools, runTool: RunToolCall | undefin
     },
     run: (call, signal, report) => find().run(call, signal, report),
     isParallel: (name) => find().isParallel?.(name) === true,
+    hasTool: (name) => find().hasTool?.(name) !== false,
     get isRunnable() {
       return find().isRunnable === true
     },

@@ -79,6 +79,9 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     ...omitUndefined({
       cwd: options.cwd,
       isBedrock: choice.isBedrock,
+      requestedTtl: session.host?.ttl,
+      leavesParameters: session.host === null ? undefined : true,
+      repeatedUntil: session.host?.repeatedUntil,
       entitlement: settings.options.entitlement,
     }),
     ...(saveDiff === null
@@ -92,10 +95,11 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       const { definitions } = session.tools
       const { historyTool } = findRetrievalPaths(session)
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
-      return { tools: offered, model: choice.id, parameters }
+      return { tools: offered, model: choice.id, parameters, keepsToolOrder: session.host !== null }
     },
-    runTool: session.tools.run,
-    ...omitUndefined({ isParallelTool: session.tools.isParallel, canUseTool: options.canUseTool }),
+    runTool: session.telemetry?.traceTools(session.tools.run) ?? session.tools.run,
+    ...omitUndefined({ isParallelTool: session.tools.isParallel, hasTool: session.tools.hasTool }),
+    ...omitUndefined({ canUseTool: options.canUseTool }),
     startBackgroundWork(state, moment) {
       for (const start of session.background) start(session, state, moment)
     },

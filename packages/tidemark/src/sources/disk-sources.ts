@@ -92,13 +92,15 @@ async function readText(path: string, limitBytes: number): Promise<FileReadResul
 }
 
 async function readOpenFile(file: FileHandle, realPath: string, limitBytes: number): Promise<FileReadResult> {
-  const facts = await file.stat()
+  // As numbers, file ids of some disks would be rounded, and two files would count as one.
+  const facts = await file.stat({ bigint: true })
   if (!facts.isFile()) return { ok: false, why: 'it is no file' }
-  const bytes = await readUpTo(file, Math.min(facts.size, Math.floor(limitBytes)))
-  const isWhole = bytes.length >= facts.size
+  const size = Number(facts.size)
+  const bytes = await readUpTo(file, Math.min(size, Math.floor(limitBytes)))
+  const isWhole = bytes.length >= size
   const text = decodeText(bytes, isWhole)
   if (text === null) return { ok: false, why: 'it is no text' }
-  return { ok: true, text, bytes: facts.size, isWhole, realPath, fileId: `${facts.dev}:${facts.ino}` }
+  return { ok: true, text, bytes: size, isWhole, realPath, fileId: `${facts.dev}:${facts.ino}` }
 }
 
 async function readUpTo(file: FileHandle, length: number): Promise<Uint8Array> {

@@ -219,10 +219,10 @@ function createReport({ onRead }: MemoryFilesOptions): ReportMemoryFiles {
     known.set(path, state)
     return before !== state
   }
-  return ({ files, unread }, { moment }, occasion) => {
+  return ({ files, unread, skippedImports = [] }, { moment }, occasion) => {
     if (moment === 'compaction') known.clear()
     const loaded = files.filter(({ path, text }) => isNew(path, text))
-    const failed = unread.filter(({ path, why }) => isNew(path, why))
+    const failed = [...unread, ...skippedImports].filter(({ path, why }) => isNew(path, why))
     if (loaded.length + failed.length === 0) return
     onRead?.({
       loaded: loaded.map(({ path, importedBy, origin }) => {

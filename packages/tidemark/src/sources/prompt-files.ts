@@ -1,10 +1,11 @@
 /**
- * Finds the skills (`.claude/skills/NAME/SKILL.md`) and slash commands (`.claude/commands/NAME.md`) of a user and of a
- * project on the disk. Nothing is cached. A project's file is read only if its path, with links resolved, is permitted.
+ * Finds the skills (`.claude/skills/NAME/SKILL.md`), slash commands (`.claude/commands/NAME.md`) and agents
+ * (`.claude/agents/NAME.md`) of a user and of a project on the disk. A project's file is read only if its path, with links
+ * resolved, is permitted. A file that has not changed since it was last read is not read again.
  */
-import { readdir, realpath } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { normalizePath, type PromptFile, parsePromptFile } from '@tidemark/core'
+import { isFrontMatterOpen, normalizePath, type PromptFile, parsePromptFile } from '@tidemark/core'
 import { readErrorCode } from '../storage/file-system.ts'
 import { createDiskFileReader } from './disk-sources.ts'
 
@@ -18,7 +19,7 @@ export interface PromptFilePlaces {
 }
 
 export interface FoundPromptFile extends PromptFile {
-  readonly kind: 'skill' | 'command'
+  readonly kind: 'skill' | 'command' | 'agent'
   readonly path: string
   /** The folder of the file, with links resolved. */
   readonly folder: string
@@ -43,7 +44,7 @@ interface Candidate extends Pick<FoundPromptFile, 'kind' | 'path' | 'origin'> {
   readonly name: string
 }
 
-/** Reads the files of user and project; with `kind`, only skills or only commands. */
+/** Reads the skills and commands of user and project; with `kind`, only those of one kind, or the agents. */
 export async function readPromptFiles(
   places: PromptFilePlaces,
   kind?: FoundPromptFile['kind'],
@@ -53,12 +54,13 @@ export async function readPromptFiles(
     ...(home === null ? [] : [{ root: join(home, '.claude'), origin: 'user' as const }]),
     { root: join(project, '.claude'), origin: 'project' as const },
   ]
-  const lists = [
-    ...(kind === 'command' ? [] : roots.map(({ root, origin }) => listSkills(join(root, 'skills'), origin))),
-    ...(kind === 'skill'
-      ? []
-      : roots.map(({ root, origin }) => listCommands(join(root, 'commands'), origin))),
-  ]
+  const kinds = kind === undefined ? (['skill', 'command'] as const) : [kind]
+  const lists = kinds.flatMap((each) =>
+    roots.map(({ root, origin }) => {
+      const folder = join(root, `${each}s`)
+      return each === 'skill' ? listSkills(folder, origin) : listMarkdown(folder, { kind: each, origin })
+    }),
+  )
   const candidates = (await Promise.all(lists)).flat()
   const found = await Promise.all(candidates.map((candidate) => readCandidate(candidate, places)))
   const files = new Map<string, FoundPromptFile>()
@@ -86,10 +88,10 @@ async function listSkills(folder: string, origin: Candidate['origin']): Promise<
     .map(({ name }) => ({ kind: 'skill', name, path: join(folder, name, 'SKILL.md'), origin }))
 }
 
-/** Lists the commands of a folder and of the folders in it, whose names stand before theirs: `frontend:review`. */
-async function listCommands(
+/** Lists the commands or agents of a folder and of the folders in it, whose names stand before theirs: `frontend:review`. */
+async function listMarkdown(
   folder: string,
-  origin: Candidate['origin'],
+  about: Pick<Candidate, 'kind' | 'origin'>,
   names: readonly string[] = [],
 ): Promise<readonly Candidate[]> {
   const entries = await listFolder(folder)
@@ -97,10 +99,10 @@ async function listCommands(
     entries.map(async (entry): Promise<readonly Candidate[]> => {
       const path = join(folder, entry.name)
       if (entry.isDirectory())
-        return names.length >= MAX_DEPTH ? [] : listCommands(path, origin, [...names, entry.name])
+        return names.length >= MAX_DEPTH ? [] : listMarkdown(path, about, [...names, entry.name])
       if (!entry.name.endsWith('.md')) return []
       const name = [...names, entry.name.slice(0, -'.md'.length)].join(':')
-      return [{ kind: 'command', name, path, origin }]
+      return [{ ...about, name, path }]
     }),
   )
   return found.flat().slice(0, MAX_FILES)
@@ -108,22 +110,61 @@ async function listCommands(
 
 const disk = createDiskFileReader('/')
 
+type FoundFile = FoundPromptFile | PromptFiles['unread'][number]
+
 async function readCandidate(
-  { kind, name, path, origin }: Candidate,
+  candidate: Candidate,
   { isPermitted }: PromptFilePlaces,
-): Promise<FoundPromptFile | PromptFiles['unread'][number] | null> {
-  let real: string
+): Promise<FoundFile | null> {
+  const { path, origin } = candidate
+  const mayRead = (real: string): boolean => origin === 'user' || (isPermitted(path) && isPermitted(real))
+  const forbidden = { path, why: 'it is outside what may be read' }
   try {
-    real = normalizePath(await realpath(path))
+    const version = await readVersion(path)
+    const known = version === null ? undefined : unchangedFiles.get(`${origin} ${path}`)
+    if (known !== undefined && known.version === version) return mayRead(known.real) ? known.found : forbidden
+    const real = normalizePath(await realpath(path))
+    if (!mayRead(real)) return forbidden
+    const found = await readFound(candidate, real)
+    if (version !== null) keepUnchanged(`${origin} ${path}`, { version, real, found })
+    return found
   } catch (error) {
     const isMissing = ['ENOENT', 'ENOTDIR'].includes(readErrorCode(error) ?? '')
     return isMissing ? null : { path, why: error instanceof Error ? error.message : String(error) }
   }
-  if (origin === 'project' && !(isPermitted(path) && isPermitted(real)))
-    return { path, why: 'it is outside what may be read' }
+}
+
+// Files that were read before. Skills are looked at before every request, and reading a hundred of them takes 20 ms. What
+// is kept is compared with the disk on each use, so that no clean-up is needed.
+
+interface UnchangedFile {
+  readonly version: string
+  readonly real: string
+  readonly found: FoundFile
+}
+
+const unchangedFiles = new Map<string, UnchangedFile>()
+const MAX_UNCHANGED = 2_000
+/** A file that was changed just now may change again without another time of change. */
+const SETTLED_MS = 200
+
+/** Returns what changes with each change of a file; null if that is not certain yet. Throws if there is no file. */
+async function readVersion(path: string): Promise<string | null> {
+  const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
+  const age = BigInt(Date.now()) - ctimeNs / 1_000_000n
+  return age < SETTLED_MS ? null : [dev, ino, size, mtimeNs, ctimeNs].join(' ')
+}
+
+function keepUnchanged(key: string, file: UnchangedFile): void {
+  if (unchangedFiles.size >= MAX_UNCHANGED) unchangedFiles.clear()
+  unchangedFiles.set(key, file)
+}
+
+async function readFound({ kind, name, path, origin }: Candidate, real: string): Promise<FoundFile> {
   const read = await disk.read(real, MAX_BYTES)
   if (!read.ok) return { path, why: read.why }
   if (!read.isWhole) return { path, why: `it has more than ${MAX_BYTES} bytes` }
+  if (isFrontMatterOpen(read.text)) return { path, why: 'its front matter has no end (a line with ---)' }
   const parsed = parsePromptFile(read.text, name)
   if (parsed === null) return { path, why: 'its name is not made of letters, digits, dots and hyphens' }
   // A command is called by the name of its file.

@@ -65,6 +65,17 @@ interface ExtendRequestOptions {
   readonly fields?: JsonObject
   /** The previous request. Its message texts are reused if the new request only appends messages. */
   readonly previous?: IncrementalRequest | undefined
+  /** Texts of the messages of other requests, for one that does not extend the previous request. */
+  readonly texts?: MessageTexts
+}
+
+/**
+ * A cache of message texts. It may forget a text at any time: a request holds the texts of its own messages. A `WeakMap`
+ * would hold those of all messages that are still in use, also of requests that will not be sent again.
+ */
+export interface MessageTexts {
+  get(message: TracedMessage): MessageText | undefined
+  set(message: TracedMessage, text: MessageText): void
 }
 
 export function extendRequest(
@@ -79,7 +90,7 @@ export function extendRequest(
     parameters: encodeParameters(fields).join(','),
     tools: tools.length === 0 ? null : encodePrefixList('tools', tools, request.markers),
     system: blocks.length === 0 ? null : encodePrefixList('system', blocks, request.markers),
-    messages: extendMessages(request, options.previous?.messages),
+    messages: extendMessages(request, options),
     betas: Array.isArray(betas) ? betas.filter((name) => typeof name === 'string') : [],
   }
 }
@@ -110,13 +121,14 @@ function joinMessages(messages: IncrementalMessages): string {
 
 function extendMessages(
   request: AssembledRequest,
-  previous: IncrementalMessages | undefined,
+  { previous: before, texts = new WeakMap() }: ExtendRequestOptions,
 ): IncrementalMessages {
   const { frozen, tail } = request.messages
+  const previous = before?.messages
   const isExtension = previous !== undefined && frozen.extends(previous.frozenMessages)
   let settled = isExtension ? previous.frozenTexts : AppendList.of<MessageText>()
-  for (const message of frozen.toArray(settled.length)) settled = settled.push(encodeMessage(message))
-  const tailTexts = tail.map(encodeMessage)
+  for (const message of frozen.toArray(settled.length)) settled = settled.push(encodeMessage(message, texts))
+  const tailTexts = tail.map((message) => encodeMessage(message, texts))
   const marked = applyMarkers(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
   const known = isExtension ? previous.stretches : []
   return {
@@ -180,7 +192,7 @@ function applyMarkers(
 
 // Messages are encoded to JSON once. Cache markers and references are then inserted into the text at known offsets.
 
-interface MessageText {
+export interface MessageText {
   /** JSON text of the message, before cache markers and references are added. */
   readonly text: string
   readonly insertions: readonly BlockInsertion[]
@@ -204,13 +216,14 @@ interface Overlay {
   readonly referencedUntil: number
 }
 
-const messageTextCache = new WeakMap<TracedMessage, MessageText>()
 const referencedTextCache = new WeakMap<MessageText, string>()
 
 /** Returns the JSON text of a message, cached per message object. Messages are immutable. */
-function encodeMessage(message: TracedMessage): MessageText {
-  const text = messageTextCache.get(message) ?? buildMessageText(message)
-  messageTextCache.set(message, text)
+function encodeMessage(message: TracedMessage, texts: MessageTexts): MessageText {
+  const known = texts.get(message)
+  if (known !== undefined) return known
+  const text = buildMessageText(message)
+  texts.set(message, text)
   return text
 }
 

@@ -69,6 +69,11 @@ describe('failureOfThrown', () => {
         errorCode: 'UND_ERR_HEADERS_TIMEOUT',
       },
     ],
+    [
+      'a port that fetch never uses',
+      new TypeError('fetch failed', { cause: new Error('bad port') }),
+      { kind: 'network', retryable: false, message: 'bad port' },
+    ],
     ['a string', 'gone', { kind: 'network', retryable: true, message: 'gone' }],
     ['nothing', undefined, { kind: 'network', retryable: true, message: 'The connection failed' }],
   ])('%s', (_, thrown, expected) => {

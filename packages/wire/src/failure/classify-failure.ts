@@ -139,6 +139,9 @@ function parseDate(value: string | undefined): number | undefined {
 
 const TIMEOUT_CODES = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 
+/** What `fetch` says of an address that it never sends a request to, such as one with the port of another service. */
+const REFUSED_BY_FETCH = /^(?:bad port|unknown scheme|invalid url|failed to parse url.*)$/i
+
 /**
  * Converts an exception of `fetch` to a failure: network, timeout or aborted. Pass `aborted` as true if the caller's
  * own signal was aborted, because the exception for this differs between platforms.
@@ -153,6 +156,7 @@ export function failureFromException(thrown: unknown, aborted = false): ModelFai
     codes.some((code) => TIMEOUT_CODES.test(code)) || chain.some((each) => readName(each) === 'TimeoutError')
   return {
     ...createFailure(late ? 'timeout' : 'network', message),
+    ...(REFUSED_BY_FETCH.test(message) ? { retryable: false } : {}),
     ...omitUndefined({ errorCode: codes[0] }),
   }
 }

@@ -53,7 +53,11 @@ const BETA_RULES: readonly BetaRule[] = [
   { where: 'field', name: 'speed', betas: ['fast-mode-2026-02-01'] },
   { where: 'field', name: 'fallbacks', betas: ['server-side-fallback-2026-07-01'] },
   { where: 'message-field', name: 'clear_at', betas: ['mid-conversation-system-clear-at-2026-08-21'] },
-  { where: 'message-field', name: 'output_config', betas: ['mid-conversation-output-config-2026-07-01'] },
+  {
+    where: 'message-field',
+    name: 'output_config',
+    betas: ['mid-conversation-output-config-2026-07-01', 'per-turn-control-2026-07-01'],
+  },
   { where: 'block', name: 'tool_addition', betas: TOOL_CHANGES },
   { where: 'block', name: 'tool_removal', betas: TOOL_CHANGES },
 ]

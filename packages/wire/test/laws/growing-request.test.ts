@@ -27,6 +27,7 @@ import {
   extendRequest,
   type IncrementalRequest,
   joinIncrementalRequest,
+  type MessageTexts,
 } from '../../src/anthropic/incremental-request.ts'
 
 const STREAM = { stream: true }
@@ -131,8 +132,10 @@ describe('a request that grows', () => {
     const profile = profileThat(false)
     const { builder } = generateSession(new GeneratorChoices([]))
     const before = flattenContext(builder.view)
+    const texts: MessageTexts = new WeakMap()
     const first = extendRequest(
       assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
+      { texts },
     )
     for (let turn = 0; turn < 4; turn += 1) {
       builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
@@ -140,10 +143,10 @@ describe('a request that grows', () => {
     }
     const flat = flattenContext(builder.view, before)
     const next = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
-    const grown = extendRequest(next, { previous: first })
-    const again = extendRequest(next, { previous: grown })
+    const grown = extendRequest(next, { previous: first, texts })
+    const again = extendRequest(next, { previous: grown, texts })
     expect(again.messages.frozenTexts).toBe(grown.messages.frozenTexts)
-    const anew = extendRequest(next)
+    const anew = extendRequest(next, { texts })
     expect(
       [...anew.messages.frozenTexts].every((text, at) => text === grown.messages.frozenTexts.at(at)),
     ).toBe(true)

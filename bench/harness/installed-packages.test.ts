@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { missingIn } from './installed.ts'
+import { findMissing } from './installed-packages.ts'
 
 const asked = {
   packages: {
@@ -9,9 +9,9 @@ const asked = {
   },
 }
 
-describe('missingIn', () => {
+describe('findMissing', () => {
   it.each([
-    ['nothing is installed', null, 'the peers are not installed'],
+    ['nothing is installed', null, 'the packages are not installed'],
     ['all of it is', { packages: { 'node_modules/a': { version: '1.0.0' } } }, null],
     [
       'another version is',
@@ -20,10 +20,10 @@ describe('missingIn', () => {
     ],
     ['a package is not', { packages: {} }, 'node_modules/a is not the one of the lockfile'],
   ])('where %s', (_, installed, expected) => {
-    expect(missingIn(asked, installed)).toBe(expected)
+    expect(findMissing(asked, installed)).toBe(expected)
   })
 
   it('wants a lockfile', () => {
-    expect(() => missingIn(null, null)).toThrow('restore it')
+    expect(() => findMissing(null, null)).toThrow('restore it')
   })
 })

@@ -1,0 +1,110 @@
+/**
+ * `npm run bench:dropin [-- --only NAME] [--steps N] [--windows 200000,60000] [--json] [--write]`: real clients on the
+ * simulator, direct and with Tidemark. Exits 1 if Tidemark made anything worse. `--write` puts the tables into
+ * docs/drop-in.md.
+ */
+import { readFile, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
+import { installPackages } from '../harness/installed-packages.ts'
+import type { Client } from './client.ts'
+import type { ClientRun } from './run-client.ts'
+import { findHarm, formatDelays, formatLengths, formatPairs, type Pair } from './tables.ts'
+
+const RESULT_TOKENS = 2_000
+
+/** Numbers of steps for a client that caches by itself, in the largest window: some end just after a clearing. */
+const LENGTHS = [80, 90, 100, 110, 120, 130]
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', default: '' },
+      steps: { type: 'string', default: '80' },
+      windows: { type: 'string', default: '200000,60000' },
+      json: { type: 'boolean' },
+      write: { type: 'boolean' },
+    },
+  })
+  const steps = readCount('--steps', values.steps)
+  const windows = values.windows.split(',').map((text) => readCount('--windows', text))
+  installPackages('bench/dropin', (line) => console.error(`bench:dropin: ${line}`))
+  const clients = (await loadClients()).filter(({ name }) => name.includes(values.only))
+  if (clients.length === 0) throw new WrongUse(`--only: no client has ${values.only} in its name`)
+  const pairs: Pair[] = []
+  for (const client of clients) pairs.push(...(await runPairs(client, windows, steps)))
+  const lengths = await runLengths(clients, Math.max(...windows))
+  const harm = [...pairs, ...lengths].flatMap((pair) =>
+    findHarm(pair).map(
+      (text) => `${pair.direct.client}, window ${pair.direct.window}, ${pair.steps} steps: ${text}`,
+    ),
+  )
+  const tables = formatTables(pairs, lengths)
+  console.log(values.json ? JSON.stringify({ ok: harm.length === 0, harm, pairs, lengths }, null, 2) : tables)
+  for (const line of harm) console.error(`bench:dropin: ${line}`)
+  if (values.write) await writeTables(tables)
+  return harm.length === 0 ? 0 : 1
+}
+
+/** Loads the clients: only now are their packages sure to be installed. */
+async function loadClients(): Promise<readonly Client[]> {
+  const lists = await Promise.all([
+    import('./clients/anthropic-sdk.ts').then((module) => module.anthropicClients),
+    import('./clients/ai-sdk.ts').then((module) => module.aiSdkClients),
+    import('./clients/langchain.ts').then((module) => module.langchainClients),
+    import('./clients/mastra.ts').then((module) => module.mastraClients),
+    import('./clients/claude-code.ts').then((module) => module.claudeCodeClients),
+  ])
+  return lists.flat()
+}
+
+async function runPairs(client: Client, windows: readonly number[], steps: number): Promise<readonly Pair[]> {
+  const { runClient } = await import('./run-client.ts')
+  const pairs: Pair[] = []
+  for (const window of windows) {
+    const settings = { window, steps, coder: { resultTokens: RESULT_TOKENS } }
+    console.error(`bench:dropin: ${client.name}, window ${window}`)
+    const direct: ClientRun = await runClient(client, { ...settings, isManaged: false })
+    const managed: ClientRun = await runClient(client, { ...settings, isManaged: true })
+    const expectedAnswer = direct.answer ?? pairs[0]?.expectedAnswer ?? null
+    pairs.push({ direct, managed, caches: client.caches, expectedAnswer, steps })
+  }
+  return pairs
+}
+
+/** Runs the client that sets cache markers in this process, if it is among those chosen, with several lengths. */
+async function runLengths(clients: readonly Client[], window: number): Promise<readonly Pair[]> {
+  const client = clients.find(({ caches, door }) => caches && door === 'fetch')
+  const pairs: Pair[] = []
+  if (client !== undefined)
+    for (const steps of LENGTHS) pairs.push(...(await runPairs(client, [window], steps)))
+  return pairs
+}
+
+function formatTables(pairs: readonly Pair[], lengths: readonly Pair[]): string {
+  const sorted = pairs.toSorted((one, other) => other.direct.window - one.direct.window)
+  const delays = formatDelays(pairs.flatMap(({ direct, managed }) => [direct, managed]))
+  const ends =
+    lengths.length === 0
+      ? ''
+      : `\n\n${lengths[0]?.direct.client}, window of ${lengths[0]?.direct.window.toLocaleString('en')} tokens, by the number of steps:\n\n${formatLengths(lengths)}`
+  return `${formatPairs(sorted)}${ends}\n\nTime that the way itself added to a request:\n\n${delays}`
+}
+
+const PAGE = new URL('../../docs/drop-in.md', import.meta.url)
+const [BEGIN, END] = ['<!-- bench:dropin -->', '<!-- end of bench:dropin -->']
+
+async function writeTables(tables: string): Promise<void> {
+  const page = await readFile(PAGE, 'utf8')
+  const [before, after] = [page.split(BEGIN)[0], page.split(END)[1]]
+  if (before === undefined || after === undefined) throw new Error(`docs/drop-in.md has no ${BEGIN} … ${END}`)
+  await writeFile(PAGE, `${before}${BEGIN}\n${tables}\n${END}${after}`)
+}
+
+function readCount(option: string, text: string): number {
+  const count = Number(text)
+  if (Number.isInteger(count) && count > 0) return count
+  throw new WrongUse(`${option}: expected whole numbers above 0, got ${text}`)
+}
+
+await runScript('bench:dropin', main)

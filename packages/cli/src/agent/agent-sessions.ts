@@ -1,0 +1,133 @@
+/** Which session and which model an agent runs with: new, resumed or the newest one of a folder; the chosen API. */
+
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { anthropic, type ModelChoice, TidemarkError } from 'tidemark'
+import { hasSession, isSessionId, sessionPaths } from 'tidemark/internal'
+import type { AgentOptions } from './agent-options.ts'
+import type { AgentSettings } from './settings.ts'
+
+/** The model and the API that the user has chosen on the command line. */
+export interface ModelOptions {
+  readonly model?: string
+  readonly baseUrl?: string
+  readonly window?: number
+}
+
+const DEFAULT_MODEL = 'claude-sonnet-5-5'
+
+export function chooseModel(
+  { model, baseUrl, window }: ModelOptions,
+  settings: AgentSettings,
+  { env }: Pick<AgentOptions, 'env'>,
+): ModelChoice {
+  const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
+  const url = baseUrl ?? env.ANTHROPIC_BASE_URL
+  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_AUTH_TOKEN: authToken } = env
+  const credentials = isSet(apiKey) ? { apiKey } : isSet(authToken) ? { authToken } : {}
+  const hasKey = Object.keys(credentials).length > 0
+  // A server on this machine, such as tidemark simulate, needs no key.
+  const local = !hasKey && isSet(url) && isLoopback(url) ? { apiKey: 'none' } : {}
+  const id = model ?? settings.model ?? env.ANTHROPIC_MODEL ?? DEFAULT_MODEL
+  try {
+    return anthropic(id, {
+      ...credentials,
+      ...local,
+      ...(isSet(url) ? { baseUrl: url } : {}),
+      ...(window === undefined ? {} : { window }),
+    })
+  } catch (error) {
+    throw describeModelError(error, id)
+  }
+}
+
+/** Words an error of the library about the model of a session in terms of the command line. Other errors stay as they are. */
+function describeModelError(error: unknown, model: string): unknown {
+  if (!(error instanceof TidemarkError)) return error
+  const texts: Readonly<Record<string, string>> = {
+    model: `the model ${model} is not in the catalogue: give --window TOKENS, or another --model`,
+    apiKey:
+      'no key for the provider: set ANTHROPIC_API_KEY; or start tidemark simulate, which needs none, and give its address as --base-url',
+  }
+  const text = texts[String(error.details.option)]
+  return text === undefined ? error : new TidemarkError(error.code, text, { cause: error })
+}
+
+function isLoopback(url: string): boolean {
+  return URL.canParse(url) && /^(127\.|localhost$|\[::1\]$)/.test(new URL(url).hostname)
+}
+
+/** The file with which `--continue` finds the sessions of a folder. */
+interface AgentFacts {
+  readonly folder: string
+}
+
+const FACTS_FILE = 'agent.json'
+
+/** Reads the facts about a session; empty if it has none, as a session that the library made. */
+async function readAgentFacts(home: string, id: string): Promise<Partial<AgentFacts>> {
+  try {
+    const { folder } = JSON.parse(await readFile(join(sessionPaths(home, id).folder, FACTS_FILE), 'utf8'))
+    return typeof folder === 'string' ? { folder } : {}
+  } catch {
+    return {}
+  }
+}
+
+export async function writeAgentFacts(home: string, id: string, folder: string): Promise<void> {
+  const { folder: own } = sessionPaths(home, id)
+  await mkdir(own, { recursive: true, mode: 0o700 })
+  const facts: AgentFacts = { folder }
+  await writeFile(join(own, FACTS_FILE), `${JSON.stringify(facts)}\n`, { mode: 0o600 })
+}
+
+/** Returns the id of the session to use: the one to resume, the newest one of this folder, or a new one. */
+export async function chooseSession(
+  { resume, continue: isContinued }: { readonly resume?: string; readonly continue?: boolean },
+  home: string,
+  folder: string,
+): Promise<{ readonly id: string } | { readonly problem: string }> {
+  if (resume !== undefined) {
+    if (isSessionId(resume) && (await hasSession(home, resume))) {
+      const { folder: own } = await readAgentFacts(home, resume)
+      if (own === undefined || own === folder) return { id: resume }
+      return { problem: `the session ${resume} belongs to ${own}. Go on there, or give --cwd ${own}.` }
+    }
+    return { problem: `there is no session ${resume}. tidemark sessions lists them.` }
+  }
+  if (isContinued !== true) return { id: createSessionId() }
+  const newest = await findNewestSession(home, folder)
+  return newest === null
+    ? {
+        problem: `there is no session of this folder to continue: ${folder}. Leave --continue out to begin one.`,
+      }
+    : { id: newest }
+}
+
+/** Creates the id of a new session: its date, so that a listing is in order, and a random part. */
+export function createSessionId(): string {
+  const date = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  return `chat-${date}-${randomBytes(3).toString('hex')}`
+}
+
+async function findNewestSession(home: string, folder: string): Promise<string | null> {
+  return (await listFolderSessions(home, folder))[0]?.id ?? null
+}
+
+/** Lists the sessions of a folder, the newest first. `at`: when it was last written, in milliseconds since 1970. */
+export async function listFolderSessions(
+  home: string,
+  folder: string,
+): Promise<readonly { readonly id: string; readonly at: number }[]> {
+  const names = await readdir(join(home, 'sessions')).catch(() => [])
+  const ids = names.filter((name) => name.endsWith('.jsonl')).map((name) => name.slice(0, -'.jsonl'.length))
+  const found = await Promise.all(
+    ids.filter(isSessionId).map(async (id) => {
+      const { log } = sessionPaths(home, id)
+      if ((await readAgentFacts(home, id)).folder !== folder) return []
+      return [{ id, at: (await stat(log)).mtimeMs }]
+    }),
+  )
+  return found.flat().sort((a, b) => b.at - a.at)
+}

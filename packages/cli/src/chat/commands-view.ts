@@ -1,0 +1,183 @@
+/** Slash commands that only show something: costs, the log, notes, memory files, hooks, MCP servers, skills, subagents. */
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { renderSessionPage } from '../pages/session-page.ts'
+import { formatCost, formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
+import { createScreen } from '../render/screen.ts'
+import { formatPath, formatProjectPath, sanitizeLines, sanitizeText } from '../render/text.ts'
+import { formatSubagentFigures } from '../screen/event-lines.ts'
+import { toPageRows } from '../screen/panel.ts'
+import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
+import { inspectSession, readNotes } from './session-files.ts'
+
+export const costCommand: SlashCommand = {
+  name: 'cost',
+  args: '',
+  description: 'what the session has cost, what the cache saved, and where it broke',
+  async run(chat) {
+    const { start, agent, theme } = chat
+    const report = await inspectSession(start.home, agent.session.id)
+    const screen = { ...createScreen(start.terminal), colors: theme.colors }
+    await chat.screen.openPanel({
+      title: 'Cost of this session',
+      rows(width) {
+        const page =
+          report === null ? '' : renderSessionPage(report, { ...screen, columns: Math.max(60, width) })
+        return toPageRows(`${formatMoney(chat)}\n\n${page}`)
+      },
+      actions: [],
+    })
+  },
+}
+
+function formatMoney({ agent, theme: { colors } }: ChatContext): string {
+  const money = agent.session.money()
+  const { spent, savedByCache, lostToBreaks, spentOnCompaction, spentOnClearing, calls, breaks } = money
+  return [
+    `${colors.bold(formatCost(spent.total, spent.priced))} spent in ${formatCount(calls, 'call')}`,
+    `${formatDollars(savedByCache.known)} saved by the prompt cache`,
+    `${formatDollars(lostToBreaks.known)} lost to ${formatCount(breaks, 'cache break')} (${formatTokens(money.tokensLostToBreaks)} tokens)`,
+    `${formatDollars(spentOnCompaction.known)} for summaries, ${formatDollars(spentOnClearing.known)} for caching again after clearings`,
+  ].join('\n')
+}
+
+export const historyCommand: SlashCommand = {
+  name: 'history',
+  args: 'TEXT',
+  description: 'search the whole conversation, also what is no longer in the context',
+  async run(chat, text) {
+    if (text === '') return chat.show('What to look for? /history TEXT', 'warning')
+    const { content, body } = await chat.agent.session.history({ text })
+    const found = typeof content === 'string' ? content : body
+    await showPage(chat, `History: ${sanitizeText(text)}`, sanitizeLines(found))
+  },
+}
+
+export const exportCommand: SlashCommand = {
+  name: 'export',
+  args: '[file]',
+  description: 'write the whole conversation as Markdown, without secrets',
+  async run(chat, given) {
+    const { session } = chat.agent
+    const file = resolve(chat.start.folder, given === '' ? `${session.id}.md` : given)
+    const markdown = await session.export()
+    try {
+      await writeFile(file, markdown, { flag: 'wx', mode: 0o600 })
+      chat.show(`Written: ${formatPath(file)}`, 'good')
+    } catch (error) {
+      const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
+      const why = isThere ? 'it exists already' : (error as Error).message
+      chat.show(`${formatPath(file)} was not written: ${why}.`, 'warning')
+    }
+  },
+}
+
+export const notesCommand: SlashCommand = {
+  name: 'notes',
+  args: '',
+  description: 'the notes that are kept of this session, for the next compaction',
+  async run(chat) {
+    const notes = await readNotes(chat.start.home, chat.agent.session.id)
+    if (notes === null) return chat.show('There are no notes yet: they are made as the conversation grows.')
+    await showPage(chat, 'Notes of this session', notes)
+  },
+}
+
+export const memoryCommand: SlashCommand = {
+  name: 'memory',
+  args: '',
+  description: 'the memory files that the model was given',
+  async run(chat) {
+    const { memory, start, theme } = chat
+    if (memory.length === 0)
+      return chat.show('No memory file was read so far: CLAUDE.md and others are read with a request.')
+    const rows = memory.map(({ filePath, memoryType, loadReason, parentFilePath }) => {
+      const from = parentFilePath === undefined ? '' : `, imported by ${formatPath(parentFilePath)}`
+      const how = theme.colors.dim(`${memoryType.toLowerCase()}, ${loadReason}${from}`)
+      return `${formatProjectPath(filePath, start.folder)}  ${how}`
+    })
+    await showPage(chat, 'Memory files', rows.join('\n'))
+  },
+}
+
+export const hooksCommand: SlashCommand = {
+  name: 'hooks',
+  args: '',
+  description: 'the hooks of the settings',
+  async run(chat) {
+    const hooks = Object.entries(chat.start.settings.hooks ?? {})
+    const { colors } = chat.theme
+    const rows = hooks.flatMap(([event, groups]) => [
+      colors.bold(event),
+      ...(groups ?? []).map((group) => `  ${sanitizeText(JSON.stringify(group))}`),
+    ])
+    const { untrusted = [] } = chat.start.settings.trust ?? {}
+    const note =
+      untrusted.length === 0
+        ? []
+        : [
+            '',
+            `${formatCount(untrusted.length, 'part')} of the project's settings not trusted: tidemark trust`,
+          ]
+    await showPage(chat, 'Hooks', [...(rows.length === 0 ? ['No hooks are set.'] : rows), ...note].join('\n'))
+  },
+}
+
+export const mcpCommand: SlashCommand = {
+  name: 'mcp',
+  args: '',
+  description: 'MCP servers and their tools',
+  async run(chat) {
+    const servers = Object.keys(chat.start.settings.mcpServers ?? {})
+    const tools = chat.agent.listServerTools()
+    const { colors } = chat.theme
+    const isNew = chat.agent.session.messages().length === 0
+    const none = isNew ? 'tools come with the first request' : 'no tools: starting, failed or stopped'
+    const rows = servers.flatMap((server) => {
+      const own = tools.filter((tool) => tool.startsWith(`mcp__${server.replaceAll(/[^\w-]/g, '_')}__`))
+      const count = own.length === 0 ? none : formatCount(own.length, 'tool')
+      return [
+        `${colors.bold(sanitizeText(server))}  ${colors.dim(count)}`,
+        ...own.map((tool) => `  ${sanitizeText(tool)}`),
+      ]
+    })
+    await showPage(chat, 'MCP servers', rows.length === 0 ? 'No MCP servers are set.' : rows.join('\n'))
+  },
+}
+
+export const skillsCommand: SlashCommand = {
+  name: 'skills',
+  args: '',
+  description: 'skills and slash commands that are files',
+  async run(chat) {
+    const { colors } = chat.theme
+    const files = await chat.agent.listPromptFiles()
+    const rows = files.map(({ name, kind, origin, description }) => {
+      const title = `${kind === 'skill' ? '' : '/'}${sanitizeText(name)}`
+      return `${colors.bold(title)}  ${colors.dim(`${kind}, ${origin}`)}\n  ${sanitizeText(description)}`
+    })
+    const none = 'There are none. Skills are .claude/skills/NAME/SKILL.md, commands .claude/commands/NAME.md.'
+    await showPage(chat, 'Skills and commands', rows.length === 0 ? none : rows.join('\n'))
+  },
+}
+
+export const agentsCommand: SlashCommand = {
+  name: 'agents',
+  args: '',
+  description: 'subagents: definitions, and those that were started',
+  async run(chat) {
+    const { agent, theme } = chat
+    const { colors } = theme
+    const started = agent.subagents().map((record) => {
+      const { id, type, status, description } = record
+      const state = status === 'running' ? colors.yellow(status) : colors.dim(status)
+      return `${colors.bold(sanitizeText(type))} ${id}  ${state}\n  ${sanitizeText(description)}, ${formatSubagentFigures(record)}`
+    })
+    const definitions = (await agent.listDefinitions()).map(
+      ({ name, description }) =>
+        `${colors.bold(sanitizeText(name))}  ${colors.dim('definition')}\n  ${sanitizeText(description)}`,
+    )
+    const rows = [...started, ...definitions]
+    await showPage(chat, 'Subagents', rows.length === 0 ? 'There are no subagents.' : rows.join('\n'))
+  },
+}

@@ -1,0 +1,124 @@
+/** `tidemark watch` as a process, between the official client and the simulator: what it sends, prints and refuses. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import Anthropic from '@anthropic-ai/sdk'
+import { type Coder, createCoder, type RequestRecord, serve, withSummaries } from '@tidemark/simulator'
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
+const sources = ['--conditions=tidemark-source', script, 'watch', '--port', '0']
+
+interface Watched {
+  readonly url: string
+  readonly home: string
+  readonly coder: Coder
+  /** Requests as the provider got them. */
+  readonly requests: readonly RequestRecord[]
+  readonly child: ChildProcess
+  readonly printed: () => string
+}
+
+async function startWatch(more: readonly string[], window?: number): Promise<Watched> {
+  const coder = createCoder({ turns: 40, resultTokens: 1_200 })
+  const requests: RequestRecord[] = []
+  const simulator = await serve({
+    script: withSummaries(coder.script),
+    onRequest: (record) => void requests.push(record),
+    ...(window === undefined ? {} : { window }),
+  })
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-watch-'))
+  const env = { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, LANG: 'C.UTF-8' }
+  const child = spawn(process.execPath, [...sources, '--upstream', simulator.url, ...more], { env })
+  let text = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    text += String(chunk)
+  })
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await simulator.close()
+    rmSync(home, { recursive: true, force: true })
+  })
+  const findUrl = (): string | undefined => /http:\/\/127\.0\.0\.1:\d+\/[\w-]+/.exec(text)?.[0]
+  while (findUrl() === undefined) await once(child.stdout, 'data')
+  return { url: findUrl() ?? '', home, coder, requests, child, printed: () => text }
+}
+
+/** The official client with its own loop, as an agent that can only set a base URL. */
+async function work(baseURL: string, coder: Coder, how: 'create' | 'stream'): Promise<number> {
+  const client = new Anthropic({ apiKey: 'any', baseURL, maxRetries: 0 })
+  const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Mend the sums.' }]
+  for (let responses = 1; ; responses += 1) {
+    const body = {
+      model: 'claude-haiku-4-5',
+      max_tokens: 2_000,
+      system: 'You are a careful coder. '.repeat(300),
+      tools: coder.tools as unknown as Anthropic.Tool[],
+      metadata: { user_id: 'user_1_account__session_abc' },
+      messages,
+    }
+    const { content } =
+      how === 'create'
+        ? await client.messages.create(body)
+        : await client.messages.stream(body).finalMessage()
+    messages.push({ role: 'assistant', content })
+    const calls = content.filter((block) => block.type === 'tool_use')
+    if (calls.length === 0) return responses
+    const results = calls.map(({ id, name, input }): Anthropic.ToolResultBlockParam => {
+      const result = coder.toolResult({ id, name, input: Object(input) })
+      return { type: 'tool_result', tool_use_id: id, content: String(result.content) }
+    })
+    messages.push({ role: 'user', content: results })
+  }
+}
+
+describe('tidemark watch', () => {
+  it.each(['create', 'stream'] as const)(
+    'manages an agent past its window, by %s, and says so',
+    async (how) => {
+      const { url, coder, requests, home, printed, child } = await startWatch([], 24_000)
+      expect(await work(url, coder, how)).toBe(41)
+      expect(readdirSync(join(home, 'sessions')).filter((name) => name.endsWith('.jsonl'))).toEqual([
+        'abc.jsonl',
+      ])
+      expect(printed()).toMatch(/^abc {2}Compacted: [\d,.k]+ → [\d,.k]+ tokens\.$/m)
+      expect(printed()).toMatch(/^abc {2}[\d,.k]+ tokens in, \d+% from the cache, [\d,.k]+ out, \$\d/m)
+      expect(requests.length).toBeGreaterThan(40)
+      child.kill('SIGINT')
+      expect(await once(child, 'exit')).toEqual([0, null])
+    },
+    60_000,
+  )
+
+  it('with --observe sends what the agent sent, and records it', async () => {
+    const { url, coder, requests, home, printed } = await startWatch(['--observe'])
+    expect(printed()).toContain('Observing: nothing is changed, everything is recorded.')
+    expect(await work(url, coder, 'create')).toBe(41)
+    expect(requests.every(({ usage }) => usage?.cacheRead === 0 && usage.write5m === 0)).toBe(true)
+    expect(readFileSync(join(home, 'sessions', 'abc.jsonl'), 'utf8')).toContain('Mend the sums.')
+    expect(printed()).toMatch(/^abc {2}.*0% from the cache/m)
+  }, 60_000)
+
+  it('refuses whoever does not know its address, and keeps that address', async () => {
+    const { url, home } = await startWatch(['--json'])
+    const { origin } = new URL(url)
+    const refused = await fetch(`${origin}/v1/messages`, { method: 'POST', body: '{}' })
+    expect([refused.status, await refused.json()]).toEqual([
+      404,
+      {
+        type: 'error',
+        error: { type: 'not_found_error', message: 'The address lacks the token that tidemark printed.' },
+      },
+    ])
+    const token = readFileSync(join(home, 'watch-token'), 'utf8').trim()
+    expect(url.endsWith(`/${token}`)).toBe(true)
+    expect(statSync(join(home, 'watch-token')).mode & 0o077).toBe(0)
+    const models = await fetch(`${url}/v1/models`, {
+      headers: { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' },
+    })
+    expect(models.status).not.toBe(502)
+  })
+})

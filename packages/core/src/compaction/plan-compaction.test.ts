@@ -1,0 +1,58 @@
+/** What is planned for a compaction: the target after a refusal, and the room that files leave free behind notes. */
+import { describe, expect, it } from 'vitest'
+import { addLargeRound, openTestSession, SESSION } from '../../test/engine/test-session.ts'
+import { SessionBuilder } from '../../testing/session-builder.ts'
+import { isKnownRecord, type SessionRecord } from '../log/record.ts'
+import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
+
+const AUTO: CompactionOptions = { trigger: 'auto', cause: 'threshold' }
+/** The auto-compact threshold in this window is 43,840 tokens, and the target 21,920. */
+const WINDOW = 64_000
+
+/** Plans for a session whose context grows by so many tokens a call, at a read price of a tenth of the input price. */
+async function plan(growth: number, request: Partial<CompactionOptions>, cacheRead: number | null = 1) {
+  const builder = new SessionBuilder(SESSION)
+  builder.user('look at the login')
+  for (let round = 0; round < 7; round += 1) addLargeRound(builder, 5_000)
+  let calls = 0
+  const records = builder.records.map((record): SessionRecord => {
+    if (!isKnownRecord(record) || record.type !== 'assistant') return record
+    calls += 1
+    const usage = { input_tokens: calls * growth, output_tokens: 0 }
+    return { ...record, message: { ...record.message, usage } }
+  })
+  const { run, room, host } = await openTestSession(records, {
+    window: WINDOW,
+    host: { pricesOf: () => ({ input: 10, cacheRead, write5m: 12.5, write1h: 20, output: 50 }) },
+  })
+  const planned = planCompaction(run.state, { ...AUTO, ...request }, { host, compaction: room })
+  if (!planned.ok) throw new Error(planned.message)
+  return planned
+}
+
+describe('files do not fill the share of kept messages', () => {
+  const notes = { notesText: 'Notes.', form: 'full' } as const
+
+  it('behind notes, if the context is full again before reading it has cost as much as writing it', async () => {
+    // 21,920 tokens are left above the target: 12 calls of 1,800 tokens, 13 of 1,600; a write costs 12.5 reads.
+    const [fast, slow] = [await plan(1_800, notes), await plan(1_600, notes)]
+    expect([fast.reservedTokens > 0, slow.reservedTokens]).toEqual([true, 0])
+  })
+
+  it('in no other compaction, and not if prices are unknown', async () => {
+    const [summary, unpriced] = [await plan(1_800, {}), await plan(1_800, notes, null)]
+    expect([summary.reservedTokens, unpriced.reservedTokens]).toEqual([0, 0])
+  })
+})
+
+describe('the target', () => {
+  it('after a refusal is half of the limit that the provider named, in tokens as they are estimated', async () => {
+    const reactive = { cause: 'reactive', isForced: true } as const
+    expect((await plan(1_000, reactive)).target).toBe(21_920)
+    const { target, before } = await plan(1_000, { ...reactive, refused: { limit: 14_000 } })
+    expect(target).toBe(7_000)
+    const twice = { limit: 14_000, actual: 2 * before.expected }
+    expect((await plan(1_000, { ...reactive, refused: twice })).target).toBe(3_500)
+    expect((await plan(1_000, { ...reactive, refused: { limit: 900_000 } })).target).toBe(21_920)
+  })
+})

@@ -1,0 +1,68 @@
+/**
+ * Clears the tool results that the user chose. Unlike an automatic clearing it asks neither for a least number of tokens
+ * nor whether it pays; what must not be cleared (pinned, not yet seen by the model) stays.
+ */
+
+import type { ClearCandidate } from '../clearing/clear-candidates.ts'
+import { buildClearProposal, type ClearInput } from '../clearing/clear-proposal.ts'
+import { findOldResults } from '../clearing/propose-clearing.ts'
+import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
+import type { CompactionServices } from '../engine/host.ts'
+import { gatherPlanContext, measureAhead, measureContext } from '../engine/measure-context.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
+import { readCalibrationScale } from '../tokens/usage.ts'
+import { applyClearing } from './reduce-context.ts'
+
+export type ClearResult =
+  | { readonly ok: true; readonly results: number; readonly freedTokens: number }
+  | RefusedRewrite
+
+/** Clears the results whose records have these uuids, and later ones that only refer to them. */
+export async function* clearChosenResults(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  uuids: readonly string[],
+): AsyncGenerator<TurnEvent, ClearResult> {
+  if (!(await measureAhead(turn, compaction))) return ABORTED_REWRITE
+  const { context, state } = gatherPlanContext(turn.state, turn.host, compaction, 'turn-end')
+  turn.state = state
+  if (context.tracking.openCalls > 0)
+    return refuseRewrite('invalid', 'Tool calls are still without their results; nothing was cleared.')
+  const { rates, write, calibration } = context
+  const question: ClearInput = {
+    ...context,
+    prices: { rates, write },
+    context: measureContext(turn.state, turn.host, compaction),
+    scale: readCalibrationScale(calibration),
+    target: 0,
+  }
+  const candidates = findChosen(question, new Set(uuids))
+  if (candidates.length === 0)
+    return refuseRewrite(
+      'unknown-record',
+      'There is nothing to clear: only results of tools can be cleared, once the model has answered them, unless they are pinned or hardly larger than their placeholder.',
+    )
+  const { proposal, why } = buildClearProposal(question, {
+    way: 'budget',
+    candidates,
+    minimum: 1,
+    isNeeded: true,
+    because: 'The user chose it',
+  })
+  if (proposal === null) return refuseRewrite('invalid', `${why}. Nothing was cleared.`)
+  const failure = yield* applyClearing(turn, compaction, proposal)
+  if (failure === null) return { ok: true, results: candidates.length, freedTokens: proposal.freedTokens }
+  if (failure.reason === 'port') return refuseRewrite('port', failure.message)
+  return refuseRewrite(
+    failure.reason === 'locked' ? 'locked' : 'superseded',
+    'The log has moved on; nothing was cleared.',
+  )
+}
+
+function findChosen(question: ClearInput, chosen: ReadonlySet<string>): readonly ClearCandidate[] {
+  const all = findOldResults(question, 0)
+  const named = all.filter(({ result }) => chosen.has(result.uuid) || chosen.has(result.call.uuid))
+  // A later result that says that the file is unchanged makes no sense without the text.
+  const dependents = new Set(named.flatMap((candidate) => candidate.dependents))
+  return all.filter((candidate) => named.includes(candidate) || dependents.has(candidate.result.call.id))
+}

@@ -1,0 +1,57 @@
+/**
+ * Exports the conversation of a session as the list of messages that a host would have: all that was said, without
+ * summaries, placeholders and what the engine added. It is the way out of `take` and `tidemark.fetch`.
+ */
+import {
+  type ApiMessage,
+  type Block,
+  isSyntheticError,
+  isThinkingBlock,
+  listBranchRecords,
+  restoreSpilledResults,
+  type SessionState,
+  toBlocks,
+} from '@tidemark/core'
+import type { OpenSession } from './open-session.ts'
+
+interface OpenMessage {
+  readonly role: ApiMessage['role']
+  /** Id of the response; null for other messages. */
+  readonly id: string | null
+  readonly fields: object
+  readonly content: Block[]
+}
+
+/** Returns the messages of the active branch. Records of one response are one message, and so are user messages in a row. */
+export async function exportMessages({
+  state,
+  settings,
+  model,
+}: OpenSession): Promise<readonly ApiMessage[]> {
+  const isBound = model.choice.profile.thinking.binding === 'prefix'
+  // A provider that binds thinking to what came before it accepts it only there: after a rewrite, it would be refused.
+  const rewritten = isBound ? findFirstRewrite(state) : Number.POSITIVE_INFINITY
+  const messages: OpenMessage[] = []
+  for (const [index, record] of listBranchRecords(state.session).entries()) {
+    if (record.type !== 'user' && record.type !== 'assistant') continue
+    if (record.isMeta === true || record.isCompactSummary === true || isSyntheticError(record)) continue
+    const whole = record.type === 'user' ? await restoreSpilledResults(record, settings.blobs) : record
+    const { role, content, ...fields } = whole.message
+    const blocks = toBlocks(content).filter((block) => index < rewritten || !isThinkingBlock(block))
+    const id = record.type === 'assistant' ? record.message.id : null
+    const last = messages.at(-1)
+    if (last?.role === role && role !== 'system' && last.id === id) last.content.push(...blocks)
+    else messages.push({ role, id, fields: role === 'system' ? fields : {}, content: [...blocks] })
+  }
+  return messages.map(({ role, fields, content }) => ({ ...fields, role, content }))
+}
+
+/** Returns the position on the branch of the first rewrite or announcement: from there on, the host's list differs. */
+function findFirstRewrite({ session, view }: SessionState): number {
+  const announced = listBranchRecords(session).findIndex(
+    (record) =>
+      record.type === 'system' && (record.subtype === 'delta' || record.subtype === 'compact_boundary'),
+  )
+  const rewrites = view.rewrites.map(({ position }) => position)
+  return Math.min(announced === -1 ? Number.POSITIVE_INFINITY : announced, ...rewrites)
+}

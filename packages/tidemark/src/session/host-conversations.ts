@@ -1,0 +1,212 @@
+/**
+ * Finds the session that a host's request belongs to. One client may hold several conversations: they are told apart by
+ * an id in the request, and by the messages and tool calls that it shares with the logs.
+ */
+import { isObject, type JsonObject } from '@tidemark/core'
+import { isSessionId } from '../storage/home-paths.ts'
+import { type HistoryMatch, matchHistory } from './host-history.ts'
+import { createHostObserver, type HostObserver } from './host-observer.ts'
+import type { HostRequest } from './host-request.ts'
+import type { OpenSession } from './open-session.ts'
+import type { Session } from './session.ts'
+
+/** One conversation that goes through a `fetch`. */
+export interface HostConversation {
+  readonly session: Session
+  readonly open: OpenSession
+  /** True while a request of the conversation waits for its response. */
+  isInFlight: boolean
+  /** Resolves when the last response is in the log. */
+  recording: Promise<void>
+  /** Requests of the engine in a row that the provider refused although it took the host's own. */
+  strikes: number
+  /** Watches the cache of requests that are only observed. */
+  readonly observer: HostObserver
+}
+
+/** What identifies a conversation in a request. */
+export interface HostRequestIdentity {
+  readonly headers: Headers
+  readonly body: JsonObject
+}
+
+/** The session of a request: an open session, the id of one, or a function that returns the id, or null to pass it on. */
+export type HostSessionChoice = Session | string | ((request: HostRequestIdentity) => string | null)
+
+export interface SessionSource {
+  /** Returns the session with this id, which is opened if it is not open yet. */
+  readonly open: (id: string) => Promise<{ readonly session: Session; readonly open: OpenSession }>
+  readonly list: () => Promise<readonly string[]>
+  readonly createId: () => string
+}
+
+export interface HostConversations {
+  /** Returns the conversation that the request continues; null if there is none, or if it is in flight. */
+  find(identity: HostRequestIdentity, request: HostRequest): Promise<HostConversation | null>
+  /** As `find`, but begins a conversation if the request may be the first of one, and puts it in flight. */
+  enter(identity: HostRequestIdentity, request: HostRequest): Promise<HostConversation | null>
+}
+
+export function createHostConversations(
+  choice: HostSessionChoice | undefined,
+  source: SessionSource,
+  fixed: OpenSession | null,
+): HostConversations {
+  if (fixed !== null) return createFixedConversation(choice as Session, fixed)
+  const byKey = new Map<string, Promise<Conversations>>()
+
+  function openConversations(key: string): Promise<Conversations> {
+    const known = byKey.get(key)
+    if (known !== undefined) return known
+    const opening = openStored(key, source)
+    byKey.set(key, opening)
+    opening.catch(() => byKey.delete(key))
+    return opening
+  }
+
+  async function find(
+    identity: HostRequestIdentity,
+    request: HostRequest,
+  ): Promise<{
+    readonly key: string
+    readonly all: Conversations
+    readonly found: HostConversation | null
+  } | null> {
+    const key = readConversationKey(choice as Exclude<typeof choice, Session>, identity)
+    if (key === null) return null
+    const all = await openConversations(key)
+    await Promise.all(all.list.map(({ recording }) => recording))
+    const free = all.list.filter(({ isInFlight }) => !isInFlight)
+    return { key, all, found: chooseConversation(free, request, key === '') }
+  }
+
+  return {
+    find: async (identity, request) => (await find(identity, request))?.found ?? null,
+    async enter(identity, request) {
+      const place = await find(identity, request)
+      if (place === null) return null
+      const { key, all, found } = place
+      if (found !== null) {
+        found.isInFlight = true
+        return found
+      }
+      if (!beginsConversation(request)) return null
+      all.count += 1
+      const id = key === '' ? source.createId() : all.count === 1 ? key : `${key}.${all.count}`
+      const begun = await openConversation(id, source)
+      begun.isInFlight = true
+      all.list.push(begun)
+      return begun
+    },
+  }
+}
+
+/** The conversations under one id. `count` is the number of the last one, also while its session is being opened. */
+interface Conversations {
+  readonly list: HostConversation[]
+  count: number
+}
+
+async function openConversation(id: string, source: SessionSource): Promise<HostConversation> {
+  return toConversation(await source.open(id))
+}
+
+function toConversation(opened: Pick<HostConversation, 'session' | 'open'>): HostConversation {
+  const observer = createHostObserver(opened.open)
+  return { ...opened, isInFlight: false, recording: Promise.resolve(), strikes: 0, observer }
+}
+
+/** Opens the sessions that the store has under this key: after a restart, the conversations go on. */
+async function openStored(key: string, source: SessionSource): Promise<Conversations> {
+  const ids = key === '' ? [] : (await source.list()).filter((id) => id === key || isNumbered(id, key))
+  const numbers = ids.map((id) => (id === key ? 1 : Number(id.slice(key.length + 1))))
+  const list = await Promise.all(ids.map((id) => openConversation(id, source)))
+  return { list, count: Math.max(0, ...numbers) }
+}
+
+function createFixedConversation(session: Session, open: OpenSession): HostConversations {
+  const only = toConversation({ session, open })
+  const find = async (): Promise<HostConversation | null> => {
+    await only.recording
+    return only.isInFlight ? null : only
+  }
+  return {
+    find,
+    async enter() {
+      const found = await find()
+      if (found !== null) found.isInFlight = true
+      return found
+    },
+  }
+}
+
+function isNumbered(id: string, key: string): boolean {
+  return id.startsWith(`${key}.`) && /^\d+$/.test(id.slice(key.length + 1))
+}
+
+/**
+ * Returns the conversation that the request continues, best with its whole log. `isUnnamed`: the request names no
+ * conversation, so that a shared first message alone is not enough.
+ */
+function chooseConversation(
+  conversations: readonly HostConversation[],
+  request: HostRequest,
+  isUnnamed: boolean,
+): HostConversation | null {
+  let best: { readonly conversation: HostConversation; readonly rank: number } | null = null
+  for (const conversation of conversations) {
+    const { state } = conversation.open
+    const rank =
+      request.continues === null
+        ? rankMatch(matchHistory(state, request.messages), isUnnamed)
+        : Number(state.session.responseStarts.get(request.continues) !== undefined)
+    if (rank > (best?.rank ?? 0)) best = { conversation, rank }
+  }
+  return best?.conversation ?? null
+}
+
+function rankMatch(
+  { isKnown, isEmpty, change, shared, sharesCalls }: HistoryMatch,
+  isUnnamed: boolean,
+): number {
+  if (isEmpty) return Number.EPSILON
+  if (!isKnown || (isUnnamed && change !== null && !sharesCalls)) return 0
+  return change === null ? 1e9 + shared : 1 + shared
+}
+
+/** A request begins a conversation if it may go on: with tools, an answer or cache markers. Others are side calls. */
+function beginsConversation({ tools, messages, ttl, continues }: HostRequest): boolean {
+  if (continues !== null) return false
+  const hasTools = tools !== null && tools.length > 0
+  return hasTools || ttl !== undefined || messages.some(({ role }) => role === 'assistant')
+}
+
+const SESSION_HEADERS = [
+  'x-tidemark-session',
+  'x-claude-code-session-id',
+  'x-claude-session-id',
+  'x-session-id',
+]
+const SESSION_FIELDS = ['session_id', 'conversation_id']
+
+/** Returns the id that a request gives its conversation; an empty text if it gives none, null if it is not to be taken. */
+function readConversationKey(
+  choice: Exclude<HostSessionChoice, Session> | undefined,
+  identity: HostRequestIdentity,
+): string | null {
+  if (typeof choice === 'string') return choice
+  if (choice !== undefined) return choice(identity)
+  const { headers, body } = identity
+  const metadata = isObject(body.metadata) ? body.metadata : {}
+  const user = typeof metadata.user_id === 'string' ? metadata.user_id : ''
+  const named = [
+    ...SESSION_HEADERS.map((name) => headers.get(name)),
+    ...SESSION_FIELDS.map((name) => metadata[name]),
+    /_session_([\w-]+)$/.exec(user)?.[1],
+    /"session_id":"([\w-]+)"/.exec(user)?.[1],
+    body.prompt_cache_key,
+  ].find((value) => typeof value === 'string' && value !== '')
+  if (typeof named !== 'string') return ''
+  const id = named.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 100)
+  return isSessionId(id) ? id : ''
+}

@@ -1,0 +1,325 @@
+/**
+ * Sends the request that the engine made instead of a host's, and passes the response to the host as it comes. What the
+ * provider refuses is recovered here, or answered as the host's own request would have been.
+ */
+import { isObject, type JsonObject, type ModelFailure, type Reply } from '@tidemark/core'
+import { decodeReplyBytes, decodeResponse, encodeSseFrame, initialByteStreamState } from '@tidemark/wire'
+import { readClientError } from '../models/client-error.ts'
+import type { HostConversation } from './host-conversations.ts'
+import { createThinkingFilter, mustHideThinking, removeThinking } from './host-thinking.ts'
+import { observeRequest, type TakeOutcome } from './take.ts'
+
+export type Fetch = typeof globalThis.fetch
+
+/** A request of a host, as it was given to `fetch`. */
+export interface HostCall {
+  readonly input: Parameters<Fetch>[0]
+  readonly init: Parameters<Fetch>[1]
+  readonly url: string
+  readonly headers: Headers
+  readonly body: JsonObject
+  readonly signal: AbortSignal | undefined
+  readonly upstream: Fetch
+}
+
+/** How often one request is changed after a refusal: compacted, without media, without thinking. */
+const MAX_CHANGES = 4
+
+/** After so many requests of the engine that the provider refused, but not the host's, the host's are passed on. */
+const MAX_STRIKES = 2
+
+/** Answers a host's request with the engine's. */
+export async function exchangeManaged(conversation: HostConversation, call: HostCall): Promise<Response> {
+  const { session } = conversation
+  if (conversation.strikes >= MAX_STRIKES)
+    return passOn(conversation, call, 'The provider refused what the engine sent before.')
+  for (let changes = 0; ; changes += 1) {
+    const outcome = await takeCall(conversation, call)
+    if (!outcome.ok) return passOn(conversation, call, null)
+    const response = await sendRequest(conversation, call, outcome)
+    if (response.ok) {
+      conversation.strikes = 0
+      return recordResponse(conversation, response)
+    }
+    const text = await response.text()
+    const failure = readClientError(
+      { status: response.status, body: text, headers: response.headers },
+      Date.now(),
+    )
+    if (failure.retryable || !isAboutRequest(failure)) return abandon(conversation, response, text)
+    const refused = await session.refused(failure)
+    if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
+    return retryUnchanged(conversation, call, failure)
+  }
+}
+
+/** Sends the host's request unchanged, while its messages are recorded; then records the response. */
+export async function exchangeObserved(conversation: HostConversation, call: HostCall): Promise<Response> {
+  const { open, observer } = conversation
+  const answer = call.upstream(call.input, call.init)
+  const recording = observeRequest(open, call.body, call.headers.get('anthropic-beta') ?? undefined)
+    .then((request) => {
+      if (request !== null) observer.noteRequest(request, call.body)
+      return request !== null
+    })
+    .catch((thrown: unknown) => reportUnrecorded(conversation, thrown))
+  const [response, isRecorded] = await Promise.all([answer, recording])
+  return response.ok && isRecorded ? recordResponse(conversation, response) : release(conversation, response)
+}
+
+async function takeCall(
+  { session }: HostConversation,
+  { body, headers, signal }: HostCall,
+): Promise<TakeOutcome> {
+  try {
+    const betas = headers.get('anthropic-beta')
+    return await session.take(body, {
+      ...(betas === null ? {} : { betas }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+  } catch (thrown) {
+    // The session was closed; the client may go on without it.
+    return { ok: false, reason: 'failed', message: describeThrown(thrown) }
+  } finally {
+    signal?.throwIfAborted()
+  }
+}
+
+async function sendRequest(
+  conversation: HostConversation,
+  { url, init, headers, signal, upstream }: HostCall,
+  outcome: Extract<TakeOutcome, { readonly ok: true }>,
+): Promise<Response> {
+  const sent = new Headers(headers)
+  for (const name of ['content-length', 'content-encoding']) sent.delete(name)
+  if (outcome.betas.length === 0) sent.delete('anthropic-beta')
+  else sent.set('anthropic-beta', outcome.betas.join(','))
+  try {
+    return await upstream(url, {
+      ...init,
+      method: 'POST',
+      headers: sent,
+      body: outcome.text,
+      ...(signal === undefined ? {} : { signal }),
+    })
+  } catch (thrown) {
+    abandonRequest(conversation)
+    throw thrown
+  }
+}
+
+/** Failures that the request itself caused; a wrong key or an empty account would refuse any request. */
+const NOT_ABOUT_REQUEST: ReadonlySet<ModelFailure['kind']> = new Set([
+  'auth',
+  'billing',
+  'aborted',
+  'network',
+  'timeout',
+])
+
+function isAboutRequest({ kind }: ModelFailure): boolean {
+  return !NOT_ABOUT_REQUEST.has(kind)
+}
+
+/** Sends the host's own request: if the provider takes it, the engine's was at fault; if not, the host gets the error. */
+async function retryUnchanged(
+  conversation: HostConversation,
+  call: HostCall,
+  { message }: ModelFailure,
+): Promise<Response> {
+  const response = await passOn(conversation, call, `The provider refused the engine's request: ${message}`)
+  if (response.ok) conversation.strikes += 1
+  return response
+}
+
+/**
+ * Sends the host's request as it is. Its messages are recorded with the next request that is taken. `message`: why; null
+ * if that was emitted already.
+ */
+async function passOn(
+  conversation: HostConversation,
+  call: HostCall,
+  message: string | null,
+): Promise<Response> {
+  abandonRequest(conversation)
+  if (message !== null)
+    conversation.open.listeners.emit({ type: 'request-passed', reason: 'failed', message })
+  return call.upstream(call.input, call.init)
+}
+
+/** Gives up the request that `take` returned, because no response to it will be recorded. */
+function abandonRequest(conversation: HostConversation): void {
+  conversation.isInFlight = false
+  conversation.open.pendingRequest = null
+  conversation.open.gate.open()
+}
+
+function abandon(conversation: HostConversation, response: Response, text: string): Response {
+  abandonRequest(conversation)
+  return new Response(text, copyHead(response))
+}
+
+function release(conversation: HostConversation, response: Response): Response {
+  conversation.isInFlight = false
+  return response
+}
+
+/** Returns status and headers of a response whose body was decoded. */
+function copyHead({ status, statusText, headers }: Response): ResponseInit {
+  const kept = new Headers(headers)
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
+  return { status, statusText, headers: kept }
+}
+
+/** Passes a response on as it comes. It is in the log before the host has the end of it. */
+async function recordResponse(conversation: HostConversation, response: Response): Promise<Response> {
+  const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
+  const hides = conversation.open.pendingRequest !== null && mustHideThinking(conversation.open)
+  if (isStream && response.body !== null)
+    return new Response(createRecordedStream(conversation, response.body, hides), copyHead(response))
+  const text = await response.text()
+  const read = decodeResponse(text)
+  if (read.ok) await recordReply(conversation, read.reply)
+  else abandonRequest(conversation)
+  return new Response(hides ? removeThinking(text) : text, copyHead(response))
+}
+
+/** Returns a stream that records the reply as the host reads it. A host may also stop before it has read anything. */
+function createRecordedStream(
+  conversation: HostConversation,
+  body: ReadableStream<Uint8Array>,
+  hidesThinking: boolean,
+): ReadableStream<Uint8Array> {
+  const chunks = recordStream(conversation, body, hidesThinking)
+  let isBegun = false
+  const source = {
+    async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
+      isBegun = true
+      const step = await chunks.next()
+      if (step.done === true) controller.close()
+      else controller.enqueue(step.value)
+    },
+    async cancel(reason: unknown) {
+      if (isBegun) return void (await chunks.return(undefined))
+      abandonRequest(conversation)
+      await body.cancel(reason)
+    },
+  }
+  return new ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** Passes the bytes of a stream on, and records the reply before its last bytes are passed on. */
+async function* recordStream(
+  conversation: HostConversation,
+  body: AsyncIterable<Uint8Array>,
+  hidesThinking: boolean,
+): AsyncGenerator<Uint8Array> {
+  const filter = hidesThinking ? createThinkingFilter() : (chunk: Uint8Array): Uint8Array => chunk
+  let state = initialByteStreamState
+  let isRecorded = false
+  try {
+    for await (const chunk of body) {
+      const [next, events] = decodeReplyBytes(state, chunk)
+      state = next
+      const end = events.find(({ type }) => type === 'reply-ended')
+      if (end?.type === 'reply-ended') {
+        isRecorded = true
+        await recordReply(conversation, end.reply)
+      }
+      yield filter(chunk)
+    }
+  } finally {
+    // The host stopped reading, or the reply broke off: what came of it is in the log once the host sends it back.
+    if (!isRecorded) abandonRequest(conversation)
+  }
+}
+
+async function recordReply(conversation: HostConversation, { message }: Reply): Promise<void> {
+  const { session, open, observer } = conversation
+  const isObserved = open.pendingRequest === null
+  conversation.recording = session.append(message).then(
+    () => (isObserved ? observer.noteResponse(message) : undefined),
+    (thrown: unknown) => void reportUnrecorded(conversation, thrown),
+  )
+  await conversation.recording
+  conversation.isInFlight = false
+}
+
+function reportUnrecorded(conversation: HostConversation, thrown: unknown): false {
+  abandonRequest(conversation)
+  const message = `The response could not be recorded: ${describeThrown(thrown)}`
+  conversation.open.listeners.emit({ type: 'request-passed', reason: 'unrecorded', message })
+  return false
+}
+
+export function describeThrown(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+const PING = encodeSseFrame({ event: 'ping', data: '{"type": "ping"}' })
+
+/**
+ * Returns the response once it is there. If that takes longer than `afterMs`, as with a compaction, a stream begins with
+ * pings, so that no client gives up; an error then comes as an event of the stream.
+ */
+export async function withPings(
+  answer: Promise<Response>,
+  afterMs: number,
+  everyMs: number,
+): Promise<Response> {
+  const first = await waitAtMost(answer, afterMs)
+  if (first !== null) return first
+  return new Response(ReadableStream.from(streamWithPings(answer, everyMs)), {
+    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
+  })
+}
+
+async function* streamWithPings(answer: Promise<Response>, everyMs: number): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  const settled = answer.then(
+    (response) => ({ response }),
+    (thrown: unknown) => ({ thrown }),
+  )
+  let isPassedOn = false
+  try {
+    for (;;) {
+      yield encoder.encode(PING)
+      const end = await waitAtMost(settled, everyMs)
+      if (end === null) continue
+      isPassedOn = true
+      if ('thrown' in end) throw end.thrown
+      const { response } = end
+      if (response.ok && response.body !== null) yield* response.body
+      else yield encoder.encode(encodeSseFrame({ event: 'error', data: await readErrorEvent(response) }))
+      return
+    }
+  } finally {
+    // The host stopped reading before the response came.
+    if (!isPassedOn) answer.then(({ body }) => body?.cancel()).catch(() => {})
+  }
+}
+
+/** Waits for a promise, but not longer than so many milliseconds; null if it is not settled by then. */
+async function waitAtMost<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Returns the body of an error response as the data of an error event, in one line. */
+async function readErrorEvent(response: Response): Promise<string> {
+  const text = await response.text()
+  try {
+    const body: unknown = JSON.parse(text)
+    if (isObject(body) && body.type === 'error') return JSON.stringify(body)
+  } catch {
+    // Not JSON: an error of something between here and the provider.
+  }
+  return JSON.stringify({ type: 'error', error: { type: 'api_error', message: text } })
+}

@@ -1,0 +1,210 @@
+/**
+ * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. Requests
+ * for messages become those of a session; everything else goes through unchanged.
+ */
+import { isObject, type JsonObject, listUnansweredCalls, toApiMessages } from '@tidemark/core'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { checkSessionId } from '../storage/home-paths.ts'
+import {
+  createHostConversations,
+  type HostConversation,
+  type HostConversations,
+  type HostSessionChoice,
+  type SessionSource,
+} from './host-conversations.ts'
+import {
+  describeThrown,
+  exchangeManaged,
+  exchangeObserved,
+  type Fetch,
+  type HostCall,
+  withPings,
+} from './host-exchange.ts'
+import { matchHistory } from './host-history.ts'
+import { type HostRequest, readHostRequest } from './host-request.ts'
+import type { OpenSession } from './open-session.ts'
+import type { Session } from './session.ts'
+import { readBetaNames } from './take.ts'
+
+export interface FetchOptions {
+  /**
+   * The session: its id, an open session, or a function that returns the id for a request. Further conversations under
+   * one id get `id.2`, `id.3` … Default: the id that the request names in a header or in its metadata, else a new one.
+   */
+  readonly session?: HostSessionChoice
+  /** `manage`: requests are those of the session. `observe`: no byte is changed, all is recorded. `off`: neither. */
+  readonly mode?: 'manage' | 'observe' | 'off'
+  /** Sends the requests. Default: the global `fetch`. */
+  readonly fetch?: Fetch
+  /** Seconds without a response after which a stream begins with pings, and between two of them. Default: 5. */
+  readonly pingSeconds?: number
+}
+
+const OPTION_NAMES: readonly (keyof FetchOptions)[] = ['session', 'mode', 'fetch', 'pingSeconds']
+const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
+
+/** What `tidemark.fetch` needs of the object that it belongs to. */
+export interface FetchServices extends SessionSource {
+  readonly findOpen: (session: Session) => OpenSession | null
+  /** Called if a request that belongs to no session is passed on. */
+  readonly onPassed: (message: string) => void
+}
+
+export function createHostFetch(options: FetchOptions, services: FetchServices): Fetch {
+  checkFetchOptions(options)
+  const { session, mode = 'manage', fetch: upstream = globalThis.fetch, pingSeconds = 5 } = options
+  if (mode === 'off') return upstream
+  const fixed = typeof session === 'object' ? services.findOpen(session) : null
+  if (typeof session === 'object' && fixed === null)
+    throw badOptionError(
+      'session',
+      'fetch: session: expected an open session of this Tidemark object, or an id.',
+    )
+  const conversations = createHostConversations(session, services, fixed)
+  return async (input, init) => {
+    const route = findRoute(input, init)
+    if (route === null) return upstream(input, init)
+    const call = await readCall(input, init, upstream)
+    const request = call === null ? null : readRequest(call)
+    if (call === null || request === null) return upstream(input, init)
+    if (route === 'count') return countForHost(conversations, call, request)
+    const answer = answerHost(conversations, call, { mode, request, services })
+    return call.isStream && mode === 'manage'
+      ? withPings(answer, pingSeconds * 1000, pingSeconds * 1000)
+      : answer
+  }
+}
+
+function checkFetchOptions(options: FetchOptions): void {
+  if (!isObject(options))
+    throw badOptionError('options', 'fetch: expected options, as in { session: "fix-login" }.')
+  checkOptionNames('fetch', options, OPTION_NAMES)
+  const { mode = 'manage', pingSeconds = 1, session } = options
+  if (typeof session === 'string') checkSessionId(session)
+  if (!MODES.has(mode)) throw badOptionError('mode', 'fetch: mode: expected "manage", "observe" or "off".')
+  if (typeof pingSeconds !== 'number' || !(pingSeconds > 0))
+    throw badOptionError('pingSeconds', 'fetch: pingSeconds: expected a number above 0.')
+}
+
+type Route = 'messages' | 'count'
+
+/** Returns what a request asks for; null for everything that goes through unchanged. */
+function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): Route | null {
+  const method = init?.method ?? (input instanceof Request ? input.method : 'GET')
+  const url = input instanceof Request ? input.url : String(input)
+  const path = URL.canParse(url) ? new URL(url).pathname : ''
+  if (method.toUpperCase() !== 'POST') return null
+  if (path.endsWith('/v1/messages')) return 'messages'
+  return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
+}
+
+type ReadCall = HostCall & { readonly body: JsonObject; readonly isStream: boolean }
+
+/** Reads the body of a request without using it up; null if it is no JSON object. */
+async function readCall(
+  input: Parameters<Fetch>[0],
+  init: Parameters<Fetch>[1],
+  upstream: Fetch,
+): Promise<ReadCall | null> {
+  const isRequest = input instanceof Request
+  const given = init?.body
+  let text: string | null = null
+  if (typeof given === 'string') text = given
+  else if (given instanceof Uint8Array || given instanceof ArrayBuffer) text = new TextDecoder().decode(given)
+  else if (given === undefined && isRequest) text = await input.clone().text()
+  const body = text === null ? null : parseObject(text)
+  if (body === null) return null
+  return {
+    input,
+    init,
+    upstream,
+    body,
+    url: isRequest ? input.url : String(input),
+    headers: new Headers(init?.headers ?? (isRequest ? input.headers : {})),
+    signal: init?.signal ?? (isRequest ? input.signal : undefined),
+    isStream: body.stream === true,
+  }
+}
+
+function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? (value as JsonObject) : null
+  } catch {
+    return null
+  }
+}
+
+function readRequest({ body, headers }: ReadCall): HostRequest | null {
+  return readHostRequest(body, readBetaNames(headers.get('anthropic-beta') ?? ''))
+}
+
+async function answerHost(
+  conversations: HostConversations,
+  call: ReadCall,
+  {
+    mode,
+    request,
+    services,
+  }: { readonly mode: string; readonly request: HostRequest; readonly services: FetchServices },
+): Promise<Response> {
+  const conversation = await enterConversation(conversations, call, request, services)
+  if (conversation === null) return call.upstream(call.input, call.init)
+  const free = (): void => {
+    conversation.isInFlight = false
+  }
+  call.signal?.addEventListener('abort', free, { once: true })
+  try {
+    return await (mode === 'observe' ? exchangeObserved : exchangeManaged)(conversation, call)
+  } catch (thrown) {
+    free()
+    throw thrown
+  }
+}
+
+/** Returns the conversation of a request; null if there is none, which is told. */
+async function enterConversation(
+  conversations: HostConversations,
+  call: ReadCall,
+  request: HostRequest,
+  { onPassed }: FetchServices,
+): Promise<HostConversation | null> {
+  try {
+    const conversation = await conversations.enter(call, request)
+    if (conversation === null) onPassed('The request belongs to no conversation.')
+    return conversation
+  } catch (thrown) {
+    onPassed(`The session could not be opened: ${describeThrown(thrown)}`)
+    return null
+  }
+}
+
+/** Counts the tokens of the request that would be sent, so that a host does not compact what is compacted already. */
+async function countForHost(
+  conversations: HostConversations,
+  call: ReadCall,
+  request: HostRequest,
+): Promise<Response> {
+  const { input, init, url, headers, upstream } = call
+  const conversation = await conversations.find(call, request).catch(() => null)
+  const state = conversation?.open.state
+  if (state === undefined || state.view.rewrites.length === 0) return upstream(input, init)
+  const match = matchHistory(state, request.messages)
+  if (!match.isKnown || match.divergesAt !== null) return upstream(input, init)
+  const sent = new Headers(headers)
+  sent.delete('content-length')
+  const messages = [...listShownMessages(state), ...match.news]
+  return upstream(url, {
+    ...init,
+    method: 'POST',
+    headers: sent,
+    body: JSON.stringify({ ...call.body, messages }),
+  })
+}
+
+/** Returns the messages that the model is shown, without the results that stand in for those still to come. */
+function listShownMessages({ flat }: OpenSession['state']): readonly object[] {
+  const messages = toApiMessages(flat)
+  if (listUnansweredCalls(flat).length === 0) return messages
+  return messages.slice(0, messages.findLastIndex(({ role }) => role === 'assistant') + 1)
+}

@@ -1,0 +1,155 @@
+/**
+ * Compares the message list of a host, which sends its whole conversation with every request, with the conversation in
+ * the log: what is new, and where the host has changed its history. It reads the log only, so a restart changes nothing.
+ */
+import {
+  type Block,
+  isSyntheticError,
+  isTextBlock,
+  isToolResult,
+  isToolUse,
+  type KnownRecord,
+  listBranchRecords,
+  type SessionState,
+  type ToolResultBlock,
+} from '@tidemark/core'
+import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
+import type { HostMessage } from './messages.ts'
+
+/**
+ * How a host's list differs from the log. `rewound`: it ends earlier. `edited`: a message is another one. `pruned`:
+ * messages at the start are missing. `new`: nothing is as in the log.
+ */
+export type HistoryChange = 'rewound' | 'edited' | 'pruned' | 'new'
+
+export interface HistoryMatch {
+  /** Messages that the log does not have yet. If the host changed its history, they follow the shared part. */
+  readonly news: readonly HostMessage[]
+  /** How the host changed its history; null if it only added messages. */
+  readonly change: HistoryChange | null
+  /**
+   * uuid of the first record that the host's list no longer has; null if the change needs no branch, because the model
+   * is no longer shown what changed.
+   */
+  readonly divergesAt: string | null
+  /** Number of blocks that are as in the log, from the start. */
+  readonly shared: number
+  /** True if the log has the first message of the list, or one of its tool calls. */
+  readonly isKnown: boolean
+  /** True if the log has one of the tool calls of the list, on any branch. */
+  readonly sharesCalls: boolean
+  /** True if the log has no message yet. */
+  readonly isEmpty: boolean
+}
+
+/** `after`: uuid of the record that the list follows, if it has only later messages. */
+export function matchHistory(
+  state: Pick<SessionState, 'session' | 'view'>,
+  messages: readonly HostMessage[],
+  after?: string,
+): HistoryMatch {
+  const branch = listBranchRecords(state.session)
+  const start = after === undefined ? 0 : branch.findIndex(({ uuid }) => uuid === after) + 1
+  const records = branch.slice(start).filter((record) => !isSyntheticError(record))
+  const known = sortResults(listLoggedParts(records))
+  const given = sortResults(listGivenParts(messages))
+  const shown = new Map(state.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+  const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
+    if (old === undefined || now === undefined || !isSamePart(old, now)) return false
+    const record = records[old.from.index] as KnownRecord
+    return !isToolResult(old.block) || isSameResult(old.block, now.block, record, shown.get(record.uuid))
+  }
+  let shared = 0
+  while (shared < known.length && isSame(known[shared], given[shared])) shared += 1
+  const sharesCalls = given.some(
+    ({ block }) => isToolUse(block) && state.session.callRecords.get(block.id) !== undefined,
+  )
+  const first = known.findIndex(({ message }) => message > 0)
+  const isKnown = sharesCalls || (shared > 0 && shared >= (first === -1 ? known.length : first))
+  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0 }
+  if (shared === known.length)
+    return { ...base, change: null, divergesAt: null, news: listNews(messages, given.slice(shared)) }
+  const isShown = (part: Part): boolean => shown.has((records[part.from.index] as KnownRecord).uuid)
+  const hidden = known.findLastIndex((part) => !isShown(part))
+  const end = shared <= hidden ? findTail(known, given, hidden, isSame) : null
+  const change = nameChange(known, given, shared, base.isKnown)
+  if (end !== null) return { ...base, change, divergesAt: null, news: listNews(messages, given.slice(end)) }
+  const { uuid } = records[known[shared]?.from.index ?? 0] as KnownRecord
+  return { ...base, change, divergesAt: uuid, news: listNews(messages, given.slice(shared)) }
+}
+
+/** Orders the results at the start of each user message by their call: hosts differ in the order of parallel results. */
+function sortResults(parts: readonly Part[]): readonly Part[] {
+  const toKey = ({ block }: Part): string => (isToolResult(block) ? block.tool_use_id : '')
+  return parts.toSorted((one, other) => {
+    if (one.message !== other.message) return one.message - other.message
+    const [left, right] = [isToolResult(one.block), isToolResult(other.block)]
+    if (left !== right) return left ? -1 : 1
+    return left && toKey(one) !== toKey(other) ? (toKey(one) < toKey(other) ? -1 : 1) : 0
+  })
+}
+
+type ShownEntry = ReturnType<SessionState['view']['entries']['toArray']>[number]
+
+/**
+ * Compares the contents of two results of the same call. A result that the model no longer sees, or sees only the ends of,
+ * counts as the same.
+ */
+function isSameResult(old: ToolResultBlock, now: Block, record: KnownRecord, entry?: ShownEntry): boolean {
+  if (entry === undefined || entry.cleared?.results.some(({ id }) => id === old.tool_use_id) === true)
+    return true
+  if (!isToolResult(now)) return false
+  if (record.spilled?.some(({ toolUseId }) => toolUseId === old.tool_use_id) === true) return true
+  return (old.is_error === true) === (now.is_error === true) && formatResult(old) === formatResult(now)
+}
+
+/** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */
+function formatResult({ content = '' }: ToolResultBlock): string {
+  if (typeof content === 'string') return content
+  const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
+  const [only] = blocks
+  if (only === undefined) return ''
+  return blocks.length === 1 && isTextBlock(only) ? only.text : JSON.stringify(blocks)
+}
+
+/**
+ * Returns the index in the given list after what the model is still shown of the log, if the list has all of that in
+ * one piece; null if not. The change is then in what has left the context.
+ */
+function findTail(
+  known: readonly Part[],
+  given: readonly Part[],
+  hidden: number,
+  isSame: (old: Part | undefined, now: Part | undefined) => boolean,
+): number | null {
+  const answer = known.findLastIndex(({ role }) => role === 'assistant')
+  const tail = known.slice(Math.min(hidden + 1, answer === -1 ? known.length : answer))
+  for (let start = given.length - tail.length; tail.length > 0 && start >= 0; start -= 1)
+    if (tail.every((part, index) => isSame(part, given[start + index]))) return start + tail.length
+  return null
+}
+
+function nameChange(
+  known: readonly Part[],
+  given: readonly Part[],
+  shared: number,
+  isKnown: boolean,
+): HistoryChange {
+  if (shared === given.length) return 'rewound'
+  if (shared > 0) return 'edited'
+  if (!isKnown) return 'new'
+  return known.some((part) => isSamePart(part, given[0])) ? 'pruned' : 'edited'
+}
+
+/** Returns the messages that the parts come from; of a message that begins earlier, only these blocks. */
+function listNews(messages: readonly HostMessage[], parts: readonly Part[]): readonly HostMessage[] {
+  const first = parts.reduce((least, { from }) => Math.min(least, from.index), messages.length)
+  const news = messages.slice(first)
+  const head = news[0]
+  if (head === undefined || head.role === 'system' || typeof head.content === 'string') return news
+  const taken = new Set(parts.flatMap(({ from }) => (from.index === first ? [from.block] : [])))
+  const isWhole = !listGivenParts([head]).some(({ from }) => !taken.has(from.block))
+  if (isWhole) return news
+  const content = head.content.filter((_, index) => taken.has(index))
+  return [{ ...head, content }, ...news.slice(1)]
+}

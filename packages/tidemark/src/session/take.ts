@@ -1,0 +1,298 @@
+/**
+ * Implements `session.take`: a host sends its whole request; what is new is appended to the log, and the request to
+ * send instead is returned. A request that cannot be taken is to be sent as it is.
+ */
+import {
+  isKnownRecord,
+  type JsonObject,
+  listBranchRecords,
+  type RefusedRewrite,
+  toHostSections,
+  type WriteLock,
+} from '@tidemark/core'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { writeMessages } from './append.ts'
+import { clearSession, rewindSession } from './branches.ts'
+import { type HistoryChange, type HistoryMatch, matchHistory } from './host-history.ts'
+import { type HostRequest, readHostRequest } from './host-request.ts'
+import { type NextOutcome, prepareReadyRequest, type ReadyRequest, type RequestBody } from './next.ts'
+import { checkSessionOpen, type OpenSession, refreshFromLog } from './open-session.ts'
+import { pinSessionRecord } from './rewrite.ts'
+import { createWriteQueue } from './session-locks.ts'
+import { switchModel } from './switch-model.ts'
+import type { Toolset } from './tools.ts'
+import { createTurnContext } from './turn-host.ts'
+
+export interface TakeOptions {
+  /** The betas of the request: the `anthropic-beta` header as text, or a list of names. */
+  readonly betas?: string | readonly string[]
+  readonly signal?: AbortSignal
+}
+
+/** The request to send instead of the host's, or why the host's own is to be sent unchanged. */
+export type TakeOutcome<Body = RequestBody> = ReadyRequest<Body> | RequestNotTaken
+
+export interface RequestNotTaken {
+  readonly ok: false
+  /**
+   * `side-call`: it does not belong to the conversation. `not-yet`: a first request that may be the only one; its
+   * conversation is taken once it goes on. `prefill`: it ends with an assistant message. `unreadable`: not a Messages
+   * request. `failed`: the engine could not make a request.
+   */
+  readonly reason: 'side-call' | 'not-yet' | 'prefill' | 'unreadable' | 'failed'
+  readonly message: string
+}
+
+const queues = new WeakMap<OpenSession, WriteLock>()
+
+export async function takeRequest<Body = RequestBody>(
+  session: OpenSession,
+  body: unknown,
+  options: TakeOptions = {},
+): Promise<TakeOutcome<Body>> {
+  checkOptionNames('take', options, ['betas', 'signal'])
+  checkSessionOpen(session)
+  const request = readHostRequest(body, readBetaNames(options.betas))
+  const outcome: TakeOutcome<Body> =
+    request === null
+      ? refuseToTake('unreadable', UNREADABLE)
+      : await runInOrder(session, () => recordAndAnswer<Body>(session, request, options.signal))
+  if (!outcome.ok)
+    session.listeners.emit({ type: 'request-passed', reason: outcome.reason, message: outcome.message })
+  return outcome
+}
+
+const UNREADABLE = 'It is no request that the engine can read.'
+
+/** A session that fails must not keep the host from its answer: what goes wrong here is a reason to pass the request on. */
+async function recordAndAnswer<Body>(
+  session: OpenSession,
+  request: HostRequest,
+  signal: AbortSignal | undefined,
+): Promise<TakeOutcome<Body>> {
+  try {
+    const match = await recordHostMessages(session, request)
+    return 'ok' in match ? match : await answerTaken<Body>(session, request, signal)
+  } catch (thrown) {
+    return refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown))
+  }
+}
+
+/** Records the messages of a request that is sent as the host wrote it. Returns the request; null if nothing was recorded. */
+export async function observeRequest(
+  session: OpenSession,
+  body: unknown,
+  betas: string | undefined,
+): Promise<HostRequest | null> {
+  const request = readHostRequest(body, readBetaNames(betas))
+  if (request === null) return null
+  return runInOrder(session, async () => {
+    const match = await recordHostMessages(session, request)
+    if ('ok' in match) return null
+    // The model is the host's in any case; a model that is not known leaves only the price unknown.
+    await adoptModel(session, request.model).catch(() => null)
+    return request
+  })
+}
+
+function runInOrder<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {
+  const queue = queues.get(session) ?? createWriteQueue()
+  queues.set(session, queue)
+  return queue(work)
+}
+
+export function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
+  if (betas === undefined) return []
+  const names = typeof betas === 'string' ? betas.split(',') : betas
+  if (!Array.isArray(names) || names.some((name) => typeof name !== 'string'))
+    throw badOptionError('betas', 'take: betas: expected the anthropic-beta header, or a list of names.')
+  return names.map((name) => name.trim()).filter((name) => name !== '')
+}
+
+/** Appends what the log does not have. A changed history becomes a branch first. */
+async function recordHostMessages(
+  session: OpenSession,
+  request: HostRequest,
+): Promise<HistoryMatch | RequestNotTaken> {
+  // The host sends its next request, so the response to the last one will not come.
+  session.pendingRequest = null
+  session.host = { ttl: request.ttl, repeatedUntil: undefined }
+  await refreshFromLog(session, createTurnContext(session))
+  const before = findMatch(session, request)
+  const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
+  if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
+  const match = before.divergesAt === null ? before : await branchOff(session, request, before)
+  if ('ok' in match) return match
+  if (before.change !== null) announceChange(session, before.change, before.divergesAt !== null)
+  session.host = { ttl: request.ttl, repeatedUntil: findRepeated(session, request, before) }
+  if (match.news.length > 0) await writeMessages(session, match.news)
+  if (before.isEmpty || (before.divergesAt !== null && before.shared === 0)) await pinOpening(session)
+  return match
+}
+
+/**
+ * Returns what the next request is expected to repeat, before the new messages are recorded. A host that has just
+ * changed a message may do so with every request, as those that add a reminder to their last message: what was before
+ * the change is expected to stay. A first request without cache markers may be the only one.
+ */
+function findRepeated(
+  { state }: OpenSession,
+  { ttl }: HostRequest,
+  { isEmpty, divergesAt }: HistoryMatch,
+): string | null | undefined {
+  if (isEmpty) return ttl === undefined ? null : undefined
+  if (divergesAt === null) return undefined
+  const last = listBranchRecords(state.session).findLast(
+    ({ type }) => type === 'user' || type === 'assistant',
+  )
+  return last?.uuid ?? null
+}
+
+/**
+ * Pins what the host sends before the first response, so that a compaction keeps it verbatim: hosts put rules, memory
+ * files and the environment there, once, and do not know when the context is compacted.
+ */
+async function pinOpening(session: OpenSession): Promise<void> {
+  const records = listBranchRecords(session.state.session)
+  const answer = records.findIndex(({ type }) => type === 'assistant')
+  const opening = records.slice(0, answer === -1 ? records.length : answer)
+  for (const { type, uuid } of opening) if (type === 'user') await pinSessionRecord(session, uuid, true)
+}
+
+function findMatch(session: OpenSession, request: HostRequest): HistoryMatch | RequestNotTaken {
+  const { state } = session
+  if (request.continues === null) return matchHistory(state, request.messages)
+  const last = state.lastResponseIndex < 0 ? undefined : state.session.records.at(state.lastResponseIndex)
+  const response =
+    last !== undefined && isKnownRecord(last) && last.type === 'assistant' ? last.message.id : null
+  if (response !== request.continues)
+    return refuseToTake('side-call', `It continues ${request.continues}, which is not the last response.`)
+  return {
+    ...matchHistory(state, request.messages, last?.uuid),
+    isKnown: true,
+    sharesCalls: true,
+    isEmpty: false,
+  }
+}
+
+/** Returns why a request is not taken; null if it is. */
+function refuseMatch(
+  session: OpenSession,
+  { tools, messages, model, ttl }: HostRequest,
+  { isKnown, isEmpty, news }: HistoryMatch,
+): RequestNotTaken | null {
+  const isSingle = messages.every(({ role }) => role !== 'assistant')
+  const hasTools = tools === null || tools.length > 0
+  if (isEmpty && isSingle && !hasTools && ttl === undefined)
+    return refuseToTake('not-yet', 'A first request without tools and cache markers may be the only one.')
+  const isOther = model !== session.model.choice.id || (!hasTools && session.tools.definitions.length > 0)
+  if (!isEmpty && !isKnown && isSingle && isOther)
+    return refuseToTake('side-call', 'It has nothing in common with the conversation.')
+  if (news.at(-1)?.role === 'assistant')
+    return refuseToTake('prefill', 'It ends with an assistant message that the model is to continue.')
+  return null
+}
+
+/** Goes back to where the host's list and the log part. */
+async function branchOff(
+  session: OpenSession,
+  request: HostRequest,
+  { shared, divergesAt }: HistoryMatch,
+): Promise<HistoryMatch | RequestNotTaken> {
+  const end =
+    shared === 0
+      ? await clearSession(session, { abandon: true })
+      : await rewindSession(session, divergesAt ?? '', { abandon: true })
+  if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
+  const match = matchHistory(session.state, request.messages)
+  return match.divergesAt === null
+    ? match
+    : refuseToTake('failed', 'The conversation could not be brought back to what the host has.')
+}
+
+const CHANGES: Readonly<Record<HistoryChange, string>> = {
+  rewound: 'went back in its conversation',
+  edited: 'changed an earlier message',
+  pruned: 'dropped messages at the start',
+  new: 'began another conversation',
+}
+
+function announceChange({ listeners }: OpenSession, change: HistoryChange, isBranch: boolean): void {
+  const what = isBranch ? 'the log keeps the old branch' : 'the model is no longer shown that part'
+  listeners.emit({
+    type: 'host-history-changed',
+    change,
+    isBranch,
+    message: `The host ${CHANGES[change]}; ${what}.`,
+  })
+}
+
+async function answerTaken<Body>(
+  session: OpenSession,
+  request: HostRequest,
+  signal: AbortSignal | undefined,
+): Promise<TakeOutcome<Body>> {
+  const refusal = await adoptModel(session, request.model)
+  if (refusal !== null) return refusal
+  session.offersHistory = false
+  const ready: NextOutcome<JsonObject> = await prepareReadyRequest<JsonObject>(session, 'take', {
+    tools: request.tools === null ? null : createHostToolset(session, request.tools),
+    sections: request.system === null ? null : toHostSections(request.system),
+    parameters: toParameterChanges(session, request.parameters),
+    signal,
+  })
+  if (!ready.ok) return refuseToTake('failed', ready.message)
+  const { ownFields } = request
+  return {
+    ...ready,
+    body: { ...ready.body, ...ownFields } as Body,
+    get text() {
+      return withFields(ready.text, ownFields)
+    },
+  }
+}
+
+/** Switches to the model that the host asks for. Returns why that cannot be done, or null. */
+async function adoptModel(session: OpenSession, model: string): Promise<RequestNotTaken | null> {
+  const { choice } = session.model
+  if (model === choice.id) return null
+  if (choice.sibling === undefined)
+    return refuseToTake('failed', `The session has the model ${choice.id}, and cannot create ${model}.`)
+  const end = await switchModel(session, choice.sibling(model))
+  return end.ok ? null : refuseToTake('failed', end.message)
+}
+
+/** Returns the host's tools in the order in which they were first sent: hosts may send them in another each time. */
+function createHostToolset({ state }: OpenSession, tools: readonly JsonObject[]): Toolset {
+  const order = (state.prefix.current?.epoch.tools ?? []).map(({ name, type }) => name ?? type)
+  const findPlace = ({ name, type }: JsonObject): number => {
+    const place = order.indexOf(name ?? type)
+    return place === -1 ? order.length : place
+  }
+  return {
+    definitions: tools.toSorted((one, other) => findPlace(one) - findPlace(other)),
+    run: ({ name }) => ({ content: `The host runs ${name} itself.`, is_error: true }),
+  }
+}
+
+/** Returns the parameters as changes to those of the last request: what the host no longer sends is removed. */
+function toParameterChanges({ model }: OpenSession, parameters: JsonObject): JsonObject {
+  const gone = Object.keys(model.parameterChanges).filter((name) => !Object.hasOwn(parameters, name))
+  const { beta } = model.choice.profile.compaction
+  const betas = new Set([...((parameters.betas ?? []) as string[]), ...(beta === null ? [] : [beta])])
+  return {
+    ...Object.fromEntries(gone.map((name) => [name, null])),
+    ...parameters,
+    ...(betas.size === 0 ? {} : { betas: [...betas] }),
+  }
+}
+
+/** Adds fields to the JSON text of an object. */
+function withFields(text: string, fields: JsonObject): string {
+  const added = JSON.stringify(fields).slice(1, -1)
+  return added === '' ? text : `{${added},${text.slice(1)}`
+}
+
+function refuseToTake(reason: RequestNotTaken['reason'], message: string): RequestNotTaken {
+  return { ok: false, reason, message: `take: the request is to be sent as it is. ${message}` }
+}

@@ -1,0 +1,173 @@
+/** A span and metrics for each call of a model: `chat MODEL`, as the GenAI conventions describe it. */
+import {
+  type Context,
+  type Attributes as OtelAttributes,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
+import { type Model, type ModelCall, type ReplyEvent, toTokenCount, type Usage } from '@tidemark/core'
+import { describeReplyContent, describeRequestContent } from './content-attributes.ts'
+import { findParentContext, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
+
+/** Returns the model with a span for each call. The calls of the model and their events stay as they are. */
+export function traceModelCalls(observer: Observer, model: Model, provider: string): Model {
+  return {
+    stream(call, signal) {
+      const open = guard(() => startCall(observer, call, provider))
+      const stream = (): AsyncIterable<ReplyEvent> => model.stream(call, signal)
+      return open === undefined ? stream() : followCall(observer, open, stream)
+    },
+  }
+}
+
+interface OpenCall {
+  readonly span: Span
+  readonly context: Context
+  readonly startedAt: number
+  /** Attributes of the metrics. */
+  readonly base: OtelAttributes
+  firstChunkAt: number | null
+  isEnded: boolean
+}
+
+function startCall(observer: Observer, call: ModelCall, provider: string): OpenCall {
+  const { model, max_tokens } = call.payload
+  const base = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': provider,
+    'gen_ai.request.model': model,
+  }
+  const source = readScope()?.source ?? observer.session.source
+  const attributes = {
+    ...base,
+    'gen_ai.conversation.id': observer.session.id,
+    'gen_ai.request.stream': true,
+    'tidemark.source': source,
+    ...(typeof max_tokens === 'number' ? { 'gen_ai.request.max_tokens': max_tokens } : {}),
+    ...(observer.hasContent ? describeRequestContent(call) : {}),
+  }
+  const parent = findParentContext()
+  const span = observer.tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, parent)
+  return {
+    span,
+    context: trace.setSpan(parent, span),
+    startedAt: performance.now(),
+    base,
+    firstChunkAt: null,
+    isEnded: false,
+  }
+}
+
+/**
+ * Passes on the events of a call, each awaited in the context of the span, and ends the span with the last of them. Not a
+ * generator, so that a caller can stop a call that gives no more events.
+ */
+function followCall(
+  observer: Observer,
+  open: OpenCall,
+  start: () => AsyncIterable<ReplyEvent>,
+): AsyncIterable<ReplyEvent> {
+  const scope = { source: observer.session.source, tools: new Map(), ...readScope(), context: open.context }
+  const end = (type: string): void => {
+    guard(() => endCall(observer, open, { 'error.type': type }))
+  }
+  const follow = (events: AsyncIterator<ReplyEvent>): AsyncIterator<ReplyEvent> => ({
+    async next() {
+      try {
+        const step = await runInScope(scope, () => events.next())
+        if (step.done === true) end('incomplete')
+        else guard(() => observeReply(observer, open, step.value))
+        return step
+      } catch (thrown) {
+        end(thrown instanceof Error ? thrown.name : '_OTHER')
+        throw thrown
+      }
+    },
+    async return() {
+      end('aborted')
+      return (await events.return?.()) ?? { done: true, value: undefined }
+    },
+  })
+  return { [Symbol.asyncIterator]: () => follow(runInScope(scope, () => start()[Symbol.asyncIterator]())) }
+}
+
+function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): void {
+  if (event.type !== 'reply-ended' && event.type !== 'reply-failed') {
+    if (event.type !== 'reply-alive') open.firstChunkAt ??= performance.now()
+    return
+  }
+  const { reply } = event
+  if (reply !== null) {
+    const { id, model, stop_reason, usage } = reply.message
+    open.span.setAttributes({
+      'gen_ai.response.id': id,
+      'gen_ai.response.model': model,
+      ...(typeof stop_reason === 'string' ? { 'gen_ai.response.finish_reasons': [stop_reason] } : {}),
+      ...describeUsage(usage),
+      ...(observer.hasContent ? describeReplyContent(reply) : {}),
+    })
+    countUsage(observer, { ...open.base, 'gen_ai.response.model': model }, usage)
+  }
+  if (event.type === 'reply-ended') endCall(observer, open, null)
+  else {
+    const { kind, status, message } = event.failure
+    if (status !== undefined) open.span.setAttribute('http.response.status_code', status)
+    endCall(observer, open, { 'error.type': kind }, message)
+  }
+}
+
+/** Ends the span once. `error` has the kind of the failure; null if there was none. */
+function endCall(
+  observer: Observer,
+  open: OpenCall,
+  error: { readonly 'error.type': string } | null,
+  message = '',
+): void {
+  if (open.isEnded) return
+  open.isEnded = true
+  const seconds = (performance.now() - open.startedAt) / 1000
+  if (open.firstChunkAt !== null) {
+    const toFirst = (open.firstChunkAt - open.startedAt) / 1000
+    open.span.setAttribute('gen_ai.response.time_to_first_chunk', toFirst)
+    guard(() => observer.instruments.firstChunk.record(toFirst, open.base))
+  }
+  if (error !== null) {
+    open.span.setAttributes(error)
+    const shown = observer.hasContent && message !== '' ? { message } : {}
+    // An abort is the caller's wish, not an error.
+    if (error['error.type'] !== 'aborted') open.span.setStatus({ code: SpanStatusCode.ERROR, ...shown })
+  }
+  open.span.end()
+  observer.instruments.callDuration.record(seconds, { ...open.base, ...error })
+}
+
+/** The conventions count cached tokens as input, too. */
+function countInput(usage: Usage): number {
+  const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage
+  return [input_tokens, cache_read_input_tokens, cache_creation_input_tokens]
+    .map((tokens) => toTokenCount(tokens))
+    .reduce((sum, tokens) => sum + tokens, 0)
+}
+
+export function describeUsage(usage: Usage | undefined | null): OtelAttributes {
+  if (usage === undefined || usage === null) return {}
+  return {
+    'gen_ai.usage.input_tokens': countInput(usage),
+    'gen_ai.usage.output_tokens': toTokenCount(usage.output_tokens),
+    'gen_ai.usage.cache_read.input_tokens': toTokenCount(usage.cache_read_input_tokens),
+    'gen_ai.usage.cache_creation.input_tokens': toTokenCount(usage.cache_creation_input_tokens),
+  }
+}
+
+function countUsage(
+  { instruments }: Observer,
+  attributes: OtelAttributes,
+  usage: Usage | undefined | null,
+): void {
+  if (usage === undefined || usage === null) return
+  const counts = { input: countInput(usage), output: toTokenCount(usage.output_tokens) }
+  for (const [type, tokens] of Object.entries(counts))
+    guard(() => instruments.tokenUsage.record(tokens, { ...attributes, 'gen_ai.token.type': type }))
+}

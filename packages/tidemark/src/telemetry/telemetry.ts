@@ -1,0 +1,38 @@
+/**
+ * What a session needs of telemetry, without a dependency on any telemetry package. `tidemark/telemetry` implements it
+ * for OpenTelemetry. Whatever an implementation does, an operation of the session runs and ends as without it.
+ */
+import type { Model, ToolRunner, TurnEvent } from '@tidemark/core'
+
+/** The option `telemetry` of `createTidemark`, as `openTelemetry` of `tidemark/telemetry` returns it. */
+export interface Telemetry {
+  observeSession(session: ObservedSession): SessionTelemetry
+}
+
+export interface ObservedSession {
+  readonly id: string
+  /** Label of the caller, such as `sdk` or `agent:review`. */
+  readonly source: string
+  /** Provider of the model, as the GenAI conventions name it. */
+  readonly provider: string
+}
+
+export interface SessionTelemetry {
+  /**
+   * Follows an operation by its events and runs each of its steps in the context of its spans. A turn (`run`) gets a
+   * span of its own, which starts at once in the caller's context.
+   */
+  traceOperation<Event extends ObservedEvent, End>(
+    operation: string,
+    events: AsyncGenerator<Event, End>,
+  ): AsyncGenerator<Event, End>
+  /** Returns the model with a span for each call. */
+  traceModel(model: Model, provider: string): Model
+  /** Returns the tool runner with each tool run in the context of its span. */
+  traceTools(runTool: ToolRunner): ToolRunner
+  /** Counts an event of the session. Called once for every event. */
+  countEvent(event: ObservedEvent): void
+}
+
+/** An event of a session. Those that are not events of the engine are ignored. */
+export type ObservedEvent = TurnEvent | { readonly type: string }

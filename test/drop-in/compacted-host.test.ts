@@ -1,0 +1,57 @@
+/** What a compaction under a host keeps: the host does not know of it, so it says nothing twice. */
+import Anthropic from '@anthropic-ai/sdk'
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
+import { expect, it } from 'vitest'
+import { createDropInWorld, HostAgent, type HostMessage } from './host-agent.ts'
+
+/** The messages that were sent, by request. */
+function listSent(sent: readonly string[]): readonly (readonly HostMessage[])[] {
+  return sent.map((body) => JSON.parse(body).messages)
+}
+
+it('the rules and the environment of the first request stay verbatim', async () => {
+  const { tide, coder, sent, upstream, events } = createDropInWorld({
+    window: 20_000,
+    turns: 60,
+    resultTokens: 600,
+  })
+  const host = new HostAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder)
+  const rules = { type: 'text', text: '<system-reminder>Never touch the folder legacy.</system-reminder>' }
+  const environment = [{ type: 'text', text: '# Environment\nWorking directory: /shop' }]
+  host.messages.push({ role: 'user', content: [rules, { type: 'text', text: 'Fix the sums.' }] })
+  host.messages.push({ role: 'system', content: environment })
+  while (await host.step());
+  const last = listSent(sent).at(-1) ?? []
+  expect(events.filter(({ type }) => type === 'compact').length).toBeGreaterThan(0)
+  expect(last.length).toBeLessThan(host.messages.length)
+  expect(JSON.stringify(last[0])).toContain(rules.text)
+  expect(last.filter(({ role }) => role === 'system')).toMatchObject([{ content: environment }])
+})
+
+it('the tool runner, which sends only what is new, is recovered from an overflow that was not foreseen', async () => {
+  const { tide, coder, upstream, simulator, listMessages } = createDropInWorld({
+    turns: 30,
+    resultTokens: 1_500,
+    simulator: { window: 30_000 },
+  })
+  const client = new Anthropic({ apiKey: 'any', fetch: tide.fetch({ session: 'talk', fetch: upstream }) })
+  const tools = coder.tools.map(({ name, description, input_schema }) =>
+    betaTool({
+      name: String(name),
+      description: String(description),
+      inputSchema: input_schema as { type: 'object' },
+      run: (input, context) => {
+        const id = context?.toolUse.id ?? ''
+        return String(coder.toolResult({ id, name: String(name), input: Object(input) }).content)
+      },
+    }),
+  )
+  const messages = [{ role: 'user' as const, content: 'Fix the sums.' }]
+  const model = 'claude-sonnet-5-5'
+  const { stop_reason } = await client.beta.messages.toolRunner({ model, max_tokens: 1_000, tools, messages })
+  expect(stop_reason).toBe('end_turn')
+  const refused = simulator.requests.flatMap(({ error }) => error?.message ?? [])
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused.filter((message) => !message.startsWith('prompt is too long'))).toEqual([])
+  expect(listMessages('request-passed')).toEqual([])
+})

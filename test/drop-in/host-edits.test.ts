@@ -1,0 +1,132 @@
+/** Whatever a host does to its own list between two requests, the model sees the list as it is now. */
+import { describe, expect, it } from 'vitest'
+import { createDropInWorld, HostAgent, type HostBlock, type HostMessage, sumRequests } from './host-agent.ts'
+
+/** A stream of numbers in [0, 1) that is the same for the same seed. */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296
+    return state / 4_294_967_296
+  }
+}
+
+function toBlocks({ content }: HostMessage): readonly HostBlock[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content
+}
+
+/** What a list says, however it is cut into messages: consecutive user messages joined, results first and by their call. */
+function toMeaning(messages: readonly HostMessage[]): readonly unknown[] {
+  const joined: { role: string; blocks: HostBlock[] }[] = []
+  for (const message of messages) {
+    const last = joined.at(-1)
+    if (last?.role === 'user' && message.role === 'user') last.blocks.push(...toBlocks(message))
+    else joined.push({ role: message.role, blocks: [...toBlocks(message)] })
+  }
+  const isResult = ({ type }: HostBlock): boolean => type === 'tool_result'
+  return joined.map(({ role, blocks }) => ({
+    role,
+    blocks: [
+      ...blocks
+        .filter(isResult)
+        .toSorted((one, other) => (String(one.tool_use_id) < String(other.tool_use_id) ? -1 : 1)),
+      ...blocks.filter((block) => !isResult(block)),
+    ].map(({ cache_control: _, ...block }) => block),
+  }))
+}
+
+type Change = (messages: HostMessage[], pick: (count: number) => number) => HostMessage[]
+
+/** Positions at which a list can be cut: before a prompt of the user. */
+function listPrompts(messages: readonly HostMessage[]): readonly number[] {
+  return messages.flatMap(({ role, content }, index) =>
+    role === 'user' && typeof content === 'string' ? [index] : [],
+  )
+}
+
+function replaceAt(messages: readonly HostMessage[], index: number, message: HostMessage): HostMessage[] {
+  return messages.map((each, at) => (at === index ? message : each))
+}
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  nothing: (messages) => messages,
+  'edit a prompt': (messages, pick) => {
+    const prompts = listPrompts(messages)
+    const index = prompts[pick(prompts.length)] ?? 0
+    return replaceAt(messages, index, { role: 'user', content: `Task ${pick(1_000)}.` })
+  },
+  'edit a result': (messages, pick) => {
+    const results = messages.flatMap((message, index) =>
+      toBlocks(message).some(({ type }) => type === 'tool_result') ? [index] : [],
+    )
+    const index = results[pick(results.length)]
+    if (index === undefined) return messages
+    const content = toBlocks(messages[index] as HostMessage).map((block, at) =>
+      at === 0 ? { ...block, content: `Result ${pick(1_000)}.` } : block,
+    )
+    return replaceAt(messages, index, { role: 'user', content })
+  },
+  'edit an answer': (messages, pick) => {
+    const answers = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []))
+    const index = answers[pick(answers.length)]
+    if (index === undefined) return messages
+    const content = toBlocks(messages[index] as HostMessage).map((block) =>
+      block.type === 'text' ? { type: 'text', text: `Answer ${pick(1_000)}.` } : block,
+    )
+    return replaceAt(messages, index, { role: 'assistant', content })
+  },
+  'go back to a prompt': (messages, pick) => {
+    const prompts = listPrompts(messages)
+    return messages.slice(0, (prompts[pick(prompts.length)] ?? 0) + 1)
+  },
+  'drop the oldest turns': (messages, pick) => {
+    const prompts = listPrompts(messages)
+    return messages.slice(prompts[pick(prompts.length)] ?? 0)
+  },
+  'add a text after the results': (messages, pick) => {
+    const last = messages.at(-1)
+    if (last?.role !== 'user') return messages
+    const content = [...toBlocks(last), { type: 'text', text: `By the way ${pick(1_000)}.` }]
+    return replaceAt(messages, messages.length - 1, { role: 'user', content })
+  },
+  'turn the results around': (messages) =>
+    messages.map((message) => {
+      const blocks = toBlocks(message)
+      return blocks.length > 1 && blocks.every(({ type }) => type === 'tool_result')
+        ? { ...message, content: blocks.toReversed() }
+        : message
+    }),
+  'split the results into messages': (messages) =>
+    messages.flatMap((message, index) => {
+      const blocks = toBlocks(message)
+      const isSplit = index === messages.length - 1 && blocks.every(({ type }) => type === 'tool_result')
+      return isSplit ? blocks.map((block): HostMessage => ({ role: 'user', content: [block] })) : [message]
+    }),
+}
+
+const SEEDS = Array.from({ length: 24 }, (_, index) => index + 1).filter(
+  (seed) => process.env.TIDEMARK_RUN_SHARE === '1' || seed % 4 === 1,
+)
+
+describe('a host that changes its list at random', () => {
+  it.each(SEEDS)('is always sent as it is: seed %i', async (seed) => {
+    const random = createRandom(seed)
+    const pick = (count: number): number => Math.floor(random() * Math.max(1, count))
+    const world = createDropInWorld({ turns: 3 })
+    const host = new HostAgent(world.tide.fetch({ session: 'talk', fetch: world.upstream }), world.coder)
+    const names = Object.keys(CHANGES)
+    let isOver = true
+    for (let step = 0; step < 30; step += 1) {
+      if (isOver) host.messages.push({ role: 'user', content: `Task ${step}.` })
+      const name = names[pick(names.length * 2)] ?? 'nothing'
+      host.messages = (CHANGES[name] as Change)(host.messages, pick)
+      const given = toMeaning(host.messages)
+      isOver = !(await host.step())
+      const sent = JSON.parse(world.sent.at(-1) ?? '') as { readonly messages: readonly HostMessage[] }
+      if (!world.events.some(({ type }) => type === 'compact' || type === 'microcompact'))
+        expect(toMeaning(sent.messages), `${step}: ${name}`).toEqual(given)
+    }
+    expect(sumRequests(world).refused).toBe(0)
+    expect(world.listMessages('request-passed')).toEqual([])
+  })
+})

@@ -1,0 +1,134 @@
+/** The law of `tide.fetch`: never dearer than going direct, never refused where direct is not, and the same answers. */
+import { describe, expect, it } from 'vitest'
+import {
+  createDropInWorld,
+  HostAgent,
+  type HostBlock,
+  type HostMessage,
+  sumRequests,
+  withMarkers,
+} from './host-agent.ts'
+
+/** All 20 run with `npm run test:full`. */
+const SEEDS = Array.from({ length: 20 }, (_, index) => index + 1).filter(
+  (seed) => process.env.TIDEMARK_RUN_SHARE === '1' || seed % 10 === 3,
+)
+
+type Body = Record<string, unknown>
+
+/** Habits of hosts, each with what it does to a request before it is sent. */
+const HABITS: Readonly<Record<string, (body: Body, number: number) => Body>> = {
+  none: (body) => body,
+  clock: (body, number) => ({ ...body, system: `${body.system}\nIt is 12:${10 + number}.` }),
+  order: (body, number) => ({
+    ...body,
+    tools: (body.tools as object[]).toSorted((one, other) =>
+      number % 2 === 0 ? 0 : JSON.stringify(one) < JSON.stringify(other) ? 1 : -1,
+    ),
+  }),
+  effort: (body, number) => ({ ...body, output_config: { effort: number % 7 === 6 ? 'low' : 'high' } }),
+  defaults: (body) => ({
+    ...body,
+    messages: (body.messages as HostMessage[]).map(({ role, content }) => ({
+      role,
+      content:
+        typeof content === 'string'
+          ? content
+          : content.map((block) =>
+              block.type === 'tool_use' ? { ...block, input: { ...Object(block.input), all: false } } : block,
+            ),
+    })),
+  }),
+  // Gone from that message with the next request.
+  reminder: (body, number) => ({
+    ...body,
+    messages: (body.messages as HostMessage[]).map((message, index, { length }) =>
+      index < length - 1 ? message : withText(message, `<reminder>${number} todos</reminder>`),
+    ),
+  }),
+  // In the first message of the conversation, so that no request has a message in common with the one before.
+  date: (body, number) => ({
+    ...body,
+    messages: (body.messages as HostMessage[]).map((message, index) =>
+      index > 0 ? message : withText(message, `It is 12:${10 + number}.`),
+    ),
+  }),
+  prune: (body, number) => {
+    const messages = body.messages as HostMessage[]
+    const old = number > 8 ? messages.length - 10 : 0
+    const clear = (block: HostBlock): HostBlock =>
+      block.type === 'tool_result' ? { ...block, content: '[cleared by the host]' } : block
+    return {
+      ...body,
+      messages: messages.map(({ role, content }, index) => ({
+        role,
+        content: index < old && typeof content !== 'string' ? content.map(clear) : content,
+      })),
+    }
+  },
+}
+
+function withText({ role, content }: HostMessage, text: string): HostMessage {
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  return { role, content: [...blocks, { type: 'text', text }] }
+}
+
+function listCalls(messages: readonly HostMessage[]): readonly string[] {
+  return messages.flatMap(({ content }) =>
+    typeof content === 'string'
+      ? []
+      : content.flatMap((block) => (block.type === 'tool_use' ? [JSON.stringify(block)] : [])),
+  )
+}
+
+async function runHost(
+  mode: 'direct' | 'managed',
+  seed: number,
+  prepare: (body: Body, number: number) => Body,
+) {
+  const world = createDropInWorld({ turns: 6 + (seed % 9), resultTokens: 200 + 90 * seed })
+  const fetch =
+    mode === 'direct' ? world.upstream : world.tide.fetch({ session: 'talk', fetch: world.upstream })
+  const host = new HostAgent(fetch, world.coder, { prepare })
+  for (let prompt = 0; prompt < 1 + (seed % 3); prompt += 1) await host.ask(`Task ${seed}, part ${prompt}.`)
+  return { ...world, host, sums: sumRequests(world) }
+}
+
+describe.each(Object.keys(HABITS))('conversations of a host with the habit "%s"', (habit) => {
+  const change = HABITS[habit] as (body: Body, number: number) => Body
+
+  it.each([
+    ['with its own cache markers', (body: Body, number: number) => withMarkers(change(body, number))],
+    ['without cache markers', change],
+  ])(
+    '%s: the same calls, none refused, and no dearer',
+    async (_, prepare) => {
+      for (const seed of SEEDS) {
+        const direct = await runHost('direct', seed, prepare)
+        const managed = await runHost('managed', seed, prepare)
+        const label = `${habit} ${seed}`
+        expect(managed.sums.refused, label).toBe(0)
+        expect(managed.sums.dollars / direct.sums.dollars, label).toBeLessThanOrEqual(1.01)
+        expect(managed.listMessages('request-passed'), label).toEqual([])
+        if (!managed.events.some(({ type }) => type === 'rewritten'))
+          expect(listCalls(managed.host.messages), label).toEqual(listCalls(direct.host.messages))
+      }
+    },
+    60_000,
+  )
+})
+
+it('conversations of one request with tools are no dearer', async () => {
+  const ask = async (mode: 'direct' | 'managed') => {
+    const world = createDropInWorld()
+    const fetch =
+      mode === 'direct' ? world.upstream : world.tide.fetch({ session: 'talk', fetch: world.upstream })
+    for (let number = 0; number < 5; number += 1) {
+      const host = new HostAgent(fetch, world.coder, { system: 'Classify the document.' })
+      host.messages.push({ role: 'user', content: `Document ${number}. `.repeat(1_000) })
+      expect((await host.send()).status).toBe(200)
+    }
+    return sumRequests(world).dollars
+  }
+  expect(await ask('managed')).toBeLessThanOrEqual(await ask('direct'))
+})

@@ -1,0 +1,83 @@
+/** `tide.fetch` in the mode `observe`: nothing is changed, everything is recorded and explained. */
+import type { SessionEvent } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { createDropInWorld, type Fetch, HostAgent, type HostSettings, withMarkers } from './host-agent.ts'
+
+describe('observing', () => {
+  it('changes no byte of any request or response, and records the conversation with its cost', async () => {
+    const calls: [unknown, unknown][] = []
+    const world = createDropInWorld()
+    const wire: Fetch = (input, init) => {
+      calls.push([input, init])
+      return world.upstream(input, init)
+    }
+    const observing = world.tide.fetch({ session: 'talk', fetch: wire, mode: 'observe' })
+    const given: [unknown, unknown][] = []
+    const host = new HostAgent((input, init) => {
+      given.push([input, init])
+      return observing(input, init)
+    }, world.coder)
+    await host.ask('Mend the sums.')
+    expect(calls.map(([input, init]) => [input, init])).toEqual(given)
+    expect(calls.every(([, init], index) => init === given[index]?.[1])).toBe(true)
+    const direct = createDropInWorld()
+    const alone = new HostAgent(direct.upstream, direct.coder)
+    await alone.ask('Mend the sums.')
+    expect(host.messages).toEqual(alone.messages)
+    expect(world.sent).toEqual(direct.sent)
+    const session = await world.tide.sessions()
+    expect(session).toEqual(['talk'])
+    expect(world.events.filter(({ type }) => type === 'appended').length).toBeGreaterThan(5)
+  })
+
+  function observe(settings: HostSettings, turns: number) {
+    const world = createDropInWorld({ turns })
+    const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, mode: 'observe' })
+    return { ...world, host: new HostAgent(fetch, world.coder, settings) }
+  }
+
+  function pick<Type extends SessionEvent['type']>(events: readonly SessionEvent[], type: Type) {
+    return events.filter(
+      (event): event is Extract<SessionEvent, { readonly type: Type }> => event.type === type,
+    )
+  }
+
+  it('tells what each response cost, as the provider bills it', async () => {
+    const { host, events, simulator } = observe({ prepare: withMarkers }, 8)
+    await host.ask('Mend the sums.')
+    const priced = pick(events, 'priced')
+    expect(priced.map(({ call }) => call.money.total)).toEqual(
+      simulator.requests.map(({ cost }) => cost?.total),
+    )
+    const total = simulator.requests.reduce((sum, { cost }) => sum + (cost?.total ?? 0), 0)
+    expect(priced.at(-1)?.totals.spent.total).toBeCloseTo(total, 6)
+    expect(pick(events, 'cache-break')).toEqual([])
+  })
+
+  it.each<[string, (body: Record<string, unknown>, number: number) => Record<string, unknown>, string]>([
+    [
+      'the effort',
+      (body, number) => ({ ...body, output_config: { effort: number < 8 ? 'high' : 'low' } }),
+      'effort',
+    ],
+    [
+      'the tools',
+      (body, number) => ({ ...body, tools: (body.tools as object[]).slice(number < 8 ? 0 : 1) }),
+      'tool',
+    ],
+    [
+      'the system prompt',
+      (body, number) => ({ ...body, system: `${body.system}${number < 8 ? '' : 'Hurry.'}` }),
+      'system',
+    ],
+  ])('explains a cache break by the change of %s', async (_, change, word) => {
+    const prepare = (body: Record<string, unknown>, number: number) => withMarkers(change(body, number))
+    const { host, events } = observe({ prepare }, 12)
+    await host.ask('Mend the sums.')
+    const breaks = pick(events, 'cache-break')
+    expect(breaks).toHaveLength(1)
+    const logged = pick(events, 'appended').flatMap(({ records }) => records)
+    expect(JSON.stringify(logged.filter((record) => 'cacheLoss' in record))).toContain(word)
+    expect(breaks[0]?.event.sentence).toContain(word)
+  })
+})

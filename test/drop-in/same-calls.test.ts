@@ -1,0 +1,42 @@
+/** Real clients make the same tool calls with Tidemark as without it, until what the model is shown is first rewritten. */
+import { describe, expect, it } from 'vitest'
+import type { RunCall } from '../../bench/dropin/client.ts'
+import { aiSdkClients } from '../../bench/dropin/clients/ai-sdk.ts'
+import { anthropicClients } from '../../bench/dropin/clients/anthropic-sdk.ts'
+import { type RunSettings, runClient } from '../../bench/dropin/run-client.ts'
+
+const STEPS = 24
+const LARGE = 200_000
+
+/** Conversations by the seed of the coder: two that fit, and two that the window forces to be rewritten. */
+const CONVERSATIONS: readonly Omit<RunSettings, 'isManaged'>[] = [
+  { window: LARGE, steps: STEPS, coder: { seed: 'plain' } },
+  {
+    window: LARGE,
+    steps: STEPS,
+    coder: { seed: 'thinking', thinkingTokens: 150, parallel: 5, textTokens: 0 },
+  },
+  { window: 44_000, steps: STEPS, coder: { seed: 'large results', resultTokens: 4_000 } },
+  { window: 44_000, steps: STEPS, coder: { seed: 'one at a time', resultTokens: 4_000, parallel: 1 } },
+]
+
+/** The ids differ between two runs. */
+const listCalls = (calls: readonly RunCall[]) => calls.map(({ name, input }) => ({ name, input }))
+
+describe.each(
+  [...anthropicClients.filter(({ caches }) => !caches), ...aiSdkClients].map(
+    (client) => [client.name, client] as const,
+  ),
+)('%s', (_, client) => {
+  it.each(CONVERSATIONS)('makes the same calls: $coder.seed, window $window', async (conversation) => {
+    const direct = await runClient(client, { ...conversation, window: LARGE, isManaged: false })
+    const managed = await runClient(client, { ...conversation, isManaged: true, inMemory: true })
+    expect(direct).toMatchObject({ error: null, steps: STEPS, refused: 0 })
+    expect(managed).toMatchObject({ error: null, steps: STEPS, refused: 0, answer: direct.answer })
+    expect(managed.callsBeforeRewrite !== null).toBe(conversation.window < LARGE)
+    const shared = managed.callsBeforeRewrite ?? direct.calls.length
+    expect(shared).toBeGreaterThan(5)
+    expect(listCalls(managed.calls.slice(0, shared))).toEqual(listCalls(direct.calls.slice(0, shared)))
+    expect(managed.door.remarks).toEqual([])
+  })
+})

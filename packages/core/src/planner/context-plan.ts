@@ -129,8 +129,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     context: tokens,
     scale: readCalibrationScale(calibration),
     // A compaction that takes a model call is worth postponing by a clearing; one with notes is not.
-    growthPerCall:
-      context.hasNotes === true ? (context.growthPerCall ?? measureGrowthPerCall(context.meter)) : null,
+    growthPerCall: context.hasNotes === true ? findGrowthPerCall(context) : null,
   })
   if (clearing.proposal === null) return clearing
   if (undone !== null) return { ...clearing, proposal: null, why: undone }
@@ -258,13 +257,18 @@ interface CompactionVerdict {
   readonly why: string
 }
 
+/** Returns how many tokens a model call adds to the context: as given, else as measured; null if neither is known. */
+function findGrowthPerCall({ growthPerCall, meter }: PlanContext): number | null {
+  return growthPerCall ?? measureGrowthPerCall(meter)
+}
+
 /**
  * Decides whether a compaction is due. The upper bound of the context size is compared with thresholds, and the
  * expected size is used to compute costs.
  */
 export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
   const { scaled, rates, write, cache, prefixTokens } = context
-  const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
+  const growth = findGrowthPerCall(context)
   const outlook =
     context.expectedResult ??
     estimateCompactionResult(prefixTokens, scaled.known ? scaled.lines.target : null)

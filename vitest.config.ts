@@ -16,12 +16,15 @@ export const shared = {
   },
 } satisfies ViteUserConfig
 
-/** `npm test` runs properties a quarter as often as `npm run test:full` (`--mode full`). */
+/**
+ * `npm test` runs properties a quarter as often as `npm run test:full` (`--mode full`). `TIDEMARK_RUN_SHARE=50` runs them
+ * fifty times as often; `TIDEMARK_SEED` repeats the runs of one seed.
+ */
 export default defineConfig(({ mode }) => ({
   ...shared,
   test: {
     ...shared.test,
-    env: { TIDEMARK_RUN_SHARE: mode === 'full' ? '1' : '0.25' },
+    env: { TIDEMARK_RUN_SHARE: process.env.TIDEMARK_RUN_SHARE ?? (mode === 'full' ? '1' : '0.25') },
     include: [
       'packages/*/src/**/*.test.ts',
       'packages/*/test/**/*.test.ts',

@@ -38,8 +38,8 @@ export const mutants: readonly Mutant[] = [
     name: 'provider-clears-behind-a-prepared-summary',
     law: 'the provider clears nothing more while a summary is being written or ready',
     file: 'packages/core/src/planner/context-plan.ts',
-    find: 'canStart: undone === null && !awaitsSummary,',
-    replace: 'canStart: undone === null,',
+    find: 'canStart: early === null && !awaitsSummary,',
+    replace: 'canStart: early === null,',
     tests: ['packages/core/src/planner/context-plan'],
   },
   {
@@ -108,11 +108,19 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'fork-forgets-a-request-answered-meanwhile',
-    law: 'of claude-sonnet-5-5 is the same in money(), in the events, in inspect and at the provider, and every call is judged',
+    law: 'forgets nothing that a request answered meanwhile has used',
     file: 'packages/core/src/cache/cache-forecast.ts',
     find: 'prefix.blocks > shared || !hasPrefix(known, prefix)',
     replace: 'prefix.blocks > shared || prefix.usedAt > forecast.basis.now',
-    tests: ['test/cache/bill'],
+    tests: ['packages/core/test/prompt/forecast'],
+  },
+  {
+    name: 'rewritten-part-counts-as-expired',
+    law: 'nothing is told after a compaction, which has changed what the cache had',
+    file: 'packages/core/src/background/idle-cache.ts',
+    find: 'const lostTokens = warmTokens - cachedTokens',
+    replace: 'const lostTokens = tokens - cachedTokens',
+    tests: ['test/background/idle-cache'],
   },
   {
     name: 'cache-is-kept-alive-beyond-its-worth',

@@ -156,4 +156,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'addItems(new Map(), list)',
     tests: ['packages/core/src/log/todo-list.test'],
   },
+  {
+    name: 'reminder-number-that-the-text-contains',
+    law: 'stands in an element that it cannot end',
+    file: 'packages/core/src/log/host-texts.ts',
+    find: 'while (used.has(number)) number += 1',
+    replace: 'while (used.has(-number)) number += 1',
+    tests: ['packages/core/src/log/host-texts.test'],
+  },
+  {
+    name: 'calls-before-the-newest-response-wait-no-longer',
+    law: 'settling, cutting and compacting agree on which calls wait',
+    file: 'packages/core/src/context/tool-pairing.ts',
+    find: 'newest.some((draft) => listToolCallIds(draft).length > 0)',
+    replace: 'newest.slice(-1).some((draft) => listToolCallIds(draft).length > 0)',
+    tests: ['packages/core/src/context/tool-pairing.test'],
+  },
 ]

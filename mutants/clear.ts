@@ -70,7 +70,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'price-gate-forgets-the-next-compaction',
-    law: 'price gate',
+    law: 'the calls in which a clearing can pay for itself',
     file: 'packages/core/src/clearing/clear-proposal.ts',
     find: 'return Math.min(cache.expectedCalls, Math.max(0, room) / growthPerCall)',
     replace: 'return Math.max(cache.expectedCalls, Math.max(0, room) / growthPerCall)',
@@ -189,6 +189,14 @@ export const mutants: readonly Mutant[] = [
     tests: [`${LAWS}/meter`],
   },
   {
+    name: 'host-is-rewritten-one-call-early',
+    law: 'under a host',
+    file: 'packages/core/src/planner/plan-input.ts',
+    find: 'hostLimit.isPassed ? high : 2 * expected - high',
+    replace: 'high',
+    tests: ['packages/core/src/planner/context-plan.test'],
+  },
+  {
     name: 'plan-compacts-in-an-open-call',
     law: 'over the line',
     file: 'packages/core/src/planner/context-plan.ts',
@@ -288,8 +296,8 @@ export const mutants: readonly Mutant[] = [
     name: 'edits-without-their-beta',
     law: 'are named where thinking is bound',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'if (!mayUseProviderEdits({ policy, profile })) return parameters',
-    replace: 'if (mayUseProviderEdits({ policy, profile })) return parameters',
+    find: 'if (leavesParameters || !mayUseProviderEdits({ policy, profile })) return parameters',
+    replace: 'if (leavesParameters || mayUseProviderEdits({ policy, profile })) return parameters',
     tests: ['packages/core/src/engine/announce-updates.test'],
   },
   {

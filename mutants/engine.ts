@@ -232,6 +232,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/engine/session-state.test'],
   },
   {
+    name: 'opened-again-without-what-was-learned',
+    law: 'after a compaction, a session has the same size when it is opened again',
+    file: 'packages/core/src/tokens/context-meter.ts',
+    find: 'return createMeter(estimator, meter.calibration)\n}',
+    replace: 'return createMeter(estimator)\n}',
+    tests: ['test/library/reopened-compaction'],
+  },
+  {
     name: 'undo-fills-the-window',
     law: 'is refused over the blocking line',
     file: 'packages/core/src/turn/undo.ts',
@@ -265,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'misfit-goes-to-the-tool',
-    law: 'never gives a tool an input that does not fit',
+    law: 'never gives a tool an input that does not fit, nor asks about it',
     file: 'packages/core/src/turn/run-tools.ts',
     find: 'if (problems.length > 0) return',
     replace: 'if (problems.length > 99) return',
@@ -307,9 +315,17 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-brings-a-broken-reply-back',
     law: 'has neither a broken reply nor an earlier response',
     file: 'packages/core/src/context/context-view.ts',
-    find: "const start = findLastPlace(entries, ({ record }) => record.type === 'user') + 1",
+    find: "const start = entries.findLastIndex(({ record }) => record.type === 'user') + 1",
     replace: 'const start = 0',
     tests: [`${TESTS}/broken-replies`],
+  },
+  {
+    name: 'text-of-an-interrupted-answer-is-lost',
+    law: 'keeps the text that an aborted reply was in the middle of',
+    file: 'packages/core/src/engine/reply-records.ts',
+    find: 'const said = [...ended, ...cut.map(',
+    replace: 'const said = [...ended, ...cut.slice(1).map(',
+    tests: [`${TESTS}/turn`],
   },
   {
     name: 'cut-answer-is-continued-for-ever',
@@ -323,8 +339,9 @@ export const mutants: readonly Mutant[] = [
     name: 'finished-session-is-asked-again',
     law: 'on a finished session sends nothing',
     file: 'packages/core/src/turn/turn.ts',
-    find: 'if (last?.isFinished === true) return NOTHING_TO_ANSWER',
-    replace: 'if (last?.isFinished === undefined && last !== null) return NOTHING_TO_ANSWER',
+    find: 'if (prompt === null && last?.isFinished === true) return NOTHING_TO_ANSWER',
+    replace:
+      'if (prompt === null && last?.isFinished === undefined && last !== null) return NOTHING_TO_ANSWER',
     tests: [`${TESTS}/broken-replies`],
   },
   {
@@ -363,8 +380,8 @@ export const mutants: readonly Mutant[] = [
     name: 'late-prompt-stands-before-the-response',
     law: 'a prompt appended between next and its response',
     file: 'packages/tidemark/src/session/append.ts',
-    find: 'const place = omitUndefined({ afterUuid })',
-    replace: 'const place = omitUndefined({ afterUuid: afterUuid && undefined })',
+    find: 'omitUndefined({ afterUuid: late })',
+    replace: 'omitUndefined({ afterUuid: late && undefined })',
     tests: ['test/library/refused'],
   },
 ]

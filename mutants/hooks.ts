@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'trust-question-hides-characters',
     law: 'the question hides nothing',
-    file: 'packages/cli/src/agent/folder-trust.ts',
+    file: 'packages/cli/src/render/text.ts',
     find: '\\p{Default_Ignorable_Code_Point}\\u2800',
     replace: '',
     tests: TRUST,
@@ -156,5 +156,21 @@ export const mutants: readonly Mutant[] = [
     find: 'if (!isTrusted) return',
     replace: 'if (isTrusted) return',
     tests: ['packages/cli/test/folder-trust'],
+  },
+  {
+    name: 'stop-hooks-run-before-the-work-has-ended',
+    law: 'before a Stop hook runs, which then runs once',
+    file: 'packages/core/src/turn/turn-hooks.ts',
+    find: 'for (const isCheck of [false, true]) {',
+    replace: 'for (const isCheck of [true, false]) {',
+    tests: ['packages/cli/test/subagent-teams'],
+  },
+  {
+    name: 'trust-does-not-follow-package-scripts',
+    law: 'a file that defines what a name runs is part of it',
+    file: 'packages/cli/src/agent/hook-files.ts',
+    find: "return [inFolder('package.json')]",
+    replace: 'return []',
+    tests: ['packages/cli/src/agent/hook-files.test'],
   },
 ]

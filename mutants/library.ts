@@ -130,4 +130,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'return { context: own, source, tools: tools.running }',
     tests: ['test/library/telemetry'],
   },
+  {
+    name: 'invented-tools-become-attributes',
+    law: 'counts calls of tools that do not exist under one name',
+    file: 'packages/tidemark/src/telemetry/metrics.ts',
+    find: 'return session.hasTool(name) ? name : OTHER_TOOL',
+    replace: 'return session.hasTool(name) || name !== OTHER_TOOL ? name : OTHER_TOOL',
+    tests: ['test/library/telemetry.test'],
+  },
 ]

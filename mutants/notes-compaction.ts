@@ -117,7 +117,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'blocked-compaction-goes-on-with-a-summary',
-    law: 'may block',
+    law: 'that blocks is told as the reason, also if nothing but the notes may be used',
     file: COMPACT,
     find: 'return isBlocked ? end : null',
     replace: 'return null',

@@ -27,8 +27,8 @@ export const mutants: readonly Mutant[] = [
     name: 'notes-keep-secrets',
     law: 'is not in the notes',
     file: 'packages/core/src/notes/note-text.ts',
-    find: "return redact(removeControlCharacters(text).replace(DIRECTION_MARK, ''))",
-    replace: "return removeControlCharacters(text).replace(DIRECTION_MARK, '')",
+    find: 'return redact(removeControlCharacters(text)',
+    replace: 'return String(removeControlCharacters(text)',
     tests: [LAWS],
   },
   {

@@ -62,8 +62,8 @@ export const mutants: readonly Mutant[] = [
     name: 'shell-command-of-a-project-runs-without-trust',
     law: 'of a project runs only after trust',
     file: `${AGENT}/prompt-commands.ts`,
-    find: "origin === 'project' && !isTrusted(await describeShellItem",
-    replace: "origin === 'user' && !isTrusted(await describeShellItem",
+    find: "if (origin === 'project' && !isTrusted(item)) {",
+    replace: "if (origin === 'user' && !isTrusted(item)) {",
     tests: CHAT_COMMANDS,
   },
   {

@@ -103,4 +103,12 @@ export const mutants: readonly Mutant[] = [
     replace: '[dev, ino, size, mtimeNs]',
     tests: ['packages/tidemark/src/sources/prompt-files.test'],
   },
+  {
+    name: 'untrusted-definition-hides-a-trusted-one',
+    law: 'the trusted definition of a project is not hidden',
+    file: 'packages/cli/src/agent/agent-definitions.ts',
+    find: 'keepFirstOfName(all.filter(mayUse))',
+    replace: 'keepFirstOfName(all).filter(mayUse)',
+    tests: ['packages/cli/test/subagent-teams'],
+  },
 ]

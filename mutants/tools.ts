@@ -14,8 +14,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unchanged-after-its-text-was-cleared',
     law: 'after a clearing of that call',
     file: 'packages/cli/src/tools/read-state.ts',
-    find: 'const gone = new Set(toolUseIds)',
-    replace: 'const gone = new Set<string>()',
+    find: 'const gone = new Set<string | null>(toolUseIds)',
+    replace: 'const gone = new Set<string | null>()',
     tests: ['packages/cli/src/tools/read-state.test'],
   },
   {

@@ -51,6 +51,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/library/branches'],
   },
   {
+    name: 'undo-takes-back-an-undo',
+    law: 'after another goes further back, and both can be taken back in turn',
+    file: 'packages/core/src/turn/switch-branch.ts',
+    find: 'if (!isUndo(session, move.record)) return move',
+    replace: 'return move',
+    tests: ['test/library/branches'],
+  },
+  {
+    name: 'redo-is-not-undone-first',
+    law: 'that is taken back after more was said is undone to exactly that',
+    file: 'packages/core/src/turn/switch-branch.ts',
+    find: 'result = !result',
+    replace: 'result = true',
+    tests: ['test/library/branches'],
+  },
+  {
     name: 'moves-are-not-branches',
     law: 'is still there when the session is opened again',
     file: 'packages/core/src/log/branch-switch.ts',

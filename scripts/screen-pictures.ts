@@ -1,6 +1,6 @@
 /**
  * Draws docs/images/screen-*.svg: the screen of `tidemark chat` as a terminal (tmux) shows it, with the session of the
- * tour. Needs tmux, no key and no network. Run with `node --conditions=tidemark-source scripts/screen-pictures.ts`.
+ * tour. Needs tmux, no key and no network. Run with `npm run pictures`.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -60,17 +60,17 @@ async function answerYes(): Promise<void> {
 /** Closes a panel. */
 async function close(): Promise<void> {
   press('Escape')
-  await see(/% left.*spent/)
+  await see(/% left[\s\S]*spent/)
 }
 
 async function openTourSession(): Promise<void> {
   const command = fileURLToPath(new URL('../packages/cli/test/run-sources.ts', import.meta.url))
   const program = `${process.execPath} --conditions=tidemark-source ${command} tour`
-  const variables = `LANG=C.UTF-8 NO_COLOR= TMPDIR=${folder}`
+  const variables = `LANG=C.UTF-8 NO_COLOR= TMPDIR=${folder} TIDEMARK_HOME=${folder}/home`
   tmux('new-session', '-d', '-s', 's', '-x', String(COLUMNS), '-y', String(ROWS), '-c', folder, 'sh')
   await send(`clear; ${variables} ${program}`)
   await see(/s: skip to the session/)
-  await send('s')
+  press('s')
   await see(/This is the session of the tour[\s\S]*% left/)
 }
 
@@ -99,7 +99,7 @@ async function drawAll(): Promise<void> {
     'The screen of tidemark chat: tool calls, a cache break, a change of a file, the context meter',
   )
   press('C-t')
-  await see(/Open: what was done to the context/)
+  await see(/What can be opened/)
   press('r')
   await see(/Rewrites of the context and cache breaks/)
   await wait(300)

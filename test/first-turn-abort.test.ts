@@ -83,7 +83,14 @@ describe('a turn called off over HTTP', () => {
     const ends: TurnOutcome[] = []
     for await (const event of again) if (event.type === 'turn-ended') ends.push(event.outcome)
     expect(ends.map(({ ok, state }) => [ok, said(state).slice(3)])).toEqual([
-      [true, ['user: Again.', 'assistant: Done.']],
+      [
+        true,
+        [
+          'user: The user interrupted your answer above; it ends where they stopped you.',
+          'user: Again.',
+          'assistant: Done.',
+        ],
+      ],
     ])
   })
 

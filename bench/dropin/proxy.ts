@@ -1,15 +1,20 @@
 /**
- * The two ways for clients that only take a base URL: a proxy that passes everything on, and the proxy of `tidemark
- * watch`. Both are timed between a proxy in front of them and one behind them.
+ * The two ways for clients that only take a base URL: a proxy that passes everything on, and the command
+ * `tidemark watch`. Both are timed between a proxy in front of them and one behind them.
  */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { serveLoopbackProxy } from 'tidemark/internal'
+import { fileURLToPath } from 'node:url'
 import type { Fetch } from './client.ts'
-import { createHome, createTiming, type DoorOptions, type DoorRecord, UNTOUCHED } from './door.ts'
+import { createTiming, type DoorOptions, type DoorRecord, UNTOUCHED } from './door.ts'
 
 export interface Proxy {
   readonly url: string
@@ -34,18 +39,60 @@ export async function openDirectProxy(options: DoorOptions): Promise<Proxy> {
   })
 }
 
+/** The command `tidemark watch` as a process of its own, from the sources of this checkout. */
+const WATCH = fileURLToPath(new URL('../../packages/cli/test/run-sources.ts', import.meta.url))
+
 export async function openTidemarkProxy(options: DoorOptions): Promise<Proxy> {
   return openBetween(options, async (upstream) => {
-    const home = await createHome({ ...options, baseUrl: upstream }, globalThis.fetch)
-    const watch = await serveLoopbackProxy({ ...home.settings, upstream, token: 'token-of-this-bench' })
+    const home = await mkdtemp(join(tmpdir(), 'tidemark-dropin-'))
+    const child = spawn(
+      process.execPath,
+      [
+        ...['--conditions=tidemark-source', WATCH, 'watch', '--port', '0'],
+        ...['--upstream', upstream, '--window', String(options.window)],
+      ],
+      {
+        env: { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+    const ended = once(child, 'close')
+    const lines = createInterface({ input: child.stdout })
+    const done = { compactions: 0, clearings: 0, remarks: [] as string[] }
+    const url = new Promise<string>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', () => reject(new Error('tidemark watch ended')))
+      lines.on('line', (line) => {
+        const address = /ANTHROPIC_BASE_URL=(\S+)/.exec(line)?.[1]
+        if (address !== undefined) resolve(address)
+        else if (countRewrite(line, done)) options.onRewrite()
+      })
+    })
     return {
-      url: watch.url,
+      url: await url,
       async close() {
-        await watch.close()
-        return home.close()
+        child.kill('SIGINT')
+        await ended
+        await rm(home, { recursive: true, force: true, maxRetries: 3 })
+        return done
       },
     }
   })
+}
+
+/** Reads a line that `tidemark watch` printed. Returns true if it tells of a clearing or a compaction. */
+function countRewrite(
+  line: string,
+  done: { compactions: number; clearings: number; remarks: string[] },
+): boolean {
+  const text = line.replace(/^\S+ {2}/, '')
+  if (text.startsWith('Compacted: ')) done.compactions += 1
+  else if (text.startsWith('Cleared ')) done.clearings += 1
+  else {
+    if (/^(The host|take:|The provider|The request)/.test(text)) done.remarks.push(text)
+    return false
+  }
+  return true
 }
 
 /** Opens a proxy with timed proxies on both sides of it. */

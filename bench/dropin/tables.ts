@@ -7,7 +7,7 @@ export interface Pair {
   readonly managed: ClientRun
   /** True if the client sets cache markers without Tidemark. */
   readonly caches: boolean
-  /** The final answer of the client where nothing overflows. */
+  /** The final answer of the direct client in a window in which the task fits. */
   readonly expectedAnswer: string | null
   /** Number of steps of the task. */
   readonly steps: number
@@ -84,13 +84,13 @@ function formatChange(direct: ClientRun, managed: ClientRun): string {
   return `${change < 0 ? '−' : '+'}${(Math.abs(change) * 100).toFixed(1)} %`
 }
 
-/** The same client with tasks of several lengths: a rewrite of the context costs first, and pays for itself later. */
+/** The same client with tasks of several lengths, because a rewrite of the context costs first, and pays for itself later. */
 export function formatLengths(pairs: readonly Pair[]): string {
   const rows = pairs.map(({ direct, managed, steps }) => [
     String(steps),
-    `$${direct.cost.toFixed(3)}`,
+    `$${direct.cost.toFixed(3)}${direct.error === null ? '' : ` (${direct.steps} steps)`}`,
     `$${managed.cost.toFixed(3)}`,
-    formatChange(direct, managed),
+    direct.error === null ? formatChange(direct, managed) : 'direct failed',
     String(managed.door.clearings),
     String(managed.door.compactions),
   ])

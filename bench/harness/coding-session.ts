@@ -2,6 +2,7 @@
  * A coding session of about so many tokens through the face of the library: files read and edited, commands that succeed
  * and fail, a todo list, prompts of the user.
  */
+import { setImmediate } from 'node:timers/promises'
 import { anthropic, assistant, createTidemark, type Session, type Tidemark, toolResult, user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 
@@ -39,7 +40,11 @@ function createCodingTidemark(
 ): Tidemark {
   // Only an automatic compaction uses the notes: its threshold is a little below what the session has.
   const percentOfEffective = summarizer === 'notes' ? Math.floor((90 * tokens) / window) : null
-  const fetch = async (): Promise<Response> => createSummaryReply()
+  // No answer of a network comes in the same turn of the event loop.
+  const fetch = async (): Promise<Response> => {
+    await setImmediate()
+    return createSummaryReply()
+  }
   return createTidemark({
     model: anthropic(MODEL_ID, { apiKey: 'any', window, fetch }),
     system: 'You help with code.',

@@ -44,30 +44,32 @@ export function screenToSvg(output: string, columns: number, title: string): str
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escaped(title)}">`,
     `<rect width="${width}" height="${height}" rx="8" fill="${COLORS.back}"/>`,
     `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">`,
-    ...rows.flatMap((row, index) => piecesOf(row).map((piece) => drawn(piece, index))),
+    ...splitRows(rows).flatMap((pieces, row) => pieces.map((piece) => drawn(piece, row))),
     '</g>',
     '</svg>',
     '',
   ].join('\n')
 }
 
-/** The row parted where its style changes, and where text and blocks meet. */
-function piecesOf(row: string): readonly Piece[] {
-  const pieces: Piece[] = []
+/** Splits each row where its style changes, and where text and blocks meet. A style holds beyond the end of its row. */
+function splitRows(rows: readonly string[]): readonly (readonly Piece[])[] {
   let style = PLAIN
-  let column = 0
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of a terminal begin with one
-  for (const part of row.split(/(\u001b\[[\d;]*m)/)) {
+  return rows.map((row) => {
+    const pieces: Piece[] = []
+    let column = 0
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of a terminal begin with one
-    const codes = /^\u001b\[([\d;]*)m$/.exec(part)?.[1]
-    if (codes !== undefined) style = codes.split(';').reduce(restyled, style)
-    else
-      for (const [text] of part.matchAll(/[▁-█━╸]+| +|[^▁-█━╸ ]+(?: [^▁-█━╸ ]+)*/g)) {
-        if (text.trim() !== '') pieces.push({ ...style, text, column })
-        column += [...text].length
-      }
-  }
-  return pieces
+    for (const part of row.split(/(\u001b\[[\d;]*m)/)) {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of a terminal begin with one
+      const codes = /^\u001b\[([\d;]*)m$/.exec(part)?.[1]
+      if (codes !== undefined) style = codes.split(';').reduce(restyled, style)
+      else
+        for (const [text] of part.matchAll(/[▁-█━╸]+| +|[^▁-█━╸ ]+(?: [^▁-█━╸ ]+)*/g)) {
+          if (text.trim() !== '') pieces.push({ ...style, text, column })
+          column += [...text].length
+        }
+    }
+    return pieces
+  })
 }
 
 function restyled(style: Style, code: string): Style {

@@ -175,12 +175,28 @@ describe('after the cache has expired', () => {
     )
   })
 
+  it('nothing is told if a compaction has changed the context meanwhile: it is processed again anyway', async () => {
+    const long = await openIdle('off')
+    await long.wait(20 * MINUTE)
+    await long.pass(long.session.compact())
+    await long.work()
+    expect(long.list('resume-cost')).toEqual([])
+  })
+
   it('next tells it before it returns the request', async () => {
     const long = await openIdle('off')
     await long.wait(20 * MINUTE)
     await long.session.append(user('Go on.'))
     expect(await long.session.next()).toMatchObject({ ok: true })
     expect(long.list('resume-cost')).toHaveLength(1)
+  })
+
+  it('nothing is told after a compaction, which has changed what the cache had', async () => {
+    const long = await openIdle('off')
+    await long.wait(20 * MINUTE)
+    expect(await long.session.compact({ summarizer: 'local' })).toMatchObject({ ok: true })
+    await long.work()
+    expect(long.list('resume-cost')).toEqual([])
   })
 
   it('nothing is told while the cache lives', async () => {

@@ -87,12 +87,14 @@ describe('a summary prepared in the background', () => {
   })
 
   it('does not hold up the turn between the auto-compact and the blocking threshold', async () => {
-    const long = await openLongSession({ callMs: 4_000, turns: 40 })
+    const long = await openLongSession({ callMs: 4_000, summaryMs: 38_000, turns: 40 })
     await long.workUntil('compact')
     const { blockedSeconds } = long.readFigures()
     expect(blockedSeconds).toBe(0)
     const lines = long.session.contextRemaining().lines
-    expect(long.list('compact')[0]?.compaction.tokensBefore).toBeLessThan(lines?.blocking ?? Number.NaN)
+    const before = long.list('compact')[0]?.compaction.tokensBefore
+    expect(before).toBeGreaterThan(lines?.autoCompact ?? Number.NaN)
+    expect(before).toBeLessThan(lines?.blocking ?? Number.NaN)
     expect(long.list('summary-dropped')).toEqual([])
   })
 

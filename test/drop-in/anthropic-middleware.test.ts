@@ -105,3 +105,15 @@ it('a model that the catalogue does not have is sent as the client wrote it', as
   expect(JSON.parse(sent[0]?.body ?? '')).toEqual(body)
   expect(events).toMatchObject([{ type: 'request-passed' }])
 })
+
+describe('the options of the middleware', () => {
+  it.each<[string, object, string]>([
+    ['a misspelt name', { sesion: 'x' }, 'Did you mean session?'],
+    ['a window', { window: 30_000 }, 'unknown option window'],
+    ['an option of the model', { apiKey: 'x' }, 'unknown option apiKey'],
+    ['a mode that does not exist', { mode: 'of' }, 'expected "manage", "observe" or "off"'],
+    ['a wrong policy', { policy: { cache: { ttl: 'never' } } }, 'ttl'],
+  ])('throw for %s before the first request', (_, options, message) => {
+    expect(() => tidemark(options as never)).toThrow(message)
+  })
+})

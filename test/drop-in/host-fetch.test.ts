@@ -270,9 +270,9 @@ describe('an error', () => {
   it('of the engine is never the host’s: what the provider takes directly is answered', async () => {
     const world = createDropInWorld()
     const picky: Fetch = async (input, init) => {
-      if (String(init?.body).includes('cache_control'))
+      if (String(init?.body).includes('"diagnostics"'))
         return new Response(
-          '{"type":"error","error":{"type":"invalid_request_error","message":"no markers"}}',
+          '{"type":"error","error":{"type":"invalid_request_error","message":"no diagnostics"}}',
           { status: 400 },
         )
       return world.upstream(input, init)

@@ -152,7 +152,7 @@ describe('effort that changes in mid-conversation', () => {
       direct.sent.map((text) => JSON.parse(text).output_config.effort),
     )
     const breaks = world.events.filter((event) => event.type === 'cache-break')
-    for (const { event } of breaks) expect(event.sentence).toContain('output_config')
+    for (const { event } of breaks) expect(event.sentence).toContain('the effort changed')
   })
 })
 

@@ -81,15 +81,24 @@ function listCalls(messages: readonly HostMessage[]): readonly string[] {
   )
 }
 
+/** A model whose thinking is bound to every byte before it. */
+const BOUND = {
+  modelId: 'claude-opus-5-5',
+  thinkingTokens: 120,
+  fields: { max_tokens: 4_000, thinking: { type: 'adaptive' } },
+}
+
 async function runHost(
   mode: 'direct' | 'managed',
   seed: number,
   prepare: (body: Body, number: number) => Body,
+  { fields, ...model }: Partial<typeof BOUND> = {},
 ) {
-  const world = createDropInWorld({ turns: 6 + (seed % 9), resultTokens: 200 + 90 * seed })
+  const world = createDropInWorld({ turns: 6 + (seed % 9), resultTokens: 200 + 90 * seed, ...model })
   const fetch =
     mode === 'direct' ? world.upstream : world.tide.fetch({ session: 'talk', fetch: world.upstream })
-  const host = new HostAgent(fetch, world.coder, { prepare })
+  const { modelId = 'claude-sonnet-5-5' } = model
+  const host = new HostAgent(fetch, world.coder, { prepare, model: modelId, ...(fields && { fields }) })
   for (let prompt = 0; prompt < 1 + (seed % 3); prompt += 1) await host.ask(`Task ${seed}, part ${prompt}.`)
   return { ...world, host, sums: sumRequests(world) }
 }
@@ -117,6 +126,22 @@ describe.each(Object.keys(HABITS))('conversations of a host with the habit "%s"'
     60_000,
   )
 })
+
+it.each(['none', 'clock', 'order', 'defaults'])(
+  'a model whose thinking is bound to what came before it refuses nothing of a host with the habit "%s", also where it refuses the host’s own, and is no dearer',
+  async (habit) => {
+    const change = HABITS[habit] as (body: Body, number: number) => Body
+    for (const prepare of [change, (body: Body, number: number) => withMarkers(change(body, number))])
+      for (const seed of SEEDS.slice(0, 4)) {
+        const direct = await runHost('direct', seed, prepare, BOUND).catch(() => null)
+        const managed = await runHost('managed', seed, prepare, BOUND)
+        expect(managed.sums.refused, `${seed}`).toBe(0)
+        if (direct === null) expect(['clock', 'order']).toContain(habit)
+        else expect(managed.sums.dollars / direct.sums.dollars, `${seed}`).toBeLessThanOrEqual(1.01)
+      }
+  },
+  60_000,
+)
 
 it('conversations of one request with tools are no dearer', async () => {
   const ask = async (mode: 'direct' | 'managed') => {

@@ -81,3 +81,42 @@ describe('observing', () => {
     expect(breaks[0]?.event.sentence).toContain(word)
   })
 })
+
+describe('a request that is passed on because the provider refused that of the engine', () => {
+  it('is in the log with its response and usage, and the size of the context is what the provider counted', async () => {
+    const world = createDropInWorld({ turns: 8 })
+    const picky: Fetch = async (input, init) => {
+      if (!String(init?.body).includes('diagnostics')) return world.upstream(input, init)
+      const error = { type: 'invalid_request_error', message: 'diagnostics: not allowed' }
+      return Response.json({ type: 'error', error }, { status: 400 })
+    }
+    const session = await world.tide.open('talk')
+    const host = new HostAgent(world.tide.fetch({ session, fetch: picky }), world.coder)
+    host.messages.push({ role: 'user', content: 'Mend the sums.' })
+    for (let step = 0; step < 4; step += 1) await host.step()
+    expect(world.listMessages('request-passed')).toHaveLength(4)
+    const { usage } = world.simulator.requests.at(-1) ?? {}
+    const { calls, spent } = session.money()
+    expect(calls).toBe(4)
+    const billed = world.simulator.requests.reduce((sum, { cost }) => sum + (cost?.total ?? 0), 0)
+    expect(spent.total).toBeCloseTo(billed, 6)
+    const { tokens: used, source } = session.contextRemaining()
+    expect(source).toBe('both')
+    expect(used).toBeGreaterThan(usage?.input ?? Number.NaN)
+    expect(used).toBeLessThan((usage?.input ?? 0) + 1_500)
+  })
+
+  it('gives the provider no message id that it does not know', async () => {
+    const world = createDropInWorld({ turns: 6 })
+    const host = new HostAgent(world.tide.fetch({ session: 'talk', fetch: world.upstream }), world.coder)
+    host.messages.push(
+      { role: 'user', content: 'Mend the sums.' },
+      { role: 'assistant', content: 'Which ones?' },
+      { role: 'user', content: 'All of them.' },
+    )
+    while (await host.step());
+    const asked = world.sent.map((body) => JSON.parse(body).diagnostics?.previous_message_id)
+    expect(asked[0]).toBeUndefined()
+    expect(asked.slice(1).every((id) => /^msg_/.test(id))).toBe(true)
+  })
+})

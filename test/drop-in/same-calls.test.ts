@@ -16,8 +16,8 @@ const CONVERSATIONS: readonly Omit<RunSettings, 'isManaged'>[] = [
     steps: STEPS,
     coder: { seed: 'thinking', thinkingTokens: 150, parallel: 5, textTokens: 0 },
   },
-  { window: 44_000, steps: STEPS, coder: { seed: 'large results', resultTokens: 4_000 } },
-  { window: 44_000, steps: STEPS, coder: { seed: 'one at a time', resultTokens: 4_000, parallel: 1 } },
+  { window: 34_000, steps: STEPS, coder: { seed: 'large results', resultTokens: 4_000 } },
+  { window: 34_000, steps: STEPS, coder: { seed: 'one at a time', resultTokens: 4_000, parallel: 1 } },
 ]
 
 /** The ids differ between two runs. */
@@ -32,7 +32,9 @@ describe.each(
     const direct = await runClient(client, { ...conversation, window: LARGE, isManaged: false })
     const managed = await runClient(client, { ...conversation, isManaged: true, inMemory: true })
     expect(direct).toMatchObject({ error: null, steps: STEPS, refused: 0 })
-    expect(managed).toMatchObject({ error: null, steps: STEPS, refused: 0, answer: direct.answer })
+    expect(managed).toMatchObject({ error: null, steps: STEPS, answer: direct.answer })
+    // The first request that does not fit may be refused, as the host's own would be: the size is not known to the token.
+    expect(managed.refused).toBeLessThanOrEqual(conversation.window < LARGE ? 1 : 0)
     expect(managed.callsBeforeRewrite !== null).toBe(conversation.window < LARGE)
     const shared = managed.callsBeforeRewrite ?? direct.calls.length
     expect(shared).toBeGreaterThan(5)

@@ -33,6 +33,46 @@ describe('take', () => {
     expect(session.messages()).toHaveLength(3)
   })
 
+  it('notices that the host has changed a message of its list in place', async () => {
+    const { session, listMessages } = await openTalk()
+    const text = { type: 'text', text: 'Hello.' }
+    const messages: object[] = [{ role: 'user', content: [text] }]
+    for (const answer of ['One.', 'Two.']) {
+      expect((await session.take(createBody(messages))).ok).toBe(true)
+      await session.append({ id: `msg_${answer}`, role: 'assistant', content: answer })
+      messages.push({ role: 'assistant', content: answer }, { role: 'user', content: 'Go on.' })
+    }
+    text.text = 'Good day.'
+    const taken = await session.take(createBody(messages))
+    expect(taken.ok && JSON.stringify(taken.body.messages)).toContain('Good day.')
+    expect(taken.ok && JSON.stringify(taken.body.messages)).not.toContain('Hello.')
+    expect(listMessages('host-history-changed')).toHaveLength(1)
+  })
+
+  it('goes on from what it has recorded after a rewind, an edit and a way back', async () => {
+    const { session } = await openTalk()
+    const user = (content: string) => ({ role: 'user', content })
+    const assistant = (content: string) => ({ role: 'assistant', content })
+    const [first, answer] = [user('Hello.'), assistant('Hi.')]
+    const lists = [
+      [first],
+      [first, answer, user('One.')],
+      [first, answer, user('One.'), assistant('1'), user('Two.')],
+      [first, answer, user('Another.')],
+      [first, answer, user('Another.'), assistant('x'), user('Three.')],
+      [first, answer, user('One.'), assistant('1'), user('Two.')],
+    ]
+    for (const list of lists) {
+      const taken = await session.take(createBody(list))
+      const sent = taken.ok ? (taken.body.messages as readonly { content: unknown }[]) : []
+      expect(
+        sent.map(({ content }) =>
+          JSON.stringify(content).replaceAll(/[^\w.]|type|text|cache_control|ephemeral/g, ''),
+        ),
+      ).toEqual(list.map(({ content }) => content))
+    }
+  })
+
   it.each([
     'mid-conversation-output-config-2026-07-01',
     'per-turn-control-2026-07-01',
@@ -96,7 +136,7 @@ describe('take', () => {
     const { session, events } = await openTalk()
     const taken = await session.take(body)
     expect(taken).toMatchObject({ ok: false, reason })
-    expect(taken.ok || taken.message).toContain('take: the request is to be sent as it is. ')
+    expect(taken.ok || taken.message).toContain('The request is to be sent as it is. ')
     expect(events.filter(({ type }) => type === 'request-passed')).toHaveLength(1)
   })
 

@@ -119,6 +119,68 @@ describe('clear', () => {
   })
 })
 
+describe('an undo', () => {
+  it('of a clear can be taken back by its id, with all that was said since, and undone again', async () => {
+    const { open } = createWorld()
+    const session = await open()
+    await say(session, 'One')
+    await session.clear()
+    await say(session, 'Two', 'Three')
+    const undone = await session.undo()
+    expect(userTexts(session)).toEqual(['One'])
+    expect(await session.undo(undone.ok ? undone.id : '')).toMatchObject({ ok: true, kind: 'rewind' })
+    expect(userTexts(session)).toEqual(['Two', 'Three'])
+    await session.undo()
+    expect(userTexts(session)).toEqual(['One'])
+  })
+
+  it('of a compaction can be taken back by its id, also after the session was opened again', async () => {
+    const { open } = createWorld()
+    const session = await open()
+    await say(session, 'One', 'Two', 'Three')
+    await session.compact({ summarizer: 'local' })
+    const compacted = JSON.stringify(session.messages())
+    const undone = await session.undo()
+    const whole = JSON.stringify(session.messages())
+    await session.close()
+    const again = await open()
+    await again.undo(undone.ok ? undone.id : '')
+    expect(JSON.stringify(again.messages())).toBe(compacted)
+    await again.undo()
+    expect(JSON.stringify(again.messages())).toBe(whole)
+  })
+
+  it('that is taken back after more was said is undone to exactly that', async () => {
+    const { open } = createWorld()
+    const session = await open()
+    await say(session, 'One')
+    await session.clear()
+    await say(session, 'Two')
+    const undone = await session.undo()
+    await say(session, 'Three')
+    await session.undo(undone.ok ? undone.id : '')
+    expect(userTexts(session)).toEqual(['Two'])
+    await session.undo()
+    expect(userTexts(session)).toEqual(['One', 'Three'])
+  })
+
+  it('after another goes further back, and both can be taken back in turn', async () => {
+    const { open } = createWorld()
+    const session = await open()
+    await say(session, 'One', 'Two', 'Three')
+    await session.compact({ summarizer: 'local' })
+    await session.clear()
+    await say(session, 'Four')
+    const first = await session.undo()
+    const second = await session.undo()
+    expect([first, second]).toMatchObject([{ kind: 'rewind' }, { kind: 'compact' }])
+    expect(userTexts(session)).toEqual(['One', 'Two', 'Three'])
+    await session.undo(second.ok ? second.id : '')
+    await session.undo(first.ok ? first.id : '')
+    expect(userTexts(session)).toEqual(['Four'])
+  })
+})
+
 describe('fork', () => {
   it('is another session with the same conversation, which reads the cache and costs nothing by itself', async () => {
     const { open, simulator } = createWorld()

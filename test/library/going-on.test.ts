@@ -41,7 +41,7 @@ describe('a pinned response', () => {
         script: createWorker(12, undefined, tool),
         env: { DISABLE_MICROCOMPACT: '1' },
         // This model counts its calls, whoever makes them.
-        policy: { compact: { background: false } },
+        policy: { notes: { enabled: false }, compact: { background: false } },
       })
       const tools = {
         [tool]: { description: 'Reads.', run: () => 'a line of the file that was read\n'.repeat(300) },

@@ -39,3 +39,20 @@ it('is a call of its own if the cache has expired meanwhile', async () => {
   const { summary } = await compactReopened(3_700_000)
   expect([summary?.cacheRead, summary?.write5m, summary?.write1h]).toEqual([0, 0, 0])
 })
+
+it('after a compaction, a session has the same size when it is opened again', async () => {
+  const journal = createMemoryJournal(new Map())
+  const { tide, tools } = createTestTidemark({
+    turns: 6,
+    resultTokens: 2_000,
+    system: SYSTEM,
+    journal,
+    blobs: null,
+  })
+  const session = await tide.open('talk', tools)
+  await session.run('Raise the limits.').outcome
+  await session.compact({ summarizer: 'local' })
+  const { tokens, high } = session.contextRemaining()
+  await session.close()
+  expect((await tide.open('talk', tools)).contextRemaining()).toMatchObject({ tokens, high })
+})

@@ -1,6 +1,7 @@
 /** Sessions reported to OpenTelemetry: spans and metrics of turns, calls, tools and compactions. */
 import { context, SpanStatusCode } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { type Script, withSummaries } from '@tidemark/simulator'
 import { afterEach, describe, expect, it } from 'vitest'
 import { CHAT, createObserved, named, parentOf, runTurn } from '../support/observed-tidemark.ts'
 
@@ -32,6 +33,31 @@ describe('a turn', () => {
     expect(new Set(spans.map((span) => span.spanContext().traceId)).size).toBe(1)
     const failed = observed.events.filter((event) => event.type === 'tool-ended' && event.result.is_error)
     expect(spans.filter(({ status }) => status.code === SpanStatusCode.ERROR)).toHaveLength(failed.length)
+  })
+
+  it('counts calls of tools that do not exist under one name, whatever the model invents', async () => {
+    const names = ['Read', 'rm_rf_1', 'rm_rf_2', 'rm_rf_3']
+    const script: Script = (_, { turn }) => ({
+      blocks:
+        turn === 0
+          ? names.map((name) => ({ type: 'tool_use', name, input: {} }))
+          : [{ type: 'text', text: 'Done.' }],
+    })
+    const observed = createObserved({ script: withSummaries(script) })
+    const session = await observed.world.tide.open('invented')
+    const tools = [{ name: 'Read', input_schema: { type: 'object' } }]
+    for (const prompt of ['Go.', 'Go on.'])
+      await session.run(prompt, { tools, runTool: () => 'word '.repeat(2_000) }).outcome
+    expect(await session.compact()).toMatchObject({ ok: true })
+    const list = async (metric: string, key: string): Promise<ReadonlySet<unknown>> =>
+      new Set((await observed.readMetric(metric)).map(({ attributes }) => attributes[key]))
+    expect(await list('gen_ai.execute_tool.duration', 'gen_ai.tool.name')).toEqual(
+      new Set(['Read', '_OTHER']),
+    )
+    const kinds = [...(await list('tidemark.compaction.content.tokens', 'tidemark.content.kind'))]
+    expect(kinds).toEqual(expect.arrayContaining(['tool_result_Read_tokens', 'tool_result__OTHER_tokens']))
+    expect(JSON.stringify(kinds)).not.toContain('rm_rf')
+    expect(named(observed.spans(), 'execute_tool _OTHER')).toHaveLength(3)
   })
 
   it('has the usage that the provider reported, with cached tokens as input', async () => {

@@ -8,7 +8,7 @@ import {
 } from '@tidemark/core'
 import { listRepairs } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { reportSampleSession } from './commands/start.ts'
+import { reportSampleSession } from './commands/sample.ts'
 import { readSampleSession } from './sample-session.ts'
 
 const sample = readSampleSession()

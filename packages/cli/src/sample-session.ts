@@ -21,6 +21,9 @@ const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
 
+/** A scenario of the simulator that repairs a copy of the sample project. */
+export const FIX_SCENARIO_PATH: string = fileURLToPath(new URL('../sample/fix.yaml', import.meta.url))
+
 /** The folder of the sample project, which has a real fault. The tour works on copies of it. */
 export const SAMPLE_PROJECT_PATH: string = fileURLToPath(new URL('../sample/project', import.meta.url))
 

@@ -1,5 +1,7 @@
+import { EventEmitter } from 'node:events'
+import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
-import { chooseTerminalWidth, wantsColors } from './terminal.ts'
+import { chooseTerminalWidth, createProcessTerminal, wantsColors } from './terminal.ts'
 
 it.each([
   ['a terminal', {}, true, true],
@@ -25,4 +27,32 @@ it.each([
   ['80 where COLUMNS is 0', undefined, '0', 80],
 ])('as wide as %s', (_what, screen, variable, expected) => {
   expect(chooseTerminalWidth(screen, variable)).toBe(expected)
+})
+
+it.each([
+  ['Ctrl-C interrupts the command', '\u0003', ['SIGINT']],
+  ['Ctrl-D does not answer it', '\u0004', []],
+])('at a question, %s', async (_what, key, signals) => {
+  const received: string[] = []
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode() {} })
+  const stderr = Object.assign(new PassThrough(), { isTTY: true, columns: 80 })
+  const from = Object.assign(new EventEmitter(), { stdin, stderr, stdout: stderr, env: {} })
+  from.on('SIGINT', (signal) => received.push(signal))
+  const terminal = createProcessTerminal(from as unknown as NodeJS.Process)
+  const answer = terminal.ask?.('Allow it? ')
+  stdin.write(key)
+  expect([await answer, received]).toEqual([null, signals])
+})
+
+it('a question that is no longer needed closes, and the next one gets the answer', async () => {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true })
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const terminal = createProcessTerminal({ stdin, stdout, stderr, env: {} } as unknown as NodeJS.Process)
+  const stop = new AbortController()
+  const asked = terminal.ask?.('Allow it? ', stop.signal)
+  stop.abort()
+  expect(await asked).toBeNull()
+  const next = terminal.ask?.('And now? ')
+  setTimeout(() => stdin.write('yes\n'), 50)
+  expect(await next).toBe('yes')
 })

@@ -11,14 +11,18 @@ export interface Terminal {
   readonly isTty: boolean
   /** Width of the terminal in columns; 80 if unknown. */
   readonly columns: number
+  /** Height of the terminal in rows; undefined if there is no terminal. */
+  readonly rows?: number
   /** True if standard error is a terminal, so that progress can be shown. */
   readonly isErrorTty?: boolean
   /** True if standard input is a terminal, so that the user can answer questions. */
   readonly isInputTty?: boolean
   /** Aborted by Ctrl-C. The command must then end without leaving a half-written file. */
   readonly interrupted?: AbortSignal
-  /** Asks the user a question. Returns null if standard input is not a terminal. */
-  ask?(question: string): Promise<string | null>
+  /** Asks the user a question. Returns null if standard input is no terminal or ends, after Ctrl-C, and when `signal` is aborted. */
+  ask?(question: string, signal?: AbortSignal): Promise<string | null>
+  /** Shows a question until one of these keys is pressed. Returns null after Ctrl-C, Ctrl-D or the end of the input. */
+  askKey?(question: string, keys: readonly string[]): Promise<string | null>
 }
 
 export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortSignal): Terminal {
@@ -28,10 +32,14 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
     env: from.env,
     isTty: from.stdout.isTTY === true,
     columns: chooseTerminalWidth(from.stdout.columns, from.env.COLUMNS),
+    ...(from.stdout.isTTY === true ? { rows: from.stdout.rows } : {}),
     isErrorTty: from.stderr.isTTY === true,
     isInputTty: from.stdin.isTTY === true,
     ...(interrupted === undefined ? {} : { interrupted }),
-    ask: (question) => (from.stdin.isTTY === true ? askOnTerminal(from, question) : Promise.resolve(null)),
+    ask: (question, signal) =>
+      from.stdin.isTTY === true ? askOnTerminal(from, question, signal) : Promise.resolve(null),
+    askKey: (question, keys) =>
+      from.stdin.isTTY === true ? askForKey(from, question, keys) : Promise.resolve(null),
   }
 }
 
@@ -54,18 +62,63 @@ export function toSignalOption({ interrupted }: Terminal): { readonly signal?: A
   return interrupted === undefined ? {} : { signal: interrupted }
 }
 
-async function askOnTerminal(from: NodeJS.Process, question: string): Promise<string | null> {
+async function askOnTerminal(
+  from: NodeJS.Process,
+  question: string,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
   const { createInterface } = await import('node:readline/promises')
   const lines = createInterface({ input: from.stdin, output: from.stderr })
   try {
     return await new Promise((answer) => {
       lines.once('close', () => answer(null))
-      // If the user presses Ctrl-C, the question counts as not answered.
-      void lines.question(question).then(answer, () => answer(null))
+      // The line editor takes Ctrl-C from the terminal. It means the same as anywhere else in the command.
+      lines.once('SIGINT', () => {
+        if (!from.emit('SIGINT', 'SIGINT')) from.kill(from.pid, 'SIGINT')
+        lines.close()
+      })
+      void lines.question(question, signal === undefined ? {} : { signal }).then(answer, () => answer(null))
     })
   } finally {
     lines.close()
   }
+}
+
+/** Names of keys that send another character than their name. */
+const KEY_NAMES: Readonly<Record<string, string>> = { '\r': 'enter', '\n': 'enter' }
+const END_KEYS = ['\u0003', '\u0004']
+
+/** Waits for a key without enter. The question, which must fit on its lines, is removed when it was answered. */
+function askForKey(
+  { stdin, stderr }: NodeJS.Process,
+  question: string,
+  keys: readonly string[],
+): Promise<string | null> {
+  stderr.write(question)
+  stdin.setRawMode(true)
+  return new Promise((resolve) => {
+    const end = (answer: string | null): void => {
+      stdin.off('data', onData)
+      stdin.off('end', onEnd)
+      stdin.setRawMode(false)
+      stdin.pause()
+      stderr.write(`\r\u001b[2K${'\u001b[A'.repeat(question.split('\n').length - 1)}`)
+      resolve(answer)
+    }
+    const onEnd = (): void => end(null)
+    const onData = (data: Buffer): void => {
+      // What was typed ahead comes in one piece; the first key that answers counts.
+      const typed = [...data.toString('utf8')]
+      const names = typed.map((key) =>
+        END_KEYS.includes(key) ? null : (KEY_NAMES[key] ?? key.toLowerCase()),
+      )
+      const answer = names.find((name) => name === null || keys.includes(name))
+      if (answer !== undefined) end(answer)
+    }
+    stdin.on('data', onData)
+    stdin.once('end', onEnd)
+    stdin.resume()
+  })
 }
 
 /**

@@ -12,10 +12,9 @@ describe('in a terminal', () => {
 
   it('the user is asked for a permission, also with -p', async () => {
     const { answer, read } = await createChatWorld(playSteps(WRITE, 'Done.'))
-    const { questions, out } = await answer('Write it.', 'y')
-    expect(questions).toEqual([
-      expect.stringMatching(/^Write .*b\.txt.*\nIt changes a file\. Allow it\? \[y\/N\] $/),
-    ])
+    const { questions, out, err } = await answer('Write it.', 'y')
+    expect(err).toMatch(/Create b\.txt\?\n {2}1 \+ new\n/)
+    expect(questions).toEqual(['[y/N, or why not] '])
     expect([out, read('b.txt')]).toEqual(['Done.\n', 'new'])
   })
 
@@ -32,6 +31,28 @@ describe('in a terminal', () => {
     await answer('Write it.', 'use c.txt instead')
     expect(lastResults()).toEqual([expect.stringContaining('The user said: use c.txt instead')])
     expect(read('b.txt')).toBeNull()
+  })
+
+  it('the whole command is shown, also a long one and what a terminal would execute', async () => {
+    const command = `echo ${'word '.repeat(600)};  touch HIDDEN \u001b]0;x\u0007`
+    const { answer, read } = await createChatWorld(playSteps({ Bash: { command } }, 'Done.'))
+    const { err } = await answer('Run it.', 'n')
+    expect(err).toContain(
+      `Run this command?\n  echo ${'word '.repeat(600)};  touch HIDDEN \\u{1b}]0;x\\u{7}\n`,
+    )
+    expect(read('HIDDEN')).toBeNull()
+  })
+
+  it('a question that is not answered ends the run: nothing more is asked, and the model is not called again', async () => {
+    const play = playSteps(WRITE, { Bash: { command: 'ls' } }, 'Done.')
+    let calls = 0
+    const { answer } = await createChatWorld((...given) => {
+      calls += 1
+      return play(...given)
+    })
+    const { questions, code, err } = await answer('Write it.')
+    expect([questions.length, code, calls]).toEqual([1, 1, 1])
+    expect(err).toMatch(/tidemark: Interrupted\. To go on: /)
   })
 
   it('a question of the model is answered by number or in words', async () => {

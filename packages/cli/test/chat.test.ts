@@ -202,9 +202,10 @@ describe('sessions', () => {
     )
     const { session_id: id, subtype, result, num_turns } = stopped.lines[0]
     expect([stopped.code, subtype, num_turns]).toEqual([1, 'error_max_turns', 2])
-    expect(result).toBe(
-      `Stopped after 2 calls to the model, the limit of --max-turns. To go on: tidemark chat --resume ${id} -p "" --window 90000`,
+    expect(result).toMatch(
+      /^Stopped after 2 calls to the model, the limit of --max-turns\. To go on: tidemark chat --resume \S+ -p "" --window 90000 --cwd \S+$/,
     )
+    expect(result).toContain(` --resume ${id} `)
     expect(await run('chat', '--resume', id, '-p', '')).toMatchObject({ code: 0, out: 'All is well.\n' })
     expect(await run('chat', '--resume', id, '-p', '')).toMatchObject({
       code: 1,
@@ -282,7 +283,9 @@ describe('what is wrong is said before anything is sent', () => {
     server.simulator.queueFaults({ type: 'status', status: 401 })
     const { code, lines } = await run('chat', '-p', 'Hello', '--output-format', 'json')
     expect([code, lines[0].subtype, lines[0].is_error]).toEqual([1, 'error', true])
-    expect(lines[0].result).toMatch(/invalid x-api-key\. To go on: tidemark chat --resume chat-\S+ -p ""$/)
+    expect(lines[0].result).toMatch(
+      /invalid x-api-key\. To go on: tidemark chat --resume chat-\S+ -p "" --cwd \S+$/,
+    )
   })
 })
 
@@ -290,7 +293,8 @@ describe('permissions', () => {
   it.each([
     ['Write', { Write: { file_path: 'new.txt', content: 'x' } }, 'Edit'],
     ['Bash', { Bash: { command: 'npm test -- --watch' } }, 'Bash(npm test:*)'],
-    ['Bash', { Bash: { command: 'echo hi > x' } }, 'Bash'],
+    ['Bash', { Bash: { command: 'echo hi > x' } }, 'Bash(echo hi > x)'],
+    ['Bash', { Bash: { command: './a.sh; cat b.txt' } }, "Bash(./a.sh:*)' 'Bash(cat:*)"],
     ['WebFetch', { WebFetch: { url: 'https://example.com/a' } }, 'WebFetch(domain:example.com)'],
     ['Read', { Read: { file_path: '/etc/hostname' } }, 'Read(/etc/hostname)'],
     ['Glob', { Glob: { pattern: '/etc/*' } }, 'Glob(/etc)'],
@@ -379,11 +383,10 @@ describe('permissions', () => {
     const { run, folder, path, lastResults } = await createChatWorld(
       playSteps({ Write: { file_path: 'link.txt', content: 'x' } }, 'Done.'),
     )
-    symlinkSync(join(dirname(folder), 'target.txt'), path('link.txt'))
+    const target = join(dirname(folder), 'target.txt')
+    symlinkSync(target, path('link.txt'))
     await run('chat', '-p', 'Do it.', '--permission-mode', 'accept-edits')
-    expect(lastResults()[0]).toContain(
-      `${join(dirname(folder), 'target.txt')} is outside the working directory.`,
-    )
+    expect(lastResults()[0]).toContain(`${target} is outside the working directory.`)
   })
 })
 

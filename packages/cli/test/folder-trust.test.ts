@@ -217,6 +217,17 @@ describe('trust belongs to content', () => {
     },
   )
 
+  it('a changed script of package.json does not run until it is trusted', async () => {
+    const world = await createProject('npm run --silent mark')
+    world.write('package.json', JSON.stringify({ scripts: { mark: MARK } }))
+    await world.run('trust', world.folder, '--yes')
+    await world.run('chat', '-p', 'Hello.')
+    expect(world.ran()).toBe(1)
+    world.write('package.json', JSON.stringify({ scripts: { mark: `${MARK}; true` } }))
+    const { err } = await world.run('chat', '-p', 'Hello.')
+    expect([world.ran(), err]).toEqual([1, expect.stringContaining('it has changed since you trusted it')])
+  })
+
   it('the model changes such a file only with a permission, also where edits are allowed', async () => {
     const edit = { Write: { file_path: 'check.sh', content: 'rm -rf /' } }
     const world = await createChatWorld(playSteps({ Read: { file_path: 'check.sh' } }, edit, 'Done.'))

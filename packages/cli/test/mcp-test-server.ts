@@ -1,7 +1,7 @@
 /**
  * An MCP server for tests, made with the official SDK, over standard streams. It misbehaves as its arguments say:
  * `hang` (never answers), `slow=MS` (starts late), `shuffle` (another order on each list), `grow` (one more tool on each
- * list, which it announces after each call), `named=A,B` (its tools), `marker=FILE` (appends a line at each start).
+ * list, which it announces after each call), `spoil` (from the second list on, a tool that no provider accepts), `named=A,B` (its tools), `marker=FILE` (appends a line at each start).
  */
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -33,7 +33,8 @@ server.setRequestHandler(ListToolsRequestSchema, () => {
   const all = [...names, ...grown]
   const from = options.has('shuffle') ? (lists + process.pid) % all.length : 0
   const tools = [...all.slice(from), ...all.slice(0, from)].map((name) => {
-    const fields = { text: { type: 'string' }, count: { type: 'number' } }
+    const isSpoilt = options.has('spoil') && lists > 1 && name === 'beta'
+    const fields = { [isSpoilt ? 'a b' : 'text']: { type: 'string' }, count: { type: 'number' } }
     const entries = Object.entries(fields)
     const properties = Object.fromEntries(
       options.has('shuffle') && lists % 2 === 0 ? entries.reverse() : entries,
@@ -51,7 +52,7 @@ server.setRequestHandler(ListToolsRequestSchema, () => {
 server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
   if (params.name === 'crash') process.exit(3)
   if (params.name === 'wait') await sleep(5_000)
-  if (options.has('shuffle') || options.has('grow')) await server.sendToolListChanged()
+  if (['shuffle', 'grow', 'spoil'].some((name) => options.has(name))) await server.sendToolListChanged()
   const { text = '', count = 1 } = (params.arguments ?? {}) as { text?: string; count?: number }
   return { content: [{ type: 'text', text: `${params.name} ${process.pid}: ${text.repeat(count)}` }] }
 })

@@ -1,7 +1,7 @@
 /** MCP servers in the agent: real servers, over standard streams and HTTP, that die, hang, flap and reorder their tools. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { playSteps } from './chat-world.ts'
 import {
   countBreaks,
@@ -81,6 +81,17 @@ describe('a server that misbehaves', () => {
     ])
     expect(new Set(world.tools).size).toBe(1)
     expect(mcp.events.filter(({ type }) => type === 'prefix-changed')).toEqual([])
+  })
+
+  it('one whose tools no provider accepts any more after a change is reported', async () => {
+    const world = await createMcpWorld(playSteps(ALPHA, 'One.', 'Two.'))
+    const mcp = await world.open({ test: testServer('spoil') })
+    await mcp.ask()
+    await vi.waitFor(() =>
+      expect(mcp.notices).toEqual([
+        'MCP server test: The tool beta is left out: no provider accepts the field a b.',
+      ]),
+    )
   })
 
   it('one with a new tool on each list breaks the cache once; what comes later waits for a compaction', async () => {

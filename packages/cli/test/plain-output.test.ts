@@ -71,10 +71,10 @@ describe('a terminal that shows only ASCII', () => {
   const helpOf = (name: string): readonly string[] => [name, '--help']
   it.each([
     [['--help']],
-    ...['inspect', 'compact', 'sessions', 'repair', 'export', 'simulate', 'start', 'tour'].map((name) => [
+    ...['inspect', 'compact', 'sessions', 'repair', 'export', 'simulate', 'sample', 'tour'].map((name) => [
       helpOf(name),
     ]),
-    [['start']],
+    [['sample']],
     [['tour']],
     [['inspect', SAMPLE_PATH]],
     [['compact', SAMPLE_PATH, '--full']],

@@ -1,22 +1,23 @@
 /** Every slash command of the screen, in a real terminal. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { createSummarizer, type Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { findUserSettings } from '../src/agent/settings.ts'
-import { type ChatWorld, playSteps } from './chat-world.ts'
+import { type ChatWorld, playSteps, type Step } from './chat-world.ts'
 import { testServer } from './mcp-world.ts'
-import { createScreenWorld, hasTmux, type ScreenWorld, type ScreenWorldOptions } from './screen-world.ts'
+import {
+  createScreenWorld,
+  EMPTY_INPUT,
+  hasTmux,
+  type ScreenWorld,
+  type ScreenWorldOptions,
+} from './screen-world.ts'
 
 /** The meter, which a panel hides; /context has another text after "left". */
 const READY = /% left \d/
-const steps = playSteps(
-  { Read: { file_path: 'a.txt' } },
-  'The file says **one**.',
-  'Second answer.',
-  'Third answer.',
-)
+const READ: Step = { Read: { file_path: 'a.txt' } }
+const steps = playSteps(READ, 'The file says **one**.', 'Second answer.', 'Third answer.')
 const summarize = createSummarizer()
 
 /** Plays the steps; a request for a summary gets one. */
@@ -28,7 +29,10 @@ const script: Script = (request, context) => {
 }
 
 const prepare = (world: ChatWorld): void => {
-  world.write('a.txt', `one\ntwo\n${'A line of the file that says little.\n'.repeat(800)}`)
+  world.write(
+    'a.txt',
+    `one\ntwo\n\u001b]0;title\u0007\n${'A line of the file that says little.\n'.repeat(800)}`,
+  )
   world.write('CLAUDE.md', 'Always be brief.\n')
   world.write('.claude/commands/review.md', '---\ndescription: reviews the code\n---\nReview $ARGUMENTS.\n')
 }
@@ -57,32 +61,27 @@ const slowSummary: Script = async (request, context) => {
 async function openWithTurns(
   options: ScreenWorldOptions & { readonly script?: Script } = {},
 ): Promise<ScreenWorld> {
-  const world = await createScreenWorld(options.script ?? script, {
-    columns: 120,
-    rows: 40,
-    prepare,
-    ...options,
-  })
+  const usual = { columns: 120, rows: 40, prepare }
+  const world = await createScreenWorld(options.script ?? script, { ...usual, ...options })
   await world.see(READY)
   await world.send('Read a.txt, please.')
   await world.see('The file says one.')
   await world.send('And now?')
   await world.see('Second answer.')
-  await world.see(/─\n\n─/)
+  await world.see(EMPTY_INPUT)
   return world
 }
 
 describe.skipIf(!hasTmux)('slash commands', () => {
   it('that show something open a page, and escape closes it', async () => {
-    const { send, see, press } = await openWithTurns()
+    const { send, see, press, read } = await openWithTurns()
     const pages: readonly (readonly [string, string | RegExp])[] = [
       ['/help', /\/compact \[instructions\][\s\S]*Ctrl-T/],
       [
         '/context',
-        /of a window of[\s\S]*By class[\s\S]*system prompt[\s\S]*By tool\n +Read[\s\S]*By file\n +a\.txt[\s\S]*Largest messages/,
+        / of \S+ tokens · ▲ compacts at[\s\S]*By class[\s\S]*system prompt[\s\S]*By tool\n +Read[\s\S]*By file\n +a\.txt[\s\S]*Largest messages/,
       ],
       ['/cost', /spent in 3 calls[\s\S]*Context over time/],
-      ['/history "one two"', 'History: "one two"'],
       ['/memory', 'CLAUDE.md'],
       ['/hooks', 'No hooks are set.'],
       ['/mcp', 'No MCP servers are set.'],
@@ -97,7 +96,10 @@ describe.skipIf(!hasTmux)('slash commands', () => {
       await see(READY)
     }
     await send('/export talk.md')
-    await see('talk.md')
+    await see('Written: ')
+    expect(read('talk.md')).toContain('\u241b]0;title\u2407')
+    await send('/export none/talk.md')
+    await see(/There is no folder \S*none\./)
   })
 
   it('/mcp, /hooks and /agents show what the settings and the files have', async () => {
@@ -136,23 +138,25 @@ describe.skipIf(!hasTmux)('slash commands', () => {
   })
 
   it('/context begins at its top, and clears the result of a tool, which /undo restores', async () => {
-    const { send, see, press, look } = await openWithTurns({ columns: 80, rows: 24 })
+    const { send, see, seeOther, press, look } = await openWithTurns({ columns: 80, rows: 24 })
     await send('/context')
     await see(/^Context\n─+\n█/)
+    // A key at a time, because the list scrolls until its first row is visible.
     for (let key = 0; key < 30 && !look().includes('❯'); key += 1) {
+      const before = look()
       press('Down')
-      await wait(100)
+      await seeOther(before)
     }
-    await see(/❯ +\S+ {2}user or tool result 1 one/)
+    await see(/❯ +\S+ {2}Read a\.txt 1 one/)
     press('p')
-    await see('Context: pinned: every rewrite keeps it')
-    await see(/❯ +\S+ {2}pinned user or tool result/)
+    await see('Pinned: every rewrite keeps it.')
+    await see(/❯ +\S+ {2}pinned Read a\.txt/)
     press('c')
-    await see('Context: There is nothing to clear')
+    await see('It is pinned, so it is not cleared: u unpins it.')
     press('u')
-    await see('Context: no longer pinned')
+    await see('No longer pinned.')
     press('c')
-    await see(/Context: \S+ tokens freed; \/undo restores them/)
+    await see(/About \S+ tokens freed\. \/undo restores them\./)
     press('Escape')
     await see('△ Cleared 1 old tool result')
     await send('/undo')
@@ -162,25 +166,53 @@ describe.skipIf(!hasTmux)('slash commands', () => {
   it('/compact shows a preview first; /undo takes it back; the line opens to the receipt', async () => {
     const { send, see, press, lookBack } = await openWithTurns()
     await send('/compact keep the names')
-    const preview = await see('Preview of the compaction: nothing has changed yet')
-    expect(preview).toMatch(/→ \S+ tokens/)
+    const preview = await see('Preview of the compaction: the context is unchanged so far')
+    expect(preview).toMatch(/→ \S+ tokens\nThe draft has cost [\s\S]*Your instructions: keep the names/)
     press('Escape')
-    await see('Not compacted: the draft was discarded.')
+    await see(/Not compacted: the draft was discarded\. The draft has cost/)
     await send('/compact')
     await see('Preview of the compaction')
     press('Enter')
     await see('▲ Compacted:')
     press('C-t')
-    await see('Open: what was done to the context')
+    await see('What can be opened')
     press('Enter')
-    await see(/Replaced by the summary: \d+ records/)
+    await see(/Replaced by the summary: \d+ messages and results/)
     press('Escape')
-    await see('Open: what was done')
+    await see('What can be opened')
     press('Escape')
     await see(READY)
     await send('/undo')
     await see('Undone: the context is as it was before the compaction.')
     expect(lookBack()).toContain('❯ Read a.txt, please.')
+  })
+
+  it('a resumed session has only the branch in use, with its rewrites, which open to their receipts', async () => {
+    const { send, see, press, restart } = await openWithTurns()
+    await send('/rewind')
+    await see('Go back to before a message')
+    press('Enter')
+    await see(/─\n❯ And now\?\n─/)
+    press('C-c')
+    await see(EMPTY_INPUT)
+    await send('Another way.')
+    await see(/❯ Another way\.\n\nSecond answer\./)
+    await send('/compact')
+    await see('Preview of the compaction')
+    press('Enter')
+    await see('▲ Compacted:')
+    await send('/exit')
+    await see('EXIT 0')
+    restart('--continue')
+    const screen = await see(/▲ Compacted:[\s\S]*Resumed chat-[\s\S]*% left \d/)
+    expect(screen).toContain('❯ Another way.')
+    expect(screen).not.toContain('And now?')
+    press('C-t')
+    await see('What can be opened')
+    press('Enter')
+    await see(
+      /Compacted: [\s\S]*When: 20[\s\S]*Why: you asked for it[\s\S]*Replaced by the summary: \d+ messages and results[\s\S]*Everything is in the log/,
+    )
   })
 
   it('what is typed while a summary is written is sent after the compaction', async () => {
@@ -209,20 +241,83 @@ describe.skipIf(!hasTmux)('slash commands', () => {
   })
 
   it('/rewind goes back to before a message and gives it back to change; /clear begins anew', async () => {
-    const { send, see, press, look } = await openWithTurns()
+    const { send, see, press } = await openWithTurns()
     await send('/rewind')
-    await see('Messages in the context')
+    await see('Go back to before a message')
     press('Enter')
-    await see(/─\n And now\?\n─/)
+    await see(/─\n❯ And now\?\n─/)
     press('C-c')
-    await wait(200)
+    await see(EMPTY_INPUT)
     await send('/undo')
-    await see('The conversation is as it was before that.')
+    await see('Undone: /rewind to before “And now?”. /redo takes this back.')
     await send('/clear')
     await see('A new conversation begins.')
+    await send('/model opus')
+    await see('There is no model opus. Did you mean claude-opus-')
+    await send('/model')
+    await see(
+      /The model is claude-sonnet-5-5\. Go on with another one:[\s\S]*❯ claude-sonnet-5-5 +window 1M · \$/,
+    )
+    press('Escape')
+    await see(READY)
     await send('/model claude-opus-5')
-    await see('The model is now claude-opus-5.')
-    expect(look()).toContain('claude-opus-5')
+    await see(/The model is now claude-opus-5\.[\s\S]*spent[\s\S]*claude-opus-5/)
+    await send('/exit')
+    await see(/To go on: tidemark chat --resume chat-\S+ --model claude-opus-5\nEXIT 0/)
+  })
+
+  it('/undo names what it undoes, asks before newer messages leave, and /redo brings them back', async () => {
+    const { send, see, press, lookAtColors } = await openWithTurns({ columns: 80, rows: 24 })
+    await send('/redo')
+    await see('There is no /undo to take back.')
+    await send('/clear')
+    await see('A new conversation begins.')
+    // What left the context is dim: the sign of a prompt has lost its colour.
+    expect(lookAtColors()).not.toContain('[36m❯')
+    await send('Something else.')
+    await see(/❯ Something else\.[\s\S]*The file says one\./)
+    await see(EMPTY_INPUT)
+    await send('/undo')
+    await see(/Undo \/clear\?\n1 newer message leaves the context[\s\S]*\/redo\s+brings it back[\s\S]*enter/)
+    press('Enter')
+    await see(/Undone: \/clear\. 1 newer message left the context/)
+    expect(lookAtColors()).toMatch(/\[36m❯.*And now/)
+    await send('/redo')
+    await see('Redone: /clear. /undo takes this back.')
+  })
+
+  it('/history finds what was left by /clear, with its age, opens it, and returns to the list', async () => {
+    const { send, see, press, look } = await openWithTurns({ columns: 80, rows: 24 })
+    await send('/history "no such words"')
+    await see('Nothing found for "no such words".')
+    await send('/clear')
+    await see('A new conversation begins.')
+    await send('/history file says')
+    const list = await see(/\d places? with file says, the newest first/)
+    expect(list).toMatch(/❯ \d+ s ago +Answer \(left by \/clear\) The file says/)
+    expect(list).toMatch(/\d+ s ago +Read a\.txt \(left by \/clear\) /)
+    expect(list).not.toMatch(/cursor|[0-9a-f]{8}-[0-9a-f]{4}|T\d\d:\d\d:/)
+    press('Enter')
+    await see(/^Answer, \d+ s ago, left by \/clear\n─+\nThe file says \*\*one\*\*\./)
+    press('Escape')
+    await see('the newest first')
+    press('Escape')
+    await see(READY)
+    expect(look()).toContain('A new conversation begins.')
+  })
+
+  it('/rewind lists messages from before a compaction, and goes back to before them', async () => {
+    const { send, see, press } = await openWithTurns({ columns: 80, rows: 24 })
+    await send('/compact')
+    await see('Preview of the compaction')
+    press('Enter')
+    await see('▲ Compacted:')
+    await send('/rewind')
+    await see(/❯ And now\? \(before the compaction\)\n +Read a\.txt, please\. \(before the compaction\)/)
+    press('Enter')
+    await see(/Went back to before “And now\?”/)
+    await send('')
+    await see(/to it\.\n\n❯ And now\?\n\nSecond answer/)
   })
 
   it('/fork goes on in a copy, and /resume returns to the first session', async () => {
@@ -230,10 +325,30 @@ describe.skipIf(!hasTmux)('slash commands', () => {
     await send('/fork')
     const copy = await see(/This is a copy of (chat-\S+), which/)
     const first = /This is a copy of (chat-[^,\s]+)/.exec(copy)?.[1] ?? ''
+    await send('/cost')
+    await see(
+      /\$0(\.00)? spent in 0 calls since the fork\n\$0\.0[1-9] in 3 calls inherited from chat-\S+, counted there/,
+    )
+    press('Escape')
+    await see(READY)
     await send('/resume')
     await see('Sessions of this folder')
     press('Enter')
     await see(`Resumed ${first}`)
+  })
+
+  it('that do not exist are not sent to the model', async () => {
+    const { send, see, press, lookBack } = await openWithTurns()
+    await send('/compcat all of it')
+    await see('There is no command /compcat; nothing was sent. Did you mean /compact?')
+    press('C-c')
+    await send('/model nosuch')
+    await see('There is no model nosuch. /model lists those that Tidemark knows.')
+    await send('/resume nosuch')
+    await see('There is no other session nosuch of this folder.')
+    await send('/etc/hosts says what?')
+    await see('Third answer.')
+    expect(lookBack()).not.toContain('❯ /compcat')
   })
 
   it('are completed as they are typed, and paths after an at sign', async () => {
@@ -245,5 +360,38 @@ describe.skipIf(!hasTmux)('slash commands', () => {
     await see('→ a.txt')
     press('Tab')
     await see('Look at @a.txt')
+  })
+
+  it('/permissions lists and withdraws what was allowed; Shift-Tab switches the mode', async () => {
+    const calls: readonly Step[] = [
+      { Bash: { command: 'echo one && ls' } },
+      'First.',
+      { Bash: { command: 'echo one two' } },
+      'Second.',
+      { Bash: { command: 'echo one three' } },
+    ]
+    const { see, send, press } = await createScreenWorld(playSteps(...calls))
+    await see(READY)
+    await send('Go.')
+    await see(/Run this command\?\n +echo one && ls\n[\s\S]*esc interrupt$/m)
+    await see('do not ask again in this session for Bash(echo one:*), Bash(ls:*)')
+    press('2')
+    await see('First.')
+    await send('Go on.')
+    await see('Second.')
+    await send('/permissions')
+    await see(/Allowed in this session\n❯ Bash\(echo one:\*\)\n +Bash\(ls:\*\)[\s\S]*Rules of the settings/)
+    press('d')
+    await see(/Allowed in this session\n❯ Bash\(ls:\*\)/)
+    press('Escape')
+    await see('No longer allowed in this session: Bash(echo one:*)')
+    press('BTab')
+    await see('edits allowed')
+    press('BTab')
+    await see('plan mode')
+    press('BTab')
+    await send('Once more.')
+    const asked = await see(/Run this command\?\n +echo one three\n[\s\S]*esc interrupt$/m)
+    expect(asked).not.toMatch(/plan mode|edits allowed/)
   })
 })

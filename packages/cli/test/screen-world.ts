@@ -10,12 +10,16 @@ import { TIDEMARK_SOURCES } from './simulate-process.ts'
 export const hasTmux: boolean = spawnSync('tmux', ['-V']).status === 0
 
 export interface ScreenWorld extends ChatWorld {
-  /** Types a text, without enter. */
+  /** Types a text, without enter, and waits until its end is on the screen. */
   type(text: string): Promise<void>
   /** Presses keys by the names that tmux has for them. */
   press(...keys: readonly string[]): void
   /** Types a text and sends it. */
   send(text: string): Promise<void>
+  /** Waits until a question with this text takes keys, and presses some. */
+  answerQuestion(question: string | RegExp, ...keys: readonly string[]): Promise<string>
+  /** Waits until nothing runs and the input is empty. */
+  seeIdle(): Promise<string>
   /** What is visible now. */
   look(): string
   /** What is visible now, with colours. */
@@ -24,6 +28,10 @@ export interface ScreenWorld extends ChatWorld {
   lookBack(): string
   /** Waits until the screen has a text, and returns what is visible then. */
   see(text: string | RegExp): Promise<string>
+  /** Waits until the screen is another one than before. */
+  seeOther(before: string): Promise<string>
+  /** Waits until the screen does not change, as after a resize to a size at which no text can be waited for. */
+  seeStill(): Promise<string>
   resize(columns: number, rows: number): void
   /** Runs a tmux command in this terminal. */
   tmux(...args: readonly string[]): string
@@ -40,9 +48,14 @@ export interface ScreenWorldOptions {
   readonly command?: string
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
+  /** A command that the shell runs before the chat. */
+  readonly shellCommand?: string
   /** Called before the chat starts. */
   readonly prepare?: (world: ChatWorld) => void
 }
+
+/** The input, with nothing typed. */
+export const EMPTY_INPUT = /─\n❯(?: +Type a task[^\n]*)?\n─/
 
 const PATIENCE_MS = 40_000
 
@@ -51,14 +64,14 @@ export async function createScreenWorld(
   script: Script,
   options: ScreenWorldOptions = {},
 ): Promise<ScreenWorld> {
-  const { columns = 80, rows = 24, command = 'chat', args = [], env = {} } = options
+  const { columns = 80, rows = 24, command = 'chat', args = [], env = {}, shellCommand = 'true' } = options
   const world = await createChatWorld(script)
   options.prepare?.(world)
   // Beside the working directory, so that the socket is removed with it.
   const socket = join(world.folder, '..', 'tmux')
   const tmux = (...given: readonly string[]): string =>
     execFileSync('tmux', ['-S', socket, '-f', '/dev/null', ...given], { encoding: 'utf8' })
-  const variables = { ...world.env, ANTHROPIC_API_KEY: 'test', ...env }
+  const variables = { ...world.env, ANTHROPIC_API_KEY: 'test', LC_ALL: 'C.UTF-8', ...env }
   const assignments = Object.entries(variables).map(([name, value]) => `${name}='${value}'`)
   const formatCommand = (given: readonly string[]): string =>
     [...assignments, process.execPath, ...TIDEMARK_SOURCES, command, ...given].join(' ')
@@ -75,14 +88,14 @@ export async function createScreenWorld(
       '-t',
       's',
       '-l',
-      `clear; ${formatCommand(given)}; echo "EXIT $?"; stty -a | grep -o '.icanon'`,
+      `clear; ${shellCommand}; ${formatCommand(given)}; echo "EXIT $?"; stty -a | grep -o '.icanon'`,
     )
     press('Enter')
   }
   const look = (): string => tmux('capture-pane', '-t', 's', '-p')
   const type = async (text: string): Promise<void> => {
     tmux('send-keys', '-t', 's', '-l', text)
-    await wait(150)
+    await waitForText(look, text.trim().split(/\s/).at(-1) ?? '')
   }
   restart(...args)
   return {
@@ -100,7 +113,7 @@ export async function createScreenWorld(
     lookBack: () => tmux('capture-pane', '-t', 's', '-p', '-S', '-'),
     resize: (width, height) =>
       void tmux('resize-window', '-t', 's', '-x', String(width), '-y', String(height)),
-    see: (text) => waitForText(look, text),
+    ...createWaits(look, press),
     findPid() {
       const shell = tmux('display-message', '-t', 's', '-p', '#{pane_pid}').trim()
       return Number(execFileSync('pgrep', ['-P', shell], { encoding: 'utf8' }).trim().split('\n')[0])
@@ -108,12 +121,58 @@ export async function createScreenWorld(
   }
 }
 
-async function waitForText(look: () => string, wanted: string | RegExp): Promise<string> {
+type Waits = Pick<ScreenWorld, 'see' | 'answerQuestion' | 'seeOther' | 'seeStill' | 'seeIdle'>
+
+/** Returns what waits for the screen, however long the machine takes. */
+function createWaits(look: () => string, press: ScreenWorld['press']): Waits {
+  const see = (text: string | RegExp): Promise<string> => waitForText(look, text)
+  return {
+    see,
+    async answerQuestion(question, ...keys) {
+      const isAsked = (seen: string): boolean => hasText(seen, question) && seen.includes('enter confirm')
+      const screen = await waitUntil(look, isAsked, `the question ${String(question)}`)
+      press(...keys)
+      return screen
+    },
+    seeOther: (before) => waitUntil(look, (seen) => seen !== before, 'another screen'),
+    seeStill() {
+      let [before, count] = ['', 0]
+      const isStill = (screen: string): boolean => {
+        const seen = screen.replaceAll(MOVING, '')
+        count = seen === before ? count + 1 : 0
+        before = seen
+        return count >= STILL_LOOKS
+      }
+      return waitUntil(look, isStill, 'the same text for a while')
+    },
+    seeIdle: () => see(new RegExp(`^(?![\\s\\S]*esc interrupts)[\\s\\S]*${EMPTY_INPUT.source}`)),
+  }
+}
+
+/** The spinner, and figures that count seconds. */
+const MOVING = /[\u2800-\u28ff\d]/g
+
+/** Looks without a change after which a screen is still. */
+const STILL_LOOKS = 5
+
+function hasText(seen: string, wanted: string | RegExp): boolean {
+  return typeof wanted === 'string' ? seen.includes(wanted) : wanted.test(seen)
+}
+
+function waitForText(look: () => string, wanted: string | RegExp): Promise<string> {
+  return waitUntil(look, (seen) => hasText(seen, wanted), String(wanted))
+}
+
+async function waitUntil(
+  look: () => string,
+  isRight: (seen: string) => boolean,
+  wanted: string,
+): Promise<string> {
   const end = Date.now() + PATIENCE_MS
   for (;;) {
     const seen = look()
-    if (typeof wanted === 'string' ? seen.includes(wanted) : wanted.test(seen)) return seen
-    if (Date.now() > end) throw new Error(`The screen never had ${String(wanted)}. It has:\n${seen}`)
+    if (isRight(seen)) return seen
+    if (Date.now() > end) throw new Error(`The screen never had ${wanted}. It has:\n${seen}`)
     await wait(50)
   }
 }

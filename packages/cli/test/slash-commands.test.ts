@@ -79,11 +79,18 @@ describe('a slash command', () => {
     }
   })
 
-  it('that does not exist is sent as a prompt, and the user is told', async () => {
+  it('that does not exist is not sent, and near names are told; a path and a text after a space are sent', async () => {
     const world = await createWorld()
-    const { code, err } = await world.run('chat', '-p', '/tmp is full')
-    expect([code, err]).toEqual([0, 'tidemark: There is no command /tmp: the text was sent as a prompt.\n'])
-    expect(world.last()).toBe('/tmp is full')
+    world.write('.claude/commands/review.md', 'Review it.')
+    const { code, err } = await world.run('chat', '-p', '/reveiw all')
+    expect([code, err]).toEqual([
+      1,
+      'tidemark: there is no command /reveiw for -p; nothing was sent. Did you mean /review? With a space before it, it is sent as a prompt.\n',
+    ])
+    for (const prompt of ['/tmp is full', ' /reveiw all']) {
+      expect(await world.run('chat', '-p', prompt)).toMatchObject({ code: 0, err: '' })
+      expect(world.last()).toBe(prompt)
+    }
   })
 
   it('is not read through a link out of the project', async () => {
@@ -93,7 +100,8 @@ describe('a slash command', () => {
     symlinkSync(join(world.env.HOME ?? '', 'secret.md'), world.path('.claude/commands/leak.md'))
     const { err } = await world.run('chat', '-p', '/leak')
     expect(err).toContain('leak.md was not read: it is outside what may be read.')
-    expect(world.last()).toBe('/leak')
+    expect(err).toContain('there is no command /leak for -p; nothing was sent.')
+    expect(world.last()).not.toContain('The secret.')
   })
 })
 
@@ -132,7 +140,9 @@ describe('a shell command in a slash command', () => {
     await world.run('chat', '-p', '/go')
     expect(world.last()).toContain('Said: first.')
     world.write('tell.sh', 'echo second')
-    await world.run('chat', '-p', '/go')
+    expect((await world.run('chat', '-p', '/go')).err).toContain(
+      '/go: a command was not run (sh ./tell.sh): it has changed since you trusted it',
+    )
     expect(world.last()).toContain('Said: [not run: sh ./tell.sh].')
   })
 

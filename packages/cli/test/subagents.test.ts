@@ -300,12 +300,8 @@ describe('what a subagent may do', () => {
       if (name === 'main') return count === 0 ? { Task: task('general-purpose', 'a') } : 'Done.'
       return count === 0 ? { Bash: { command: 'touch b.txt' } } : 'Tried.'
     })
-    const { questions, out } = await world.answer('Go.', 'y')
-    expect(questions).toEqual([
-      expect.stringMatching(
-        /^The agent general-purpose: Bash \{"command":"touch b\.txt"\}\nIt runs a command\./,
-      ),
-    ])
+    const { out, err } = await world.answer('Go.', 'y')
+    expect(err).toContain('The agent general-purpose asks: Run this command?\n  touch b.txt\n')
     expect([out, world.read('b.txt')]).toEqual(['Done.\n', ''])
   })
 

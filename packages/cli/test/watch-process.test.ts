@@ -84,11 +84,14 @@ describe('tidemark watch', () => {
       expect(readdirSync(join(home, 'sessions')).filter((name) => name.endsWith('.jsonl'))).toEqual([
         'abc.jsonl',
       ])
-      expect(printed()).toMatch(/^abc {2}Compacted: [\d,.k]+ → [\d,.k]+ tokens\.$/m)
-      expect(printed()).toMatch(/^abc {2}[\d,.k]+ tokens in, \d+% from the cache, [\d,.k]+ out, \$\d/m)
+      expect(printed()).toMatch(/^\d\d:\d\d abc {7}Compacted: [\d,.k]+ → [\d,.k]+ tokens, with [\w ,]+\.$/m)
+      expect(printed()).toMatch(
+        /^\d\d:\d\d abc {7}[\d,.k]+ tokens in, \d+% from the cache, [\d,.k]+ out, \$\d/m,
+      )
       expect(requests.length).toBeGreaterThan(40)
       child.kill('SIGINT')
       expect(await once(child, 'exit')).toEqual([0, null])
+      expect(printed()).toMatch(/^\d+ calls in 1 session, \$\d.* tidemark sessions lists them\.\n$/m)
     },
     60_000,
   )
@@ -99,7 +102,8 @@ describe('tidemark watch', () => {
     expect(await work(url, coder, 'create')).toBe(41)
     expect(requests.every(({ usage }) => usage?.cacheRead === 0 && usage.write5m === 0)).toBe(true)
     expect(readFileSync(join(home, 'sessions', 'abc.jsonl'), 'utf8')).toContain('Mend the sums.')
-    expect(printed()).toMatch(/^abc {2}.*0% from the cache/m)
+    expect(printed()).toMatch(/^\d\d:\d\d abc {7}.*0% from the cache/m)
+    expect(printed().match(/does not ask for the prompt cache/g)).toHaveLength(1)
   }, 60_000)
 
   it('refuses whoever does not know its address, and keeps that address', async () => {
@@ -121,4 +125,25 @@ describe('tidemark watch', () => {
     })
     expect(models.status).not.toBe(502)
   })
+
+  it('says which errors the agent got, and which port is taken', async () => {
+    const { url, printed, child } = await startWatch([], 4_000)
+    await fetch(new URL('/wrong/v1/messages', url), { method: 'POST', body: '{}' })
+    await expect(work(url, createCoder({ turns: 2, resultTokens: 9_000 }), 'create')).rejects.toThrow()
+    child.kill('SIGINT')
+    await once(child, 'exit')
+    expect(printed()).toMatch(/The agent got an error: 404 The address lacks the token/)
+    expect(printed()).toMatch(/The agent got an error: 400 /)
+    const taken = await startWatch([])
+    const { port } = new URL(taken.url)
+    const second = spawn(process.execPath, [...sources.slice(0, -1), port], {
+      env: { PATH: process.env.PATH, HOME: taken.home, TIDEMARK_HOME: taken.home },
+    })
+    let problem = ''
+    second.stderr.on('data', (chunk: Buffer) => {
+      problem += String(chunk)
+    })
+    expect(await once(second, 'close')).toEqual([1, null])
+    expect(problem).toMatch(/^tidemark: .*cannot listen on 127\.0\.0\.1:\d+ .*Choose another port.*\n$/)
+  }, 60_000)
 })

@@ -71,6 +71,7 @@ export {
   priceLostCacheTokens,
   toCallRates,
 } from './cache/detect-break.ts'
+export { describeCause } from './cache/explain-break.ts'
 export type { RedactText } from './cache/request-diff.ts'
 export {
   type MessageEditor,
@@ -233,7 +234,6 @@ export type {
 export { keepsNotes } from './engine/host.ts'
 export {
   adviseCompaction,
-  countPrefixTokens,
   createUndoNotice,
   gatherPlanContext,
   measureAhead,
@@ -241,6 +241,7 @@ export {
   UNDO_NOTICE_TYPE,
   withContextState,
 } from './engine/measure-context.ts'
+export { countPrefixTokens } from './engine/next-request.ts'
 export type { NotesCost, NotesEvent, NotesFailureReason, NotesRefusalReason } from './engine/notes-events.ts'
 export type {
   AppendOutcome,
@@ -297,7 +298,7 @@ export {
   isHistoryTool,
   runHistoryTool,
 } from './history/history-tool.ts'
-export type { HistorySource } from './history/search-history.ts'
+export { createMatcher, type HistorySource, type TextMatcher } from './history/search-history.ts'
 export {
   type BlobReader,
   readSpilledParts,
@@ -335,7 +336,7 @@ export {
   type LogReadResult,
   type LogResumePoint,
 } from './log/decode-log.ts'
-export { isHostNotice } from './log/host-texts.ts'
+export { isHostNotice, REFUSED_CALL_TEXT, readRefusalText, wrapInReminder } from './log/host-texts.ts'
 export {
   findJsonMember,
   findNonJsonPath,
@@ -529,6 +530,7 @@ export {
   type ForkParent,
   listMessagesAfterRequest,
 } from './request/fork-request.ts'
+export type { HostMarker } from './request/host-markers.ts'
 export {
   buildRequestPrefix,
   createPrefixSnapshot,
@@ -745,13 +747,7 @@ export {
   toShownRecord,
 } from './tokens/breakdown.ts'
 export { CHARACTER_CLASSES, type CharacterClass } from './tokens/character-classes.ts'
-export {
-  type ContextMeter,
-  createMeter,
-  measureContextTokens,
-  measureGrowthPerCall,
-  updateMeter,
-} from './tokens/context-meter.ts'
+export { type ContextMeter, createMeter, updateMeter } from './tokens/context-meter.ts'
 export {
   type CalibrationStart,
   createEstimator,
@@ -762,6 +758,7 @@ export {
   type ImageWeights,
   type TextWeights,
 } from './tokens/estimator.ts'
+export { measureContextTokens, measureGrowthPerCall } from './tokens/read-meter.ts'
 export {
   addGrowthObservation,
   type BilledPart,
@@ -792,12 +789,19 @@ export {
   type Remedies,
   recoverFromRefusal,
 } from './turn/recover-refusal.ts'
-export { reduceContext } from './turn/reduce-context.ts'
+export { plansRewrite, reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
 export { askAside, type SideAnswer, type UnansweredQuestion } from './turn/side-question.ts'
-export { clearConversation, rewindTo, type SwitchResult } from './turn/switch-branch.ts'
+export {
+  clearConversation,
+  findNewestUndo,
+  findReturnPoint,
+  type MoveRecord,
+  rewindTo,
+  type SwitchResult,
+} from './turn/switch-branch.ts'
 export { prepareNextRequest, recordResponse, takeTurn } from './turn/turn.ts'
-export { type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
+export { findMoveToUndo, type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
 export type { Finding, FindingCode } from './validate/findings.ts'
 export {
   startValidation,

@@ -22,6 +22,8 @@ export interface FakeReply {
   readonly failure?: ModelFailure
   /** Index of the tool-call block whose input JSON is cut off, as in an interrupted stream. */
   readonly cut?: number
+  /** Text of a further block, which begins and never ends. */
+  readonly openText?: string
   /** Usage fields of the fake reply, which replace or extend the default usage. */
   readonly usage?: JsonObject
   /** Additional fields of the fake reply's message. */
@@ -55,7 +57,7 @@ export function createFakeModel(
 }
 
 function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
-  const { blocks, id = `message-${number}`, stop = 'end_turn', failure, cut, fields } = given
+  const { blocks, id = `message-${number}`, stop = 'end_turn', failure, cut, openText, fields } = given
   const usage = { input_tokens: 10, output_tokens: 1, ...given.usage }
   const message = { ...fields, id, role: 'assistant' as const, model: 'model-a' }
   const events: ReplyEvent[] = [{ type: 'reply-started', message: { ...message, content: [], usage } }]
@@ -66,6 +68,11 @@ function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
       index === cut ? { ...ended, cutInput: '{"pa' } : ended,
     )
   }
+  if (openText !== undefined)
+    events.push(
+      { type: 'block-started', index: blocks.length, block: { type: 'text', text: '' } },
+      { type: 'block-grew', index: blocks.length, delta: { kind: 'text', text: openText } },
+    )
   if (failure === undefined)
     events.push({ type: 'reply-updated', fields: { stop_reason: stop }, usage: { output_tokens: 5 } })
   const reply = collectReply(events)

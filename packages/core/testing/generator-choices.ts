@@ -52,7 +52,10 @@ export function createChoices(seed: number, length: number): GeneratorChoices {
 
 let share = 1
 
-/** Sets which share of its runs each property test makes from now on: 1 in `npm run test:full`, less in `npm test`. */
+/**
+ * Sets which share of its runs each property test makes from now on: 1 in `npm run test:full`, less in `npm test`. A
+ * share above 1 makes more runs than usual.
+ */
 export function setPropertyRunShare(next: number): void {
   share = next
 }
@@ -62,5 +65,5 @@ export function setPropertyRunShare(next: number): void {
  * least `least` times.
  */
 export function countPropertyRuns(full: number, least = 10): number {
-  return Math.min(full, Math.max(least, Math.ceil(full * share)))
+  return Math.max(Math.min(full, least), Math.ceil(full * share))
 }

@@ -52,9 +52,9 @@ export type {
 } from './inspect/report.ts'
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
-export type { BlobCopyReport } from './logs/log-blobs.ts'
+export { type BlobCopyReport, openLogBlobs } from './logs/log-blobs.ts'
 export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.ts'
-export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
+export { findSessionPath, findSessionWriter, hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { createAnthropicModel } from './models/anthropic-http.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
 export {
@@ -69,6 +69,7 @@ export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/re
 export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'
 export {
   type FoundPromptFile,
+  keepFirstOfName,
   type PromptFilePlaces,
   type PromptFiles,
   readPromptFiles,

@@ -7,7 +7,12 @@ import { createHash } from 'node:crypto'
 import { readMatterList, readMatterText } from '@tidemark/core'
 import type { ModelChoice } from 'tidemark'
 import { lookUpModel, modelCatalogue } from 'tidemark/catalogue'
-import { type FoundPromptFile, type PromptFilePlaces, readPromptFiles } from 'tidemark/internal'
+import {
+  type FoundPromptFile,
+  keepFirstOfName,
+  type PromptFilePlaces,
+  readPromptFiles,
+} from 'tidemark/internal'
 import { AGENT_TOOL_NAMES, DEFAULT_AGENT_TYPE, matchesToolName } from '../tools/tool-access.ts'
 import { ToolError } from '../tools/tool-definition.ts'
 import { isPathWithin, resolveRealPath, toShownPath } from '../tools/tool-paths.ts'
@@ -66,10 +71,11 @@ export async function readAgentDefinitions(
   places: PromptFilePlaces,
   isTrusted: (item: TrustItem) => boolean,
 ): Promise<AgentDefinitions> {
-  const { files, unread } = await readPromptFiles(places, 'agent')
+  const { all, unread } = await readPromptFiles(places, 'agent')
   const mayUse = (file: FoundPromptFile): boolean =>
     file.origin === 'user' || isTrusted(describeDefinition(file, places.project))
-  const used = files.filter(mayUse)
+  // A file that is not trusted must not hide a trusted one by taking its name.
+  const used = keepFirstOfName(all.filter(mayUse))
   const usable = used.map(toDefinition)
   const known = new Set(usable.map(({ name }) => name))
   return {
@@ -168,8 +174,8 @@ export async function listDefinitionItems(folder: string, home: string): Promise
   // In the home folder, they are the user's own.
   if (project === resolveRealPath(home)) return []
   const isPermitted = (path: string): boolean => isPathWithin(path, project)
-  const { files } = await readPromptFiles({ home: null, project, isPermitted }, 'agent')
-  return files.map((file) => describeDefinition(file, project))
+  const { all } = await readPromptFiles({ home: null, project, isPermitted }, 'agent')
+  return all.map((file) => describeDefinition(file, project))
 }
 
 /** Lists what is wrong with the agents, skills and commands of a project, as sentences for the user. */

@@ -26,6 +26,8 @@ export interface AgentOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Asks the user a question of the model. Without it, nobody can answer. */
   readonly askUser?: AskUser
+  /** True if the user can switch the permission mode while the session is open. Default: false. */
+  readonly canSwitchMode?: boolean
   /** Asks the user for a permission. Without it, what no rule allows is refused. */
   readonly askPermission?: AskPermission
   readonly onEvent?: (event: SessionEvent) => void
@@ -93,10 +95,10 @@ export type AskPermission = (request: {
   readonly tool: string
   readonly input: object
   readonly reason: string
-  /** A rule that would allow calls like this one. */
-  readonly suggestion: string | null
+  /** Rules that together would allow calls like this one. */
+  readonly suggestions: readonly string[]
   /** Aborted if the answer is no longer needed, because the agent was stopped. */
-  readonly signal: Pick<AbortSignal, 'aborted'> | undefined
+  readonly signal: AbortSignal | undefined
 }) => Promise<{ readonly isAllowed: boolean; readonly reason?: string }>
 
 /** A tool call that was refused because no rule allowed it. */
@@ -104,7 +106,17 @@ export interface PermissionDenial {
   readonly tool: string
   readonly input: object
   readonly reason: string
-  readonly suggestion: string | null
+  readonly suggestions: readonly string[]
+}
+
+export interface PromptToRun {
+  readonly prompt: AgentPrompt
+  /** Sentences for the user. */
+  readonly notices: readonly string[]
+  /** The name that the prompt begins with, if it looks like a command and none has it. */
+  readonly unknownCommand?: string
+  /** The files that were added, as in `src/a.ts, 61 lines`. */
+  readonly attached?: readonly string[]
 }
 
 export interface Agent {
@@ -113,14 +125,15 @@ export interface Agent {
   readonly toolNames: readonly string[]
   /** Returns true while plan mode is on. */
   isPlanning(): boolean
+  /** Returns the permission mode as it is now. */
+  readMode(): PermissionMode
+  /** Goes on in another permission mode, from the next tool call on. A subagent keeps its own. */
+  switchMode(mode: PermissionMode): Promise<void>
   /**
-   * Replaces a slash command by the text of its file, for `run`; any other prompt is returned as it is. `notices`: sentences
-   * for the user.
+   * Replaces a slash command by the text of its file, for `run`, and adds the files that the prompt names. Any other prompt
+   * is returned as it is.
    */
-  expandPrompt(
-    prompt: AgentPrompt,
-    signal?: AbortSignal,
-  ): Promise<{ readonly prompt: AgentPrompt; readonly notices: readonly string[] }>
+  expandPrompt(prompt: AgentPrompt, signal?: AbortSignal): Promise<PromptToRun>
   /** Lists the skills and the slash commands that are files, as they are now. */
   listPromptFiles(): Promise<readonly FoundPromptFile[]>
   /** Lists the definitions of subagents as they are now; none if this agent may start none. */
@@ -129,6 +142,11 @@ export interface Agent {
   listServerTools(): readonly string[]
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
   run(prompt: string | readonly object[] | null, options?: { signal?: AbortSignal; maxCalls?: number }): Run
+  /** Runs a shell command of the user in the working directory. Ends it when `signal` is aborted. */
+  runShell(
+    command: string,
+    signal?: AbortSignal,
+  ): Promise<{ readonly output: string; readonly isFailed: boolean }>
   /** Returns all subagents of the session, also those of earlier runs, the oldest first. */
   subagents(): readonly SubagentRecord[]
   /** Ends all commands and subagents, and closes the session. */

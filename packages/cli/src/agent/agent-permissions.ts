@@ -15,7 +15,15 @@ import {
 } from './agent-options.ts'
 import { findTrustFolder } from './folder-trust.ts'
 import { mayReadUnasked } from './memory-sources.ts'
-import { decidePermission, hasSearchLimits, type PermissionContext, PLAN_TOOL } from './permissions.ts'
+import {
+  decidePermission,
+  formatAllowedTools,
+  hasSearchLimits,
+  PERMISSION_HOOK,
+  type PermissionContext,
+  PLAN_TOOL,
+  REFUSED_BY_USER,
+} from './permissions.ts'
 import { openPlanMode } from './plan-mode.ts'
 import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
 
@@ -28,7 +36,7 @@ interface SessionPlace {
 }
 
 /** What decides about the tool calls of a session, and what the engine must know of it. */
-export interface OpenPermissions extends Pick<Agent, 'expandPrompt' | 'listPromptFiles'> {
+export interface OpenPermissions extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode'> {
   readonly context: PermissionContext
   readonly promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'>
   readonly sources: readonly ContextSource[]
@@ -45,6 +53,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     given: mode,
     usual: settings.permissionMode,
     canAsk: options.askPermission !== undefined,
+    canSwitch: options.canSwitchMode === true,
   })
   let granted: readonly string[] = []
   const readableFolders = [ownFolder, log]
@@ -87,6 +96,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     promptTools,
     sources,
     expandPrompt,
+    switchMode: plan.switchTo,
     listPromptFiles: prompts.list,
     cleanups: [forgetRules],
   }
@@ -120,6 +130,7 @@ async function inheritPermissions(
     promptTools: skills === null ? {} : { skills },
     sources: isOffered(options, 'Skill') ? sources : [],
     expandPrompt: async (prompt) => ({ prompt, notices: [] }),
+    switchMode: async () => {},
     listPromptFiles: list,
     cleanups: [],
   }
@@ -131,6 +142,7 @@ function openPrompts(options: AgentOptions, context: PermissionContext): Promise
     env: createCommandEnvironment(options),
     context,
     isTrusted: options.settings.isItemTrusted ?? (() => false),
+    wasTrusted: options.settings.wasItemTrusted ?? (() => false),
   })
 }
 
@@ -206,26 +218,27 @@ export function createPermissions(
   }
   const canUseTool: NonNullable<TidemarkOptions['canUseTool']> = ({ name, input: given }) => {
     const input = given as object
-    const { decision, reason, suggestion } = decide(name, input)
-    if (decision === 'deny') denials.push({ tool: name, input, reason, suggestion })
+    const { decision, reason, suggestions } = decide(name, input)
+    if (decision === 'deny') denials.push({ tool: name, input, reason, suggestions })
     return { decision, reason }
   }
   const askHook = {
-    name: 'permission',
+    name: PERMISSION_HOOK,
     timeoutSeconds: SECONDS_TO_ANSWER,
-    async run({ call, reason }: PermissionQuestion, signal?: Pick<AbortSignal, 'aborted'>) {
+    async run({ call, reason }: PermissionQuestion, given?: Pick<AbortSignal, 'aborted'>) {
+      const signal = given instanceof AbortSignal ? given : undefined
       const { name: tool } = call
       const input = call.input as object
-      const { suggestion } = decide(tool, input)
-      const answer = await askPermission?.({ tool, input, reason, suggestion, signal })
+      const { suggestions } = decide(tool, input)
+      const answer = await askPermission?.({ tool, input, reason, suggestions, signal })
       if (answer?.isAllowed === true) return { decision: 'allow' as const }
       if (signal?.aborted === true) return { decision: 'deny' as const, reason: 'The agent was stopped.' }
-      denials.push({ tool, input, reason, suggestion })
+      denials.push({ tool, input, reason, suggestions })
       const said = answer?.reason ?? ''
       const refusal =
         answer === undefined
-          ? `${reason} Nobody can be asked.${explainAllowing(tool, suggestion)}`
-          : `The user refused it.${said === '' ? '' : ` The user said: ${said}`}`
+          ? `${reason} Nobody can be asked.${explainAllowing(tool, suggestions)}`
+          : `${REFUSED_BY_USER}${said === '' ? '' : ` The user said: ${said}`}`
       return { decision: 'deny' as const, reason: refusal }
     },
   }
@@ -240,10 +253,10 @@ interface PermissionQuestion {
 /** A user may take a day to answer. */
 const SECONDS_TO_ANSWER = 86_400
 
-function explainAllowing(tool: string, suggestion: string | null): string {
+function explainAllowing(tool: string, suggestions: readonly string[]): string {
   if (tool === PLAN_TOOL)
     return ' Give the plan as your answer and end your turn: the user can approve it with another --permission-mode.'
-  return suggestion === null
+  return suggestions.length === 0
     ? ''
-    : ` The user can allow it with --allowed-tools '${suggestion}', or in permissions.allow of the settings.`
+    : ` The user can allow it with ${formatAllowedTools(suggestions)}, or in permissions.allow of the settings.`
 }

@@ -42,6 +42,48 @@ export function chooseModel(
   }
 }
 
+/** What a session was started with, as options of the command line. */
+export interface StartOptions extends ModelOptions {
+  readonly permissionMode?: string
+  readonly allowedTools?: readonly string[]
+  readonly appendSystemPrompt?: string
+  readonly cwd?: string
+}
+
+/**
+ * Returns the command that goes on with a session, with the options that it was started with: they are not kept with it,
+ * so that no permission lasts longer than its run. An address is printed without a name, a password or a key in it.
+ */
+export function formatResumeCommand(id: string, options: StartOptions, more = ''): string {
+  const { model, baseUrl, window, permissionMode, allowedTools = [], appendSystemPrompt, cwd } = options
+  const given: Readonly<Record<string, string | number | undefined>> = {
+    model,
+    'base-url': baseUrl === undefined ? undefined : withoutCredentials(baseUrl),
+    window,
+    'permission-mode': permissionMode,
+    'append-system-prompt': appendSystemPrompt,
+    cwd,
+  }
+  const flags = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name} ${quoteForShell(String(value))}`],
+  )
+  const rules =
+    allowedTools.length === 0 ? [] : [`--allowed-tools ${allowedTools.map(quoteForShell).join(' ')}`]
+  return [`tidemark chat --resume ${id}`, ...(more === '' ? [] : [more]), ...flags, ...rules].join(' ')
+}
+
+function withoutCredentials(url: string): string {
+  if (!URL.canParse(url)) return url
+  const { username, password, search, hash } = new URL(url)
+  const isPlain = username === '' && password === '' && search === '' && hash === ''
+  const { protocol, host, pathname } = new URL(url)
+  return isPlain ? url : `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+}
+
+function quoteForShell(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
 /** Words an error of the library about the model of a session in terms of the command line. Other errors stay as they are. */
 function describeModelError(error: unknown, model: string): unknown {
   if (!(error instanceof TidemarkError)) return error

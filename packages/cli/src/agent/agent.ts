@@ -40,6 +40,8 @@ import {
 import { createServerOptions, joinTools, openServers, shareServers } from './mcp-session.ts'
 import { createMemoryHooks, createMemorySources, type LoadedInstructions } from './memory-sources.ts'
 import type { PermissionContext, PermissionMode } from './permissions.ts'
+import { runShellCommand } from './prompt-commands.ts'
+import { type AttachedFiles, readNamedFiles } from './prompt-files.ts'
 import type { Subagents } from './subagents.ts'
 import { createSystemPrompt, type PromptFacts } from './system-prompt.ts'
 import { openSubagents } from './task-tools.ts'
@@ -79,7 +81,7 @@ async function openSession(
   { folder, log, ownFolder, scratchFolder, permissions, mcp }: SessionParts,
 ): Promise<Agent> {
   const { sessionId, inherited } = options
-  const { context, promptTools, expandPrompt, listPromptFiles } = permissions
+  const { context, promptTools, expandPrompt, listPromptFiles, switchMode } = permissions
   const spillFolder = join(ownFolder, 'outputs')
   const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
   const shells = createBackgroundShells()
@@ -110,7 +112,9 @@ async function openSession(
     denials,
     toolNames: [...Object.keys(tools), HISTORY_TOOL_NAME],
     isPlanning: () => context.mode === 'plan',
-    expandPrompt,
+    readMode: () => context.mode,
+    switchMode,
+    expandPrompt: attachFiles(expandPrompt, options, { context, readState }),
     listPromptFiles,
     listDefinitions,
     listServerTools: () => Object.keys(mcp?.tools() ?? {}),
@@ -120,6 +124,8 @@ async function openSession(
       forgetReadsOfStopped(run, readState)
       return run
     },
+    runShell: (command, signal) =>
+      runShellCommand(command, { folder, env: createCommandEnvironment(options) }, signal),
     subagents: () => team.records.list(),
     async close() {
       await subagents?.close()
@@ -129,6 +135,29 @@ async function openSession(
       await mcp?.close()
     },
   }
+}
+
+/** Returns how a prompt is expanded with the files that it names. A subagent gets its prompt as it is. */
+function attachFiles(
+  expandPrompt: Agent['expandPrompt'],
+  options: AgentOptions,
+  parts: Parameters<typeof readNamedFiles>[1],
+): Agent['expandPrompt'] {
+  if (options.inherited !== undefined || !isOffered(options, 'Read')) return expandPrompt
+  return async (prompt, signal) =>
+    withPromptFiles(await expandPrompt(prompt, signal), await readNamedFiles(prompt, parts))
+}
+
+/** Puts the files that a prompt names behind its own text. */
+function withPromptFiles(
+  expanded: Awaited<ReturnType<Agent['expandPrompt']>>,
+  { blocks, labels, notices }: AttachedFiles,
+): Awaited<ReturnType<Agent['expandPrompt']>> {
+  const all = { ...expanded, attached: labels, notices: [...expanded.notices, ...notices] }
+  if (blocks.length === 0) return all
+  const { prompt } = expanded
+  const own = typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt
+  return { ...all, prompt: [...own, ...blocks] }
 }
 
 /** Returns the tools of a session with those of MCP servers. A subagent has those that were there when it started. */

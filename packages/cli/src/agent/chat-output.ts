@@ -4,10 +4,11 @@
  */
 import type { EventOf, RunOutcome, SessionEvent } from 'tidemark'
 import { formatCost, formatTokens } from '../render/format-numbers.ts'
-import { sanitizeLines, sanitizeText } from '../render/text.ts'
+import { SUMMARY_NAMES } from '../render/rewrite-text.ts'
+import { sanitizeLines, sanitizeText, showExactly } from '../render/text.ts'
 import { createColors, type Terminal } from '../terminal.ts'
 import type { Agent } from './agent-options.ts'
-import { PLAN_TOOL } from './permissions.ts'
+import { formatAllowedTools, PERMISSION_HOOK, PLAN_TOOL } from './permissions.ts'
 import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -76,7 +77,10 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
 function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agent, terminal: Terminal): void {
   if (outcome.ok) terminal.write(`${sanitizeLines(outcome.text).trimEnd()}\n`)
   else terminal.warn(`tidemark: ${sanitizeText(outcome.message)}\n`)
-  const rules = [...new Set(denials.flatMap(({ suggestion }) => suggestion ?? []))]
+  // A rule that a terminal would not show as it is cannot be copied from there.
+  const rules = [...new Set(denials.flatMap(({ suggestions }) => suggestions))].filter(
+    (rule) => showExactly(rule) === rule,
+  )
   if (denials.length === 0) return
   const isPlanWaiting = isPlanning() && denials.some(({ tool }) => tool === PLAN_TOOL)
   if (isPlanWaiting)
@@ -84,10 +88,7 @@ function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agen
       `tidemark: The plan waits for your approval. To approve it: tidemark chat --resume ${session.id} -p "Carry out the plan." --permission-mode accept-edits\n`,
     )
   const calls = denials.length === 1 ? '1 tool call was' : `${denials.length} tool calls were`
-  const advice =
-    rules.length === 0
-      ? ''
-      : ` To allow them: ${rules.map((rule) => `--allowed-tools '${sanitizeText(rule)}'`).join(' ')}`
+  const advice = rules.length === 0 ? '' : ` To allow them: ${formatAllowedTools(rules)}`
   terminal.warn(`tidemark: ${calls} refused.${advice}\n`)
 }
 
@@ -259,13 +260,6 @@ function describeCompaction({ compaction }: EventOf<'compact'>): string {
   return `The conversation was compacted ${sizes}, with ${SUMMARY_NAMES[summarizer]}. The log has all of it.`
 }
 
-export const SUMMARY_NAMES: Readonly<Record<EventOf<'compact'>['compaction']['summarizer'], string>> = {
-  notes: 'the notes of this session',
-  model: 'a summary by the model',
-  block: 'a summary by the provider',
-  local: 'a summary made from the log, without a model',
-}
-
 /** Returns what the user must know about the settings, hooks, the log or the cost; null for an event that needs no warning. */
 export function describeWarning(event: SessionEvent): string | null {
   if (event.type === 'notice') return event.message
@@ -273,6 +267,8 @@ export function describeWarning(event: SessionEvent): string | null {
   if (event.type === 'hook-said') return event.message
   if (event.type === 'hook-failed') {
     const { hook, message } = event
+    // A question that the user broke off has not failed, and is no hook for the user.
+    if (hook === PERMISSION_HOOK && message.endsWith(' was aborted.')) return null
     return message.startsWith(`The hook ${hook} `) ? message : `The hook ${hook} failed: ${message}`
   }
   if (event.type === 'veto-overruled')

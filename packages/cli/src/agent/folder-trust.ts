@@ -7,6 +7,7 @@ import { readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isObject } from '@tidemark/core'
 import { ensureDirectory, nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
+import { showExactly } from '../render/text.ts'
 
 /** A part of a project's settings that counts only if the user trusts it, such as one hook or one allow rule. */
 export interface TrustItem {
@@ -63,11 +64,11 @@ function findTrustFile(home: string, realFolder: string): string {
 export async function readTrust(home: string, folder: string): Promise<FolderTrust> {
   const real = await findRealFolder(folder)
   const stored = await readTrustFile(findTrustFile(home, real))
-  const isTrusted = stored?.folder === real
-  const items = new Set(isTrusted ? stored.items : [])
-  const names = new Set(isTrusted ? stored.names : [])
+  const isHere = stored?.folder === real
+  const items = new Set(isHere ? stored.items : [])
+  const names = new Set(isHere ? stored.names : [])
   return {
-    isTrusted,
+    isTrusted: isHere && !stored.isPartial,
     covers: (item) => items.has(hashItem(item)),
     coveredBefore: (item) => names.has(hashName(item)),
   }
@@ -77,6 +78,8 @@ interface TrustFile {
   readonly folder: string
   readonly items: readonly unknown[]
   readonly names: readonly unknown[]
+  /** True if only single items are trusted, and not the folder. */
+  readonly isPartial: boolean
 }
 
 async function readTrustFile(path: string): Promise<TrustFile | null> {
@@ -85,7 +88,7 @@ async function readTrustFile(path: string): Promise<TrustFile | null> {
     if (!isObject(value) || value.format !== FORMAT || value.version !== 1) return null
     const { folder, items, names = [] } = value
     if (typeof folder !== 'string' || !Array.isArray(items)) return null
-    return { folder, items, names: Array.isArray(names) ? names : [] }
+    return { folder, items, names: Array.isArray(names) ? names : [], isPartial: value.isPartial === true }
   } catch {
     return null
   }
@@ -94,12 +97,31 @@ async function readTrustFile(path: string): Promise<TrustFile | null> {
 /** Trusts exactly these items in a folder, and nothing that was trusted there before. Returns the folder's real path. */
 export async function writeTrust(home: string, folder: string, items: readonly TrustItem[]): Promise<string> {
   const real = await findRealFolder(folder)
-  const hashes = { items: items.map(hashItem), names: items.map(hashName) }
-  const value = { format: FORMAT, version: 1, folder: real, ...hashes }
+  await replaceTrustFile(home, real, { items: items.map(hashItem), names: items.map(hashName) })
+  return real
+}
+
+/** Trusts further items in a folder. A folder that was not trusted as a whole before is not trusted now either. */
+export async function addTrust(home: string, folder: string, items: readonly TrustItem[]): Promise<void> {
+  const real = await findRealFolder(folder)
+  const stored = await readTrustFile(findTrustFile(home, real))
+  const known = stored?.folder === real ? stored : { items: [], names: [], isPartial: true }
+  await replaceTrustFile(home, real, {
+    items: [...known.items, ...items.map(hashItem)],
+    names: [...known.names, ...items.map(hashName)],
+    ...(known.isPartial ? { isPartial: true } : {}),
+  })
+}
+
+async function replaceTrustFile(
+  home: string,
+  real: string,
+  facts: Partial<Omit<TrustFile, 'folder'>>,
+): Promise<void> {
+  const value = { format: FORMAT, version: 1, folder: real, ...facts }
   await ensureDirectory(nodeFileSystem, findTrustFolder(home))
   const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
   await replaceFileAtomic(nodeFileSystem, findTrustFile(home, real), { bytes, durable: true })
-  return real
 }
 
 /** Withdraws the trust in a folder. Returns false if there was none. */
@@ -125,13 +147,4 @@ export async function listTrustedFolders(home: string): Promise<readonly string[
 export function formatTrustItem({ setting, parts, files = [] }: TrustItem): string {
   const names = files.length === 0 ? '' : ` [runs ${files.map(({ path }) => showExactly(path)).join(', ')}]`
   return `${setting}: ${parts.map(showExactly).join(' ')}${names}`
-}
-
-/** Writes characters that have no shape, or change the order of others, as codes; and long runs of spaces as a count. */
-function showExactly(text: string): string {
-  return text
-    .replaceAll(/(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu, (character) =>
-      character === '\n' ? '\\n' : `\\u{${character.codePointAt(0)?.toString(16)}}`,
-    )
-    .replaceAll(/ {9,}/g, (spaces) => ` [${spaces.length} spaces] `)
 }

@@ -1,8 +1,9 @@
 /**
  * The hooks of a project as items that the user trusts: event, matcher and command, with the content of the files of the
- * project that the command runs. What those files run in turn is not followed.
+ * project that the command runs. What those files run in turn is not followed, except scripts of a `package.json`.
  */
-import { basename } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { isObject } from '@tidemark/core'
 import { HOOK_EVENTS, type HookCommandSettings, type HookSettings } from 'tidemark/internal'
 import { readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-paths.ts'
@@ -53,22 +54,70 @@ interface RunFile {
   readonly hash: string
 }
 
-/** Finds the files of the project that a command runs: as a program, or with an interpreter. */
+/**
+ * Finds the files of the project that a command runs: as a program, with an interpreter, or by a name that another file
+ * defines (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a makefile are not.
+ */
 export async function listRunFiles(
   { command, args }: HookCommandSettings,
   folder: string,
 ): Promise<readonly RunFile[]> {
+  const found = new Map<string, RunFile>()
   const calls = args === undefined ? splitCalls(command) : [[command, ...args]]
-  const paths = new Set(calls.flatMap(listPrograms).map((word) => resolveToolPath(word, folder)))
-  const found = await Promise.all(
-    [...paths]
-      .filter((path) => isPathWithin(path, folder))
-      .map(async (path) => {
-        const content = await readWholeFile(path).catch(() => null)
-        return content === null ? [] : [{ path, realPath: content.realPath, hash: content.version }]
-      }),
-  )
-  return found.flat().sort((a, b) => (a.path < b.path ? -1 : 1))
+  await addRunFiles(calls, folder, { folder, found, followed: new Set() })
+  return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+interface RunFileSearch {
+  readonly folder: string
+  readonly found: Map<string, RunFile>
+  /** Scripts of a `package.json` that were read, by path and name. */
+  readonly followed: Set<string>
+}
+
+/** Adds the files that the calls run, with relative paths in `base` and in each folder that they change to. */
+async function addRunFiles(
+  calls: readonly (readonly string[])[],
+  base: string,
+  search: RunFileSearch,
+): Promise<void> {
+  const bases = [base]
+  for (const call of calls) {
+    const [program, target] = skipPrefixes(call)
+    if (program === 'cd' && target !== undefined) bases.push(resolveToolPath(target, bases.at(-1) ?? base))
+    const words = listPrograms(call)
+    for (const path of new Set(bases.flatMap((each) => words.map((word) => resolveToolPath(word, each))))) {
+      if (!isPathWithin(path, search.folder)) continue
+      const content = await readWholeFile(path).catch(() => null)
+      if (content === null) continue
+      search.found.set(path, { path, realPath: content.realPath, hash: content.version })
+      if (basename(path) !== 'package.json') continue
+      const scripts = listScripts(content.bytes.toString('utf8'), call).filter(
+        ([name]) => !search.followed.has(`${path}\n${name}`),
+      )
+      for (const [name] of scripts) search.followed.add(`${path}\n${name}`)
+      for (const [, script] of scripts) await addRunFiles(splitCalls(script), dirname(path), search)
+    }
+  }
+}
+
+/** Returns the scripts of a `package.json` that a call names, with those that run before and after them. */
+function listScripts(text: string, call: readonly string[]): readonly (readonly [string, string])[] {
+  const scripts = parseJsonObject(parseJsonObject(text).scripts)
+  const names = call.flatMap((word) => [`pre${word}`, word, `post${word}`])
+  return [...new Set(names)].flatMap((name) => {
+    const script = Object.hasOwn(scripts, name) ? scripts[name] : undefined
+    return typeof script === 'string' ? [[name, script] as const] : []
+  })
+}
+
+function parseJsonObject(value: unknown): Readonly<Record<string, unknown>> {
+  try {
+    const parsed = typeof value === 'string' ? JSON.parse(value) : value
+    return isObject(parsed) ? parsed : {}
+  } catch {
+    return {}
+  }
 }
 
 /** Variables in a command that stand for the project. */
@@ -96,14 +145,50 @@ const SCRIPT_NAME = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|(?:ba|z)?sh)$/i
  * those that it loads first included (`node --import ./setup.mjs server.mjs`).
  */
 function listPrograms(call: readonly string[]): readonly string[] {
-  const words = call.slice(call.findIndex((word) => !PREFIXES.test(word)))
-  const [program = '', ...rest] = words
+  const [program = '', ...rest] = skipPrefixes(call)
   if (program === '') return []
+  const named = [program, ...listDefiningFiles(basename(program), rest)]
   const scripts = rest.map((word) => word.replace(/^-[^=]*=/, '')).filter((word) => SCRIPT_NAME.test(word))
-  if (LAUNCHERS.test(basename(program))) return [program, ...scripts]
-  if (!INTERPRETERS.test(basename(program))) return [program]
+  if (LAUNCHERS.test(basename(program))) return [...named, ...scripts]
+  if (!INTERPRETERS.test(basename(program))) return named
   const script = rest.find((word) => !word.startsWith('-') && word !== 'run')
-  return [program, ...(script === undefined ? [] : [script]), ...scripts]
+  return [...named, ...(script === undefined ? [] : [script]), ...scripts]
+}
+
+function skipPrefixes(call: readonly string[]): readonly string[] {
+  return call.slice(call.findIndex((word) => !PREFIXES.test(word)))
+}
+
+const PACKAGE_RUNNER = /^(?:npm|pnpm|yarn|bun)$/
+const MAKE = /^g?make$/
+const PYTHON_RUNNER = /^(?:python[\d.]*|uv|poetry)$/
+const FOLDER_OPTIONS = ['-C', '--directory', '--prefix', '--dir', '--cwd']
+
+/** Returns the files in which a program looks up the name that it is given: a script, a target or a module. */
+function listDefiningFiles(program: string, rest: readonly string[]): readonly string[] {
+  const inFolder = (name: string): string => join(readOption(rest, FOLDER_OPTIONS) ?? '.', name)
+  if (PACKAGE_RUNNER.test(program) || (program === 'node' && readOption(rest, ['--run']) !== null))
+    return [inFolder('package.json')]
+  if (MAKE.test(program)) {
+    const own = readOption(rest, ['-f', '--file', '--makefile'])
+    return (own === null ? ['GNUmakefile', 'makefile', 'Makefile'] : [own]).map(inFolder)
+  }
+  const module = PYTHON_RUNNER.test(program) ? readOption(rest, ['-m', '--module']) : null
+  if (module === null) return []
+  const parts = module.split('.')
+  const packages = parts.map((_, index) => join(...parts.slice(0, index + 1), '__init__.py'))
+  return [...packages, `${join(...parts)}.py`, join(...parts, '__main__.py')]
+}
+
+/** Returns the value of an option: `-C sub`, `-Csub`, `--dir sub` or `--dir=sub`; null if it is not given. */
+function readOption(words: readonly string[], names: readonly string[]): string | null {
+  for (const [index, word] of words.entries())
+    for (const name of names) {
+      if (word === name) return words[index + 1] ?? null
+      const joined = name.startsWith('--') ? `${name}=` : name
+      if (word.startsWith(joined) && word.length > joined.length) return word.slice(joined.length)
+    }
+  return null
 }
 
 /** Returns the real paths of the files of the project that hooks run. Whoever changes one of them decides what runs. */

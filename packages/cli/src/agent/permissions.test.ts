@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  decidePermission,
-  findRuleProblem,
-  NO_RULES,
-  type PermissionContext,
-  splitCommand,
-} from './permissions.ts'
+import { splitCommand } from './command-rules.ts'
+import { decidePermission, findRuleProblem, NO_RULES, type PermissionContext } from './permissions.ts'
 
 const FOLDER = '/srv/app'
 const context = (more: Partial<PermissionContext> = {}): PermissionContext => ({
@@ -35,7 +30,7 @@ describe('without rules', () => {
       expect(decidePermission('Read', file('read', path), context())).toMatchObject({
         decision: 'ask',
         reason: `${path} is outside the working directory.`,
-        suggestion: `Read(${path})`,
+        suggestions: [`Read(${path})`],
       })
   })
 
@@ -191,7 +186,7 @@ describe('rules for paths and addresses', () => {
       for (const given of [context({ mode: 'accept-edits' }), allow('Edit', 'Edit(**)')])
         expect(decide(path, given)).toMatchObject({
           decision: 'ask',
-          suggestion: `Edit(/srv/app/${path})`,
+          suggestions: [`Edit(/srv/app/${path})`],
         })
     expect(decide('.git/hooks/pre-commit', allow('Edit(.git/hooks/*)')).decision).toBe('allow')
     expect(decide('.gitignore', allow('Edit')).decision).toBe('allow')
@@ -217,14 +212,40 @@ describe('rules for paths and addresses', () => {
 
   it('says which rule would allow a call', () => {
     const suggest = (tool: string, access: Parameters<typeof decidePermission>[1]) =>
-      decidePermission(tool, access, context()).suggestion
-    expect(suggest('Bash', bash('npm run build -- --x'))).toBe('Bash(npm run:*)')
-    expect(suggest('Bash', bash('./run.sh 1'))).toBe('Bash(./run.sh:*)')
-    expect(suggest('Bash', bash('a; b'))).toBe('Bash')
-    expect(suggest('Write', file('write', '/srv/app/x'))).toBe('Edit')
-    expect(suggest('WebFetch', { kind: 'network', paths: [], url: 'https://a.b/c' })).toBe(
+      decidePermission(tool, access, context()).suggestions
+    expect(suggest('Write', file('write', '/srv/app/x'))).toEqual(['Edit'])
+    expect(suggest('Write', file('write', '/etc/*'))).toEqual([])
+    expect(suggest('WebFetch', { kind: 'network', paths: [], url: 'https://a.b/c' })).toEqual([
       'WebFetch(domain:a.b)',
-    )
+    ])
+  })
+
+  it.each([
+    ['npm run build -- --x', ['npm run build:*']],
+    ['./run.sh 1', ['./run.sh:*']],
+    ['ls -la src', ['ls:*']],
+    ['git diff --stat && ./attack.sh; cat attack.txt', ['git diff:*', './attack.sh:*', 'cat:*']],
+    ['npm test && git push', ['git push:*']],
+    ['git -C /elsewhere push', ['git -C /elsewhere push']],
+    ['bash x.sh', ['bash x.sh']],
+    ['sudo rm x', ['sudo rm x']],
+    ['A=1 npm test', ['A=1 npm test']],
+    ['$TOOL go', ['$TOOL go']],
+    ['find . -name x', ['find . -name x']],
+    ['for i in 1 2; do echo $i; done', ['for i in 1 2; do echo $i; done']],
+    ['echo $(whoami) > out.txt', ['echo $(whoami) > out.txt']],
+    ['a; b; c; d; e', ['a; b; c; d; e']],
+    ['for f in *; do rm $f; done', []],
+  ])('suggests for %s no rule that allows every command', (command, patterns) => {
+    const rules = patterns.map((pattern) => `Bash(${pattern})`)
+    const given = allow('Bash(npm test:*)')
+    expect(decidePermission('Bash', bash(command), given)).toMatchObject({
+      decision: 'ask',
+      suggestions: rules,
+    })
+    const after = allow('Bash(npm test:*)', ...rules)
+    if (rules.length > 0) expect(decidePermission('Bash', bash(command), after).decision).toBe('allow')
+    expect(decidePermission('Bash', bash('git push --force && rm -r x'), after).decision).toBe('ask')
   })
 })
 

@@ -8,6 +8,7 @@ import { join, relative, resolve } from 'node:path'
 import picomatch from 'picomatch'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import { listSpellings, matchesCommand, splitCommand, suggestCommandPatterns } from './command-rules.ts'
 
 export interface PermissionRules {
   readonly allow: readonly string[]
@@ -26,6 +27,14 @@ export type PermissionMode = 'default' | 'accept-edits' | 'allow-all' | 'plan'
 
 export const PERMISSION_MODES: readonly PermissionMode[] = ['default', 'accept-edits', 'allow-all', 'plan']
 
+/** The modes as the user sees them beside the input; the default one is not shown. */
+export const MODE_LABELS: Readonly<Record<PermissionMode, string | null>> = {
+  default: null,
+  'accept-edits': 'edits allowed',
+  'allow-all': 'everything allowed',
+  plan: 'plan mode',
+}
+
 export interface PermissionContext {
   readonly rules: PermissionRules
   readonly mode: PermissionMode
@@ -42,8 +51,8 @@ export interface PermissionDecision {
   readonly decision: 'allow' | 'ask' | 'deny'
   /** Why, as a sentence for the user and the model. */
   readonly reason: string
-  /** A rule that would allow the call; null if it is allowed or refused by a rule. */
-  readonly suggestion: string | null
+  /** Rules that together would allow the call; none if it is allowed, or a rule decides about it. */
+  readonly suggestions: readonly string[]
 }
 
 interface ParsedRule {
@@ -63,39 +72,48 @@ export function decidePermission(
   const call = { tool, access, context }
   const denied = deny.find((rule) => matchesAnyPart(rule, call))
   if (denied !== undefined)
-    return { decision: 'deny', reason: `The rule ${denied} forbids it.`, suggestion: null }
+    return { decision: 'deny', reason: `The rule ${denied} forbids it.`, suggestions: [] }
   if (context.mode === 'plan') {
     if (tool === PLAN_TOOL)
-      return { decision: 'ask', reason: 'The plan needs the approval of the user.', suggestion: null }
+      return { decision: 'ask', reason: 'The plan needs the approval of the user.', suggestions: [] }
     const isForbidden =
       access.kind === 'server' ? access.isReadOnly !== true : CHANGING_KINDS.has(access.kind)
-    if (isForbidden) return { decision: 'deny', reason: PLAN_REASON, suggestion: null }
+    if (isForbidden) return { decision: 'deny', reason: PLAN_REASON, suggestions: [] }
   }
-  const suggestion = suggestRule(tool, access, context)
+  const suggestions = suggestRules(tool, access, context)
   const asked = ask.find((rule) => matchesAnyPart(rule, call))
   if (asked !== undefined)
-    return { decision: 'ask', reason: `The rule ${asked} asks first.`, suggestion: null }
+    return { decision: 'ask', reason: `The rule ${asked} asks first.`, suggestions: [] }
   const outside = access.paths.find((path) => !isReadableHere(path, access, context))
   const guarded = access.kind === 'write' ? access.paths.find((path) => isGuarded(path, context)) : undefined
   if (matchesWholeCall(allow, call, (outside ?? guarded) === undefined))
-    return { decision: 'allow', reason: 'A rule allows it.', suggestion: null }
+    return { decision: 'allow', reason: 'A rule allows it.', suggestions: [] }
   if (context.mode === 'allow-all')
-    return { decision: 'allow', reason: 'Everything is allowed.', suggestion: null }
+    return { decision: 'allow', reason: 'Everything is allowed.', suggestions: [] }
   if (outside !== undefined)
-    return { decision: 'ask', reason: `${outside} is outside the working directory.`, suggestion }
+    return { decision: 'ask', reason: `${outside} is outside the working directory.`, suggestions }
   if (guarded !== undefined)
-    return { decision: 'ask', reason: `${guarded} decides what runs on this machine.`, suggestion }
+    return { decision: 'ask', reason: `${guarded} decides what runs on this machine.`, suggestions }
   if (access.kind === 'none' || access.kind === 'read')
-    return { decision: 'allow', reason: 'It only reads.', suggestion: null }
+    return { decision: 'allow', reason: 'It only reads.', suggestions: [] }
   if (access.kind === 'write' && context.mode === 'accept-edits')
-    return { decision: 'allow', reason: 'Edits in the working directory are allowed.', suggestion: null }
-  return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestion }
+    return { decision: 'allow', reason: 'Edits in the working directory are allowed.', suggestions: [] }
+  return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestions }
 }
 
+/** What the model is told about a call that the user refused. What the user said follows. */
+export const REFUSED_BY_USER = 'The user refused it.'
+/** The name of the hook that asks the user. */
+export const PERMISSION_HOOK = 'permission'
 /** The tool with which the model submits a plan. */
 export const PLAN_TOOL = 'ExitPlanMode'
 const CHANGING_KINDS: ReadonlySet<ToolAccess['kind']> = new Set(['write', 'execute'])
 const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user has approved a plan.'
+
+/** Reasons that a question for the permission shows already. */
+export function isUsualReason(reason: string): boolean {
+  return Object.values<string>(ASK_REASONS).includes(reason)
+}
 
 const ASK_REASONS = {
   write: 'It changes a file.',
@@ -220,33 +238,6 @@ function coversTool({ tool }: ParsedRule, name: string): boolean {
   return COVERED_TOOLS[tool]?.includes(name) === true || matchesToolName(tool, name)
 }
 
-/** Matches `npm test:*` (begins with these words), `npm run *` (a star for any text) or an exact command. */
-function matchesCommand(pattern: string, command: string): boolean {
-  if (pattern.endsWith(':*')) {
-    const start = pattern.slice(0, -2)
-    return command === start || command.startsWith(`${start} `)
-  }
-  const source = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  return new RegExp(`^${source.join('.*')}$`, 's').test(command)
-}
-
-/** Words before a command that do not change which command runs: assignments, reserved words and plain launchers. */
-const LEADING_WORDS =
-  /^(?:(?:[A-Za-z_]\w*\+?=\S*|!|if|then|elif|else|while|until|do|time|command|builtin|exec|env|nohup|sudo) )+/
-
-/**
- * Returns the ways to write a command that rules which ask or deny match: as given, without quotes and backslashes,
- * without the words before it, and without the folder of the program. `A=1 "/bin/rm"  -r x` is also `rm -r x`.
- */
-function listSpellings(part: string): readonly string[] {
-  const bare = part
-    .replace(/[\\'"]/g, '')
-    .replace(/\s+/g, ' ')
-    .trim()
-  const command = bare.replace(LEADING_WORDS, '')
-  return [part, bare, command, command.replace(/^\S*\//, '')]
-}
-
 function matchesUrl(pattern: string, url: string): boolean {
   const domain = pattern.startsWith('domain:') ? pattern.slice('domain:'.length).toLowerCase() : null
   const host = URL.canParse(url) ? new URL(url).hostname.toLowerCase().replace(/\.$/, '') : ''
@@ -279,99 +270,26 @@ function leadsInto(pattern: string, { paths }: ToolAccess, context: PermissionCo
   return paths.some((path) => isPathWithin(path, target))
 }
 
-interface CommandParts {
-  readonly parts: readonly string[]
-  /** False if the command has substitutions, redirections or the like, whose effect a prefix does not tell. */
-  readonly isPlain: boolean
-}
-
-/** Redirections that write to no file: `2>&1` and those to /dev/null. */
-const HARMLESS_REDIRECTION = /(?<=^|\s)(?:2>&1|[12&]?>>? ?\/dev\/null)(?=$|[\s;|&)])/g
-
-/**
- * Splits a shell command at `;`, `&&`, `||`, `|`, `&`, line ends, parentheses and backquotes, outside quotes. Whatever
- * may run something else, write somewhere or be read by a shell in another way than here (`$(…)`, backquotes, `<(…)`,
- * `>`, here-documents, `$'…'`, comments) makes the command not plain.
- */
-export function splitCommand(given: string): CommandParts {
-  const command = given.replaceAll(HARMLESS_REDIRECTION, '')
-  const parts: string[] = []
-  /** Quotes around the substitutions that are open, the innermost last. */
-  const outerQuotes: { readonly end: string; readonly quote: string }[] = []
-  let current = ''
-  let quote = ''
-  let before = ''
-  let isPlain = true
-  const endPart = (): void => {
-    parts.push(current)
-    current = ''
-  }
-  for (let index = 0; index < command.length; index += 1) {
-    const character = command[index] ?? ''
-    const next = command[index + 1] ?? ''
-    if (quote === "'") {
-      if (character === "'") quote = ''
-      current += character
-    } else if (character === '\\') {
-      index += 1
-      // The shell removes a backslash with the line end after it.
-      if (next === '\n') continue
-      current += character + next
-    } else if (character === '`' || (character === '(' && (quote === '' || before === '$'))) {
-      isPlain = false
-      endPart()
-      if (character === '`' && outerQuotes.at(-1)?.end === '`') quote = outerQuotes.pop()?.quote ?? ''
-      else {
-        outerQuotes.push({ end: character === '`' ? '`' : ')', quote })
-        quote = ''
-      }
-    } else if (quote === '"') {
-      if (character === '$' && next === '{') isPlain = false
-      if (character === '"') quote = ''
-      current += character
-    } else if (character === '"' || character === "'") {
-      if (before === '$') isPlain = false
-      quote = character
-      current += character
-    } else if (character === '#' && /^$|[\s;&|()<>]/.test(before)) {
-      isPlain = false
-      const end = command.indexOf('\n', index)
-      index = (end === -1 ? command.length : end) - 1
-    } else if (/[;&|\n]/.test(character)) endPart()
-    else if (/[)}{]/.test(character)) {
-      isPlain = false
-      endPart()
-      if (character === ')') quote = outerQuotes.pop()?.quote ?? ''
-    } else {
-      if (/[<>]/.test(character)) isPlain = false
-      current += character
-    }
-    before = character
-  }
-  if (quote !== '') isPlain = false
-  endPart()
-  return { parts: parts.map((part) => part.replace(OUTER_BLANKS, '')).filter((part) => part !== ''), isPlain }
-}
-
-/** What a shell takes for blanks. A space of another alphabet is part of a word. */
-const OUTER_BLANKS = /^[ \t\n]+|[ \t\n]+$/g
-
-/** Returns a rule that would allow calls like this one. */
-function suggestRule(tool: string, access: ToolAccess, context: PermissionContext): string {
-  const { folder } = context
+/** Returns rules that together would allow calls like this one; none if every such rule would allow too much. */
+function suggestRules(tool: string, access: ToolAccess, context: PermissionContext): readonly string[] {
+  const { folder, rules } = context
   if (access.command !== undefined) {
-    const { parts, isPlain } = splitCommand(access.command)
-    const words = (parts[0] ?? '').split(/\s+/)
-    if (!isPlain || parts.length !== 1 || words[0] === undefined) return tool
-    const start = /^[a-z][\w-]*$/.test(words[1] ?? '') ? words.slice(0, 2) : words.slice(0, 1)
-    return `${tool}(${start.join(' ')}:*)`
+    const own = rules.allow.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
+    const patterns = own.flatMap(({ pattern }) => pattern ?? [])
+    return suggestCommandPatterns(access.command, patterns).map((pattern) => `${tool}(${pattern})`)
   }
   if (access.url !== undefined && URL.canParse(access.url))
-    return `${tool}(domain:${new URL(access.url).hostname})`
+    return [`${tool}(domain:${new URL(access.url).hostname})`]
   const path = access.paths[0]
   const rule = access.kind === 'write' ? 'Edit' : tool
-  if (path === undefined) return rule
-  return isPathWithin(path, folder) && !(access.kind === 'write' && isGuarded(path, context))
-    ? rule
-    : `${rule}(${path})`
+  if (path === undefined) return [rule]
+  if (isPathWithin(path, folder) && !(access.kind === 'write' && isGuarded(path, context))) return [rule]
+  // A rule with the name of such a path would be a pattern for others.
+  return /[*?[{]/.test(path) ? [] : [`${rule}(${path})`]
+}
+
+/** Formats rules as an option of the command line, quoted for a shell. */
+export function formatAllowedTools(rules: readonly string[]): string {
+  const quoted = rules.map((rule) => `'${rule.replaceAll("'", "'\\''")}'`)
+  return `--allowed-tools ${quoted.join(' ')}`
 }

@@ -17,31 +17,36 @@ export interface PlanModeOptions {
   readonly usual: PermissionMode | undefined
   /** True if the user can be asked to approve a plan. */
   readonly canAsk: boolean
+  /** True if the user can switch the mode while the session is open. */
+  readonly canSwitch: boolean
 }
 
 export interface PlanMode {
-  /** True if the session is or was in plan mode. The tool for plans stays declared then, which keeps the cache. */
+  /** True if the session is or was in plan mode, or can be switched to it. The tool for plans stays declared then, which keeps the cache. */
   readonly isUsed: boolean
   readonly source: ContextSource
   /** Returns the permission mode as it is now. */
   readMode(): PermissionMode
   /** Ends plan mode. Returns false if it is not on. */
   end(): Promise<boolean>
+  /** Goes on in another permission mode. */
+  switchTo(mode: PermissionMode): Promise<void>
 }
 
 /** Opens the plan mode of a session, and stores it if it is on or ends now. */
-export async function openPlanMode({ file, given, usual, canAsk }: PlanModeOptions): Promise<PlanMode> {
+export async function openPlanMode(options: PlanModeOptions): Promise<PlanMode> {
+  const { file, given, usual, canAsk, canSwitch } = options
   const stored = await readState(file)
   let isOn = given === undefined ? (stored ?? usual === 'plan') : given === 'plan'
   const isUsed = isOn || stored !== null
-  const other = [given, usual].find((mode) => mode !== undefined && mode !== 'plan') ?? 'default'
+  let other = [given, usual].find((mode) => mode !== undefined && mode !== 'plan') ?? 'default'
   const write = async (): Promise<void> => {
     const bytes = Buffer.from(`${JSON.stringify({ isOn })}\n`)
     await replaceFileAtomic(nodeFileSystem, file, { bytes, durable: true })
   }
   if (isUsed && isOn !== stored) await write()
   return {
-    isUsed,
+    isUsed: isUsed || canSwitch,
     source: planModeSource(() => (isOn ? `${PLAN_TEXT} ${canAsk ? ASK_TEXT : UNATTENDED_TEXT}` : null)),
     readMode: () => (isOn ? 'plan' : other),
     async end() {
@@ -49,6 +54,12 @@ export async function openPlanMode({ file, given, usual, canAsk }: PlanModeOptio
       isOn = false
       await write()
       return true
+    },
+    async switchTo(mode) {
+      if (mode !== 'plan') other = mode
+      if (isOn === (mode === 'plan')) return
+      isOn = mode === 'plan'
+      await write()
     },
   }
 }

@@ -2,6 +2,7 @@
  * Skills and slash commands in the agent: their listing, the tool that loads a skill, and prompts such as `/review src`.
  * Shell commands in a file run only if the file is the user's own or the user has trusted exactly that command.
  */
+import { existsSync } from 'node:fs'
 import {
   createCommandMessage,
   expandArguments,
@@ -34,6 +35,8 @@ export interface PromptCommandOptions {
   readonly context: PermissionContext
   /** Returns true if the user has trusted this part of the project. */
   readonly isTrusted: (item: TrustItem) => boolean
+  /** Returns true if the user has trusted this part before a file that it runs changed. */
+  readonly wasTrusted: (item: TrustItem) => boolean
 }
 
 export type AgentPrompt = string | readonly object[]
@@ -44,6 +47,8 @@ export interface ExpandedPrompt {
   readonly notices: readonly string[]
   /** Permission rules of the command, which count until the next prompt. */
   readonly allowed: readonly string[]
+  /** The name that the prompt begins with, if it looks like a command and none has it. */
+  readonly unknownCommand?: string
 }
 
 export interface PromptCommands {
@@ -96,8 +101,8 @@ export async function openPromptCommands(options: PromptCommandOptions): Promise
       if (typed === null) return { prompt, notices: [], allowed: [] }
       const file = findCommand((await readPromptFiles(options.places)).files, typed.name)
       if (file === null) {
-        const notice = `There is no command /${typed.name}: the text was sent as a prompt.`
-        return { prompt, notices: [notice], allowed: [] }
+        const unknownCommand = existsSync(`/${typed.name}`) ? {} : { unknownCommand: typed.name }
+        return { prompt, notices: [], allowed: [], ...unknownCommand }
       }
       const { text, notices } = await expandFile(file, { args: typed.args, options, signal })
       const message = createCommandMessage({ name: file.name, args: typed.args }, text)
@@ -117,7 +122,8 @@ function findSkillPath(files: readonly FoundPromptFile[], name: string): string 
 
 /** Reads the command of a prompt: a text, or the first block of a list if it is a text. */
 function readTypedCommand(prompt: AgentPrompt): ReturnType<typeof parseSlashCommand> {
-  if (typeof prompt === 'string') return parseSlashCommand(prompt)
+  // With a space before it, a text is no command.
+  if (typeof prompt === 'string') return prompt.startsWith(' ') ? null : parseSlashCommand(prompt)
   const [first] = prompt as readonly { readonly type?: unknown; readonly text?: unknown }[]
   return first?.type === 'text' && typeof first.text === 'string' ? parseSlashCommand(first.text) : null
 }
@@ -174,10 +180,13 @@ async function expandFile(
 async function findShellObjection(
   { name, origin }: FoundPromptFile,
   command: string,
-  { context, isTrusted }: PromptCommandOptions,
+  { context, isTrusted, wasTrusted }: PromptCommandOptions,
 ): Promise<string | null> {
-  if (origin === 'project' && !isTrusted(await describeShellItem(name, command, context.folder)))
-    return 'you have not trusted it. To see and trust it: tidemark trust'
+  const item = await describeShellItem(name, command, context.folder)
+  if (origin === 'project' && !isTrusted(item)) {
+    const why = wasTrusted(item) ? 'it has changed since you trusted it' : 'you have not trusted it'
+    return `${why}. To see and trust it: tidemark trust`
+  }
   // Whoever wrote or trusted the file has allowed its commands. Rules that deny or ask, and plan mode, come before that.
   const { rules } = context
   const allowed = { ...rules, allow: [...rules.allow, `Bash(${command})`] }
@@ -195,22 +204,42 @@ const OUTPUT_CHARACTERS = 30_000
 
 /** Runs a shell command. It gets the arguments as `$ARGUMENTS`, `$1` and so on, as values that no shell reads again. */
 async function runShellPart(command: string, { args, options, signal }: Expansion): Promise<string> {
+  const env = { ...options.env, ARGUMENTS: args }
+  const place = { folder: options.context.folder, env, args: splitArguments(args), seconds: SHELL_SECONDS }
+  return (await runShellCommand(command, place, signal)).output
+}
+
+interface ShellPlace {
+  readonly folder: string
+  readonly env: PromptCommandOptions['env']
+  readonly args?: readonly string[]
+  /** Seconds after which the command is stopped. Default: never. */
+  readonly seconds?: number
+}
+
+/** Runs a shell command to its end. The output says how it failed. */
+export async function runShellCommand(
+  command: string,
+  { folder, env, args = [], seconds }: ShellPlace,
+  signal?: AbortSignal,
+): Promise<{ readonly output: string; readonly isFailed: boolean }> {
   let output = ''
   let shell: ReturnType<typeof startShell> | null = null
   let isLate = false
   const stop = (): void => void shell?.stop()
-  const timer = setTimeout(() => {
+  const endLate = (): void => {
     isLate = true
     stop()
-  }, SHELL_SECONDS * 1000)
+  }
+  const timer = seconds === undefined ? undefined : setTimeout(endLate, seconds * 1000)
   signal?.addEventListener('abort', stop)
   try {
     shell = startShell({
       command,
-      cwd: options.context.folder,
-      env: { ...options.env, ARGUMENTS: args },
+      cwd: folder,
+      env: { ...env },
       cwdFile: '/dev/null',
-      args: splitArguments(args),
+      args,
       onOutput(text) {
         output = cutText(output + text, OUTPUT_CHARACTERS + 1)
       },
@@ -218,12 +247,15 @@ async function runShellPart(command: string, { args, options, signal }: Expansio
     if (signal?.aborted === true) stop()
     const { code } = await shell.ended
     const cut = output.length > OUTPUT_CHARACTERS ? '\n[cut]' : ''
-    const late = isLate ? `\n[stopped after ${SHELL_SECONDS} seconds]` : ''
+    const late = isLate ? `\n[stopped after ${seconds} seconds]` : ''
     const failed = code === 0 || isLate ? '' : `\n[exit code ${code ?? 'none'}]`
-    return `${cutText(output, OUTPUT_CHARACTERS).trimEnd()}${cut}${late}${failed}`
+    return {
+      output: `${cutText(output, OUTPUT_CHARACTERS).trimEnd()}${cut}${late}${failed}`,
+      isFailed: code !== 0,
+    }
   } catch (error) {
     // A shell that cannot be started must not lose the rest of the prompt.
-    return `[failed: ${error instanceof Error ? error.message : String(error)}]`
+    return { output: `[failed: ${error instanceof Error ? error.message : String(error)}]`, isFailed: true }
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', stop)

@@ -2,7 +2,7 @@
  * The run of one subagent: its session is opened, works on the prompt and is closed; hooks hear of its start and end. What
  * it has done so far is stored after each step, so that a kill loses nothing that was paid for.
  */
-import { describeToolCall, isTextBlock, toBlocks } from '@tidemark/core'
+import { describeToolCall, isTextBlock, toBlocks, wrapInReminder } from '@tidemark/core'
 import type { Run, RunOutcome, SessionEvent } from 'tidemark'
 import { sessionPaths } from 'tidemark/internal'
 import { cutText } from '../tools/tool-definition.ts'
@@ -91,9 +91,7 @@ async function converse(
   )
   const context = cutText(added.join('\n'), CONTEXT_CHARACTERS)
   let outcome = await send(
-    context === ''
-      ? prompt
-      : `${prompt}\n\n<system-reminder>\nA hook of the user adds this.\n${context}\n</system-reminder>`,
+    context === '' ? prompt : `${prompt}\n\n${wrapInReminder(`A hook of the user adds this.\n${context}`)}`,
   )
   for (let round = 0; round < MAX_ROUNDS && outcome.ok; round += 1) {
     const answers = await team.runHooks('subagentStop', {

@@ -32,6 +32,7 @@ describe('settings', () => {
       permissions: { allow: [], ask: [], deny: [] },
       env: {},
       isItemTrusted: expect.any(Function),
+      wasItemTrusted: expect.any(Function),
       isTrusted: false,
       memoryExcludes: [],
       notices: [],

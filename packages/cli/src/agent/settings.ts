@@ -59,6 +59,8 @@ export interface AgentSettings {
   readonly isTrusted?: boolean
   /** Returns true if the user trusts this part of the project as it is now. Default: nothing is trusted. */
   readonly isItemTrusted?: (item: TrustItem) => boolean
+  /** Returns true if the user has trusted a part of the project by its name, before its content changed. */
+  readonly wasItemTrusted?: (item: TrustItem) => boolean
   /** The parts of the project's settings that need trust. */
   readonly trust?: {
     readonly items: readonly TrustItem[]
@@ -71,6 +73,8 @@ export interface AgentSettings {
   readonly memoryExcludes?: readonly string[]
   /** Limits of subagents. Only read from the user's file. */
   readonly subagents?: SubagentLimits
+  /** False if prompts are not kept for the arrow keys of later sessions. Only read from the user's file. Default: true. */
+  readonly promptHistory?: boolean
   /** Sentences for the user about settings that were not applied. */
   readonly notices: readonly string[]
 }
@@ -93,6 +97,7 @@ interface SettingsFile {
   readonly memoryExcludes?: readonly string[]
   readonly mcpServers?: McpServerMap
   readonly subagents?: SubagentLimits
+  readonly promptHistory?: boolean
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -140,6 +145,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(merged.permissionMode === undefined ? {} : { permissionMode: merged.permissionMode }),
     ...(user.policy === undefined ? {} : { policy: user.policy }),
     ...(user.subagents === undefined ? {} : { subagents: user.subagents }),
+    ...(user.promptHistory === undefined ? {} : { promptHistory: user.promptHistory }),
     permissions: { ...NO_RULES, ...merged.permissions },
     env: user.env ?? {},
     ...(runFiles.length === 0 ? {} : { hookFiles: runFiles }),
@@ -154,6 +160,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
         }),
     isTrusted: isInTrusted || isTrusted,
     isItemTrusted,
+    wasItemTrusted: coveredBefore,
     ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted, changed } }),
     // A file that is not read grants nothing, so an untrusted project may exclude files too.
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
@@ -182,7 +189,7 @@ async function listParts(
 }
 
 /** Settings that a project cannot set, whether it is trusted or not. */
-const USERS_OWN = ['policy', 'env', 'subagents', 'trustedFolders'] as const
+const USERS_OWN = ['policy', 'env', 'subagents', 'trustedFolders', 'promptHistory'] as const
 
 function describeUsersOwn(project: SettingsFile, userFile: string): readonly string[] {
   const names = USERS_OWN.filter((name) => project[name] !== undefined)
@@ -336,6 +343,7 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   memoryExcludes: (value) =>
     Array.isArray(value) && value.every((each) => typeof each === 'string') ? null : 'a list of globs',
   mcpServers: findServersProblem,
+  promptHistory: (value) => (typeof value === 'boolean' ? null : 'true or false'),
   subagents: (value) => {
     const least: Readonly<Record<string, number>> = { maxRunning: 1, maxDepth: 0 }
     const isRight = ([name, count]: [string, unknown]): boolean =>

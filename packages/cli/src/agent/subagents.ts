@@ -322,6 +322,7 @@ function createStopHook(
 ): NonNullable<SessionHooks['stop']>[number] {
   return {
     name: 'subagents',
+    waitsForWork: true,
     timeoutSeconds: SECONDS_TO_WAIT,
     async run() {
       await Promise.all(listOwn().flatMap(({ id }) => working.get(id)?.ended ?? []))

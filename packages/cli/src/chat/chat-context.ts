@@ -23,6 +23,8 @@ export interface ChatStart extends ModelOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly maxTurns?: number
+  /** The folder as given on the command line, if it was. */
+  readonly cwd?: string
   /** Set by the tour, whose session is in a temporary folder and whose model is simulated. */
   readonly simulation?: ChatSimulation
 }
@@ -53,6 +55,8 @@ export interface ChatContext {
   readonly transcript: Transcript
   /** Memory files that the session has read. */
   readonly memory: readonly LoadedInstructions[]
+  /** Rules that allow calls in this session, of the command line and of the user's answers. They can be withdrawn. */
+  readonly sessionRules: string[]
   /** True while a turn or a command that changes the session runs. */
   readonly isBusy: boolean
   /** Adds a line to the transcript. */

@@ -1,57 +1,59 @@
 /** Asks the user on the screen: for permissions, with the change of the file, and the questions of the model. */
-import { wrapTextWithAnsi } from '@earendil-works/pi-tui'
-import type { AgentOptions, AskPermission } from '../agent/agent-options.ts'
+import type { AgentOptions } from '../agent/agent-options.ts'
 import { PLAN_TOOL } from '../agent/permissions.ts'
-import { sanitizeLines, sanitizeText } from '../render/text.ts'
-import { drawChange } from '../screen/draw-items.ts'
+import { addProjectRules } from '../agent/project-rules.ts'
+import { formatPath, sanitizeText, showExactly } from '../render/text.ts'
+import { drawChange, wrapWhole } from '../screen/draw-items.ts'
+import { type PermissionRequest, viewPermission } from '../screen/permission-view.ts'
 import type { QuestionContent } from '../screen/question.ts'
 import type { ChatScreen } from '../screen/screen.ts'
-import type { ScreenTheme } from '../screen/theme.ts'
-import { describeCallSubject, viewChange } from '../screen/tool-views.ts'
-import { toScreenText } from '../screen/transcript.ts'
+import type { ScreenTheme, Tone } from '../screen/theme.ts'
 import type { UserQuestion } from '../tools/agent-environment.ts'
+import type { ChatStart } from './chat-context.ts'
 
 export interface QuestionOptions {
   readonly screen: ChatScreen
   readonly theme: ScreenTheme
-  readonly folder: string
+  readonly start: Pick<ChatStart, 'folder' | 'home' | 'simulation'>
   /** Rules that the user has allowed for this session; new ones are added. */
   readonly allowed: string[]
-  /** Called when a question is about to be asked. */
-  readonly noteWait: () => void
+  /** Adds a line to the transcript. */
+  readonly tell: (text: string, tone?: Tone) => void
   /** Called when the user breaks off a question. */
   readonly interrupt: () => void
 }
 
-type PermissionRequest = Parameters<AskPermission>[0]
-
 export function createScreenQuestions(
   options: QuestionOptions,
 ): Required<Pick<AgentOptions, 'askPermission' | 'askUser'>> {
-  const { screen, allowed, interrupt, noteWait } = options
-  const ask = createQueue((question: QuestionContent) => {
-    noteWait()
-    return screen.ask(question)
+  const { screen, allowed, interrupt } = options
+  const ask = createQueue(async (question: QuestionContent, signal: AbortSignal | undefined) => {
+    if (signal?.aborted === true) return null
+    return await screen.ask(question, signal)
   })
   return {
     async askPermission(request) {
-      const { suggestion } = request
+      const { suggestions, signal } = request
       // Another call may have been waiting for the same answer.
-      if (suggestion !== null && allowed.includes(suggestion)) return { isAllowed: true }
-      const answer = await ask(createPermissionQuestion(request, options))
+      if (suggestions.length > 0 && suggestions.every((rule) => allowed.includes(rule)))
+        return { isAllowed: true }
+      const answer = await ask(createPermissionQuestion(request, options), signal)
       if (answer === null) {
-        interrupt()
+        // The question of an agent that was stopped has closed by itself: nobody wants the turn to end.
+        if (signal?.aborted !== true) interrupt()
         return { isAllowed: false }
       }
       const choice = listPermissionChoices(request)[answer.chosen[0] ?? 0]?.kind
-      if (choice === 'always' && suggestion !== null) allowed.push(suggestion)
-      if (choice === 'yes' || choice === 'always') return { isAllowed: true }
-      return answer.text === '' ? { isAllowed: false } : { isAllowed: false, reason: answer.text }
+      if (choice === 'no' || choice === undefined)
+        return answer.text === '' ? { isAllowed: false } : { isAllowed: false, reason: answer.text }
+      if (choice !== 'yes') allowed.push(...suggestions)
+      if (choice === 'project') await keepRules(suggestions, options)
+      return { isAllowed: true }
     },
-    async askUser(questions) {
+    async askUser(questions, signal) {
       const answers: string[][] = []
       for (const question of questions) {
-        const answer = await ask(createUserQuestion(question))
+        const answer = await ask(createUserQuestion(question), signal)
         const chosen = (answer?.chosen ?? []).flatMap((index) => question.options[index]?.label ?? [])
         answers.push(answer === null ? [] : answer.text === '' ? chosen : [...chosen, answer.text])
       }
@@ -61,76 +63,87 @@ export function createScreenQuestions(
 }
 
 /** Lets one question be asked at a time. */
-function createQueue<Question, Answer>(ask: (question: Question) => Promise<Answer>) {
+function createQueue<Input extends readonly unknown[], Answer>(ask: (...input: Input) => Promise<Answer>) {
   let last: Promise<unknown> = Promise.resolve()
-  return (question: Question): Promise<Answer> => {
-    const next = last.then(() => ask(question))
+  return (...input: Input): Promise<Answer> => {
+    const next = last.then(() => ask(...input))
     last = next.catch(() => undefined)
     return next
   }
 }
 
+/** Stores rules in the settings of the project. If that fails, they count for the session only. */
+async function keepRules(rules: readonly string[], { start, tell }: QuestionOptions): Promise<void> {
+  try {
+    const path = await addProjectRules(start, rules)
+    tell(`Allowed in this folder from now on: ${rules.map(showExactly).join(', ')} (${formatPath(path)}).`)
+  } catch (error) {
+    tell(`The rule counts in this session only: ${(error as Error).message}`, 'warning')
+  }
+}
+
 interface PermissionChoice {
-  readonly kind: 'yes' | 'always' | 'no'
+  readonly kind: 'yes' | 'session' | 'project' | 'no'
   readonly label: string
   readonly asksFor?: string
 }
 
-function listPermissionChoices({ tool, suggestion }: PermissionRequest): readonly PermissionChoice[] {
-  const isPlan = tool === PLAN_TOOL
+function listPermissionChoices(request: PermissionRequest): readonly PermissionChoice[] {
+  const { tool, suggestions } = request
+  if (tool === PLAN_TOOL)
+    return [
+      { kind: 'yes', label: 'Yes' },
+      { kind: 'no', label: 'No. Tell the model what to change:', asksFor: 'a reason' },
+    ]
+  const rules = describeRules(request)
   return [
-    { kind: 'yes', label: isPlan ? 'Approve the plan' : 'Yes' },
-    ...(suggestion === null || isPlan
+    { kind: 'yes', label: 'Yes' },
+    ...(suggestions.length === 0
       ? []
-      : [{ kind: 'always', label: `Yes, and allow ${sanitizeText(suggestion)} in this session` } as const]),
-    { kind: 'no', label: isPlan ? 'Change it:' : 'No. Tell the model why:', asksFor: 'a reason' },
+      : ([
+          { kind: 'session', label: `Yes, and do not ask again in this session for ${rules}` },
+          { kind: 'project', label: 'Yes, and do not ask again in this folder, also in later sessions' },
+        ] as const)),
+    { kind: 'no', label: 'No. Tell the model why:', asksFor: 'a reason' },
   ]
+}
+
+/** Says what the suggested rules allow: as rules, or in words where the rule would repeat the question. */
+function describeRules({ suggestions, input }: PermissionRequest): string {
+  const { command } = input as { readonly command?: unknown }
+  if (typeof command === 'string' && suggestions[0] === `Bash(${command.trim()})`)
+    return 'exactly this command'
+  if (suggestions[0] === 'Edit') return 'edits of files in this folder'
+  return suggestions.map(showExactly).join(', ')
 }
 
 function createPermissionQuestion(
   request: PermissionRequest,
-  { folder, theme }: QuestionOptions,
+  { start: { folder }, theme }: QuestionOptions,
 ): QuestionContent {
-  const { tool, reason } = request
-  const input = request.input as Readonly<Record<string, unknown>>
-  const isPlan = tool === PLAN_TOOL && typeof input.plan === 'string'
-  const change = viewChange(tool, input, { folder, withFile: true })
-  const subject = describeCallSubject(tool, input, folder)
-  const asker = request.agent === undefined ? '' : `The agent ${sanitizeText(request.agent)}: `
+  const { title, change, text, reason, warning } = viewPermission(request, folder)
+  const { colors } = theme
   return {
-    title: isPlan ? 'The plan' : `${asker}${sanitizeText(tool)} ${change === null ? '' : subject}`,
+    title,
     body(width) {
-      if (isPlan) return wrapLines(sanitizeLines(String(input.plan)), width)
-      const what =
-        change === null
-          ? wrapLines(formatInput(tool, input), width)
-          : drawChange(change, width, { theme, most: Number.POSITIVE_INFINITY })
-      return [...what, theme.colors.dim(`  ${sanitizeText(reason)}`)]
+      const wrap = (lines: string): readonly string[] =>
+        lines.split('\n').flatMap((line) => wrapWhole(line, Math.max(1, width - 2)).map((row) => `  ${row}`))
+      return [
+        ...(change === null ? wrap(text) : drawChange(change, width, { theme, isFolded: false })),
+        ...(warning === '' ? [] : wrap(warning).map((line) => colors.yellow(line))),
+        ...(reason === '' ? [] : wrap(reason).map((line) => colors.dim(line))),
+      ]
     },
     choices: listPermissionChoices(request),
+    onEscape: 'interrupt',
   }
-}
-
-/** Shows a command as it will run, with its line ends; other inputs as fields. */
-function formatInput(tool: string, input: Readonly<Record<string, unknown>>): string {
-  if (tool === 'Bash' && typeof input.command === 'string') return toScreenText(input.command)
-  return Object.entries(input)
-    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .map(toScreenText)
-    .join('\n')
-}
-
-function wrapLines(text: string, width: number): readonly string[] {
-  return text
-    .split('\n')
-    .flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width - 2)))
-    .map((line) => `  ${line}`)
 }
 
 function createUserQuestion({ question, options, multiSelect = false }: UserQuestion): QuestionContent {
   return {
     title: sanitizeText(question),
     body: () => [],
+    onEscape: 'skip',
     isMultiple: multiSelect,
     choices: [
       ...options.map(({ label, description }) => ({

@@ -1,11 +1,14 @@
 /** /context: what fills the window, drawn, by class, tool, file and source; the largest messages, to pin or to look at. */
 import {
   isKnownRecord,
+  isMicrocompactBoundary,
+  isObject,
   isTextBlock,
   isToolResult,
   isToolUse,
   readToolResultText,
   type SessionRecord,
+  type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core'
 import type { ContextBreakdown } from 'tidemark'
@@ -13,9 +16,9 @@ import { formatCount, formatLimit, formatTokens, formatWholePercent } from '../r
 import { renderBar } from '../render/layout.ts'
 import { chooseSymbols } from '../render/screen.ts'
 import { cutTextEnd, formatProjectPath, sanitizeText, toOneLinePreview } from '../render/text.ts'
-import { drawLadder } from '../screen/context-meter.ts'
 import type { PanelResult, PanelRow } from '../screen/panel.ts'
-import { toScreenText } from '../screen/transcript.ts'
+import { toScreenText } from '../screen/screen-text.ts'
+import { describeCallSubject } from '../screen/tool-views.ts'
 import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
 import { readSessionRecords } from './session-files.ts'
 
@@ -32,7 +35,8 @@ export const contextCommand: SlashCommand = {
       const breakdown = chat.agent.session.breakdown()
       const { messages, pinned } = await readLargest(chat, breakdown)
       const result: PanelResult | null = await chat.screen.openPanel({
-        title: note === '' ? 'Context' : `Context: ${note}`,
+        title: 'Context',
+        note: sanitizeText(note),
         rows: (width) => [
           ...drawBreakdown(chat, breakdown, width).map((text) => ({ text })),
           ...drawMessages(chat, messages, pinned),
@@ -48,28 +52,34 @@ export const contextCommand: SlashCommand = {
       const chosen = result === null ? undefined : messages[result.choice]
       if (result === null || chosen === undefined) return
       choice = result.choice
-      note = await actOn(chat, chosen, result.key)
+      note = await actOn(chat, { ...chosen, isPinned: pinned.has(chosen.uuid) }, result.key)
     }
   },
 }
 
-/** Does what a key asks for. Returns a remark for the title of the panel. */
-async function actOn(chat: ChatContext, { uuid, label, text }: LargeMessage, key: string): Promise<string> {
+/** Does what a key asks for. Returns a remark for the panel. */
+async function actOn(
+  chat: ChatContext,
+  { uuid, label, text, isPinned }: LargeMessage & { readonly isPinned: boolean },
+  key: string,
+): Promise<string> {
   const { session } = chat.agent
   if (key === 'enter') {
     await showPage(chat, label, text)
     return ''
   }
   if (key === 'c') {
+    if (isPinned) return 'It is pinned, so it is not cleared: u unpins it.'
     const outcome = await chat.work('clearing', () => session.clearResults([uuid]))
-    if (outcome === null) return 'nothing was cleared'
+    if (outcome === null) return 'Nothing was cleared.'
     return outcome.ok
-      ? `${formatTokens(outcome.freedTokens)} tokens freed; /undo restores them`
+      ? `About ${formatTokens(outcome.freedTokens)} tokens freed. /undo restores them. The next request counts the rest anew.`
       : outcome.message
   }
+  if (key === 'u' && !isPinned) return 'It is not pinned.'
   const outcome = key === 'p' ? await session.pin(uuid) : await session.unpin(uuid)
   if (!outcome.ok) return outcome.message
-  return outcome.note ?? (key === 'p' ? 'pinned: every rewrite keeps it' : 'no longer pinned')
+  return outcome.note ?? (key === 'p' ? 'Pinned: every rewrite keeps it.' : 'No longer pinned.')
 }
 
 interface LargeMessage {
@@ -87,12 +97,61 @@ async function readLargest(
   const largest = messages.toSorted((one, other) => other.tokens - one.tokens).slice(0, MAX_MESSAGES)
   const records = await readSessionRecords(start.home, agent.session.id)
   const byUuid = new Map(records.map((record) => [record.uuid, record]))
-  const found = largest.map(({ uuid, kind, tokens }) => {
+  const calls = new Map(records.flatMap(listCalls).map((call) => [call.id, call]))
+  const cleared = new Set(records.flatMap(listCleared))
+  const found = largest.map(({ uuid, tokens }) => {
     const record = byUuid.get(uuid)
-    const text = record === undefined ? '' : readRecordText(record)
-    return { uuid, tokens, label: KIND_NAMES[kind] ?? kind, text }
+    if (record === undefined) return { uuid, tokens, label: 'attachment', text: '' }
+    const result = findResult(record)
+    const call = result === null ? undefined : calls.get(result)
+    const subject =
+      call === undefined ? '' : describeCallSubject(call.name, toInput(call.input), start.folder)
+    const isCleared = result !== null && cleared.has(result)
+    const name = call === undefined ? nameRecord(record) : `${sanitizeText(call.name)} ${subject}`.trim()
+    return { uuid, tokens, label: isCleared ? `${name}, cleared` : name, text: readRecordText(record) }
   })
   return { messages: found, pinned: findPinned(records) }
+}
+
+function listCalls(record: SessionRecord): readonly ToolUseBlock[] {
+  if (!isKnownRecord(record) || record.type !== 'assistant') return []
+  return toBlocks(record.message.content).filter(isToolUse)
+}
+
+/** Returns the ids of the calls whose results a record of a clearing names. An undo is rare, and read as cleared. */
+function listCleared(record: SessionRecord): readonly string[] {
+  if (!isKnownRecord(record) || !isMicrocompactBoundary(record)) return []
+  return record.microcompactMetadata.compactedToolIds
+}
+
+/** Returns the id of the call whose result a record has; null if it has none. */
+function findResult(record: SessionRecord): string | null {
+  if (!isKnownRecord(record) || record.type !== 'user') return null
+  return toBlocks(record.message.content).find(isToolResult)?.tool_use_id ?? null
+}
+
+function toInput(input: unknown): Readonly<Record<string, unknown>> {
+  return isObject(input) ? input : {}
+}
+
+function nameRecord(record: SessionRecord): string {
+  if (!isKnownRecord(record)) return 'attachment'
+  if (record.isCompactSummary === true) return 'summary'
+  if (record.type === 'attachment') {
+    const { type = 'attachment', key } = record.attachment
+    return typeof key === 'string' ? sanitizeText(key) : nameAttachment(type)
+  }
+  if (record.type === 'user') return record.isMeta === true ? 'note to the model' : 'you'
+  return 'model'
+}
+
+function nameAttachment(type: string): string {
+  return ATTACHMENT_NAMES[type] ?? sanitizeText(type).replaceAll('_', ' ')
+}
+
+const ATTACHMENT_NAMES: Readonly<Record<string, string>> = {
+  ambient_context: 'surroundings',
+  section_delta: 'change of the system prompt',
 }
 
 /** The newest pin of a record applies. */
@@ -105,8 +164,6 @@ function findPinned(records: readonly SessionRecord[]): ReadonlySet<string> {
   }
   return pinned
 }
-
-const KIND_NAMES: Readonly<Record<string, string>> = { user: 'user or tool result', assistant: 'model' }
 
 /** Returns the text of a record that fills the context, safe to print. */
 function readRecordText(record: SessionRecord): string {
@@ -147,11 +204,18 @@ function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: nu
   const { colors } = theme
   const remaining = agent.session.contextRemaining()
   const { lines, tokens, percentLeft, advice } = remaining
-  const window = lines === null ? [] : [drawLadder(remaining, Math.min(LADDER_CELLS, width - 2), theme)]
+  const window =
+    lines === null
+      ? []
+      : [drawWindow(lines, breakdown.classes, { cells: Math.min(LADDER_CELLS, width - 2), colors })]
   const limits =
     lines === null
       ? 'The window of this model is unknown.'
-      : `${formatTokens(tokens)} tokens of a window of ${formatLimit(lines.window)} · ${percentLeft}% left until automatic compaction at ${formatLimit(lines.autoCompact)} · blocked at ${formatLimit(lines.blocking)}`
+      : [
+          `${formatTokens(tokens)} of ${formatLimit(lines.window)} tokens`,
+          `${colors.cyan('▲')} compacts at ${formatLimit(lines.autoCompact)}, ${percentLeft}% left until then`,
+          `${colors.red('┃')} no request from ${formatLimit(lines.blocking)} on`,
+        ].join(' · ')
   const chart = (title: string, shares: readonly Share[]): readonly string[] =>
     drawShares(title, shares, { width, total: breakdown.total.tokens, chat })
   const files = breakdown.files.map((share) => ({
@@ -162,10 +226,18 @@ function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: nu
     ...window,
     limits,
     ...(advice === null ? [] : [colors.yellow(sanitizeText(advice.sentence))]),
-    ...chart('By class', breakdown.classes),
+    ...drawShares('By class', breakdown.classes, {
+      width,
+      total: breakdown.total.tokens,
+      chat,
+      isColored: true,
+    }),
     ...chart('By tool', breakdown.tools),
     ...chart('By file', files),
-    ...chart('By source', breakdown.carriers),
+    ...chart(
+      'By source',
+      breakdown.carriers.map((share) => ({ ...share, name: nameAttachment(share.name) })),
+    ),
     ...chart(
       'Read more than once',
       breakdown.duplicateReads.map(({ path, count, tokens: wasted }) => ({
@@ -177,6 +249,43 @@ function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: nu
   ]
 }
 
+type Colors = ChatContext['theme']['colors']
+
+/** The colours of the classes, the largest first, in the bar of the window and in the chart. */
+function listPaints(colors: Colors): readonly ((text: string) => string)[] {
+  const { cyan, blue, magenta, green, yellow, red, white } = colors
+  return [cyan, blue, magenta, green, yellow, red, white]
+}
+
+function sortShares<Item extends Share>(shares: readonly Item[]): readonly Item[] {
+  return shares.toSorted((one, other) => other.tokens - one.tokens)
+}
+
+/** Draws the window as a bar: each class in its colour, then the free part with its thresholds. */
+function drawWindow(
+  lines: NonNullable<ReturnType<ChatContext['agent']['session']['contextRemaining']>['lines']>,
+  classes: readonly Share[],
+  { cells, colors }: { readonly cells: number; readonly colors: Colors },
+): string {
+  const paints = listPaints(colors)
+  const place = (amount: number): number => Math.floor((amount / lines.window) * cells)
+  const marks = new Map([
+    [place(lines.blocking), colors.red('┃')],
+    [place(lines.autoCompact), colors.cyan('▲')],
+  ])
+  let sum = 0
+  const ends = sortShares(classes).map(({ tokens }) => {
+    sum += tokens
+    return Math.round((sum / lines.window) * cells)
+  })
+  const used = Math.max(sum > 0 ? 1 : 0, ends.at(-1) ?? 0)
+  return Array.from({ length: cells }, (_, cell) => {
+    if (cell >= used) return marks.get(cell) ?? colors.dim('░')
+    const index = ends.findIndex((end) => cell < end)
+    return (paints[index === -1 ? 0 : index] ?? colors.dim)('█')
+  }).join('')
+}
+
 interface Share {
   readonly name: string
   readonly tokens: number
@@ -184,23 +293,39 @@ interface Share {
 }
 
 const MAX_SHARES = 8
+/** Columns of the figures beside a name, with the spaces around them. */
+const FIGURE_CELLS = 22
 
 function drawShares(
   title: string,
   shares: readonly Share[],
-  { width, total, chat }: { readonly width: number; readonly total: number; readonly chat: ChatContext },
+  {
+    width,
+    total,
+    chat,
+    isColored = false,
+  }: {
+    readonly width: number
+    readonly total: number
+    readonly chat: ChatContext
+    /** True to give each row its colour in the bar of the window. */
+    readonly isColored?: boolean
+  },
 ): readonly string[] {
   if (shares.length === 0) return []
   const { colors } = chat.theme
   const symbols = chooseSymbols(chat.start.terminal.env)
-  const sorted = shares.toSorted((one, other) => other.tokens - one.tokens)
+  const sorted = sortShares(shares)
+  const paints = listPaints(colors)
+  const nameCells = Math.max(8, Math.min(NAME_CELLS, width - FIGURE_CELLS))
   const room = Math.max(0, Math.min(40, width - NAME_CELLS - 30))
-  const rows = sorted.slice(0, MAX_SHARES).map(({ name, tokens, count }) => {
+  const rows = sorted.slice(0, MAX_SHARES).map(({ name, tokens, count }, index) => {
+    const paint = isColored ? (paints[index] ?? colors.dim) : colors.cyan
     const share = tokens / Math.max(1, total)
-    const label = cutTextEnd(sanitizeText(name), NAME_CELLS).padEnd(NAME_CELLS)
+    const label = cutTextEnd(sanitizeText(name), nameCells).padEnd(nameCells)
     const times = count === undefined ? '' : colors.dim(` ×${count}`)
     const figures = `${formatTokens(tokens).padStart(7)} ${formatWholePercent(share).padStart(4)}`
-    return `  ${label}${figures} ${colors.cyan(renderBar(share, room, symbols))}${times}`
+    return `  ${label}${figures} ${paint(renderBar(share, room, symbols))}${times}`
   })
   const more = sorted.length - rows.length
   const rest = more > 0 ? [colors.dim(`  and ${formatCount(more, 'more', 'more')}`)] : []

@@ -1,16 +1,15 @@
-/** Slash commands that change the context: /compact with a preview, /undo, and /rewind to a message. */
+/** The slash command /compact, with a preview, which /rewind uses as well. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isPrompt, readUserTypedText } from '@tidemark/core'
 import type { CompactionDraft, CompactOptions } from 'tidemark'
 import { formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
-import { sanitizeLines, sanitizeText, toOneLinePreview } from '../render/text.ts'
+import { sanitizeLines, sanitizeText } from '../render/text.ts'
+import { shortenFact } from '../screen/compaction-text.ts'
+import { drawMarkdownText } from '../screen/draw-items.ts'
 import { type PanelResult, toPageRows } from '../screen/panel.ts'
-import { toScreenText } from '../screen/transcript.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
-import { readSessionRecords } from './session-files.ts'
 
 export const compactCommand: SlashCommand = {
   name: 'compact',
@@ -20,27 +19,48 @@ export const compactCommand: SlashCommand = {
 }
 
 /** Plans and prepares a compaction, shows the draft, and commits it if the user agrees. */
-async function compactWithPreview(chat: ChatContext, options: CompactOptions): Promise<void> {
+export async function compactWithPreview(chat: ChatContext, options: CompactOptions): Promise<void> {
   const { session } = chat.agent
+  const before = session.money().spent.total ?? 0
   const prepared = await chat.work('writing the summary', async (signal) => {
     const plan = await session.planCompaction(options)
     return plan.ok ? await session.prepare(plan, { signal }) : plan
   })
   if (prepared === null) return
-  if (!prepared.ok) return chat.show(`Not compacted: ${prepared.message}`, 'warning')
-  const draft = await reviewDraft(chat, prepared)
-  if (draft === null) return chat.show('Not compacted: the draft was discarded.')
+  const paid = (session.money().spent.total ?? 0) - before
+  const cost = paid > 0 ? ` The draft has cost ${formatDollars(paid)}.` : ''
+  if (!prepared.ok) return chat.show(`Not compacted: ${prepared.message}${cost}`, 'warning')
+  const { instructions = null } = options
+  const draft = await reviewDraft(chat, prepared, { paid, instructions })
+  if (draft === null) return chat.show(`Not compacted: the draft was discarded.${cost}`)
   const outcome = await chat.work('compacting', (signal) => session.commit(draft, { signal }))
   if (outcome !== null && !outcome.ok) chat.show(`Not compacted: ${outcome.message}`, 'warning')
+  else if (outcome !== null && draft.summary.text !== draft.preparedText)
+    chat.show('The summary is the one that you have edited.')
+}
+
+interface DraftFacts {
+  /** Dollars that were paid for writing the summary. */
+  readonly paid: number
+  readonly instructions: string | null
 }
 
 /** Shows a draft until the user commits or discards it. Returns the draft, edited or not; null if it is discarded. */
-async function reviewDraft(chat: ChatContext, given: CompactionDraft): Promise<CompactionDraft | null> {
+async function reviewDraft(
+  chat: ChatContext,
+  given: CompactionDraft,
+  facts: DraftFacts,
+): Promise<CompactionDraft | null> {
   let draft = given
   for (;;) {
     const result: PanelResult | null = await chat.screen.openPanel({
-      title: 'Preview of the compaction: nothing has changed yet',
-      rows: () => toPageRows(formatDraft(draft, chat)),
+      title: 'Preview of the compaction: the context is unchanged so far',
+      rows: (width) => [
+        ...toPageRows(formatDraft(draft, facts, chat)),
+        ...drawMarkdownText(sanitizeLines(dropHeading(draft.summary.text)), width, chat.theme).map(
+          (text) => ({ text }),
+        ),
+      ],
       actions: [
         { key: 'enter', label: 'compact' },
         { key: 'e', label: 'edit the summary' },
@@ -53,33 +73,52 @@ async function reviewDraft(chat: ChatContext, given: CompactionDraft): Promise<C
   }
 }
 
-function formatDraft(draft: CompactionDraft, { theme: { colors } }: ChatContext): string {
+function formatDraft(draft: CompactionDraft, facts: DraftFacts, { theme: { colors } }: ChatContext): string {
   const { plan, after, receipt, summary, preparedText, usage } = draft
   const { files, userMessages, errors, identifiers } = receipt.lost
-  const lost = [...files, ...userMessages, ...errors, ...identifiers].map(({ text }) => sanitizeText(text))
-  const price = plan.price === null ? '' : describePrice(plan.price)
+  const lost = [...files, ...userMessages, ...errors, ...identifiers].map(({ text }) => shortenFact(text))
   const isEdited = summary.text !== preparedText
+  const replaced = formatCount(receipt.summarised.length, 'message or result', 'messages and results')
   return [
-    `${formatTokens(plan.before.expected)} → ${colors.bold(`${formatTokens(after.expected)} tokens`)}${price}`,
-    `${formatCount(receipt.summarised.length, 'record')} replaced by the summary, ${formatCount(receipt.kept.length, 'record')} kept word for word, ${formatCount(receipt.carried.length, 'attachment')} brought back`,
+    `${formatTokens(plan.before.expected)} → ${colors.bold(`${formatTokens(after.expected)} tokens`)}`,
+    ...describePrice(draft, facts),
+    `${replaced} replaced by the summary, ${receipt.kept.length} kept word for word, ${formatCount(receipt.carried.length, 'attachment')} brought back`,
     ...(usage.calls === 0 ? ['The summary needed no model call.'] : []),
+    ...(facts.instructions === null ? [] : [`Your instructions: ${sanitizeText(facts.instructions)}`]),
     ...plan.notes.map(sanitizeText),
     '',
-    colors.bold(`No longer in view (${lost.length}); all of it stays in the log`),
+    colors.bold(`Facts that would no longer be mentioned: ${lost.length === 0 ? 'none' : lost.length}`),
+    ...(lost.length === 0 ? [] : ['The log keeps them, and /history finds them.']),
     ...lost.slice(0, MAX_LOST).map((text) => `  ${text}`),
     ...(lost.length > MAX_LOST ? [`  and ${lost.length - MAX_LOST} more`] : []),
     '',
     colors.bold(`Summary${isEdited ? ' (edited)' : ''}`),
-    sanitizeLines(summary.text),
+    '',
   ].join('\n')
 }
 
 const MAX_LOST = 12
 
-function describePrice({ cost, breakEvenCalls }: NonNullable<CompactionDraft['plan']['price']>): string {
-  const pays =
-    breakEvenCalls === null ? '' : `, pays for itself after ${formatCount(Math.ceil(breakEvenCalls), 'call')}`
-  return `, costs ${formatDollars(cost)}${pays}`
+/** Many summaries begin with this word, which the page has as a heading. */
+function dropHeading(text: string): string {
+  return text.replace(/^\s*Summary:\s*/, '')
+}
+
+/** Above this number of calls, a compaction is hardly worth its price. */
+const MANY_CALLS = 100
+
+/** Says what the draft has cost, and how soon the compaction pays for itself. */
+function describePrice({ plan, after }: CompactionDraft, { paid }: DraftFacts): readonly string[] {
+  const draft = paid > 0 ? [`The draft has cost ${formatDollars(paid)}, which is paid in any case.`] : []
+  const calls = plan.price?.breakEvenCalls ?? null
+  if (plan.price === null) return draft
+  if (calls === null || after.expected >= plan.before.expected)
+    return [...draft, 'It does not pay for itself: the context hardly gets smaller.']
+  const count = formatCount(Math.ceil(calls), 'call')
+  return [
+    ...draft,
+    `It pays for itself after ${count}${calls > MANY_CALLS ? ': hardly worth it in money' : ''}.`,
+  ]
 }
 
 /** Opens a text in the user's editor. Returns null if it was not changed or the editor has failed. */
@@ -107,83 +146,4 @@ function runEditor(editor: string, file: string): Promise<number> {
     child.on('error', () => resolve(1))
     child.on('exit', (code) => resolve(code ?? 1))
   })
-}
-
-export const undoCommand: SlashCommand = {
-  name: 'undo',
-  args: '',
-  description: 'take back the newest compaction, clearing, /rewind or /clear',
-  async run(chat) {
-    const { session } = chat.agent
-    const outcome = await chat.work('undoing', (signal) => session.undo(undefined, { signal }))
-    if (outcome === null) return
-    if (outcome.ok) {
-      // Other undos are shown by an event.
-      if (outcome.kind === 'rewind') chat.show('The conversation is as it was before that.')
-      return
-    }
-    if (outcome.reason !== 'too-large') return chat.show(outcome.message, 'warning')
-    const answer = await chat.screen.ask({
-      title: 'The restored context would not leave room for another request. Undo anyway?',
-      body: () => [sanitizeText(outcome.message)],
-      choices: [{ label: 'No' }, { label: 'Yes' }],
-    })
-    if (answer?.chosen[0] !== 1) return
-    const forced = await chat.work('undoing', (signal) => session.undo(undefined, { signal, force: true }))
-    if (forced !== null && !forced.ok) chat.show(forced.message, 'warning')
-  },
-}
-
-const PREVIEW_CHARACTERS = 300
-
-export const rewindCommand: SlashCommand = {
-  name: 'rewind',
-  args: '',
-  description: 'go back to before a message, or compact from or up to it',
-  async run(chat) {
-    const prompts = await listPrompts(chat)
-    if (prompts.length === 0) return chat.show('There is no message to go back to.')
-    const rows = prompts.map(({ text }) => ({
-      text: toOneLinePreview(text, PREVIEW_CHARACTERS),
-      isChoice: true,
-    }))
-    const result = await chat.screen.openPanel({
-      title: 'Messages in the context, the newest first',
-      rows: () => rows,
-      actions: [
-        { key: 'enter', label: 'go back to before it' },
-        { key: 'f', label: 'summarize from it on' },
-        { key: 'u', label: 'summarize up to it' },
-      ],
-    })
-    const chosen = result === null ? undefined : prompts[result.choice]
-    if (result === null || chosen === undefined) return
-    if (result.key === 'enter') await rewindTo(chat, chosen)
-    else await compactWithPreview(chat, { form: result.key === 'f' ? 'from' : 'up_to', pivot: chosen.uuid })
-  },
-}
-
-interface ShownPrompt {
-  readonly uuid: string
-  readonly text: string
-}
-
-/** Returns the prompts of the user that are in the context now, the newest first. */
-async function listPrompts({ agent, start }: ChatContext): Promise<readonly ShownPrompt[]> {
-  const { session } = agent
-  const shown = new Set(session.breakdown().messages.map(({ uuid }) => uuid))
-  const records = await readSessionRecords(start.home, session.id)
-  return records
-    .filter(isPrompt)
-    .filter(({ uuid }) => shown.has(uuid))
-    .map((record) => ({ uuid: record.uuid, text: toScreenText(readUserTypedText(record) ?? '').trim() }))
-    .toReversed()
-}
-
-async function rewindTo(chat: ChatContext, { uuid, text }: ShownPrompt): Promise<void> {
-  const outcome = await chat.work('going back', (signal) => chat.agent.session.rewind(uuid, { signal }))
-  if (outcome === null) return
-  if (!outcome.ok) return chat.show(outcome.message, 'warning')
-  // The message can be changed and sent again.
-  chat.screen.input.write(text)
 }

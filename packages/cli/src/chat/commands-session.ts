@@ -1,12 +1,15 @@
-/** Slash commands that go on with another session or another model: /resume, /fork, /clear, /model, /retry, /exit. */
-import { modelCatalogue } from 'tidemark/catalogue'
+/** Slash commands that go on with another session or conversation: /resume, /fork, /clear, /retry, /exit. */
 import { createSessionId, listFolderSessions } from '../agent/agent-sessions.ts'
-import { formatDuration, formatTokens } from '../render/format-numbers.ts'
-import { toOneLinePreview } from '../render/text.ts'
-import { type ChatContext, chooseChatModel, type SlashCommand } from './chat-context.ts'
-import { inspectSession } from './session-files.ts'
+import { formatDuration } from '../render/format-numbers.ts'
+import { cutTextEnd, toOneLinePreview } from '../render/text.ts'
+import { NEW_CONVERSATION } from '../screen/event-lines.ts'
+import { isTurnInterrupted } from './branch-steps.ts'
+import type { ChatContext, SlashCommand } from './chat-context.ts'
+import { markLeftItems } from './commands-branch.ts'
+import { inspectSession, readSessionRecords } from './session-files.ts'
 
 const MAX_LISTED = 30
+const AGE_CELLS = 14
 
 export const resumeCommand: SlashCommand = {
   name: 'resume',
@@ -39,14 +42,16 @@ async function pickSession(
   }
   const { colors } = chat.theme
   const reports = await Promise.all(sessions.map(({ id }) => inspectSession(chat.start.home, id)))
-  const rows = sessions.map(({ id, at }, index) => {
-    const age = `${formatDuration(Date.now() - at)} ago`.padEnd(16)
-    const prompt = toOneLinePreview(reports[index]?.firstPrompt ?? '(no prompt)', 120)
-    return { text: `${colors.dim(age)} ${prompt} ${colors.dim(id)}`, isChoice: true }
-  })
+  const drawRows = (width: number) =>
+    sessions.map(({ id, at }, index) => {
+      const age = `${formatDuration(Date.now() - at)} ago`.padEnd(AGE_CELLS)
+      const room = Math.max(10, width - AGE_CELLS - id.length - 4)
+      const prompt = cutTextEnd(toOneLinePreview(reports[index]?.firstPrompt ?? '(no prompt)', room), room)
+      return { text: `${colors.dim(age)}${prompt} ${colors.dim(id)}`, isChoice: true }
+    })
   const result = await chat.screen.openPanel({
     title: 'Sessions of this folder, the newest first',
-    rows: () => rows,
+    rows: drawRows,
     actions: [{ key: 'enter', label: 'go on with it' }],
   })
   return result === null ? null : (sessions[result.choice]?.id ?? null)
@@ -79,7 +84,6 @@ export const forkCommand: SlashCommand = {
     if (copied !== true) return
     chat.transcript.clear()
     await switchTo(chat, id)
-    chat.screen.redraw()
     chat.show(`This is a copy of ${from}, which stays as it is: /resume ${from}`)
   },
 }
@@ -92,27 +96,9 @@ export const clearCommand: SlashCommand = {
     const outcome = await chat.work('clearing', (signal) => chat.agent.session.clear({ signal }))
     if (outcome === null) return
     if (!outcome.ok) return chat.show(outcome.message, 'warning')
-    chat.show('A new conversation begins. /undo returns to the old one.')
+    await markLeftItems(chat)
+    chat.show(NEW_CONVERSATION)
   },
-}
-
-export const modelCommand: SlashCommand = {
-  name: 'model',
-  args: '[name]',
-  description: 'go on with another model; the context is compacted first if it would not fit',
-  async run(chat, name) {
-    const { start, agent } = chat
-    if (!/^\S+$/.test(name)) return chat.show(`The model is ${agent.session.model}. /model NAME switches.`)
-    const choice = chooseChatModel(start, name)
-    const outcome = await chat.work(`switching to ${name}`, () => agent.session.switchModel(choice))
-    if (outcome === null) return
-    if (!outcome.ok) return chat.show(outcome.message, 'warning')
-    chat.show(`The context has ${formatTokens(outcome.tokens)} tokens for ${outcome.to}.`, 'good')
-  },
-  complete: async (_, typed) =>
-    modelCatalogue.models
-      .filter(({ vendor, id }) => vendor === 'anthropic' && id.startsWith(typed))
-      .map(({ id }) => id),
 }
 
 export const retryCommand: SlashCommand = {
@@ -121,8 +107,9 @@ export const retryCommand: SlashCommand = {
   description: 'go on with a turn that was interrupted or has failed',
   async run(chat) {
     if (chat.isBusy) return chat.show('A turn is running.', 'warning')
-    const last = chat.agent.session.messages().at(-1)
-    if (last?.role !== 'user') return chat.show('There is nothing to continue: the last answer is complete.')
+    const records = await readSessionRecords(chat.start.home, chat.agent.session.id)
+    if (!isTurnInterrupted(records))
+      return chat.show('There is nothing to continue: the last answer is complete.')
     chat.send(null)
   },
 }

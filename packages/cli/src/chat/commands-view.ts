@@ -1,14 +1,15 @@
 /** Slash commands that only show something: costs, the log, notes, memory files, hooks, MCP servers, skills, subagents. */
-import { writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { exportLogToFile, sessionPaths } from 'tidemark/internal'
 import { renderSessionPage } from '../pages/session-page.ts'
 import { formatCost, formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
-import { formatPath, formatProjectPath, sanitizeLines, sanitizeText } from '../render/text.ts'
+import { formatPath, formatProjectPath, sanitizeText } from '../render/text.ts'
 import { formatSubagentFigures } from '../screen/event-lines.ts'
 import { toPageRows } from '../screen/panel.ts'
 import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
-import { inspectSession, readNotes } from './session-files.ts'
+import { type InheritedCost, inspectSession, readInheritedCost, readNotes } from './session-files.ts'
 
 export const costCommand: SlashCommand = {
   name: 'cost',
@@ -17,40 +18,37 @@ export const costCommand: SlashCommand = {
   async run(chat) {
     const { start, agent, theme } = chat
     const report = await inspectSession(start.home, agent.session.id)
+    const inherited = await readInheritedCost(start.home, agent.session.id)
     const screen = { ...createScreen(start.terminal), colors: theme.colors }
     await chat.screen.openPanel({
       title: 'Cost of this session',
       rows(width) {
         const page =
           report === null ? '' : renderSessionPage(report, { ...screen, columns: Math.max(60, width) })
-        return toPageRows(`${formatMoney(chat)}\n\n${page}`)
+        return toPageRows(`${formatMoney(chat, inherited)}\n\n${page}`)
       },
       actions: [],
     })
   },
 }
 
-function formatMoney({ agent, theme: { colors } }: ChatContext): string {
+function formatMoney({ agent, theme: { colors } }: ChatContext, inherited: InheritedCost | null): string {
   const money = agent.session.money()
   const { spent, savedByCache, lostToBreaks, spentOnCompaction, spentOnClearing, calls, breaks } = money
+  const since = inherited === null ? '' : ' since the fork'
   return [
-    `${colors.bold(formatCost(spent.total, spent.priced))} spent in ${formatCount(calls, 'call')}`,
+    `${colors.bold(formatCost(spent.total, spent.priced))} spent in ${formatCount(calls, 'call')}${since}`,
+    ...(inherited === null ? [] : [formatInherited(inherited)]),
     `${formatDollars(savedByCache.known)} saved by the prompt cache`,
     `${formatDollars(lostToBreaks.known)} lost to ${formatCount(breaks, 'cache break')} (${formatTokens(money.tokensLostToBreaks)} tokens)`,
     `${formatDollars(spentOnCompaction.known)} for summaries, ${formatDollars(spentOnClearing.known)} for caching again after clearings`,
   ].join('\n')
 }
 
-export const historyCommand: SlashCommand = {
-  name: 'history',
-  args: 'TEXT',
-  description: 'search the whole conversation, also what is no longer in the context',
-  async run(chat, text) {
-    if (text === '') return chat.show('What to look for? /history TEXT', 'warning')
-    const { content, body } = await chat.agent.session.history({ text })
-    const found = typeof content === 'string' ? content : body
-    await showPage(chat, `History: ${sanitizeText(text)}`, sanitizeLines(found))
-  },
+/** The part that was copied is paid for by the other session, so that no call is counted twice. */
+function formatInherited({ from, totals: { spent, calls } }: InheritedCost): string {
+  const cost = formatCost(spent.total, spent.priced)
+  return `${cost} in ${formatCount(calls, 'call')} inherited from ${sanitizeText(from)}, counted there`
 }
 
 export const exportCommand: SlashCommand = {
@@ -58,17 +56,19 @@ export const exportCommand: SlashCommand = {
   args: '[file]',
   description: 'write the whole conversation as Markdown, without secrets',
   async run(chat, given) {
-    const { session } = chat.agent
-    const file = resolve(chat.start.folder, given === '' ? `${session.id}.md` : given)
-    const markdown = await session.export()
-    try {
-      await writeFile(file, markdown, { flag: 'wx', mode: 0o600 })
-      chat.show(`Written: ${formatPath(file)}`, 'good')
-    } catch (error) {
-      const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
-      const why = isThere ? 'it exists already' : (error as Error).message
-      chat.show(`${formatPath(file)} was not written: ${why}.`, 'warning')
-    }
+    const { home, folder } = chat.start
+    const { id } = chat.agent.session
+    const file = resolve(folder, given === '' ? `${id}.md` : given)
+    if (!existsSync(dirname(file)))
+      return chat.show(`There is no folder ${formatPath(dirname(file))}.`, 'warning')
+    const outcome = await exportLogToFile(sessionPaths(home, id).log, file, { home })
+    if (!outcome.ok) return chat.show(outcome.message, 'warning')
+    chat.show(`Written: ${formatPath(file)}`, 'good')
+    if (outcome.missingBlobs.length > 0)
+      chat.show(
+        `${formatCount(outcome.missingBlobs.length, 'large result')} could not be read: the file has the beginning and end of each.`,
+        'warning',
+      )
   },
 }
 

@@ -54,7 +54,7 @@ function suggestFiles(files: readonly string[], typed: string): AutocompleteSugg
   const found = typed === '' ? files : fuzzyFilter([...files], typed, (file) => file)
   const items = found.slice(0, MAX_SHOWN).map((file): AutocompleteItem => {
     const label = sanitizeText(file)
-    return { value: `@${file}`, label }
+    return { value: /\s/.test(file) ? `@"${file}"` : `@${file}`, label }
   })
   return items.length === 0 ? null : { items, prefix: `@${typed}` }
 }

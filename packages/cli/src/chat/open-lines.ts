@@ -1,57 +1,90 @@
 /** Opens what the transcript shows in short form: rewrites of the context, cache breaks, tool calls and thinking. */
-import { toOneLinePreview } from '../render/text.ts'
-import { drawChange } from '../screen/draw-items.ts'
+import { createTimeFormat } from '../render/screen.ts'
+import { sanitizeText, showExactLines, toOneLinePreview } from '../render/text.ts'
+import { formatReceipt } from '../screen/compaction-text.ts'
+import { drawChange, drawMarkdownText } from '../screen/draw-items.ts'
+import type { LineDetail } from '../screen/event-lines.ts'
 import { highlightCode } from '../screen/highlight-code.ts'
+import { type PanelRow, toPageRows } from '../screen/panel.ts'
 import { describeCallSubject, viewChange } from '../screen/tool-views.ts'
-import { type CallItem, type LineItem, type TranscriptItem, toScreenText } from '../screen/transcript.ts'
+import type { CallItem, TranscriptItem } from '../screen/transcript.ts'
 import { type ChatContext, showPage } from './chat-context.ts'
-import { readBreakDiff } from './session-files.ts'
+import { readBreakDiff, readCompaction } from './session-files.ts'
 
-/** Shows a list of what can be opened, the newest first, and opens what the user chooses. */
+/**
+ * Shows a list of what can be opened, the newest turn first under its prompt, and opens what the user chooses. The list
+ * stays where it was when that is closed.
+ */
 export async function openLines(chat: ChatContext): Promise<void> {
+  let isForRewrites = false
+  let choice = 0
   for (;;) {
-    const items = chat.transcript.items.filter(canOpen).toReversed()
-    if (items.length === 0) return chat.show('There is nothing to open yet.')
-    const rows = items.map((item) => ({ text: describeItem(item, chat), isChoice: true }))
+    const turns = listTurns(chat.transcript.items, isForRewrites ? isRewrite : canOpen)
+    const items = turns.flatMap((turn) => turn.items)
+    if (items.length === 0 && !isForRewrites) return chat.show('There is nothing to open yet.')
     const result = await chat.screen.openPanel({
-      title: 'Open: what was done to the context, and tool calls, the newest first',
-      rows: () => rows,
+      title: isForRewrites
+        ? 'Rewrites of the context and cache breaks, newest first'
+        : 'What can be opened, newest first',
+      rows: () =>
+        items.length === 0
+          ? [{ text: 'There are none yet.' }]
+          : turns.flatMap((turn) => drawTurn(turn, chat)),
       actions: [
         { key: 'enter', label: 'open' },
-        { key: 'r', label: 'rewrites and breaks only' },
+        { key: 'r', label: isForRewrites ? 'tool calls too' : 'rewrites and breaks only' },
       ],
+      firstChoice: choice,
     })
     if (result === null) return
     if (result.key === 'r') {
-      if (!(await openRewrites(chat))) return
+      isForRewrites = !isForRewrites
+      choice = 0
       continue
     }
+    choice = Math.max(0, result.choice)
     const item = items[result.choice]
     if (item !== undefined) await openItem(item, chat)
   }
 }
 
-/** Lists only what was done to the context. Returns false if the user closes it. */
-async function openRewrites(chat: ChatContext): Promise<boolean> {
-  const items = chat.transcript.items
-    .filter((item): item is LineItem => item.kind === 'line' && item.line.detail !== null)
-    .toReversed()
-  const result = await chat.screen.openPanel({
-    title: 'Rewrites of the context and cache breaks, the newest first',
-    rows: () =>
-      items.length === 0
-        ? [{ text: 'There are none yet.' }]
-        : items.map((item) => ({ text: describeItem(item, chat), isChoice: true })),
-    actions: [{ key: 'enter', label: 'open' }],
-  })
-  const item = result === null ? undefined : items[result.choice]
-  if (item !== undefined) await openItem(item, chat)
-  return item !== undefined
+interface OpenableTurn {
+  /** The prompt; null before the first one. */
+  readonly prompt: string | null
+  /** What can be opened, the newest first. */
+  readonly items: readonly TranscriptItem[]
+}
+
+/** Returns the turns that have something to open, the newest first. */
+function listTurns(
+  items: readonly TranscriptItem[],
+  isListed: (item: TranscriptItem) => boolean,
+): readonly OpenableTurn[] {
+  const turns: { prompt: string | null; items: TranscriptItem[] }[] = [{ prompt: null, items: [] }]
+  for (const item of items) {
+    if (item.kind === 'prompt') turns.push({ prompt: item.text, items: [] })
+    else if (isListed(item)) turns.at(-1)?.items.unshift(item)
+  }
+  return turns.filter((turn) => turn.items.length > 0).toReversed()
+}
+
+function drawTurn({ prompt, items }: OpenableTurn, chat: ChatContext): readonly PanelRow[] {
+  const { colors } = chat.theme
+  const heading = prompt === null ? '' : `❯ ${toOneLinePreview(prompt, HEADING_CHARACTERS)}`
+  return [
+    { text: colors.dim(heading) },
+    ...items.map((item) => ({ text: describeItem(item, chat), isChoice: true })),
+  ]
+}
+
+const HEADING_CHARACTERS = 100
+
+function isRewrite(item: TranscriptItem): boolean {
+  return item.kind === 'line' && item.line.detail !== null
 }
 
 function canOpen(item: TranscriptItem): boolean {
-  if (item.kind === 'line') return item.line.detail !== null
-  return item.kind === 'call' || (item.kind === 'thinking' && item.text.trim() !== '')
+  return isRewrite(item) || item.kind === 'call' || (item.kind === 'thinking' && item.text.trim() !== '')
 }
 
 const PREVIEW_CHARACTERS = 200
@@ -61,8 +94,13 @@ function describeItem(item: TranscriptItem, { theme, start }: ChatContext): stri
   if (item.kind === 'line') return `${colors.yellow(item.line.mark)} ${item.line.text}`
   if (item.kind === 'call') {
     const subject = describeCallSubject(item.name, item.input, start.folder)
-    const failed = item.state === 'failed' ? colors.red(' failed') : ''
-    return `${colors.green('●')} ${item.name} ${subject}${failed}`
+    const state =
+      item.state === 'failed'
+        ? colors.red(' failed')
+        : item.state === 'refused'
+          ? colors.yellow(' refused')
+          : ''
+    return `${colors.green('●')} ${item.name} ${subject}${state}`
   }
   return `∴ ${toOneLinePreview(item.text, PREVIEW_CHARACTERS)}`
 }
@@ -71,12 +109,48 @@ async function openItem(item: TranscriptItem, chat: ChatContext): Promise<void> 
   if (item.kind === 'call') return openCall(item, chat)
   if (item.kind !== 'line') return showPage(chat, 'Thinking', item.text)
   const { detail } = item.line
+  if (detail?.compaction !== undefined) return openCompaction(detail, detail.compaction, chat)
   if (detail === null) return
-  const { home } = chat.start
+  const { text, diffAt } = detail
   const diff =
-    detail.diffAt === undefined ? null : await readBreakDiff(home, chat.agent.session.id, detail.diffAt)
-  const painted = diff === null ? '' : highlightCode(diff, 'diff', chat.theme.colors).join('\n')
-  await showPage(chat, detail.title, painted === '' ? detail.text : `${detail.text}\n\n${painted}`)
+    diffAt === undefined ? null : await readBreakDiff(chat.start.home, chat.agent.session.id, diffAt)
+  const parts = diff === null ? [text] : [text, '', ...highlightCode(diff, 'diff', chat.theme.colors)]
+  await showPage(chat, detail.title, parts.join('\n'))
+}
+
+/** Shows a compaction: when and why, what left the context, and the summary. */
+async function openCompaction(
+  { title, text }: LineDetail,
+  { id, hasReceipt }: NonNullable<LineDetail['compaction']>,
+  chat: ChatContext,
+): Promise<void> {
+  const { colors } = chat.theme
+  const logged = await readCompaction(chat.start.home, chat.agent.session.id, id)
+  const head = [
+    ...(logged === null ? [] : [`When: ${createTimeFormat(chat.start.terminal.env.TZ).full(logged.at)}`]),
+    text,
+    ...(logged === null || hasReceipt ? [] : ['', formatReceipt(logged.makeReceipt())]),
+    ...(logged?.instructions == null ? [] : ['', `Your instructions: ${sanitizeText(logged.instructions)}`]),
+  ].join('\n')
+  await chat.screen.openPanel({
+    title,
+    rows: (width) => [
+      ...toPageRows(head),
+      ...(logged?.summary == null
+        ? []
+        : [
+            { text: '' },
+            { text: colors.bold('What the model is shown instead') },
+            ...drawMarkdownText(logged.summary, width, chat.theme).map((line) => ({ text: line })),
+          ]),
+    ],
+    actions: [],
+  })
+}
+
+const RESULT_TITLES: Readonly<Partial<Record<CallItem['state'], string>>> = {
+  failed: 'Error',
+  refused: 'Refused',
 }
 
 /** Shows a call as a whole: its input, the change that it made, and its result. */
@@ -86,16 +160,16 @@ async function openCall(item: CallItem, chat: ChatContext): Promise<void> {
   const change = item.change ?? viewChange(item.name, item.input, { folder: start.folder, withFile: false })
   const fields = Object.entries(item.input).map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-    return `${colors.cyan(toScreenText(name))}: ${toScreenText(text)}`
+    return `${colors.cyan(showExactLines(name))}: ${showExactLines(text)}`
   })
   const title = `${item.name} ${describeCallSubject(item.name, item.input, start.folder)}`
   await chat.screen.openPanel({
     title,
     rows(width) {
-      const input = change === null ? fields : drawChange(change, width, { theme, most: 10_000 })
+      const input = change === null ? fields : drawChange(change, width, { theme, isFolded: false })
       const result = item.result === null ? [colors.dim('No result yet.')] : item.result.split('\n')
-      return [...input, '', colors.bold(item.state === 'failed' ? 'Error' : 'Result'), ...result].flatMap(
-        (text) => text.split('\n').map((line) => ({ text: line })),
+      return [...input, '', colors.bold(RESULT_TITLES[item.state] ?? 'Result'), ...result].flatMap((text) =>
+        text.split('\n').map((line) => ({ text: line })),
       )
     },
     actions: [],

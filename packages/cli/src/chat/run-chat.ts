@@ -2,29 +2,43 @@
  * `tidemark chat` in a terminal: opens the agent and the screen, and runs prompts and slash commands until the user
  * leaves. What the session emits goes to the transcript; prompts that are typed meanwhile wait in a queue.
  */
+import { join } from 'node:path'
 import { ProcessTerminal } from '@earendil-works/pi-tui'
-import type { SessionEvent } from 'tidemark'
+import { buildSessionLog, listBranchRecords } from '@tidemark/core'
+import type { EventOf, SessionEvent } from 'tidemark'
+import { findSessionWriter, sessionPaths } from 'tidemark/internal'
 import { openAgent } from '../agent/agent.ts'
-import type { Agent } from '../agent/agent-options.ts'
-import { writeAgentFacts } from '../agent/agent-sessions.ts'
+import { formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts'
 import { describeProgress } from '../agent/chat-output.ts'
-import type { LoadedInstructions } from '../agent/memory-sources.ts'
 import type { SubagentEvent } from '../agent/subagent-records.ts'
-import { formatCount, formatDuration } from '../render/format-numbers.ts'
+import { formatCount } from '../render/format-numbers.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
-import { type CacheClock, createCacheClock, type MeterReading } from '../screen/context-meter.ts'
+import { createCacheClock } from '../screen/context-meter.ts'
 import { describeSubagent } from '../screen/event-lines.ts'
-import { type ChatScreen, createChatScreen, type ScreenState } from '../screen/screen.ts'
+import { type ChatScreen, createChatScreen } from '../screen/screen.ts'
 import { guardTerminal } from '../screen/terminal-guard.ts'
 import { createTheme, type Tone } from '../screen/theme.ts'
 import { viewChange } from '../screen/tool-views.ts'
 import { createTranscript } from '../screen/transcript.ts'
+import { isTurnInterrupted } from './branch-steps.ts'
 import { type ChatContext, type ChatStart, chooseChatModel } from './chat-context.ts'
 import { createScreenQuestions } from './chat-questions.ts'
+import {
+  type ChatState,
+  createChatState,
+  EXIT_MS,
+  type RunningWork,
+  readScreenState,
+  showStep,
+  startRunning,
+} from './chat-state.ts'
+import { switchMode } from './command-permissions.ts'
 import { createCompletion } from './completion.ts'
 import { openLines } from './open-lines.ts'
-import { readSessionRecords } from './session-files.ts'
-import { findCommand, listCommands } from './slash-commands.ts'
+import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
+import { readNotes, readSessionRecords } from './session-files.ts'
+import { listCommands } from './slash-commands.ts'
+import { editQueued, openQueue, runPrompt, sendQueued, submitPrompt } from './submit-prompt.ts'
 
 /** Runs the chat. Returns the exit code. */
 export async function runChat(start: ChatStart): Promise<number> {
@@ -44,7 +58,7 @@ export async function runChat(start: ChatStart): Promise<number> {
   }
   const id = chat.findSession()
   if (id !== null && start.simulation === undefined)
-    start.terminal.write(`To go on: tidemark chat --resume ${id}\n`)
+    start.terminal.write(`To go on: ${formatResumeCommand(id, { ...start, ...chat.findModel() })}\n`)
   return 0
 }
 
@@ -55,30 +69,10 @@ interface Chat {
   openFirst(): Promise<void>
   /** Returns the id of the session; null if nothing was said in it. */
   findSession(): string | null
+  /** Returns the model that the user has switched to, as an option of the command line. */
+  findModel(): Pick<ChatStart, 'model'>
   close(): Promise<void>
 }
-
-/** What changes while the chat runs. */
-interface ChatState {
-  agent: Agent | null
-  sessionId: string
-  clock: CacheClock
-  /** The model that the user has switched to. */
-  model: string | null
-  memory: LoadedInstructions[]
-  queue: string[]
-  /** What runs now; null if the session is idle. */
-  running: { readonly since: number; readonly stop: AbortController; text: string; received: number } | null
-  meter: MeterReading | null
-  isMeterOld: boolean
-  meterAt: number
-  /** When Ctrl-C was pressed on an idle session; a second one exits. */
-  exitAskedAt: number
-  hint: string
-}
-
-const METER_MS = 250
-const EXIT_MS = 2_000
 
 function createChat(start: ChatStart): Chat {
   const theme = createTheme(start.terminal)
@@ -86,20 +80,8 @@ function createChat(start: ChatStart): Chat {
   const transcript = createTranscript((name, input) => viewChange(name, input, { folder, withFile: true }))
   const allowed = [...(start.allowedTools ?? [])]
   const { promise: ended, resolve: leave } = Promise.withResolvers<void>()
-  const state: ChatState = {
-    agent: null,
-    sessionId: start.sessionId,
-    clock: createCacheClock(),
-    model: null,
-    memory: [],
-    queue: [],
-    running: null,
-    meter: null,
-    isMeterOld: true,
-    meterAt: 0,
-    exitAskedAt: 0,
-    hint: '',
-  }
+  const state = createChatState(start.sessionId)
+  const history = openHistory(start)
   const screen = createChatScreen({
     terminal: new ProcessTerminal(),
     theme,
@@ -108,14 +90,23 @@ function createChat(start: ChatStart): Chat {
     now: Date.now,
     readState: (now) => readScreenState(state, now),
     actions: {
-      submit: (text) => submit(chat, state, text),
+      submit(text, isPrivate) {
+        if (!isPrivate && text !== '') {
+          screen.input.remember(text)
+          history.add(text)
+        }
+        submitPrompt(chat, state, text, isPrivate)
+      },
       interrupt: (key) => interrupt(chat, state, key),
       exit: leave,
       openLines: () => void openLines(chat),
+      switchMode: () => void goToNextMode(chat, state),
+      editQueued: () => editQueued(chat, state),
     },
   })
   start.terminal.interrupted?.addEventListener('abort', () => leave(), { once: true })
-  const chat = createContext({ start, state, screen, theme, transcript, leave, allowed })
+  for (const text of history.prompts) screen.input.remember(text)
+  const chat = createContext({ start, state, screen, theme, transcript, leave, allowed, history })
   return {
     screen,
     ended,
@@ -132,7 +123,9 @@ function createChat(start: ChatStart): Chat {
       sendQueued(chat, state, false)
     },
     findSession: () => (transcript.items.some(({ kind }) => kind === 'prompt') ? state.sessionId : null),
+    findModel: () => (state.model === null ? {} : { model: state.model }),
     async close() {
+      state.isClosing = true
       state.running?.stop.abort()
       const { agent } = state
       state.agent = null
@@ -149,6 +142,13 @@ interface ContextParts {
   readonly transcript: ReturnType<typeof createTranscript>
   readonly leave: () => void
   readonly allowed: string[]
+  readonly history: PromptHistory
+}
+
+/** Prompts of earlier sessions of the folder. The session of the tour has none, and the settings can turn it off. */
+function openHistory({ simulation, settings, home, folder }: ChatStart): PromptHistory {
+  if (simulation === undefined && settings.promptHistory !== false) return openPromptHistory(home, folder)
+  return { prompts: [], add() {} }
 }
 
 function createContext(parts: ContextParts): ChatContext {
@@ -172,6 +172,7 @@ function createContext(parts: ContextParts): ChatContext {
     get memory() {
       return state.memory
     },
+    sessionRules: parts.allowed,
     get isBusy() {
       return state.running !== null
     },
@@ -194,26 +195,25 @@ function createContext(parts: ContextParts): ChatContext {
       }
     },
     openSession: (id) => openSession(chat, parts, id),
-    send: (prompt) => void runPrompt(chat, state, prompt),
+    send: (prompt) => void runPrompt(chat, state, prompt === null ? null : { text: prompt, isPlain: false }),
   }
   return chat
 }
 
 /** Opens a session: shows what its log has, then the agent with all that it emits. */
 async function openSession(chat: ChatContext, parts: ContextParts, id: string): Promise<void> {
-  const { start, state, screen, theme, transcript, allowed } = parts
+  const { start, state, screen, theme, transcript, allowed, history } = parts
   const { folder, home, settings, terminal, simulation } = start
   const before = state.agent
   state.agent = null
   await before?.close()
   const records = await readSessionRecords(home, id)
-  transcript.replay(records)
-  state.clock = createCacheClock()
+  // Branches that were left by /rewind, /undo or /clear stay in the log.
+  transcript.replay(listBranchRecords(buildSessionLog(records)))
+  state.clock = createCacheClock((await readNotes(home, id)) !== null)
   state.clock.replay(records)
   state.memory = []
-  const noteWait = (): void => {
-    if (state.running !== null) state.running.text = 'waiting for your answer'
-  }
+  const writer = records.length === 0 ? null : await findSessionWriter(home, id)
   const interruptTurn = (): void => state.running?.stop.abort()
   const agent = await openAgent({
     folder,
@@ -224,9 +224,10 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
     env: simulation?.env ?? terminal.env,
     ...(simulation === undefined ? {} : { toolNames: simulation.toolNames }),
     allowed,
+    canSwitchMode: true,
     ...(start.permissionMode === undefined ? {} : { mode: start.permissionMode }),
     ...(start.appendSystemPrompt === undefined ? {} : { appendedPrompt: start.appendSystemPrompt }),
-    ...createScreenQuestions({ screen, theme, folder, allowed, interrupt: interruptTurn, noteWait }),
+    ...createScreenQuestions({ screen, theme, start, allowed, interrupt: interruptTurn, tell: chat.show }),
     onUnread: (kind, { path, why }) => chat.show(`The ${kind} ${path} was not read: ${why}.`, 'warning'),
     onNotice: (message) => chat.show(message, 'warning'),
     onMemoryLoaded: (file) => void state.memory.push(file),
@@ -239,10 +240,18 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   state.agent = agent
   state.sessionId = id
   state.isMeterOld = true
-  for (const item of transcript.items) if (item.kind === 'prompt') screen.input.remember(item.text)
+  const known = new Set(history.prompts)
+  for (const item of transcript.items)
+    if (item.kind === 'prompt' && !known.has(item.text)) screen.input.remember(item.text)
   if (records.length > 0) chat.show(`Resumed ${id}: ${formatCount(records.length, 'record')}.`)
-  if (records.length > 0 && agent.session.messages().at(-1)?.role === 'user')
+  if (writer !== null)
+    chat.show(
+      `It is open elsewhere, in ${writer}. Here it can only be read until it is closed there; /fork goes on in a copy.`,
+      'warning',
+    )
+  else if (isTurnInterrupted(records))
     chat.show('Its last turn was interrupted: /retry continues it.', 'warning')
+  openQueue(chat, state, join(sessionPaths(home, id).folder, 'queue.json'))
   screen.update()
 }
 
@@ -252,17 +261,23 @@ function receive(event: SessionEvent, { state, transcript, screen }: ContextPart
   const { running } = state
   if (running !== null) {
     const text = describeProgress(event)
-    if (text !== null) running.text = text
-    if (event.type === 'request-sent') running.received = 0
-    if (event.type === 'reply' && event.event.type === 'block-grew') {
-      const { delta } = event.event
-      running.received += delta.kind === 'text' || delta.kind === 'thinking' ? delta.text.length : 0
-      running.text = delta.kind === 'thinking' ? 'thinking' : 'answering'
-    }
+    if (text !== null) showStep(running, event.type === 'tool-started' ? `running ${text}` : text)
+    if (event.type === 'reply' && event.event.type === 'block-grew') countArrived(running, event.event.delta)
   }
   if (event.type !== 'reply') state.isMeterOld = true
   transcript.apply(event)
   screen.update()
+}
+
+function countArrived(
+  running: RunningWork,
+  delta: Extract<EventOf<'reply'>['event'], { type: 'block-grew' }>['delta'],
+): void {
+  if (delta.kind === 'thinking') showStep(running, 'thinking')
+  else if (delta.kind === 'text') showStep(running, 'answering')
+  else if (delta.kind === 'input') showStep(running, 'writing a tool call')
+  else return
+  running.received += delta.kind === 'input' ? delta.json.length : delta.text.length
 }
 
 /** Shows the beginning and the end of a subagent as lines, and what it does in the status line. */
@@ -270,80 +285,16 @@ function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }
   const line = describeSubagent(event)
   if (line !== null) transcript.addLine(line)
   else if (state.running !== null && event.text !== undefined)
-    state.running.text = sanitizeText(`${event.agent.type}: ${event.text}`)
+    showStep(state.running, sanitizeText(`${event.agent.type}: ${event.text}`))
   screen.update()
 }
 
-function startRunning(state: ChatState, text: string): NonNullable<ChatState['running']> {
-  const running = { since: Date.now(), stop: new AbortController(), text, received: 0 }
-  state.running = running
-  state.hint = ''
-  return running
-}
-
-async function runPrompt(chat: ChatContext, state: ChatState, prompt: string | null): Promise<void> {
-  const { agent, start } = chat
-  const running = startRunning(state, 'starting')
-  const { signal } = running.stop
-  try {
-    const expanded = prompt === null ? null : await agent.expandPrompt(prompt, signal)
-    for (const notice of expanded?.notices ?? []) chat.show(notice, 'warning')
-    const limit = start.maxTurns === undefined ? {} : { maxCalls: start.maxTurns }
-    const run = agent.run(expanded?.prompt ?? null, { signal, ...limit })
-    // The screen gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
-    for await (const _ of run);
-    const outcome = await run.outcome
-    if (!outcome.ok && outcome.reason === 'aborted')
-      chat.show('Interrupted. Type what to do instead.', 'warning')
-    else if (!outcome.ok) chat.show(`${outcome.message} /retry sends it again.`, 'error')
-  } catch (error) {
-    chat.show(error instanceof Error ? error.message : String(error), 'error')
-  } finally {
-    state.running = null
-    state.isMeterOld = true
-    chat.screen.update()
-  }
-  sendQueued(chat, state, signal.aborted)
-}
-
-/** Sends the next prompt of the queue. After an interruption the queue goes back to the input. */
-function sendQueued(chat: ChatContext, state: ChatState, isInterrupted: boolean): void {
-  if (isInterrupted && state.queue.length > 0) {
-    const { input } = chat.screen
-    input.write([...state.queue, input.read()].filter((text) => text !== '').join('\n\n'))
-    state.queue = []
-  }
-  const next = state.queue.shift()
-  if (next !== undefined && state.agent !== null) submit(chat, state, next)
-}
-
-function submit(chat: ChatContext, state: ChatState, typed: string): void {
-  const text = typed.trim()
-  if (text === '') return
-  state.hint = ''
-  if (state.agent !== null) chat.screen.input.remember(text)
-  const command = findCommand(text)
-  // What is typed before the session is open waits for it.
-  if (state.agent === null) state.queue.push(text)
-  else if (command !== null) void runCommand(chat, state, text, command)
-  else if (state.running !== null) state.queue.push(text)
-  else void runPrompt(chat, state, text)
+/** Goes on in the next permission mode, which the meter shows. */
+async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> {
+  if (state.agent === null) return
+  await switchMode(chat)
+  state.isMeterOld = true
   chat.screen.update()
-}
-
-async function runCommand(
-  chat: ChatContext,
-  state: ChatState,
-  text: string,
-  command: NonNullable<ReturnType<typeof findCommand>>,
-): Promise<void> {
-  try {
-    await command.run(chat)
-  } catch (error) {
-    chat.show(`${text}: ${error instanceof Error ? error.message : String(error)}`, 'error')
-  }
-  // What was typed while the command changed the session has waited for it.
-  if (state.running === null) sendQueued(chat, state, false)
 }
 
 function interrupt(chat: ChatContext, state: ChatState, key: 'ctrl+c' | 'escape'): void {
@@ -356,37 +307,8 @@ function interrupt(chat: ChatContext, state: ChatState, key: 'ctrl+c' | 'escape'
   if (key === 'ctrl+c') state.exitAskedAt = now
   if (state.running !== null) {
     state.running.stop.abort()
-    state.running.text = 'interrupting'
+    showStep(state.running, 'interrupting')
   }
   state.hint = key === 'ctrl+c' ? 'Press Ctrl-C again to exit.' : ''
   chat.screen.update()
-}
-
-function readScreenState(state: ChatState, now: number): ScreenState {
-  if (state.isMeterOld && state.agent !== null && now - state.meterAt >= METER_MS) {
-    state.isMeterOld = false
-    state.meterAt = now
-    state.meter = readMeter(state.agent)
-  }
-  const { running, meter, clock } = state
-  const received = running === null || running.received === 0 ? '' : ` · ${running.received} characters`
-  if (state.hint !== '' && now - state.exitAskedAt >= EXIT_MS) state.hint = ''
-  return {
-    status: running === null ? null : `${running.text} · ${formatDuration(now - running.since)}${received}`,
-    queue: state.queue,
-    meter: meter === null ? null : { ...meter, expiresAt: clock.expiresAt, notes: clock.notes },
-    hint: state.hint,
-  }
-}
-
-function readMeter({ session, isPlanning }: Agent): MeterReading {
-  return {
-    remaining: session.contextRemaining(),
-    money: session.money(),
-    prepared: session.status().preparedSummary,
-    notes: 'none',
-    expiresAt: null,
-    model: session.model,
-    mode: isPlanning() ? 'plan mode' : null,
-  }
 }

@@ -1,21 +1,18 @@
 /** All slash commands of the screen, and how one is found in what the user types. */
 
-import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
+import { toPageRows } from '../screen/panel.ts'
+import type { ChatContext, SlashCommand } from './chat-context.ts'
 import { contextCommand } from './command-context.ts'
-import { compactCommand, rewindCommand, undoCommand } from './commands-rewrite.ts'
-import {
-  clearCommand,
-  exitCommand,
-  forkCommand,
-  modelCommand,
-  resumeCommand,
-  retryCommand,
-} from './commands-session.ts'
+import { historyCommand } from './command-history.ts'
+import { modelCommand } from './command-model.ts'
+import { permissionsCommand } from './command-permissions.ts'
+import { redoCommand, rewindCommand, undoCommand } from './commands-branch.ts'
+import { compactCommand } from './commands-rewrite.ts'
+import { clearCommand, exitCommand, forkCommand, resumeCommand, retryCommand } from './commands-session.ts'
 import {
   agentsCommand,
   costCommand,
   exportCommand,
-  historyCommand,
   hooksCommand,
   mcpCommand,
   memoryCommand,
@@ -28,7 +25,10 @@ const helpCommand: SlashCommand = {
   name: 'help',
   args: '',
   description: 'list commands and keys',
-  run: (chat) => showPage(chat, 'Help', formatHelp(chat)),
+  async run(chat) {
+    const rows = (width: number) => toPageRows(formatHelp(chat, width))
+    await chat.screen.openPanel({ title: 'Help', rows, actions: [] })
+  },
 }
 
 const openCommand: SlashCommand = {
@@ -42,6 +42,7 @@ const COMMANDS: readonly SlashCommand[] = [
   helpCommand,
   compactCommand,
   undoCommand,
+  redoCommand,
   contextCommand,
   costCommand,
   rewindCommand,
@@ -53,6 +54,7 @@ const COMMANDS: readonly SlashCommand[] = [
   modelCommand,
   historyCommand,
   openCommand,
+  permissionsCommand,
   hooksCommand,
   mcpCommand,
   agentsCommand,
@@ -77,22 +79,29 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['Enter', 'send; while a turn runs, the text waits in a queue'],
   ['Shift-Enter, Ctrl-J, \\ Enter', 'new line'],
   ['Up, Down', 'earlier prompts'],
-  ['@ and Tab', 'complete a path'],
+  ['Up, messages queued', 'take the newest one back'],
+  ['@ and Tab', 'complete a path; its file is attached'],
+  ['!command', 'run a shell command; the model sees it with your next prompt'],
+  ['?', 'this help'],
   ['Escape', 'interrupt the turn'],
+  ['Shift-Tab', 'switch the permission mode'],
   ['Ctrl-C', 'clear the input, or interrupt; twice: exit'],
   ['Ctrl-D', 'exit, if the input is empty'],
   ['Ctrl-O', 'unfold and fold the results of tools'],
   ['Ctrl-T', 'open what was done to the context, and tool calls'],
 ]
 
-function formatHelp({ theme: { colors } }: ChatContext): string {
+/** Columns from which names and descriptions are beside each other. */
+const WIDE = 80
+
+function formatHelp({ theme: { colors } }: ChatContext, columns: number): string {
   const rows = COMMANDS.map(({ name, args, description }) => [
     `/${name}${args === '' ? '' : ` ${args}`}`,
     description,
   ])
   const width = Math.max(...[...rows, ...KEYS].map(([name = '']) => name.length)) + 2
   const format = ([name = '', text = '']: readonly string[]): string =>
-    `  ${colors.cyan(name.padEnd(width))}${text}`
+    columns < WIDE ? `${colors.cyan(name)}\n  ${text}` : `  ${colors.cyan(name.padEnd(width))}${text}`
   return [
     colors.bold('Commands'),
     ...rows.map(format),

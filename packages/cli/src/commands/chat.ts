@@ -6,7 +6,7 @@ import { type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
 import { tidemarkHome } from 'tidemark/internal'
 import { openAgent } from '../agent/agent.ts'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
-import { chooseModel, chooseSession, writeAgentFacts } from '../agent/agent-sessions.ts'
+import { chooseModel, chooseSession, formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts'
 import {
   type ChatOutput,
   createChatOutput,
@@ -16,8 +16,9 @@ import {
 import { findRuleProblem, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
 import { createProgressLine } from '../render/progress-line.ts'
-import { sanitizeLines, sanitizeText } from '../render/text.ts'
+import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
+import { findNearestNames } from '../tools/file-content.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { printError, printMisuse } from './print-errors.ts'
 import { offerTrust } from './trust.ts'
@@ -60,10 +61,12 @@ export async function runChatCommand(
   if (folder === null) return printMisuse(`--cwd: ${choices.cwd} is not a folder.`, terminal)
   const found = await readSettings(folder, terminal.env)
   const settings = canAskUser(choices, terminal) ? await offerTrust(folder, found, terminal) : found
+  if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
   for (const notice of settings.notices) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
   const home = tidemarkHome(terminal.env)
   const chosen = await chooseSession(choices, home, folder)
-  if ('problem' in chosen) return printError(chosen.problem, terminal)
+  if ('problem' in chosen)
+    return printError(await explainMissingSession(choices, chosen.problem, home), terminal)
   if (isOnScreen) {
     // The screen and its library are loaded only here.
     const { runChat } = await import('../chat/run-chat.ts')
@@ -75,6 +78,19 @@ export async function runChatCommand(
   if (prompt !== null && prompt.trim() === '' && choices.resume === undefined && choices.continue !== true)
     return printMisuse('the prompt is empty: give one after -p, or on standard input.', terminal)
   return await converse({ choices, terminal, input, folder, home, settings, sessionId: chosen.id, prompt })
+}
+
+/** The session of the tour has a model of its own, so that another command opens it. */
+async function explainMissingSession(
+  { resume }: ChatCommandOptions,
+  problem: string,
+  home: string,
+): Promise<string> {
+  if (resume !== 'tour') return problem
+  const { findKeptProject } = await import('../tour/tour-project.ts')
+  return (await findKeptProject(home)) === null
+    ? problem
+    : 'the session of the tour, with its simulated model, is opened by: tidemark tour --resume'
 }
 
 /** Returns why the screen cannot be shown; null if it can. */
@@ -101,6 +117,11 @@ async function converse(talk: Conversation): Promise<number> {
   const { choices, terminal, folder, home, settings, sessionId, prompt } = talk
   const output = createChatOutput(choices.outputFormat, terminal)
   const progress = createProgressLine(terminal, () => performance.now())
+  const unanswered = new AbortController()
+  const stopped = AbortSignal.any([
+    unanswered.signal,
+    ...(terminal.interrupted === undefined ? [] : [terminal.interrupted]),
+  ])
   let agent: Agent | null = null
   const eventsOfOpening: SessionEvent[] = []
   agent = await openAgent({
@@ -113,7 +134,7 @@ async function converse(talk: Conversation): Promise<number> {
     ...(choices.allowedTools === undefined ? {} : { allowed: choices.allowedTools }),
     ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
     ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
-    ...createQuestions(choices, terminal, progress),
+    ...createQuestions(talk, progress, () => unanswered.abort()),
     onUnread: (kind, { path, why }) =>
       terminal.warn(`tidemark: ${sanitizeText(`The ${kind} ${path} was not read: ${why}.`)}\n`),
     onNotice: (message) => terminal.warn(`tidemark: ${sanitizeText(message)}\n`),
@@ -136,10 +157,11 @@ async function converse(talk: Conversation): Promise<number> {
     for (const event of eventsOfOpening) output.event(event, agent)
     let code: number = EXIT_CODES.done
     for await (const next of listPrompts(talk, prompt)) {
-      const outcome = await runPrompt(agent, next, talk, output)
+      const outcome = await runPrompt(agent, next, talk, { output, stopped })
       progress.clear()
       code = outcome.ok ? EXIT_CODES.done : EXIT_CODES.failed
       if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
+      if (stopped.aborted) return code
     }
     return code
   } finally {
@@ -154,34 +176,40 @@ function canAskUser({ outputFormat, prompt, inputFormat }: ChatCommandOptions, t
   return isInputTty && isErrorTty && outputFormat === 'text' && prompt !== true && inputFormat === 'text'
 }
 
-/** Returns how the user is asked for permissions and answers. If nobody can be asked, it is empty. */
+/**
+ * Returns how the user is asked for permissions and answers. If nobody can be asked, it is empty. `stop` is called if
+ * a question is not answered, by Ctrl-C or because the input has ended.
+ */
 function createQuestions(
-  choices: ChatCommandOptions,
-  terminal: Terminal,
+  { choices, terminal, folder }: Conversation,
   progress: ReturnType<typeof createProgressLine>,
+  stop: () => void,
 ): Pick<AgentOptions, 'askPermission' | 'askUser'> {
   const { ask } = terminal
   if (ask === undefined || !canAskUser(choices, terminal)) return {}
-  const askLine = (question: string): Promise<string | null> =>
-    progress.hideDuring(() => ask.call(terminal, question))
+  const askLine = async (text: string, keys: string, signal: AbortSignal | undefined) => {
+    const answer = await progress.hideDuring(() => {
+      // The line editor draws its prompt again with each key, so that only the last line belongs to it.
+      terminal.warn(`${text}\n`)
+      return ask.call(terminal, keys, signal)
+    })
+    if (answer === null && signal?.aborted !== true) stop()
+    return answer?.trim() ?? ''
+  }
   return {
-    async askPermission({ agent, tool, input, reason }) {
-      const subject = sanitizeText(JSON.stringify(input)).slice(0, QUESTION_CHARACTERS)
-      const { plan } = input as { readonly plan?: unknown }
-      const answer = await askLine(
-        tool === PLAN_TOOL && typeof plan === 'string'
-          ? `${sanitizeLines(plan).trimEnd()}\n\nApprove this plan? [y/N, or what to change] `
-          : `${agent === undefined ? '' : `The agent ${sanitizeText(agent)}: `}${sanitizeText(tool)} ${subject}\n${sanitizeText(reason)} Allow it? [y/N] `,
-      )
-      const said = answer?.trim() ?? ''
+    async askPermission(request) {
+      const isPlan = request.tool === PLAN_TOOL
+      const keys = `[y/N, or ${isPlan ? 'what to change' : 'why not'}] `
+      const { formatPermission } = await import('../screen/permission-view.ts')
+      const said = await askLine(formatPermission(request, folder), keys, request.signal)
       if (/^y(es)?$/i.test(said)) return { isAllowed: true }
       return /^(no?)?$/i.test(said) ? { isAllowed: false } : { isAllowed: false, reason: said }
     },
-    askUser: async (questions) => {
+    askUser: async (questions, signal) => {
       const answers: string[][] = []
       for (const { question, options } of questions) {
-        const choices = options.map(({ label }, index) => `  ${index + 1}. ${sanitizeText(label)}\n`).join('')
-        const said = (await askLine(`${sanitizeText(question)}\n${choices}> `))?.trim() ?? ''
+        const rows = options.map(({ label }, index) => `\n  ${index + 1}. ${sanitizeText(label)}`).join('')
+        const said = await askLine(`${sanitizeText(question)}${rows}`, '> ', signal)
         const chosen = options[Number(said) - 1]?.label
         answers.push(said === '' ? [] : [chosen ?? said])
       }
@@ -190,24 +218,26 @@ function createQuestions(
   }
 }
 
-/** Characters of a tool's input that a question shows. */
-const QUESTION_CHARACTERS = 1_000
-
 async function runPrompt(
   agent: Agent,
   prompt: string | readonly object[],
   { choices, terminal }: Conversation,
-  output: ChatOutput,
+  { output, stopped }: { readonly output: ChatOutput; readonly stopped: AbortSignal },
 ): Promise<RunOutcome> {
   const startedAt = performance.now()
-  const { interrupted } = terminal
   const { maxTurns } = choices
   // An empty prompt continues a session whose turn was interrupted.
   const isEmpty = typeof prompt === 'string' && prompt.trim() === ''
-  const expanded = isEmpty ? null : await agent.expandPrompt(prompt, interrupted)
-  for (const notice of expanded?.notices ?? []) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
+  const expanded = isEmpty ? null : await agent.expandPrompt(prompt, stopped)
+  const unknown = expanded?.unknownCommand
+  if (unknown !== undefined && choices.inputFormat !== 'stream-json')
+    throw badInput(await describeUnknownCommand(unknown, agent))
+  const attached = (expanded?.attached ?? []).map((label) => `attached ${label}`)
+  if (unknown !== undefined) attached.push(`There is no command /${unknown}: the text was sent as a prompt.`)
+  for (const notice of [...attached, ...(expanded?.notices ?? [])])
+    terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
   const run = agent.run(expanded?.prompt ?? null, {
-    ...(interrupted === undefined ? {} : { signal: interrupted }),
+    signal: stopped,
     ...(maxTurns === undefined ? {} : { maxCalls: maxTurns }),
   })
   // The output gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
@@ -217,18 +247,21 @@ async function runPrompt(
   return outcome
 }
 
+async function describeUnknownCommand(name: string, agent: Agent): Promise<string> {
+  const names = (await agent.listPromptFiles()).filter(({ isForUser }) => isForUser).map((file) => file.name)
+  const near = findNearestNames(name, names).map((each) => `/${each}`)
+  const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
+  return `there is no command /${name} for -p; nothing was sent.${hint} With a space before it, it is sent as a prompt.`
+}
+
 /** Says how to go on from the command line, where the message of the library says it in code or not at all. */
 function describeForCommand(
   outcome: RunOutcome,
   { session }: Agent,
-  { model, baseUrl, window, permissionMode }: ChatCommandOptions,
+  choices: ChatCommandOptions,
 ): RunOutcome {
   if (outcome.ok) return outcome
-  const given = { model, 'base-url': baseUrl, window, 'permission-mode': permissionMode }
-  const flags = Object.entries(given).flatMap(([name, value]) =>
-    value === undefined ? [] : ` --${name} ${value}`,
-  )
-  const goOn = `To go on: tidemark chat --resume ${session.id} -p ""${flags.join('')}`
+  const goOn = `To go on: ${formatResumeCommand(session.id, choices, '-p ""')}`
   switch (outcome.reason) {
     case 'call-limit':
       return {

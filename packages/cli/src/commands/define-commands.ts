@@ -29,7 +29,7 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
     addNotes,
     addSimulate,
     addWatch,
-    addStart,
+    addSample,
     addTour,
   ])
     add(program, terminal, outcome)
@@ -272,7 +272,7 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
     .option('--port <number>', 'port to listen on; default: any free port', parsePort)
     .option(
       '--script <file>',
-      'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, coder, summariser ...',
+      'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, fix (repairs the sample project), coder, summariser ...',
     )
     .option('--window <tokens>', 'one context window for every model', parseTokenCount)
     .option('--seed <text>', 'the same seed gives the same ids and signatures')
@@ -310,6 +310,7 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     .option('--port <number>', 'port to listen on; default: 8787, 0 for any free port', parsePort)
     .option('--upstream <url>', 'the API to send to; default: https://api.anthropic.com', parseUrl)
     .option('--session <id>', 'the session; default: the id that each request names')
+    .option('--window <tokens>', "a context window smaller than the catalogue's", parseTokenCount)
     .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
     .action(async (choices: WatchCommandOptions) => {
       const { runWatchCommand } = await import('./watch.ts')
@@ -317,14 +318,14 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     })
 }
 
-const addStart: AddCommand = (program, terminal) => {
+const addSample: AddCommand = (program, terminal) => {
   program
-    .command('start')
+    .command('sample')
     .description('show a sample session three ways: its log, the context of the model, and the request')
     .option('--json', 'print one JSON value: { session, view, request, findings }')
     .action(async (options: { readonly json?: boolean }) => {
-      const { runStartCommand } = await import('./start.ts')
-      runStartCommand(options, terminal)
+      const { runSampleCommand } = await import('./sample.ts')
+      runSampleCommand(options, terminal)
     })
 }
 
@@ -333,6 +334,7 @@ const addTour: AddCommand = (program, terminal, outcome) => {
     .command('tour')
     .description('see it work: the same job without and with Tidemark, on real files and a simulated model')
     .option('--json', 'print one JSON value: { steps }')
+    .option('--resume', 'open the session of the last tour again; it needs no key')
     .option('--or-chat', 'open chat instead, if there is a terminal, and a key in the environment')
     .action(async (options: TourCommandOptions) => {
       const { runTourCommand } = await import('./tour.ts')

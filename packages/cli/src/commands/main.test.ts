@@ -57,7 +57,7 @@ describe('help and version', () => {
                                       working prompt cache
         watch [options]               stand between an agent and the API on this machine, and show what
                                       its requests cost
-        start [options]               show a sample session three ways: its log, the context of the model,
+        sample [options]              show a sample session three ways: its log, the context of the model,
                                       and the request
         tour [options]                see it work: the same job without and with Tidemark, on real files
                                       and a simulated model
@@ -68,8 +68,8 @@ describe('help and version', () => {
 
   it.each([
     [['help'], 'Usage: tidemark [options] [command]'],
-    [['help', 'start'], 'Usage: tidemark start [options]'],
-    [['start', '--help'], 'Usage: tidemark start [options]'],
+    [['help', 'sample'], 'Usage: tidemark sample [options]'],
+    [['sample', '--help'], 'Usage: tidemark sample [options]'],
     [['sessions', '--help'], 'Usage: tidemark sessions [options] [command]'],
     [['sessions', 'help', 'find'], 'Usage: tidemark sessions find [options] <text>'],
   ])('of %j', async (args, first) => {
@@ -89,16 +89,16 @@ describe('help and version', () => {
 
 describe('wrong use is one line and exit code 2', () => {
   it.each([
-    [['stat'], "tidemark: unknown command 'stat' (Did you mean start?) See tidemark --help.\n"],
+    [['sampl'], "tidemark: unknown command 'sampl' (Did you mean sample?) See tidemark --help.\n"],
     [['fly'], "tidemark: unknown command 'fly'. See tidemark --help.\n"],
     [
-      ['start', '--jsn'],
-      "tidemark: unknown option '--jsn' (Did you mean --json?) See tidemark start --help.\n",
+      ['sample', '--jsn'],
+      "tidemark: unknown option '--jsn' (Did you mean --json?) See tidemark sample --help.\n",
     ],
     [['--nope'], "tidemark: unknown option '--nope'. See tidemark --help.\n"],
     [
-      ['start', 'x'],
-      "tidemark: too many arguments for 'start'. Expected 0 arguments but got 1: x. See tidemark start --help.\n",
+      ['sample', 'x'],
+      "tidemark: too many arguments for 'sample'. Expected 0 arguments but got 1: x. See tidemark sample --help.\n",
     ],
     [
       ['simulat', '--help'],
@@ -126,9 +126,9 @@ describe('wrong use is one line and exit code 2', () => {
   })
 })
 
-describe('start', () => {
+describe('sample', () => {
   it('shows log, context and request', async () => {
-    const { code, out, err } = await run(['start'])
+    const { code, out, err } = await run(['sample'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out.split('\n').filter((line) => /^The /.test(line))).toEqual([
       'The log      43 records, append-only: a record is never changed or removed',
@@ -141,7 +141,7 @@ describe('start', () => {
   })
 
   it('fits a narrow screen', async () => {
-    const { out } = await run(['start'], { columns: 60 })
+    const { out } = await run(['sample'], { columns: 60 })
     expect(out.split('\n').filter((line) => [...line].length > 60)).toEqual([])
     expect(out.split('\n').slice(2, 8)).toEqual([
       'The log      43 records, append-only: a record is never',
@@ -154,7 +154,7 @@ describe('start', () => {
   })
 
   it('with --json prints one JSON value and nothing else', async () => {
-    const { code, out, err } = await run(['start', '--json'], { isTty: true })
+    const { code, out, err } = await run(['sample', '--json'], { isTty: true })
     expect({ code, err }).toEqual({ code: 0, err: '' })
     const { session, view, request, findings } = JSON.parse(out)
     expect(session).toEqual({ id: '3f9d2c6a-5b1e-4f0a-9c7d-2a8e6b40d101', records: 43, damage: 0 })
@@ -170,7 +170,7 @@ describe('a failure', () => {
   }
 
   it('is one line and exit code 1', async () => {
-    expect(await run(['start'], broken)).toEqual({
+    expect(await run(['sample'], broken)).toEqual({
       code: 1,
       out: '',
       err: 'tidemark: the paper is out (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)\n',
@@ -178,7 +178,7 @@ describe('a failure', () => {
   })
 
   it('shows its stack to those who ask for it', async () => {
-    const { code, err } = await run(['start'], { ...broken, env: { TIDEMARK_DEBUG: '1' } })
+    const { code, err } = await run(['sample'], { ...broken, env: { TIDEMARK_DEBUG: '1' } })
     expect([code, err.split('\n').length > 3]).toEqual([1, true])
   })
 })

@@ -94,6 +94,8 @@ function toSingleLine(text: string): string {
 /** Runs the command line as a process. Called by `bin/tidemark.mjs`. */
 export async function run(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // The screen of chat listens too: it has a session and commands to end before the process does.
+    if (process.stdout.listenerCount('error') > 1) return
     const { code, line } = toOutputErrorExit(error)
     process.stderr.write(line)
     process.exit(code)
@@ -108,7 +110,7 @@ export async function run(): Promise<void> {
 }
 
 /**
- * Returns the exit code and the message after writing to standard output failed. A closed pipe (`tidemark start |
+ * Returns the exit code and the message after writing to standard output failed. A closed pipe (`tidemark sample |
  * head`) does not count as a failure; a full disk does.
  */
 export function toOutputErrorExit(error: NodeJS.ErrnoException): {

@@ -7,6 +7,7 @@ import {
   serve,
 } from '@tidemark/simulator'
 import { sanitizeText } from '../render/text.ts'
+import { FIX_SCENARIO_PATH, SAMPLE_PROJECT_PATH } from '../sample-session.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { printError } from './print-errors.ts'
@@ -43,7 +44,8 @@ export async function runSimulateCommand(
     printError(settings, terminal)
     return EXIT_CODES.wrongUse
   }
-  const loaded = await loadScenario(choices.script ?? 'echo')
+  const { script = 'echo' } = choices
+  const loaded = await loadScenario(script === 'fix' ? FIX_SCENARIO_PATH : script)
   if (!loaded.ok) {
     terminal.warn(`tidemark: ${loaded.message}\n`)
     return EXIT_CODES.failed
@@ -119,6 +121,11 @@ function formatGreeting(url: string, choices: SimulateCommandOptions): string {
   return [
     `The Messages API is simulated at ${url} (script: ${choices.script ?? 'echo'}). Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any your-agent`,
+    ...(choices.script === 'fix'
+      ? [
+          `  cp -r ${sanitizeText(SAMPLE_PROJECT_PATH)} till && cd till && npx tidemark chat --base-url ${url}`,
+        ]
+      : []),
     `  ${url}/_simulator/requests   the newest ${choices.keepRequests ?? KEPT_REQUESTS} requests, with their cache use and cost`,
     `  ${url}/_simulator            totals of all requests`,
     '',

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
 
@@ -25,10 +28,19 @@ async function run(args: readonly string[], given: Partial<Terminal> = {}): Prom
   return { code: await main(args, terminal), out, err }
 }
 
+const home = mkdtempSync(join(tmpdir(), 'tidemark-tour-home-'))
+afterAll(() => rmSync(home, { recursive: true }))
+
 /** Runs the tour in a terminal in which the user gives these answers, then Ctrl-C. */
 function runInTerminal(...answers: readonly string[]): Promise<Played> {
   const left = [...answers]
-  return run(['tour'], { isTty: true, isInputTty: true, ask: async () => left.shift() ?? null })
+  return run(['tour'], {
+    isTty: true,
+    isInputTty: true,
+    rows: 24,
+    env: { NO_COLOR: '1', TZ: 'UTC', TIDEMARK_HOME: home },
+    askKey: async () => left.shift() ?? null,
+  })
 }
 
 describe('tidemark tour', () => {
@@ -66,9 +78,35 @@ describe('tidemark tour', () => {
 
 describe('in a terminal', () => {
   it('q stops after the screen that is shown', async () => {
-    const { code, out } = await runInTerminal('', 'q')
+    const { code, out } = await runInTerminal('enter', 'q')
     expect(code).toBe(0)
     expect([out.includes('1. Without Tidemark'), out.includes('2. With Tidemark')]).toEqual([true, false])
+  })
+
+  it('--resume without a kept session, or without a terminal, says what to do', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-tour-home-'))
+    try {
+      const terminal = {
+        isTty: true,
+        isInputTty: true,
+        askKey: async () => null,
+        env: { TIDEMARK_HOME: home },
+      }
+      const missing = await run(['tour', '--resume'], terminal)
+      expect([missing.code, missing.err]).toEqual([
+        1,
+        expect.stringContaining('there is no session of a tour'),
+      ])
+      const piped = await run(['tour', '--resume'])
+      expect([piped.code, piped.err]).toEqual([2, expect.stringContaining('needs a terminal')])
+    } finally {
+      rmSync(home, { recursive: true })
+    }
+  })
+
+  it('begins on an empty screen, without erasing what was there', async () => {
+    const { out } = await runInTerminal('q')
+    expect(out.startsWith(`${'\n'.repeat(24)}\u001b[H\u001b[J`)).toBe(true)
   })
 
   it('Ctrl-C instead of an answer ends with exit code 130', async () => {

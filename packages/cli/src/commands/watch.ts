@@ -5,11 +5,19 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SessionEvent } from 'tidemark'
+import type { EventOf, SessionEvent } from 'tidemark'
 import { serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
-import { formatCount, formatDollars, formatTokens, formatWholePercent } from '../render/format-numbers.ts'
+import {
+  formatCost,
+  formatCount,
+  formatDollars,
+  formatTokens,
+  formatWholePercent,
+} from '../render/format-numbers.ts'
+import { formatClearing, formatCompaction } from '../render/rewrite-text.ts'
+import { createTimeFormat } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
-import type { Terminal } from '../terminal.ts'
+import { createColors, type Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 
 export interface WatchCommandOptions {
@@ -17,6 +25,8 @@ export interface WatchCommandOptions {
   readonly observe?: boolean
   readonly upstream?: string
   readonly session?: string
+  /** Largest context window to use, in tokens. */
+  readonly window?: number
   readonly json?: boolean
 }
 
@@ -25,7 +35,8 @@ const DEFAULT_UPSTREAM = 'https://api.anthropic.com'
 
 export async function runWatchCommand(choices: WatchCommandOptions, terminal: Terminal): Promise<number> {
   const home = tidemarkHome(terminal.env)
-  const { upstream = DEFAULT_UPSTREAM, port = DEFAULT_PORT, session } = choices
+  const { upstream = DEFAULT_UPSTREAM, port = DEFAULT_PORT, session, window } = choices
+  const printer = createPrinter(choices, terminal)
   const proxy = await serveLoopbackProxy({
     upstream: upstream.replace(/\/+$/, ''),
     port,
@@ -34,7 +45,9 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     env: terminal.env,
     mode: choices.observe === true ? 'observe' : 'manage',
     ...(session === undefined ? {} : { session }),
-    onEvent: (event, id) => printEvent(event, id, choices, terminal),
+    ...(window === undefined ? {} : { policy: { window: { capTokens: window } } }),
+    onEvent: printer.printEvent,
+    onError: printer.printError,
   })
   terminal.write(
     choices.json === true
@@ -45,6 +58,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     if (terminal.interrupted?.aborted === true) resolve()
     terminal.interrupted?.addEventListener('abort', () => resolve(), { once: true })
   })
+  printer.printEnd(proxy.running)
   await proxy.close()
   return EXIT_CODES.done
 }
@@ -79,10 +93,79 @@ function formatGreeting(
   ].join('\n')
 }
 
-function printEvent(event: SessionEvent, id: string, choices: WatchCommandOptions, terminal: Terminal): void {
-  const text = describeWatchEvent(event)
-  if (text === null || choices.json === true) return
-  terminal.write(`${sanitizeText(id === '' ? '-' : id)}  ${sanitizeText(text)}\n`)
+interface WatchPrinter {
+  printEvent(event: SessionEvent, id: string): void
+  printError(status: number, message: string): void
+  /** Prints the totals. `running`: answers that are waited for. */
+  printEnd(running: number): void
+}
+
+/** Prints a line for each thing that happens: time, session, and what happened. With `--json`, it prints nothing. */
+function createPrinter({ json, observe }: WatchCommandOptions, terminal: Terminal): WatchPrinter {
+  const colors = createColors(terminal)
+  const time = createTimeFormat(terminal.env.TZ)
+  const costs = new Map<string, CallCosts>()
+  const uncached = new Map<string, number>()
+  const print = (id: string, text: string): void => {
+    if (json === true) return
+    const at = time.time(new Date().toISOString())
+    terminal.write(`${colors.dim(`${at} ${shortenId(id)}`)}  ${text}\n`)
+  }
+  return {
+    printEvent(event, id) {
+      const text = describeWatchEvent(event)
+      if (text === null) return
+      const paint = event.type === 'cache-break' || event.type === 'request-passed' ? colors.yellow : String
+      print(id, paint(sanitizeText(text)))
+      if (event.type !== 'priced') return
+      costs.set(id, addCall(costs.get(id), event))
+      const { cacheRead, write5m, write1h } = event.call.tokens
+      const count = cacheRead + write5m + write1h > 0 ? 0 : (uncached.get(id) ?? 0) + 1
+      uncached.set(id, count)
+      if (count === UNCACHED_CALLS && observe === true) print(id, colors.yellow(NO_MARKERS))
+    },
+    printError(status, message) {
+      print('', colors.red(sanitizeText(`The agent got an error: ${status} ${message}`)))
+    },
+    printEnd(running) {
+      if (json === true) return
+      const all = [...costs.values()]
+      const calls = all.reduce((sum, cost) => sum + cost.calls, 0)
+      const spent = all.reduce((sum, cost) => sum + cost.spent, 0)
+      const waiting =
+        running === 0
+          ? ''
+          : ` Waiting for ${formatCount(running, 'answer')} that is being sent; Ctrl-C again ends it.`
+      const look = calls === 0 ? '' : ' tidemark sessions lists them.'
+      terminal.write(
+        `${formatCount(calls, 'call')} in ${formatCount(all.length, 'session')}, ${formatDollars(spent)}.${look}${waiting}\n`,
+      )
+    },
+  }
+}
+
+/** Calls in a row without the cache after which a client is told that it asks for none. */
+const UNCACHED_CALLS = 3
+const NO_MARKERS =
+  'This agent does not ask for the prompt cache, so each request is paid in full. Without --observe, Tidemark asks for it.'
+
+interface CallCosts {
+  readonly calls: number
+  readonly spent: number
+}
+
+function addCall(before: CallCosts | undefined, { call }: EventOf<'priced'>): CallCosts {
+  return { calls: (before?.calls ?? 0) + 1, spent: (before?.spent ?? 0) + (call.money.total ?? 0) }
+}
+
+const ID_CHARACTERS = 8
+
+/** Returns the beginning of an id, which is enough to tell sessions apart and to open one. */
+function shortenId(id: string): string {
+  const known = sanitizeText(id)
+  return (known === '' ? '-' : /^[0-9a-f]{8}-/.test(known) ? known.slice(0, ID_CHARACTERS) : known).padEnd(
+    ID_CHARACTERS,
+  )
 }
 
 /** Returns the line that tells of an event; null for events that a user need not see. */
@@ -92,14 +175,10 @@ export function describeWatchEvent(event: SessionEvent): string | null {
       return describeCall(event)
     case 'cache-break':
       return event.event.sentence
-    case 'microcompact': {
-      const { tokensBefore, tokensAfter } = event
-      return `Cleared old tool results: ${formatTokens(tokensBefore)} → ${formatTokens(tokensAfter)} tokens.`
-    }
-    case 'compact': {
-      const { tokensBefore, tokensAfter } = event.compaction
-      return `Compacted: ${formatTokens(tokensBefore)} → ${formatTokens(tokensAfter)} tokens.`
-    }
+    case 'microcompact':
+      return `${formatClearing(event.clearing.metadata, event.clearing.freedTokens)}.`
+    case 'compact':
+      return `${formatCompaction(event.compaction)}.`
     case 'host-history-changed':
     case 'request-passed':
     case 'notice':
@@ -109,14 +188,14 @@ export function describeWatchEvent(event: SessionEvent): string | null {
   }
 }
 
-function describeCall({ call, totals }: Extract<SessionEvent, { readonly type: 'priced' }>): string {
+function describeCall({ call, totals }: EventOf<'priced'>): string {
   const { input, cacheRead, write5m, write1h, output } = call.tokens
   const prompt = input + cacheRead + write5m + write1h
   const cost = call.money.total === null ? 'price unknown' : formatDollars(call.money.total)
   const parts = [
     `${formatTokens(prompt)} tokens in, ${formatWholePercent(prompt === 0 ? 0 : cacheRead / prompt)} from the cache`,
     `${formatTokens(output)} out`,
-    `${cost} (${formatDollars(totals.spent.total ?? 0)} in ${formatCount(totals.calls, 'call')})`,
+    `${cost} (${formatCost(totals.spent.total, totals.spent.priced)} in ${formatCount(totals.calls, 'call')})`,
   ]
   return parts.join(', ')
 }

@@ -108,6 +108,9 @@ async function startServer(
   options: McpServerOptions & { readonly onEnded: (why: string) => void },
 ): Promise<ServerConnection> {
   const { folder, env, notify, onListing } = options
+  const onProblems = (problems: readonly string[]): void => {
+    for (const problem of problems) notify(problem, `MCP server ${name}: ${problem}`)
+  }
   try {
     const objection = await options.findObjection()
     if (objection !== null) throw new Error(objection)
@@ -116,8 +119,9 @@ async function startServer(
       ...options,
       address: resolveServerAddress(settings, { ...env, CLAUDE_PROJECT_DIR: folder }),
       onEnded: options.onEnded,
+      onProblems,
     })
-    for (const problem of connection.problems) notify(problem, `MCP server ${name}: ${problem}`)
+    onProblems(connection.problems)
     onListing(connection.listing)
     return connection
   } catch (error) {

@@ -58,6 +58,8 @@ export interface ConnectionOptions {
   readonly onEnded: (why: string) => void
   /** Called if the server says that its tools have changed. */
   readonly onListing: (listing: ServerListing) => void
+  /** Called with what is wrong with the changed tools, as sentences for the user. */
+  readonly onProblems: (problems: readonly string[]) => void
 }
 
 /** A call that the server has not begun, so that it can be repeated after a restart. */
@@ -240,7 +242,7 @@ const LISTING_DELAY = 250
 
 function watchTools(
   client: Client,
-  { onListing, startTimeout, signal }: ConnectionOptions,
+  { onListing, onProblems, startTimeout, signal }: ConnectionOptions,
   isOpen: () => boolean,
 ): void {
   let waiting: NodeJS.Timeout | null = null
@@ -250,8 +252,13 @@ function watchTools(
       if (!isOpen()) return
       // If the list cannot be read, the tools stay as they were.
       readListing(client, { timeout: startTimeout, signal }).then(
-        ({ listing }) => onListing(listing),
-        () => undefined,
+        ({ listing, problems }) => {
+          onProblems(problems)
+          onListing(listing)
+        },
+        (error) => {
+          if (isOpen()) onProblems([`The tools have changed and cannot be listed: ${describeError(error)}`])
+        },
       )
     }, LISTING_DELAY)
     waiting.unref()

@@ -92,14 +92,17 @@ export function chooseSymbols(env: Readonly<Record<string, string | undefined>>)
   return supportsUnicode(env) ? UNICODE : ASCII
 }
 
+/** Terminals that have no Unicode, unless the locale says otherwise: consoles and what emulates old hardware. */
+const OLD_TERMINAL = /^(linux|vt\d|ansi|cons\d|sun)/
+
 /**
- * Returns whether the terminal supports Unicode. False for a locale that is not UTF-8, for the Linux console, and for
- * the old Windows console.
+ * Returns whether the terminal supports Unicode. False for a locale that is not UTF-8, for the Linux console, old
+ * terminals and the old Windows console.
  */
-function supportsUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
+export function supportsUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
   const locale = [env.LC_ALL, env.LC_CTYPE, env.LANG].find((value) => value !== undefined && value !== '')
   if (locale !== undefined) return /utf-?8/i.test(locale)
-  if (env.TERM === 'linux') return false
+  if (OLD_TERMINAL.test(env.TERM ?? '')) return false
   return env.OS !== 'Windows_NT' || env.WT_SESSION !== undefined || env.TERM_PROGRAM !== undefined
 }
 

@@ -156,6 +156,40 @@ export function sanitizeLines(text: string): string {
   )
 }
 
+/**
+ * Characters that a terminal executes or does not show, or that change the order of others: in a text that the user
+ * decides about, each is written as its code. Emoji keep the joiners that belong to them.
+ */
+const HIDDEN_CHARACTER =
+  /(?<!\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)|(?! |\n|\u3000|\u200d|\ufe0f)[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
+
+/** Shows a text whole on one line, for a user who decides about it: what a terminal would hide is written as a code. */
+export function showExactly(text: string): string {
+  return showSpaces(showCodes(text), 9).replaceAll('\n', '\\n')
+}
+
+/** Shows lines whole, for a user who decides about them, as `showExactly` does. A tab becomes four spaces. */
+export function showExactLines(text: string): string {
+  return showSpaces(showCodes(text.replaceAll('\t', '    ')), 40)
+}
+
+/** Returns true if `showExactLines` writes a character of the text as a code. */
+export function hasHiddenCharacter(text: string): boolean {
+  return text.replaceAll('\t', '').search(HIDDEN_CHARACTER) >= 0
+}
+
+function showCodes(text: string): string {
+  return text.replaceAll(
+    HIDDEN_CHARACTER,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`,
+  )
+}
+
+/** Writes runs of at least `least` spaces as a count, because they could move what follows out of sight. */
+function showSpaces(text: string, least: number): string {
+  return text.replaceAll(new RegExp(` {${least},}`, 'g'), (spaces) => ` [${spaces.length} spaces] `)
+}
+
 /** Formats a path for display, with `~` for the user's home folder. */
 export function formatPath(path: string, home: string = homedir()): string {
   const text = sanitizeText(path)

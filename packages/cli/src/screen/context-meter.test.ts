@@ -11,7 +11,7 @@ const LINES = {
 }
 
 function readAt(tokens: number, more: Partial<MeterReading> = {}): MeterReading {
-  const percentLeft = Math.round(((LINES.limit - tokens) / LINES.limit) * 100)
+  const percentLeft = Math.max(0, Math.round(((LINES.limit - tokens) / LINES.limit) * 100))
   const ladder = {
     ...{ used: tokens, percentLeft, isAboveWarningThreshold: tokens >= LINES.warning },
     ...{ isAboveErrorThreshold: tokens >= LINES.error, isAboveAutoCompactThreshold: false },
@@ -36,8 +36,21 @@ const draw = (reading: MeterReading, width = 140): readonly string[] =>
 describe('the context meter', () => {
   it('says what is left, how long the cache stays warm, what was spent and saved, and what is prepared', () => {
     expect(draw(readAt(80_000))).toEqual([
-      '████████████░░░░░░░░░┊░░▲░┃░░░ 50% left 80.0k of 160k · cache warm 1:30 · $0.50 spent, $1.25 saved · notes ready · model-x',
+      '████████░░░░░░░░▲ 50% left 80.0k of 160k until compaction · cache warm 1:30 · $0.50 spent, cache saved $1.25 · notes ready · model-x',
     ])
+  })
+
+  it('has one scale: the bar is as full as the percentage and the figures say, and over the limit it compacts next', () => {
+    for (const tokens of [1, 16_000, 120_000, 159_000, 160_000, 175_000]) {
+      const reading = readAt(tokens)
+      const [line = ''] = draw(reading)
+      const filled = line.split('█').length - 1
+      const share = Math.min(1, tokens / LINES.limit)
+      expect(Math.abs(filled / 16 - share)).toBeLessThanOrEqual(1 / 16)
+      expect(filled === 16).toBe(tokens >= LINES.limit)
+      expect(line.includes('compacts next')).toBe(tokens >= LINES.limit)
+    }
+    expect(draw(readAt(175_000))[0]).toContain(' 0% left 175k, over 160k: compacts next')
   })
 
   it('takes two lines where the screen is narrow, and never more columns than it has', () => {
@@ -46,7 +59,14 @@ describe('the context meter', () => {
       expect(lines.length).toBeLessThanOrEqual(2)
       for (const line of lines) expect(visibleWidth(line)).toBeLessThanOrEqual(width)
     }
-    expect(draw(readAt(80_000), 80)[1]).toBe('$0.50 spent, $1.25 saved · notes ready · model-x')
+    const model = 'claude-sonnet-5-5'
+    expect(draw(readAt(80_000, { model, expiresAt: 3_552_000 }), 80)).toEqual([
+      '████████░░░░░░░░▲ 50% left 80.0k of 160k until compaction · cache warm 59:12',
+      `$0.50 spent, cache saved $1.25 · notes ready · ${model}`,
+    ])
+    expect(draw(readAt(80_000, { model, expiresAt: 3_552_000 }), 120)).toEqual([
+      `█████░░░░░▲ 50% left 80.0k of 160k until compaction · cache warm 59:12 · $0.50 spent · notes ready · ${model}`,
+    ])
   })
 
   it('warns in steps as the window fills', () => {
@@ -62,27 +82,60 @@ describe('the context meter', () => {
 })
 
 describe('the countdown of the cache', () => {
-  const epoch = { type: 'epoch-opened', epoch: { ttl: { name: '5m', because: 'x' } } } as never
-  const answered = { type: 'answered' } as never
+  const send = (ttl: string | null) => ({ type: 'request-sent', request: { ttl } }) as never
+  const answer = (write5m: number, write1h: number) => {
+    const cache_creation = { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h }
+    return { type: 'answered', usage: { cache_creation } } as never
+  }
+  const HOUR = 3_600_000
 
   it('begins when a request is sent that is answered, and is renewed by the next one', () => {
     const clock = createCacheClock()
-    clock.apply(epoch, 0)
-    clock.apply({ type: 'request-sent' } as never, 1_000)
+    clock.apply(send('5m'), 1_000)
     expect(clock.expiresAt).toBeNull()
-    clock.apply(answered, 9_000)
+    clock.apply({ type: 'answered', usage: null } as never, 9_000)
     expect(clock.expiresAt).toBe(301_000)
     clock.apply({ type: 'cache-kept-warm', expiresAt: 500_000 } as never, 200_000)
     expect(clock.expiresAt).toBe(500_000)
   })
 
+  it('has the lifetime of what the newest request has written', () => {
+    const clock = createCacheClock()
+    clock.apply(send('1h'), 0)
+    clock.apply(answer(0, 900), 1_000)
+    expect(clock.expiresAt).toBe(HOUR)
+    clock.apply(send('5m'), 10_000)
+    clock.apply(answer(100, 0), 11_000)
+    expect(clock.expiresAt).toBe(310_000)
+    clock.apply(send('1h'), 20_000)
+    clock.apply(answer(100, 0), 21_000)
+    expect(clock.expiresAt).toBe(320_000)
+  })
+
+  it('is cold after a compaction and after a switch of the model, until the next answer', () => {
+    for (const type of ['compact', 'model-switched']) {
+      const clock = createCacheClock()
+      clock.apply(send('1h'), 0)
+      clock.apply(answer(0, 900), 1_000)
+      clock.apply({ type } as never, 2_000)
+      expect(draw(readAt(80_000, { expiresAt: clock.expiresAt }))[0]).toContain('cache cold')
+      clock.apply(send('1h'), 10_000)
+      clock.apply(answer(0, 900), 11_000)
+      expect(clock.expiresAt).toBe(10_000 + HOUR)
+    }
+  })
+
   it('goes on where it was when a session is resumed', () => {
     const clock = createCacheClock()
     const base = { uuid: 'u', parentUuid: null, sessionId: 's', timestamp: '2026-01-01T00:00:00.000Z' }
-    clock.replay([
-      { ...base, type: 'system', subtype: 'epoch', epoch: { ttl: { name: '1h', because: 'x' } } },
-      { ...base, type: 'assistant', message: {} },
-    ] as never)
+    const usage = { cache_creation: { ephemeral_5m_input_tokens: 9, ephemeral_1h_input_tokens: 0 } }
+    const epoch = { ...base, type: 'system', subtype: 'epoch', epoch: { ttl: { name: '1h', because: 'x' } } }
+    clock.replay([epoch, { ...base, type: 'assistant', message: {} }] as never)
     expect(clock.expiresAt).toBe(Date.parse('2026-01-01T01:00:00.000Z'))
+    clock.replay([epoch, { ...base, type: 'assistant', message: { usage } }] as never)
+    expect(clock.expiresAt).toBe(Date.parse('2026-01-01T00:05:00.000Z'))
+    const compactMetadata = { trigger: 'manual', preTokens: 9 }
+    clock.replay([{ ...base, type: 'system', subtype: 'compact_boundary', compactMetadata }] as never)
+    expect(clock.expiresAt).toBe(0)
   })
 })

@@ -3,7 +3,13 @@
  * stays warm, what was spent and saved, and whether notes or a summary are ready for a compaction.
  */
 import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
-import { isKnownRecord, type SessionRecord } from '@tidemark/core'
+import {
+  isCompactBoundary,
+  isKnownRecord,
+  listBilledParts,
+  type SessionRecord,
+  type Usage,
+} from '@tidemark/core'
 import type { ContextRemaining, CostTotals, Session, SessionEvent } from 'tidemark'
 import { formatCost, formatDollars, formatLimit, formatTokens } from '../render/format-numbers.ts'
 import { paintTone, type ScreenTheme, type Tone } from './theme.ts'
@@ -18,18 +24,21 @@ export interface CacheClock {
   readonly notes: 'none' | 'ready' | 'failing'
 }
 
+/** Lifetimes that a request can ask for. */
 const TTL_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_600_000 }
 
-export function createCacheClock(): CacheClock {
+/** What the clock says after a rewrite of the context, which the cache does not have. */
+const COLD = 0
+
+/** `hasNotes`: true if notes of the session are kept from before. */
+export function createCacheClock(hasNotes = false): CacheClock {
   let ttlMs: number | null = null
   let sentAt = 0
   let expiresAt: number | null = null
-  let notes: CacheClock['notes'] = 'none'
-  const readTtl = (name: string | undefined): void => {
-    ttlMs = name === undefined ? null : (TTL_MS[name] ?? null)
-  }
-  const renew = (at: number): void => {
-    if (ttlMs !== null) expiresAt = Math.max(expiresAt ?? 0, at + ttlMs)
+  let notes: CacheClock['notes'] = hasNotes ? 'ready' : 'none'
+  const renew = (at: number, usage: Usage | null | undefined): void => {
+    ttlMs = findWrittenTtl(usage) ?? ttlMs
+    if (ttlMs !== null) expiresAt = at + ttlMs
   }
   return {
     get expiresAt() {
@@ -39,20 +48,51 @@ export function createCacheClock(): CacheClock {
       return notes
     },
     apply(event, now) {
-      if (event.type === 'epoch-opened') readTtl(event.epoch.ttl?.name)
-      if (event.type === 'request-sent') sentAt = now
-      if (event.type === 'answered') renew(sentAt)
-      if (event.type === 'cache-kept-warm') expiresAt = event.expiresAt
-      if (event.type === 'notes-updated') notes = 'ready'
-      if (event.type === 'notes-failed') notes = 'failing'
+      switch (event.type) {
+        case 'request-sent':
+          sentAt = now
+          ttlMs = event.request.ttl === null ? null : (TTL_MS[event.request.ttl] ?? null)
+          break
+        case 'answered':
+          renew(sentAt, event.usage)
+          break
+        case 'cache-kept-warm':
+          expiresAt = event.expiresAt ?? COLD
+          break
+        case 'compact':
+        case 'model-switched':
+          if (expiresAt !== null) expiresAt = COLD
+          break
+        case 'undone':
+        case 'branch-switched':
+          // Whether the context of that time is still cached is not known.
+          expiresAt = null
+          break
+        case 'notes-updated':
+          notes = 'ready'
+          break
+        case 'notes-failed':
+          notes = 'failing'
+          break
+      }
     },
     replay(records) {
       for (const record of records.filter(isKnownRecord)) {
-        if (record.type === 'system' && record.epoch !== undefined) readTtl(record.epoch.ttl?.name)
-        if (record.type === 'assistant') renew(Date.parse(record.timestamp))
+        if (record.type === 'system' && record.epoch !== undefined)
+          ttlMs = TTL_MS[record.epoch.ttl?.name ?? ''] ?? null
+        if (record.type === 'assistant') renew(Date.parse(record.timestamp), record.message.usage)
+        if (isCompactBoundary(record)) expiresAt = COLD
       }
     },
   }
+}
+
+/** Returns the lifetime of what a request has written to the cache, the shorter if there are two; null if it is not told. */
+function findWrittenTtl(usage: Usage | null | undefined): number | null {
+  if (usage === null || usage === undefined || usage.cache_creation === undefined) return null
+  const parts = listBilledParts(usage).map(({ tokens }) => tokens)
+  if (parts.some(({ write5m }) => write5m > 0)) return TTL_MS['5m'] ?? null
+  return parts.some(({ write1h }) => write1h > 0) ? (TTL_MS['1h'] ?? null) : null
 }
 
 export interface MeterReading {
@@ -66,7 +106,7 @@ export interface MeterReading {
   readonly mode: string | null
 }
 
-/** Returns the meter: one line, or two where the screen is narrow. */
+/** Returns the meter: one line, or two where the screen is narrow. What fits nowhere is left out, the least needed first. */
 export function drawMeter(
   reading: MeterReading,
   now: number,
@@ -74,41 +114,56 @@ export function drawMeter(
   theme: ScreenTheme,
 ): readonly string[] {
   const { colors } = theme
-  const parts = [
-    drawWindow(reading, width, theme),
-    describeCache(reading.expiresAt, now, theme),
-    describeMoney(reading.money, theme),
-    describePreparation(reading, theme),
-    reading.mode === null ? '' : colors.magenta(reading.mode),
-    colors.dim(reading.model),
-  ].filter((part) => part !== '')
-  const gap = colors.dim(' · ')
-  const lines: string[] = []
-  for (const part of parts) {
-    const last = lines.at(-1)
-    if (last !== undefined && visibleWidth(last) + visibleWidth(part) + 3 <= width)
-      lines[lines.length - 1] = last + gap + part
-    else lines.push(part)
+  const { spent, saved } = describeMoney(reading.money, theme)
+  const ready = describePreparation(reading, theme)
+  const most = width >= WIDE ? 1 : 2
+  const join = (parts: readonly string[]): string =>
+    parts.filter((part) => part !== '').join(colors.dim(' · '))
+  for (const [cells, money, notes] of [
+    [CELLS, spent + saved, ready],
+    [SHORT_CELLS, spent + saved, ready],
+    [SHORT_CELLS, spent, ready],
+    [SHORT_CELLS, spent, ''],
+  ] as const) {
+    const first = [drawWindow(reading, cells, theme), describeCache(reading.expiresAt, now, theme)]
+    const mode = reading.mode === null ? '' : colors.magenta(reading.mode)
+    const second = [money, notes, mode, colors.dim(reading.model)]
+    const whole = join([...first, ...second])
+    const lines = visibleWidth(whole) <= width ? [whole] : [join(first), join(second)]
+    const fits = lines.length <= most && lines.every((line) => visibleWidth(line) <= width)
+    if (fits || (notes === '' && money === spent)) return lines.map((line) => truncateToWidth(line, width))
   }
-  return lines.slice(0, MAX_LINES).map((line) => truncateToWidth(line, width))
+  return []
 }
 
-const MAX_LINES = 2
-
-/** Columns from which the bar is drawn with more cells. */
+/** Columns from which everything is on one line. */
 const WIDE = 110
+/** Cells of the bar, and where there is little room. */
+const CELLS = 16
+const SHORT_CELLS = 10
 
+/** The part of the window until automatic compaction: the bar, the percentage and the figures have this one scale. */
 function drawWindow(
   { remaining }: MeterReading,
-  width: number,
+  cells: number,
   { colors }: Pick<ScreenTheme, 'colors'>,
 ): string {
-  const { lines, percentLeft, tokens } = remaining
+  const { lines, percentLeft, tokens, ladder } = remaining
   if (lines === null || percentLeft === null) return `${formatTokens(tokens)} tokens, window unknown`
-  const tone = chooseTone(remaining)
-  const bar = drawLadder(remaining, width >= WIDE ? 30 : 16, { colors })
-  const paint = (text: string): string => paintTone(tone, text, colors)
-  return `${bar} ${paint(`${percentLeft}% left`)} ${colors.dim(`${formatTokens(tokens)} of ${formatLimit(lines.limit)}`)}`
+  const isFull = tokens >= lines.limit
+  const used = isFull ? cells : Math.min(cells - 1, Math.round((tokens / lines.limit) * cells))
+  const paint = (text: string): string => paintTone(chooseTone(remaining), text, colors)
+  const filled = Math.max(used, tokens > 0 ? 1 : 0)
+  const bar = `${paint('█'.repeat(filled))}${colors.dim('░'.repeat(cells - filled))}${colors.cyan('▲')}`
+  const isCompacted = lines.limit === lines.autoCompact
+  const end = isCompacted ? 'until compaction' : 'of the window'
+  const limit = formatLimit(lines.limit)
+  const left = paint(`${percentLeft}% left`)
+  if (isFull && isCompacted) return `${bar} ${left} ${formatTokens(tokens)}, over ${limit}: compacts next`
+  // The engine compares an upper bound of the size with the limit.
+  const isDue = ladder?.isAboveAutoCompactThreshold === true
+  const figures = `${formatTokens(tokens)} of ${limit}${isDue ? ': compacts next' : ` ${end}`}`
+  return `${bar} ${left} ${colors.dim(figures)}`
 }
 
 export function chooseTone({ ladder }: Pick<ContextRemaining, 'ladder'>): Tone {
@@ -148,10 +203,16 @@ function describeCache(expiresAt: number | null, now: number, { colors }: Screen
   return (left < 60 ? colors.yellow : colors.green)(`cache warm ${clock}`)
 }
 
-function describeMoney({ spent, savedByCache, calls }: CostTotals, { colors }: ScreenTheme): string {
-  if (calls === 0) return ''
-  const saved = savedByCache.known >= 0.005 ? colors.dim(`, ${formatDollars(savedByCache.known)} saved`) : ''
-  return `${formatCost(spent.total, spent.priced)} spent${saved}`
+function describeMoney(
+  { spent, savedByCache, calls }: CostTotals,
+  { colors }: ScreenTheme,
+): { readonly spent: string; readonly saved: string } {
+  if (calls === 0) return { spent: '', saved: '' }
+  const { known } = savedByCache
+  return {
+    spent: `${formatCost(spent.total, spent.priced)} spent`,
+    saved: known < 0.005 ? '' : colors.dim(`, cache saved ${formatDollars(known)}`),
+  }
 }
 
 function describePreparation({ prepared, notes }: MeterReading, { colors }: ScreenTheme): string {

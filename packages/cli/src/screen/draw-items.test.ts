@@ -2,11 +2,12 @@ import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { drawItem, splitMarkdown } from './draw-items.ts'
+import { drawItem, splitMarkdown, wrapWhole } from './draw-items.ts'
 import { highlightCode } from './highlight-code.ts'
 import { diffLines } from './line-diff.ts'
+import { toScreenText } from './screen-text.ts'
 import { createTheme } from './theme.ts'
-import { type TranscriptItem, toScreenText } from './transcript.ts'
+import type { TranscriptItem } from './transcript.ts'
 
 const terminal = { write() {}, warn() {}, env: { FORCE_COLOR: '1' }, isTty: true, columns: 80 }
 const theme = createTheme(terminal)
@@ -61,6 +62,37 @@ describe('drawn items', () => {
     )
   })
 
+  it('a command that failed shows the end of its output, and its exit code in its title', () => {
+    const output = Array.from({ length: 40 }, (_, line) => `line ${line}`).join('\n')
+    const call = {
+      ...{ id: 0, version: 0, kind: 'call', callId: 't', name: 'Bash', progress: '', change: null },
+      ...{ input: { command: 'npm test' }, state: 'failed', result: `Exit code: 1\nOutput:\n${output}` },
+    } as TranscriptItem
+    const options = { theme, folder: '/project', isFolded: true }
+    const lines = drawItem(call, 80, options).map(stripVTControlCharacters)
+    expect(lines.slice(0, 2)).toEqual(['● Bash npm test · exit code 1', '  … 34 lines (ctrl+o)'])
+    expect(lines.at(-1)).toBe('  line 39')
+    expect(lines).toHaveLength(8)
+    // A long command does not push the exit code out of its title.
+    const long = { ...call, input: { command: 'x'.repeat(200) } } as TranscriptItem
+    expect(stripVTControlCharacters(drawItem(long, 60, options)[0] ?? '')).toMatch(/\.\.\. · exit code 1$/)
+  })
+
+  it('a long paste is folded to its beginning and its end until ctrl+o', () => {
+    const lines = Array.from({ length: 61 }, (_, line) => `pasted ${line}`)
+    const text = [...lines, 'What is this?'].join('\n')
+    const prompt = { id: 0, version: 0, kind: 'prompt', text, uuid: 'u' } as TranscriptItem
+    const draw = (isFolded: boolean): readonly string[] =>
+      drawItem(prompt, 80, { theme, folder: '/project', isFolded }).map(stripVTControlCharacters)
+    expect(draw(true)).toHaveLength(13)
+    expect(draw(true).slice(8)).toEqual([
+      '  pasted 7',
+      '  … 51 more lines (ctrl+o)',
+      ...['  pasted 59', '  pasted 60', '  What is this?'],
+    ])
+    expect(draw(false)).toHaveLength(63)
+  })
+
   it('the result of a tool that reads is one line until it is unfolded', () => {
     const call = {
       ...{
@@ -110,6 +142,20 @@ it('highlighting changes no character of the code', () => {
   )
 })
 
+it('a line is wrapped without losing a character', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom('a', ' ', '漢', 'é', '👩‍💻', '-'), maxLength: 120 }),
+      fc.integer({ min: 4, max: 40 }),
+      (line, width) => {
+        const parts = wrapWhole(line, width)
+        expect(parts.join('')).toBe(line)
+        for (const part of parts) expect(visibleWidth(part)).toBeLessThanOrEqual(width)
+      },
+    ),
+  )
+})
+
 describe('a diff', () => {
   it('gives both texts back', () => {
     const lines = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 12 })
@@ -118,7 +164,11 @@ describe('a diff', () => {
         const diff = diffLines(before.join('\n'), after.join('\n'))
         const read = (...kinds: readonly string[]): readonly string[] =>
           diff.filter(({ kind }) => kinds.includes(kind)).map((line) => line.text)
-        if (diff.some(({ kind }) => kind === 'gap')) return
+        for (const { kind, text, number = 0 } of diff)
+          if (kind === 'removed') expect(before[number - 1]).toBe(text)
+          else if (kind === 'same' || kind === 'added') expect(after[number - 1]).toBe(text)
+        if (diff.some(({ kind }) => kind === 'note')) expect(before).toEqual(after)
+        if (diff.some(({ kind }) => kind === 'gap' || kind === 'note')) return
         expect(read('same', 'removed')).toEqual(before)
         expect(read('same', 'added')).toEqual(after)
       }),

@@ -1,9 +1,19 @@
 /** Draws the items of the transcript as lines of the terminal, none wider than the screen. */
+import { stripVTControlCharacters } from 'node:util'
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
+import { formatCount } from '../render/format-numbers.ts'
 import { sanitizeText } from '../render/text.ts'
-import type { DiffLine } from './line-diff.ts'
+import { type DiffLine, listLineStarts } from './line-diff.ts'
 import { paintTone, type ScreenTheme } from './theme.ts'
-import { describeCallSubject, listTodos, viewChange, viewResult } from './tool-views.ts'
+import {
+  describeCallSubject,
+  describeExit,
+  isCommand,
+  listTodos,
+  viewChange,
+  viewRefusal,
+  viewResult,
+} from './tool-views.ts'
 import type { AnswerItem, CallItem, LineItem, PromptItem, TranscriptItem } from './transcript.ts'
 
 export interface DrawOptions {
@@ -13,8 +23,14 @@ export interface DrawOptions {
   readonly isFolded: boolean
 }
 
-/** Draws one item, with an empty line before it where that helps reading. */
+/** Draws one item, with an empty line before it where that helps reading. What left the conversation is dim. */
 export function drawItem(item: TranscriptItem, width: number, options: DrawOptions): readonly string[] {
+  const lines = drawInColor(item, width, options)
+  const { dim } = options.theme.colors
+  return item.isLeft === true ? lines.map((line) => dim(stripVTControlCharacters(line))) : lines
+}
+
+function drawInColor(item: TranscriptItem, width: number, options: DrawOptions): readonly string[] {
   switch (item.kind) {
     case 'prompt':
       return ['', ...drawPrompt(item, width, options)]
@@ -29,13 +45,21 @@ export function drawItem(item: TranscriptItem, width: number, options: DrawOptio
   }
 }
 
+/** Lines of a long prompt, such as one with a pasted file, that are shown before it is unfolded: its beginning and its end. */
+const FOLDED_PROMPT = { head: 8, tail: 3 }
+
 function drawPrompt(
   { text }: PromptItem,
   width: number,
-  { theme: { colors } }: DrawOptions,
+  { theme: { colors }, isFolded }: DrawOptions,
 ): readonly string[] {
+  const { head, tail } = FOLDED_PROMPT
   const lines = text.split('\n').flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width - 2)))
-  return lines.map((line, index) => `${colors.cyan(index === 0 ? '❯' : ' ')} ${colors.bold(line)}`)
+  const drawn = lines.map((line, index) => `${colors.cyan(index === 0 ? '❯' : ' ')} ${colors.bold(line)}`)
+  const hidden = lines.length - head - tail
+  if (!isFolded || hidden < tail) return drawn
+  const note = colors.dim(truncateToWidth(`  … ${hidden} more lines (ctrl+o)`, width))
+  return [...drawn.slice(0, head), note, ...drawn.slice(-tail)]
 }
 
 /** The drawn blocks of each answer, so that a growing answer is not drawn again from its beginning. */
@@ -57,6 +81,11 @@ function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): 
   if (item.isStreaming) drawnBlocks.set(item, { width, blocks })
   else drawnBlocks.delete(item)
   return blocks.flatMap(({ lines }, index) => (index === 0 ? lines : ['', ...lines]))
+}
+
+/** Draws a whole text as Markdown. */
+export function drawMarkdownText(text: string, width: number, { markdown }: ScreenTheme): readonly string[] {
+  return new Markdown(text.trim(), 0, 0, markdown).render(width)
 }
 
 /**
@@ -105,60 +134,97 @@ const CALL_MARKS: Readonly<Record<CallItem['state'], string>> = {
   running: '◐',
   done: '●',
   failed: '●',
+  refused: '●',
   interrupted: '◌',
 }
 
 function drawCall(item: CallItem, width: number, options: DrawOptions): readonly string[] {
-  const { theme, folder, isFolded } = options
+  const { theme, folder } = options
   const { colors } = theme
   const paintMark =
     item.state === 'done' ? colors.green : item.state === 'failed' ? colors.red : colors.yellow
   const subject = describeCallSubject(item.name, item.input, folder)
-  const title = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))} ${subject}`
+  const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))}`
+  const end = describeExit(item)
+  const room = Math.max(1, width - visibleWidth(mark) - visibleWidth(end) - 1)
+  const title = `${mark} ${truncateToWidth(subject, room)}${colors.red(end)}`
+  // The question for a permission shows the change of a call that has not run yet.
   const change =
-    item.state === 'failed'
-      ? null
-      : (item.change ?? viewChange(item.name, item.input, { folder, withFile: false }))
+    item.state === 'done' || item.state === 'interrupted'
+      ? (item.change ?? viewChange(item.name, item.input, { folder, withFile: false }))
+      : null
   const body =
-    item.name === 'TodoWrite' && item.state !== 'failed'
+    item.name === 'TodoWrite' && item.state !== 'failed' && item.state !== 'refused'
       ? listTodos(item.input).map((line) => truncateToWidth(`  ${line}`, width))
       : change !== null
-        ? drawChange(change, width, { theme, most: isFolded ? FOLDED_CHANGE : Number.POSITIVE_INFINITY })
+        ? drawChange(change, width, options)
         : drawResult(item, width, options)
-  const end = item.state === 'interrupted' ? [colors.dim('  interrupted')] : []
-  return [truncateToWidth(title, width), ...body, ...end]
+  const remark = item.state === 'interrupted' ? [colors.dim('  interrupted')] : []
+  return [truncateToWidth(title, width), ...body, ...remark]
 }
 
 const FOLDED_CHANGE = 12
 
 function drawResult(item: CallItem, width: number, { theme, isFolded }: DrawOptions): readonly string[] {
   const { colors } = theme
+  if (item.state === 'refused')
+    return wrapTextWithAnsi(`refused${viewRefusal(item)}`, Math.max(1, width - 2)).map(
+      (line) => `  ${colors.yellow(line)}`,
+    )
   const { lines, more } = viewResult(item, isFolded)
   const paint = item.state === 'failed' ? colors.red : colors.dim
-  const note = more === '' ? [] : [colors.dim(`  … ${more}${isFolded ? ' (ctrl+o)' : ''}`)]
+  const rest = truncateToWidth(`  … ${more}${isFolded ? ' (ctrl+o)' : ''}`, width)
+  const note = more === '' ? [] : [colors.dim(rest)]
   const body = isFolded
     ? lines.map((line) => `  ${paint(truncateToWidth(line, Math.max(1, width - 2)))}`)
     : lines.flatMap((line) =>
         wrapTextWithAnsi(line, Math.max(1, width - 2)).map((part) => `  ${paint(part)}`),
       )
-  return item.state === 'failed' ? [...body, ...note] : [...note, ...body]
+  return item.state === 'failed' && !isCommand(item) ? [...body, ...note] : [...note, ...body]
 }
 
-/** Draws a change of a file. At most `most` lines are shown. */
+/** Draws a change of a file, with the numbers of its lines. Folded, long lines are cut and the first lines are shown. */
 export function drawChange(
   change: readonly DiffLine[],
   width: number,
-  { theme: { colors }, most }: { readonly theme: ScreenTheme; readonly most: number },
+  { theme: { colors }, isFolded }: Pick<DrawOptions, 'theme' | 'isFolded'>,
 ): readonly string[] {
-  const lines = change.slice(0, most).map(({ kind, text }) => {
-    const mark = kind === 'added' ? '+' : kind === 'removed' ? '-' : ' '
-    const line = kind === 'gap' ? '  ⋮' : `  ${mark} ${truncateToWidth(text, Math.max(1, width - 4))}`
-    if (kind === 'added') return colors.green(line)
-    return kind === 'removed' ? colors.red(line) : colors.dim(line)
+  const starts = listLineStarts(change)
+  const shown = isFolded ? change.slice(0, FOLDED_CHANGE) : change
+  const lines = shown.flatMap(({ kind, text }, at) => {
+    const start = starts[at] ?? ''
+    const room = Math.max(1, width - start.length)
+    const parts = isFolded ? [truncateToWidth(text, room, '…')] : wrapWhole(text, room)
+    const paint = kind === 'added' ? colors.green : kind === 'removed' ? colors.red : colors.dim
+    return parts.map((part, index) => paint(`${index === 0 ? start : ' '.repeat(start.length)}${part}`))
   })
-  const more = change.length - lines.length
-  return more > 0 ? [...lines, colors.dim(`  … ${more} more lines`)] : lines
+  const more = change.length - shown.length
+  const rest = truncateToWidth(`  … ${formatCount(more, 'more line')} (ctrl+o)`, width)
+  return more > 0 ? [...lines, colors.dim(rest)] : lines
 }
+
+/** Wraps one line without leaving anything out, runs of spaces included: after a space, or anywhere in a long word. */
+export function wrapWhole(text: string, width: number): readonly string[] {
+  if (visibleWidth(text) <= width) return [text]
+  const lines: string[] = []
+  let [line, cells, afterSpace] = ['', 0, 0]
+  for (const { segment } of graphemes.segment(text)) {
+    const size = visibleWidth(segment)
+    if (cells + size > width && line !== '') {
+      const cut = afterSpace > line.length / 2 ? afterSpace : line.length
+      lines.push(line.slice(0, cut))
+      line = line.slice(cut)
+      cells = visibleWidth(line)
+      afterSpace = 0
+    }
+    line += segment
+    cells += size
+    if (segment === ' ') afterSpace = line.length
+  }
+  return [...lines, line]
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 function drawEventLine({ line }: LineItem, width: number, { theme }: DrawOptions): readonly string[] {
   const { colors } = theme

@@ -2,18 +2,29 @@
  * One line for each thing that was done to the context or went wrong: clearings, compactions, summaries that were swapped
  * in, cache breaks, undos. Each can be opened: its receipt, its figures or the explanation of a cache break.
  */
-import { isBranchSwitch, isCompactBoundary, isMicrocompactBoundary, type KnownRecord } from '@tidemark/core'
-import type { EventOf, SessionEvent } from 'tidemark'
-import { describeWarning, SUMMARY_NAMES } from '../agent/chat-output.ts'
-import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts'
 import {
-  formatCount,
-  formatDollars,
-  formatDuration,
-  formatInteger,
-  formatTokens,
-} from '../render/format-numbers.ts'
+  type CompactMetadata,
+  describeCause,
+  isBranchSwitch,
+  isCompactBoundary,
+  isMicrocompactBoundary,
+  type KnownRecord,
+  type MicrocompactBoundary,
+  type SystemRecord,
+} from '@tidemark/core'
+import type { EventOf, SessionEvent } from 'tidemark'
+import { describeWarning } from '../agent/chat-output.ts'
+import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts'
+import { formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
+import { formatClearing, formatCompaction } from '../render/rewrite-text.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
+import {
+  describeAttempts,
+  describeUsage,
+  formatReceipt,
+  listFigures,
+  listSection,
+} from './compaction-text.ts'
 import type { Tone } from './theme.ts'
 
 export interface EventLine {
@@ -27,8 +38,10 @@ export interface EventLine {
 export interface LineDetail {
   readonly title: string
   readonly text: string
-  /** When a cache break happened: its diff file in the session's folder has this time in its name. */
+  /** When a cache break happened: its diff file in the session's folder has this time in its name, or one just before. */
   readonly diffAt?: number
+  /** A compaction, by its record in the log, from which the rest of the page is read when the line is opened. */
+  readonly compaction?: { readonly id: string; readonly hasReceipt: boolean }
 }
 
 /** Returns the line of an event; null for an event that needs none. */
@@ -43,10 +56,7 @@ export function describeEventLine(event: SessionEvent): EventLine | null {
     case 'act-paid':
       return quietLine('$', sanitizeText(event.act.sentence))
     case 'undone':
-      return quietLine('↶', `Undone: the context is as it was before the ${UNDONE_NAMES[event.kind]}.`)
-    case 'branch-switched':
-      // A new conversation and an undo are told by the command.
-      return event.before === null ? null : quietLine('↶', WENT_BACK)
+      return describeUndo(event.kind)
     case 'compact-failed':
       return warningLine(`Not compacted: ${event.refused.message}`)
     case 'breaker-open':
@@ -65,8 +75,18 @@ export function describeEventLine(event: SessionEvent): EventLine | null {
       )
     case 'summary-dropped':
       return quietLine('△', `The prepared summary is not used: ${sanitizeText(event.message)}`)
+    case 'sm-compact-threshold-exceeded':
+      return quietLine(
+        '△',
+        `The notes are not used: with them the context would have ${formatTokens(event.tokens)} tokens, and is compacted from ${formatTokens(event.threshold)} on. A summary is written.`,
+      )
+    case 'sm-compact-refused':
+      // Other reasons say that there are no notes yet, or are told by the refusal itself.
+      return event.reason === 'refused' || event.reason === 'error'
+        ? quietLine('△', `The notes are not used: ${sanitizeText(event.message)}`)
+        : null
     case 'model-switched':
-      return quietLine('→', `The model is now ${sanitizeText(event.to)}.`)
+      return describeModel(event.to)
     case 'answer-continued':
       return quietLine('…', 'The output limit ended the answer; the model was asked to continue it.')
     default: {
@@ -77,33 +97,70 @@ export function describeEventLine(event: SessionEvent): EventLine | null {
 }
 
 const WENT_BACK = 'Went back. What followed stays in the log: /undo returns to it.'
+const RETURNED = 'The conversation is as it was before that.'
+export const NEW_CONVERSATION = 'A new conversation begins. /undo returns to the old one.'
 
 const UNDONE_NAMES = { compact: 'compaction', clear: 'clearing' } as const
 
+function describeUndo(kind: keyof typeof UNDONE_NAMES): EventLine {
+  return quietLine('↶', `Undone: the context is as it was before the ${UNDONE_NAMES[kind]}.`)
+}
+
 /** Returns the line of a record of a log that was written before; null for a record that needs none. */
 export function describeRecord(record: KnownRecord): EventLine | null {
-  if (isCompactBoundary(record)) {
-    const { preTokens, postTokens, summarizer = 'model', durationMs } = record.compactMetadata
-    const sizes = `${formatTokens(preTokens)} → ${postTokens === undefined ? '?' : formatTokens(postTokens)} tokens`
-    const detail = [
-      `When: ${record.timestamp}`,
-      `With: ${SUMMARY_NAMES[summarizer]}`,
-      ...(durationMs === undefined ? [] : [`Took: ${formatDuration(durationMs)}`]),
-    ]
-    return {
-      ...quietLine('▲', `Compacted: ${sizes}, with ${SUMMARY_NAMES[summarizer]}`),
-      detail: { title: 'Compaction', text: detail.join('\n') },
-    }
+  if (record.type !== 'system') return null
+  if (isCompactBoundary(record)) return describeLoggedCompaction(record.uuid, record.compactMetadata)
+  if (isMicrocompactBoundary(record)) return describeLoggedClearing(record)
+  if (record.cacheLoss !== undefined) return describeLoss(record, record.cacheLoss)
+  if (record.subtype === 'compact_undone') return describeUndo('compact')
+  if (record.subtype === 'clear_undone') return describeUndo('clear')
+  if (!isBranchSwitch(record)) return null
+  if (record.of !== undefined) return quietLine('↶', RETURNED)
+  return quietLine('↶', record.parentUuid === null ? NEW_CONVERSATION : WENT_BACK)
+}
+
+function describeLoggedCompaction(uuid: string, metadata: CompactMetadata): EventLine {
+  const { preTokens, postTokens, summarizer = 'model', cause, trigger, durationMs, fallbackReason } = metadata
+  const text = formatCompaction({ tokensBefore: preTokens, tokensAfter: postTokens, summarizer, cause })
+  const figures = { trigger, cause, summarizer, durationMs, fallbackReason: fallbackReason ?? null }
+  const detail = listFigures(figures).join('\n')
+  return {
+    ...quietLine('▲', text),
+    detail: { title: text, text: detail, compaction: { id: uuid, hasReceipt: false } },
   }
-  if (record.type === 'system' && record.subtype?.endsWith('_undone') === true)
-    return quietLine('↶', 'Undone: the context was restored.')
-  if (isBranchSwitch(record)) return quietLine('↶', 'The conversation went on from another place.')
-  if (!isMicrocompactBoundary(record)) return null
-  const { tokensSaved, compactedToolIds } = record.microcompactMetadata
-  return quietLine(
-    '△',
-    `Cleared ${formatCount(compactedToolIds.length, 'old tool result')}: ${formatTokens(tokensSaved)} tokens freed`,
-  )
+}
+
+function describeLoggedClearing({ microcompactMetadata: metadata }: MicrocompactBoundary): EventLine {
+  const { tokensSaved, preTokens, trigger, way } = metadata
+  const text = formatClearing(metadata, tokensSaved)
+  const lines = [
+    `Why: ${sanitizeText(trigger)}`,
+    ...(way === undefined ? [] : [`How: ${CLEAR_WAYS[way]}`]),
+    `Context: ${formatTokens(preTokens)} → ${formatTokens(Math.max(0, preTokens - tokensSaved))} tokens`,
+    '',
+    CLEARED_RESULTS_NOTE,
+  ]
+  return { ...quietLine('△', text), detail: { title: text, text: lines.join('\n') } }
+}
+
+/** The line of cached tokens that were lost: by a cache break, or as the price of a rewrite. */
+function describeLoss(
+  { timestamp }: SystemRecord,
+  { kind, sentence, tokens, usd }: NonNullable<SystemRecord['cacheLoss']>,
+): EventLine {
+  if (kind === 'act') return quietLine('$', sanitizeText(sentence))
+  const text = [
+    sanitizeText(sentence),
+    '',
+    `Processed again: ${formatTokens(tokens)} tokens`,
+    ...(usd === null ? [] : [`Cost: ${formatDollars(usd)} more than reading them from the cache`]),
+  ].join('\n')
+  const detail = { title: 'Cache break', text, diffAt: Date.parse(timestamp) }
+  return { ...warningLine(sentence), detail }
+}
+
+export function describeModel(model: string): EventLine {
+  return quietLine('→', `The model is now ${sanitizeText(model)}.`)
 }
 
 function quietLine(mark: string, text: string): EventLine {
@@ -115,71 +172,30 @@ function warningLine(text: string): EventLine {
 }
 
 function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
-  const { tokensBefore, tokensAfter, summarizer, cause, receipt } = compaction
-  const sizes = `${formatTokens(tokensBefore)} → ${formatTokens(tokensAfter)} tokens`
-  const what = cause === 'prepared' ? 'Swapped in a prepared summary' : 'Compacted'
-  const { files, userMessages, errors, identifiers, moreIdentifiers } = receipt.lost
+  const { receipt, steps, notes } = compaction
+  const { files, userMessages, errors } = receipt.lost
   const lost = files.length + userMessages.length + errors.length
   const missing = lost === 0 ? '' : `; ${formatCount(lost, 'fact')} no longer in view`
+  const text = formatCompaction(compaction)
+  const lines = [
+    ...listFigures(compaction),
+    ...describeUsage(compaction.usage),
+    ...notes.map(sanitizeText),
+    ...describeAttempts(steps),
+    '',
+    formatReceipt(receipt),
+  ]
   return {
     tone: 'good',
     mark: '▲',
-    text: `${what}: ${sizes}, with ${SUMMARY_NAMES[summarizer]}${missing}`,
-    detail: {
-      title: `${what}: ${sizes}`,
-      text: [
-        ...listFigures(compaction),
-        ...section('Attached again', receipt.carried, ({ key }) => key),
-        ...section('Left out', receipt.leftOut ?? [], ({ source, why }) => `${source}: ${why}`),
-        ...section('Files no longer mentioned', files, ({ text }) => text),
-        ...section('User messages no longer complete', userMessages, ({ text }) => text),
-        ...section('Errors no longer mentioned', errors, ({ text }) => text),
-        ...section('Names no longer mentioned', identifiers, ({ text }) => text),
-        ...(moreIdentifiers > 0 ? [`  and ${formatInteger(moreIdentifiers)} more names`] : []),
-        '',
-        'Everything is in the log: the model finds it with its history tool, you with /history TEXT. /undo restores it.',
-      ].join('\n'),
-    },
+    text: `${text}${missing}`,
+    detail: { title: text, text: lines.join('\n'), compaction: { id: compaction.id, hasReceipt: true } },
   }
-}
-
-type Compaction = EventOf<'compact'>['compaction']
-
-function listFigures(compaction: Compaction): readonly string[] {
-  const { trigger, cause, summarizer, fallbackReason, durationMs, receipt, notes, steps } = compaction
-  return [
-    `Why: ${trigger === 'manual' ? 'asked for' : 'automatic'} (${cause})`,
-    `Summary: ${SUMMARY_NAMES[summarizer]}`,
-    ...(fallbackReason === null ? [] : [`Why not another: ${sanitizeText(fallbackReason)}`]),
-    `Took: ${formatDuration(durationMs)}`,
-    `Replaced by the summary: ${formatCount(receipt.summarised.length, 'record')}`,
-    `Kept word for word: ${formatCount(receipt.kept.length, 'record')}`,
-    ...notes.map(sanitizeText),
-    ...section('Attempts', steps, ({ kind, outcome, message }) => `${kind}: ${outcome}. ${message}`),
-  ]
-}
-
-const MAX_LISTED = 100
-
-function section<Item>(
-  title: string,
-  items: readonly Item[],
-  format: (item: Item) => string,
-): readonly string[] {
-  if (items.length === 0) return []
-  const more = items.length - MAX_LISTED
-  return [
-    '',
-    `${title} (${formatInteger(items.length)})`,
-    ...items.slice(0, MAX_LISTED).map((item) => `  ${sanitizeText(format(item))}`),
-    ...(more > 0 ? [`  and ${formatInteger(more)} more`] : []),
-  ]
 }
 
 function describeClearing({ clearing, tokensBefore, tokensAfter, way }: EventOf<'microcompact'>): EventLine {
   const { metadata, freedTokens, rewrittenTokens, cost, breakEvenCalls, why, released } = clearing
-  const count = metadata.compactedToolIds.length
-  const what = `Cleared ${formatCount(count, 'old tool result')}: ${formatTokens(freedTokens)} tokens freed`
+  const what = formatClearing(metadata, freedTokens)
   return {
     tone: 'quiet',
     mark: '△',
@@ -194,23 +210,27 @@ function describeClearing({ clearing, tokensBefore, tokensAfter, way }: EventOf<
         breakEvenCalls === null
           ? 'It does not pay for itself in money.'
           : `Pays for itself after ${formatCount(Math.ceil(breakEvenCalls), 'call')}.`,
-        ...section('Files that are no longer in view', released.filePaths, (path) => path),
+        ...listSection('Files that are no longer in view', released.filePaths, (path) => path),
         '',
-        'Each cleared result has a placeholder that says how to read it again. /undo restores them.',
+        CLEARED_RESULTS_NOTE,
       ].join('\n'),
     },
   }
 }
 
-const CLEAR_WAYS: Readonly<Record<EventOf<'microcompact'>['way'], string>> = {
-  idle: 'in the messages, after a pause in which the cache expired',
-  budget: 'in the messages, because the context was filling up',
+const CLEARED_RESULTS_NOTE =
+  'Each cleared result has a placeholder that says how to read it again. /undo restores them.'
+
+const CLEAR_WAYS: Readonly<Record<EventOf<'microcompact'>['way'] | 'size', string>> = {
+  size: 'in the messages, because a request must not have more images and documents',
+  idle: 'in the messages that are sent, after a pause in which the cache expired',
+  budget: 'in the messages that are sent',
   cached: 'deleted from the cache of the provider',
   native: 'by the provider',
 }
 
 function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): EventLine {
-  const { at, sentence, evidence, expected, read, tokensLost, moneyLost, also, provider, ours } = event
+  const { at, sentence, expected, read, moneyLost, also, provider, ours } = event
   return {
     tone: 'warning',
     mark: '!',
@@ -221,18 +241,23 @@ function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): EventLin
       text: [
         sanitizeText(sentence),
         '',
-        `Expected from the cache: ${formatTokens(expected)} tokens; read: ${formatTokens(read)}; lost: ${formatTokens(tokensLost)}`,
-        ...(moneyLost === null ? [] : [`Cost: ${formatDollars(moneyLost)}`]),
-        `Cause: ${event.reason.kind}`,
-        ...(also.length === 0 ? [] : [`Also changed: ${also.map(({ kind }) => kind).join(', ')}`]),
-        ...(ours === null ? [] : [`Our own rewrite: ${sanitizeText(ours.act)}`]),
-        ...(provider === null ? [] : [`The provider says: ${sanitizeText(JSON.stringify(provider))}`]),
+        `Read from the cache: ${formatTokens(read)} of ${formatTokens(expected)} tokens expected`,
+        ...(moneyLost === null ? [] : [`Cost: ${formatDollars(moneyLost)} more than reading them`]),
+        ...(ours === null ? [] : [`Intended change: ${sanitizeText(ours.act)}`]),
+        ...(provider === null ? [] : [`The provider reports: ${describeReport(provider)}`]),
         ...(diffProblem === null ? [] : [`The diff could not be written: ${sanitizeText(diffProblem)}`]),
-        '',
-        sanitizeLines(evidence),
+        ...listSection('Also changed', also, describeCause),
       ].join('\n'),
     },
   }
+}
+
+function describeReport({
+  said,
+  missedTokens,
+}: NonNullable<EventOf<'cache-break'>['event']['provider']>): string {
+  const size = missedTokens === null ? '' : `, ${formatTokens(missedTokens)} tokens missed`
+  return `${sanitizeText(said).replaceAll('_', ' ')}${size}`
 }
 
 /** Returns the line of a subagent that has begun or ended; null for what it does meanwhile. */

@@ -1,16 +1,20 @@
 /** Compares two texts line by line, for showing an edit before and after it is made. */
 
 export interface DiffLine {
-  readonly kind: 'same' | 'removed' | 'added' | 'gap'
+  /** `gap`: unchanged lines that are left out. `note`: a remark about the change, in `text`. */
+  readonly kind: 'same' | 'removed' | 'added' | 'gap' | 'note'
   readonly text: string
+  /** The number of the line, before the change if it is removed; not given where it is not known. */
+  readonly number?: number
 }
 
 /** Above this product of line counts, the middle is shown as removed and added as a whole. */
 const MAX_CELLS = 4_000_000
 const CONTEXT_LINES = 3
 
-/** Returns the changed lines with the lines around them. A `gap` stands for unchanged lines that are left out. */
+/** Returns the changed lines with the lines around them, numbered; a note if nothing changes, or line ends only. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
+  if (before === after) return [{ kind: 'note', text: 'unchanged' }]
   const [old, now] = [splitLines(before), splitLines(after)]
   const most = Math.min(old.length, now.length)
   let start = 0
@@ -18,11 +22,34 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
   let end = 0
   while (end < most - start && old.at(-1 - end) === now.at(-1 - end)) end += 1
   const [oldMiddle, newMiddle] = [old.slice(start, old.length - end), now.slice(start, now.length - end)]
-  return leaveOutUnchanged([
-    ...old.slice(0, start).map((text): DiffLine => ({ kind: 'same', text })),
-    ...diffMiddle(oldMiddle, newMiddle),
-    ...old.slice(old.length - end).map((text): DiffLine => ({ kind: 'same', text })),
-  ])
+  if (oldMiddle.length + newMiddle.length === 0) return [{ kind: 'note', text: 'only line ends change' }]
+  return leaveOutUnchanged(
+    numberLines([
+      ...old.slice(0, start).map((text): DiffLine => ({ kind: 'same', text })),
+      ...diffMiddle(oldMiddle, newMiddle),
+      ...old.slice(old.length - end).map((text): DiffLine => ({ kind: 'same', text })),
+    ]),
+  )
+}
+
+/** Returns what stands before the text of each line: its number, where it is known, and a mark. */
+export function listLineStarts(change: readonly DiffLine[]): readonly string[] {
+  const digits = String(Math.max(0, ...change.map(({ number = 0 }) => number))).length
+  return change.map(({ kind, number }) => {
+    if (kind === 'note') return '  '
+    if (kind === 'gap') return '  ⋮'
+    const mark = kind === 'added' ? '+' : kind === 'removed' ? '-' : ' '
+    return `  ${number === undefined ? '' : `${String(number).padStart(digits)} `}${mark} `
+  })
+}
+
+function numberLines(lines: readonly DiffLine[]): readonly DiffLine[] {
+  let [old, now] = [0, 0]
+  return lines.map((line) => {
+    if (line.kind !== 'added') old += 1
+    if (line.kind !== 'removed') now += 1
+    return { ...line, number: line.kind === 'removed' ? old : now }
+  })
 }
 
 /** A text without content has no lines, so that a new file is shown as added lines only. */

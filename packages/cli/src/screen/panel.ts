@@ -2,8 +2,13 @@
  * A panel takes the whole screen in place of the conversation: a page to scroll, or a list to choose from. It is drawn on
  * the terminal's second screen, so the conversation and its scroll-back are untouched when it is closed.
  */
-import { type Component, matchesKey, truncateToWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
-import { formatCount } from '../render/format-numbers.ts'
+import {
+  type Component,
+  matchesKey,
+  truncateToWidth,
+  visibleWidth,
+  wrapTextWithAnsi,
+} from '@earendil-works/pi-tui'
 import { keepColorsOnly, type ScreenTheme } from './theme.ts'
 
 export interface PanelAction {
@@ -21,6 +26,8 @@ export interface PanelRow {
 
 export interface PanelContent {
   readonly title: string
+  /** A remark below the title, which does not scroll away. */
+  readonly note?: string
   /** Rows for this width. Lines of a page that are too long are wrapped. */
   rows(width: number): readonly PanelRow[]
   readonly actions: readonly PanelAction[]
@@ -40,6 +47,10 @@ interface PanelState {
   choice: number
   /** True if the chosen row must be visible: not before the user has come to it from the top. */
   isFollowing: boolean
+  /** The rows that can be chosen, by their number in the panel. */
+  places: readonly number[]
+  /** Rows that are shown at once. */
+  page: number
 }
 
 /** Creates the component of a panel. `onKey` gets each action of the user; null for escape. */
@@ -53,47 +64,65 @@ export function createPanel(
 ): Component {
   const { theme, readRows, onKey } = options
   const { firstChoice } = content
-  const state: PanelState = { top: 0, choice: firstChoice ?? 0, isFollowing: firstChoice !== undefined }
-  let choices = 0
-  /** The rows that can be chosen, by their number in the panel. */
-  let places: readonly number[] = []
-  const pageRows = (): number => Math.max(1, readRows() - 4)
-  const move = (by: number): void => {
-    const place = places[state.choice] ?? 0
-    const isVisible = place >= state.top && place < state.top + pageRows()
-    const isAtFirst = by < 0 && state.choice === 0
-    if (choices === 0 || !isVisible || isAtFirst) state.top += by
-    else state.choice = Math.min(choices - 1, Math.max(0, state.choice + by))
-    state.isFollowing = choices > 0 && isVisible && !isAtFirst
-  }
+  const { note = '' } = content
+  const isFollowing = firstChoice !== undefined
+  const state: PanelState = { top: 0, choice: firstChoice ?? 0, isFollowing, places: [], page: 1 }
   return {
     invalidate() {},
     render(width) {
+      const remark =
+        note === '' ? [] : wrapTextWithAnsi(keepColorsOnly(note), Math.max(1, width)).slice(0, MAX_NOTE_ROWS)
       const rows = content.rows(width).flatMap((row) => wrapRow(row, width))
-      places = rows.flatMap(({ isChoice }, index) => (isChoice === true ? [index] : []))
-      choices = places.length
-      state.choice = Math.min(state.choice, Math.max(0, choices - 1))
+      state.page = Math.max(1, readRows() - 4 - remark.length)
+      state.places = rows.flatMap(({ isChoice }, index) => (isChoice === true ? [index] : []))
+      state.choice = Math.min(state.choice, Math.max(0, state.places.length - 1))
       const lines = drawRows(rows, state, width, theme)
-      if (choices > 0 && state.isFollowing) state.top = scrollToChoice(places, state, pageRows())
-      state.top = Math.min(Math.max(0, lines.length - pageRows()), Math.max(0, state.top))
-      const shown = lines.slice(state.top, state.top + pageRows())
-      const blank = Array.from({ length: pageRows() - shown.length }, () => '')
+      if (state.places.length > 0 && state.isFollowing) state.top = scrollToChoice(state)
+      state.top = Math.min(Math.max(0, lines.length - state.page), Math.max(0, state.top))
+      const shown = lines.slice(state.top, state.top + state.page)
+      const blank = Array.from({ length: state.page - shown.length }, () => '')
       return [
         theme.colors.bold(truncateToWidth(keepColorsOnly(content.title), width)),
         theme.colors.dim('─'.repeat(width)),
+        ...remark.map(theme.colors.yellow),
         ...shown,
         ...blank,
         theme.colors.dim('─'.repeat(width)),
-        drawFooter(content, { width, theme, left: lines.length - state.top - shown.length }),
+        theme.colors.dim(describeKeys(content, state, { width, total: lines.length })),
       ]
     },
     handleInput(data) {
       if (matchesKey(data, 'escape') || matchesKey(data, 'ctrl+c') || data === 'q') return onKey(null)
-      for (const [key, by] of listMoves(pageRows())) if (matchesKey(data, key)) return move(by)
+      for (const [key, by] of listMoves(state.page)) if (matchesKey(data, key)) return moveBy(state, by)
+      for (const key of ['home', 'end'] as const) if (matchesKey(data, key)) return jumpTo(state, key)
       const action = content.actions.find(({ key }) => matchesKey(data, key as 'enter'))
-      if (action !== undefined) onKey({ key: action.key, choice: choices === 0 ? -1 : state.choice })
+      if (action === undefined) return
+      // What is chosen is seen before something is done to it.
+      if (isChoiceAway(state)) state.isFollowing = true
+      else onKey({ key: action.key, choice: state.places.length === 0 ? -1 : state.choice })
     },
   }
+}
+
+const MAX_NOTE_ROWS = 3
+/** True if there is a chosen row, and it is not visible. */
+function isChoiceAway({ places, choice, top, page }: PanelState): boolean {
+  const place = places[choice]
+  return place !== undefined && (place < top || place >= top + page)
+}
+
+function moveBy(state: PanelState, by: number): void {
+  const { places, choice } = state
+  const isScrolled = places.length === 0 || isChoiceAway(state) || (by < 0 && choice === 0)
+  if (isScrolled) state.top += by
+  else state.choice = Math.min(places.length - 1, Math.max(0, choice + by))
+  state.isFollowing = !isScrolled
+}
+
+function jumpTo(state: PanelState, key: 'home' | 'end'): void {
+  state.choice = key === 'home' ? 0 : Math.max(0, state.places.length - 1)
+  state.top = key === 'home' ? 0 : Number.MAX_SAFE_INTEGER
+  state.isFollowing = false
 }
 
 function listMoves(page: number) {
@@ -103,8 +132,6 @@ function listMoves(page: number) {
     ['pageUp', -page],
     ['pageDown', page],
     ['space', page],
-    ['home', -1e9],
-    ['end', 1e9],
   ] as const
 }
 
@@ -131,18 +158,29 @@ function drawRows(
   })
 }
 
-function scrollToChoice(places: readonly number[], { top, choice }: PanelState, page: number): number {
+function scrollToChoice({ places, top, choice, page }: PanelState): number {
   const place = places[choice] ?? 0
   return place < top ? place : place >= top + page ? place - page + 1 : top
 }
 
-function drawFooter(
+/** Names the keys that do something now, in fewer words where there is little room. Escape is always named. */
+function describeKeys(
   { actions }: PanelContent,
-  { width, theme, left }: { readonly width: number; readonly theme: ScreenTheme; readonly left: number },
+  state: PanelState,
+  { width, total }: { readonly width: number; readonly total: number },
 ): string {
-  const more = left > 0 ? `${formatCount(left, 'more line')} · ` : ''
-  const keys = actions.map(({ key, label }) => `${key} ${label}`)
-  return theme.colors.dim(truncateToWidth(`${more}${[...keys, 'esc close'].join(' · ')}`, width))
+  const { top, page } = state
+  const range = `${top + 1}–${Math.min(total, top + page)} of ${total}`
+  const isPaged = page < total
+  const keys = isChoiceAway(state) ? ['↓ to the list'] : actions.map(({ key, label }) => `${key} ${label}`)
+  const end = 'esc close'
+  const ways = [[range, 'page up, page down'], [range, 'pgup/pgdn'], ['pgup/pgdn']].map((paging) =>
+    [...(isPaged ? paging : []), ...keys].join(' · '),
+  )
+  const room = Math.max(1, width - end.length - 3)
+  const shortest = truncateToWidth(ways.at(-1) ?? '', room, '…')
+  const text = ways.find((line) => visibleWidth(line) <= room) ?? shortest
+  return truncateToWidth(text === '' ? end : `${text} · ${end}`, width)
 }
 
 /** Turns a text into the rows of a page. */

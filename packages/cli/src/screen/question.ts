@@ -19,6 +19,8 @@ export interface QuestionContent {
   readonly choices: readonly QuestionChoice[]
   /** True if several choices can be ticked. */
   readonly isMultiple?: boolean
+  /** What escape does, in a word. Default: cancel. */
+  readonly onEscape?: string
 }
 
 export interface QuestionChoice {
@@ -36,6 +38,9 @@ interface QuestionState {
   current: number
   /** The first line of the body that is shown. */
   top: number
+  /** Lines of the body that are shown at once. */
+  room: number
+  readonly openedAt: number
 }
 
 interface QuestionOptions {
@@ -47,9 +52,16 @@ interface QuestionOptions {
 export function createQuestion(content: QuestionContent, options: QuestionOptions): Component & Focusable {
   const { onAnswer } = options
   const { choices, isMultiple = false } = content
-  const state: QuestionState = { ticked: new Set(), input: new Input(), current: 0, top: 0 }
+  const shown = { ...content, body: rememberBody(content) }
+  const state: QuestionState = {
+    ticked: new Set(),
+    input: new Input(),
+    current: 0,
+    top: 0,
+    room: 1,
+    openedAt: performance.now(),
+  }
   const { ticked, input } = state
-  const openedAt = performance.now()
   const isTyping = (): boolean => choices[state.current]?.asksFor !== undefined
   const answer = (): void => {
     const chosen = isMultiple && ticked.size > 0 ? [...ticked].sort() : [state.current]
@@ -61,14 +73,14 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
   return {
     focused: false,
     invalidate: () => input.invalidate(),
-    render: (width) => drawQuestion(content, state, options, width),
+    render: (width) => drawQuestion(shown, state, options, width),
     handleInput(data) {
       // Keys that were meant for the input, typed just before the question appeared, must not answer it.
-      if (performance.now() - openedAt < GUARD_MS) return
+      if (!isTakingKeys(state)) return
       if (matchesKey(data, 'escape') || matchesKey(data, 'ctrl+c')) onAnswer(null)
       else if (matchesKey(data, 'enter')) answer()
-      else if (matchesKey(data, 'pageUp')) state.top -= PAGE
-      else if (matchesKey(data, 'pageDown')) state.top += PAGE
+      else if (matchesKey(data, 'pageUp')) state.top -= Math.max(1, state.room - 1)
+      else if (matchesKey(data, 'pageDown')) state.top += Math.max(1, state.room - 1)
       else if (matchesKey(data, 'up')) move(-1)
       else if (matchesKey(data, 'down')) move(1)
       else if (isTyping()) input.handleInput(data)
@@ -81,43 +93,63 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
   }
 }
 
+/** Returns the body of a question, made once for each width: a change can have thousands of lines. */
+function rememberBody({ body }: QuestionContent): QuestionContent['body'] {
+  let known: { readonly width: number; readonly lines: readonly string[] } | null = null
+  return (width) => {
+    if (known?.width !== width) known = { width, lines: body(width) }
+    return known.lines
+  }
+}
+
 function drawQuestion(
-  { title, body, choices, isMultiple = false }: QuestionContent,
+  { title, body, choices, isMultiple = false, onEscape = 'cancel' }: QuestionContent,
   state: QuestionState,
   { theme: { colors }, readRows }: QuestionOptions,
   width: number,
 ): string[] {
   const { current, ticked, input } = state
   const lines = body(Math.max(1, width - 2))
-  const room = Math.max(3, readRows() - choices.length - 8)
-  state.top = Math.max(0, Math.min(state.top, lines.length - room))
-  const shown = lines.slice(state.top, state.top + room)
-  const hidden = lines.length - shown.length
-  const isTyping = choices[current]?.asksFor !== undefined
-  const keys = `↑↓ choose · ${isMultiple ? 'space tick · ' : ''}enter confirm · esc cancel`
+  const head = wrapTextWithAnsi(colors.bold(keepColorsOnly(title)), width)
+  const choiceRows = choices.flatMap((choice, index) => {
+    const at = { index, isCurrent: index === current, isTicked: ticked.has(index), isMultiple }
+    const rows = drawChoice(choice, at, width)
+    return index === current ? rows.map((row) => colors.cyan(row)) : rows
+  })
+  const inputRows = choices[current]?.asksFor === undefined ? [] : drawInput(input, width)
+  state.room = Math.max(3, readRows() - head.length - choiceRows.length - inputRows.length - ROWS_AROUND)
+  state.top = Math.max(0, Math.min(state.top, lines.length - state.room))
+  const shown = lines.slice(state.top, state.top + state.room)
+  const range = `lines ${state.top + 1}–${state.top + shown.length} of ${lines.length}: page up, page down`
+  const keys = !isTakingKeys(state)
+    ? ''
+    : `↑↓ choose · ${isMultiple ? 'space tick · ' : ''}enter confirm · esc ${onEscape}`
   const rows = [
     colors.yellow('─'.repeat(width)),
-    ...wrapTextWithAnsi(colors.bold(keepColorsOnly(title)), width),
+    ...head,
     ...shown.map(keepColorsOnly),
-    ...(hidden > 0 ? [colors.dim(`  ${hidden} more lines: page up, page down`)] : []),
-    ...choices.map((choice, index) => {
-      const at = { index, isCurrent: index === current, isTicked: ticked.has(index), isMultiple }
-      const row = keepColorsOnly(drawChoice(choice, at))
-      return index === current ? colors.cyan(row) : row
-    }),
-    ...(isTyping ? drawInput(input, width) : []),
+    ...(shown.length < lines.length ? [colors.dim(`  ${range}`)] : []),
+    ...choiceRows,
+    ...inputRows,
     colors.dim(keys),
   ]
   return rows.map((row) => truncateToWidth(row, width))
 }
 
-const PAGE = 10
-const GUARD_MS = 300
+/** Rows beside the title, the body and the choices: border, range, keys, status, meter, and the newest line above. */
+const ROWS_AROUND = 10
+/** Milliseconds after which a question takes keys and says which. */
+export const GUARD_MS = 300
+
+function isTakingKeys({ openedAt }: QuestionState): boolean {
+  return performance.now() - openedAt >= GUARD_MS
+}
 
 function tick(ticked: Set<number>, index: number): void {
   if (!ticked.delete(index)) ticked.add(index)
 }
 
+/** Draws a choice whole: a rule that is cut off would allow more than the user has read. */
 function drawChoice(
   { label, asksFor }: QuestionChoice,
   at: {
@@ -126,9 +158,14 @@ function drawChoice(
     readonly isTicked: boolean
     readonly isMultiple: boolean
   },
-): string {
+  width: number,
+): readonly string[] {
   const box = at.isMultiple && asksFor === undefined ? (at.isTicked ? '[x] ' : '[ ] ') : ''
-  return `${at.isCurrent ? '❯' : ' '} ${at.index + 1}. ${box}${label}`
+  const start = `${at.isCurrent ? '❯' : ' '} ${at.index + 1}. `
+  const indent = ' '.repeat(start.length)
+  return wrapTextWithAnsi(keepColorsOnly(`${box}${label}`), Math.max(1, width - start.length)).map(
+    (line, index) => `${index === 0 ? start : indent}${line}`,
+  )
 }
 
 function drawInput(input: Input, width: number): readonly string[] {

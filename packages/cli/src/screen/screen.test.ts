@@ -36,7 +36,13 @@ function createWorld() {
     folder: '/project',
     now: () => 0,
     readState: () => ({ status: null, queue: [], meter: null, hint: '' }),
-    actions: { submit: (text) => submitted.push(text), interrupt() {}, exit() {}, openLines() {} },
+    actions: {
+      submit: (text) => submitted.push(text),
+      interrupt() {},
+      exit() {},
+      openLines() {},
+      switchMode() {},
+    },
   })
   screen.start()
   onTestFinished(() => screen.stop())
@@ -82,19 +88,63 @@ it('a streamed token costs as many bytes in a long session as in a short one', a
   expect(seen.text).not.toContain('\u001b[3J')
 })
 
-it('all of it is drawn again after a change of how it looks, also what the screen had let go of', async () => {
+it('Ctrl-O unfolds what is visible and what follows; what has scrolled away is not drawn again', async () => {
   const { screen, transcript, seen } = createWorld()
-  for (let line = 0; line < 2_000; line += 1)
-    transcript.addLine({ tone: 'plain', mark: '·', text: `Line ${line}.`, detail: null })
-  screen.update()
+  const addCall = (number: number): void => {
+    const call = { type: 'tool_use', id: `call-${number}`, name: 'Bash', input: { command: `run ${number}` } }
+    const output = Array.from({ length: 9 }, (_, line) => `Output ${number}.${line}.`).join('\n')
+    const result = { type: 'tool_result', tool_use_id: call.id, content: output }
+    for (const event of [
+      { type: 'reply', event: { type: 'block-started', index: 0, block: call } },
+      { type: 'reply', event: { type: 'block-ended', index: 0, block: call } },
+      { type: 'tool-started', call },
+      { type: 'tool-ended', call, result },
+    ])
+      transcript.apply(event as never)
+    screen.update()
+  }
+  for (let number = 0; number < 40; number += 1) addCall(number)
   await settle(50)
   const before = seen.text.length
   screen.toggleFold()
-  await settle(100)
+  await settle(50)
   const drawn = stripVTControlCharacters(seen.text.slice(before))
-  expect([...drawn.matchAll(/Line (\d+)\./g)].map(([, line]) => Number(line))).toEqual(
-    Array.from({ length: 2_000 }, (_, line) => line),
-  )
+  expect(drawn).not.toContain('run 30')
+  expect(drawn).toContain('Output 39.0.')
+  expect(drawn).toContain('shown in full from here on')
+  addCall(40)
+  await settle(50)
+  expect(stripVTControlCharacters(seen.text)).toContain('Output 40.0.')
+  expect(seen.text).not.toContain('\u001b[3J')
+  expect(seen.text).not.toContain('\u001b[2J')
+})
+
+it('calls that still run stay below what has ended, so that no line changes after it has scrolled away', async () => {
+  const { screen, transcript, seen } = createWorld()
+  const calls = Array.from({ length: 40 }, (_, number) => ({
+    ...{ type: 'tool_use', id: `call-${number}`, name: 'Bash', input: { command: `run ${number}.` } },
+  }))
+  for (const [index, block] of calls.entries()) {
+    transcript.apply({ type: 'reply', event: { type: 'block-started', index, block } } as never)
+    transcript.apply({ type: 'reply', event: { type: 'block-ended', index, block } } as never)
+  }
+  screen.update()
+  await settle()
+  expect(stripVTControlCharacters(seen.text)).toMatch(/○ Bash run 0\.[\s\S]*… \d+ more lines/)
+  for (const call of calls.toReversed()) {
+    const result = { type: 'tool_result', tool_use_id: call.id, content: 'one\ntwo\nthree' }
+    transcript.apply({ type: 'tool-started', call } as never)
+    transcript.apply({ type: 'tool-ended', call, result } as never)
+    screen.update()
+    await settle()
+  }
+  const written = seen.text.split('\n').map((line) => stripVTControlCharacters(line))
+  for (const { input } of calls) {
+    const ended = written.filter((line) => line.includes(`● Bash ${input.command}`))
+    expect(ended.length, input.command).toBeGreaterThan(0)
+  }
+  expect(seen.text).not.toContain('\u001b[2J')
+  expect(screen.fullRedraws).toBe(1)
 })
 
 it('a panel is drawn on the second screen, takes all keys, and leaves the first one as it was', async () => {
@@ -165,4 +215,26 @@ it('a question that comes while a panel is open waits, and keys typed just befor
   seen.press('1')
   await asked
   expect(answer).toEqual({ chosen: [0], text: '' })
+})
+
+it('the question of an agent that was stopped closes by itself, and the next one can be answered', async () => {
+  const { screen, seen, submitted } = createWorld()
+  await settle()
+  const stop = new AbortController()
+  const question = { title: 'Allow it?', body: () => [], choices: [{ label: 'Yes' }, { label: 'No' }] }
+  const asked = screen.ask(question, stop.signal)
+  await settle()
+  expect(seen.text).toContain('Allow it?')
+  stop.abort()
+  expect(await asked).toBeNull()
+  // The keys belong to the input again, and a question that is no longer needed is not shown.
+  for (const key of ['h', 'i', '\r']) seen.press(key)
+  expect(submitted).toEqual(['hi'])
+  expect(await screen.ask({ ...question, title: 'Too late?' }, stop.signal)).toBeNull()
+  await settle()
+  expect(seen.text).not.toContain('Too late?')
+  const next = screen.ask(question)
+  await settle(320)
+  seen.press('2')
+  expect(await next).toEqual({ chosen: [1], text: '' })
 })

@@ -4,38 +4,33 @@
  */
 import {
   type AutocompleteProvider,
+  type Component,
   Container,
   Editor,
   matchesKey,
   type Terminal as ScreenTerminal,
-  TuiMainScreen,
-  truncateToWidth,
 } from '@earendil-works/pi-tui'
-import { drawMeter, type MeterReading } from './context-meter.ts'
+import { ChatTui } from './chat-tui.ts'
+import { layOutFrame } from './frame-layout.ts'
+import { drawFoot, drawInput, drawStatus, PLACEHOLDER, type ScreenState, SPIN_MS } from './input-area.ts'
 import { createPanel, type PanelContent, type PanelResult } from './panel.ts'
-import { createQuestion, type QuestionAnswer, type QuestionContent } from './question.ts'
+import { createQuestion, GUARD_MS, type QuestionAnswer, type QuestionContent } from './question.ts'
 import type { ScreenTheme } from './theme.ts'
 import type { Transcript } from './transcript.ts'
-import { createTranscriptView, type TranscriptView } from './transcript-view.ts'
+import { createTranscriptView } from './transcript-view.ts'
 
 export interface ScreenActions {
-  /** The user has sent a text. */
-  submit(text: string): void
+  /** The user has sent a text. `isPrivate`: typed with a space before it, so that it is not remembered. */
+  submit(text: string, isPrivate: boolean): void
   /** Ctrl-C on an empty input, or escape. */
   interrupt(key: 'ctrl+c' | 'escape'): void
   exit(): void
   /** Ctrl-T: show what can be opened. */
   openLines(): void
-}
-
-/** What the lines around the input say at this moment. */
-export interface ScreenState {
-  /** What is being done; null if nothing is. */
-  readonly status: string | null
-  readonly queue: readonly string[]
-  readonly meter: MeterReading | null
-  /** A short remark below the input, such as that Ctrl-C exits. */
-  readonly hint: string
+  /** Shift-Tab: go on in the next permission mode. */
+  switchMode(): void
+  /** Up on an empty input: takes the newest queued text back to it. Returns false if none waits. */
+  editQueued?(): boolean
 }
 
 export interface ChatScreen {
@@ -45,12 +40,12 @@ export interface ChatScreen {
   drain(): Promise<void>
   /** Draws what has changed, at most once in 16 ms. */
   update(): void
-  /** Draws the whole transcript again. */
-  redraw(): void
+  /** Unfolds or folds the results of tools: those that are visible, and all that follow. */
   toggleFold(): void
   readonly input: { read(): string; write(text: string): void; remember(text: string): void }
   setCompletion(provider: AutocompleteProvider): void
-  ask(question: QuestionContent): Promise<QuestionAnswer>
+  /** Asks in place of the input. Closes the question, unanswered, when `signal` is aborted. */
+  ask(question: QuestionContent, signal?: AbortSignal): Promise<QuestionAnswer>
   /** Shows a panel until an action or escape. */
   openPanel(content: PanelContent): Promise<PanelResult | null>
   /** Gives the terminal to another program, such as an editor, while `work` runs. */
@@ -68,28 +63,18 @@ export interface ScreenOptions {
   readonly now: () => number
 }
 
-/** The screen of the library, with a call after each frame. */
-class ChatTui extends TuiMainScreen {
-  afterFrame: () => void = () => {}
-  protected override doRender(): void {
-    super.doRender()
-    this.afterFrame()
-  }
-}
-
-const SPINNER = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
-const SPIN_MS = 120
 const DRAIN_MS = 300
 const TICK_MS = 1_000
 
 export function createChatScreen(options: ScreenOptions): ChatScreen {
   const { theme, readState, now, actions } = options
   const parts = createParts(options)
-  const { tui, editor, view } = parts
+  const { tui, editor } = parts
   tui.addInputListener((data) => (parts.isFrozen ? undefined : handleKey(data, actions, editor, toggleFold)))
   function toggleFold(): void {
     parts.isFolded = !parts.isFolded
-    view.redraw()
+    parts.foldedAt = now()
+    tui.requestRender()
   }
   const timers = createTimers(
     () => readState(now()).status !== null,
@@ -104,11 +89,11 @@ export function createChatScreen(options: ScreenOptions): ChatScreen {
     stop() {
       timers.stop()
       panels.close()
-      tui.stop()
+      parts.isLeaving = true
+      tui.stopAfterLastFrame()
     },
     drain: () => tui.terminal.drainInput(DRAIN_MS),
     update: () => tui.requestRender(),
-    redraw: view.redraw,
     toggleFold,
     input: {
       read: () => editor.getExpandedText(),
@@ -116,19 +101,19 @@ export function createChatScreen(options: ScreenOptions): ChatScreen {
       remember: (text) => editor.addToHistory(text),
     },
     setCompletion: (provider) => editor.setAutocompleteProvider(provider),
-    async ask(question) {
+    async ask(question, signal) {
       // A question that comes while a panel is open appears when the user has closed it.
       await panels.waitForEnd()
-      return await askInPlace(question, parts, theme)
+      return signal?.aborted === true ? null : await askInPlace(question, parts, theme, signal)
     },
     openPanel: panels.open,
     async suspend(work) {
+      tui.eraseDocument()
       tui.stop()
       try {
         return await work()
       } finally {
         tui.start()
-        view.redraw()
       }
     },
     get fullRedraws() {
@@ -142,47 +127,93 @@ interface ScreenParts {
   readonly editor: Editor
   /** Holds the input, or a question in its place. */
   readonly bottom: Container
-  readonly view: TranscriptView
   isFolded: boolean
+  /** When results were folded or unfolded the last time. */
+  foldedAt: number
+  /** True when only the conversation is to stay on the terminal. */
+  isLeaving: boolean
+  /** True while a question is in place of the input. */
+  isAsking: boolean
   /** True while a panel or a question has the keys. */
   isFrozen: boolean
 }
 
-function createParts({
-  terminal,
-  theme,
-  transcript,
-  folder,
-  actions,
-  readState,
-  now,
-}: ScreenOptions): ScreenParts {
-  let parts: ScreenParts | null = null
-  const tui = new ChatTui(keepScrollback(terminal, () => parts?.view.hasRetired() === true))
-  const editor = new Editor(tui, theme.editor, { paddingX: 1, autocompleteMaxVisible: 8 })
-  editor.onSubmit = (text) => actions.submit(text)
+function createParts(options: ScreenOptions): ScreenParts {
+  const { terminal, theme, actions } = options
+  const tui = new ChatTui(createOutput(terminal, theme))
+  const editor = new Editor(tui, theme.editor, { paddingX: 2, autocompleteMaxVisible: 8 })
+  // The editor gives the text without the spaces around it.
+  let typed = ''
+  editor.onChange = (text) => {
+    if (text !== '') typed = text
+  }
+  editor.onSubmit = (text) => actions.submit(text, typed.startsWith(' '))
   const bottom = new Container()
   bottom.addChild(editor)
-  const view = createTranscriptView(transcript, tui, () => ({
-    theme,
-    folder,
-    isFolded: parts?.isFolded ?? true,
-  }))
-  const around = (draw: typeof drawStatus) => ({
-    invalidate() {},
-    render: (width: number) => [...draw(readState(now()), width, theme, now())],
-  })
-  for (const child of [view, around(drawStatus), bottom, around(drawFoot)]) tui.addChild(child)
+  const parts: ScreenParts = {
+    ...{ tui, editor, bottom, isFolded: true, foldedAt: Number.NEGATIVE_INFINITY },
+    ...{ isLeaving: false, isAsking: false, isFrozen: false },
+  }
+  tui.addChild(createDocument(parts, options))
   tui.setFocus(editor)
-  tui.afterFrame = view.retireLines
-  parts = { tui, editor, bottom, view, isFolded: true, isFrozen: false }
   return parts
 }
 
-/** Passes on what the screen writes, without clearing the terminal's memory while it has lines that nobody else has. */
-function keepScrollback(terminal: ScreenTerminal, isNeeded: () => boolean): ScreenTerminal {
-  const write = (data: string): void =>
-    terminal.write(isNeeded() ? data.replace('\u001b[2J\u001b[H\u001b[3J', '\u001b[2J\u001b[H') : data)
+/** Creates the component that is the whole screen: the transcript, and below it what is around the input. */
+function createDocument(
+  parts: ScreenParts,
+  { theme, folder, transcript, readState, now }: ScreenOptions,
+): Component {
+  const { tui, editor, bottom } = parts
+  const view = createTranscriptView(transcript, () => ({ theme, folder, isFolded: parts.isFolded }))
+  let leading = 0
+  tui.onScroll = (count) => {
+    view.leaveLines(Math.min(count, leading))
+    leading = Math.max(0, leading - count)
+  }
+  return {
+    render(width) {
+      const { settled, pending } = view.draw(width)
+      if (parts.isLeaving) return [...settled, ...pending, '', '']
+      const { isAsking } = parts
+      const state = readState(now())
+      const hint = state.hint === '' ? describeFold(parts, now()) : state.hint
+      const { rows } = tui.terminal
+      const isNew = !transcript.items.some(({ kind }) => kind === 'prompt')
+      const frame = layOutFrame({
+        settled,
+        pending,
+        above: drawStatus(state, { width, theme, now: now(), isAsking }),
+        input: drawInput(bottom.render(width), {
+          ...{ isEmpty: editor.getText() === '', isAsking, hint: isNew ? PLACEHOLDER : '', theme },
+        }),
+        below: drawFoot({ ...state, hint }, width, theme, now()),
+        rows,
+        rowsToFill: view.hasLeftLines() ? rows - tui.topRow : null,
+      })
+      leading = frame.leading
+      return frame.lines
+    },
+    invalidate() {
+      view.invalidate()
+      bottom.invalidate()
+    },
+  }
+}
+
+/** Milliseconds for which Ctrl-O says what it has done. */
+const FOLD_HINT_MS = 4_000
+
+function describeFold(parts: ScreenParts, now: number): string {
+  if (now - parts.foldedAt >= FOLD_HINT_MS) return ''
+  return parts.isFolded
+    ? 'Results of tools are folded from here on.'
+    : 'Results of tools are shown in full from here on. Ctrl-T opens those further up.'
+}
+
+/** Passes on what the screen writes, in characters that the terminal has. Its memory of earlier lines is never cleared. */
+function createOutput(terminal: ScreenTerminal, { toTerminalText }: ScreenTheme): ScreenTerminal {
+  const write = (data: string): void => terminal.write(toTerminalText(data.replaceAll(CLEAR_MEMORY, '')))
   return new Proxy(terminal, {
     get(target, name) {
       if (name === 'write') return write
@@ -191,6 +222,8 @@ function keepScrollback(terminal: ScreenTerminal, isNeeded: () => boolean): Scre
     },
   })
 }
+
+const CLEAR_MEMORY = '\u001b[3J'
 
 function handleKey(
   data: string,
@@ -206,28 +239,11 @@ function handleKey(
   else if (matchesKey(data, 'ctrl+d') && editor.getText() === '') actions.exit()
   else if (matchesKey(data, 'ctrl+o')) toggleFold()
   else if (matchesKey(data, 'ctrl+t')) actions.openLines()
+  else if (matchesKey(data, 'shift+tab')) actions.switchMode()
+  else if (matchesKey(data, 'up') && editor.getText() === '' && actions.editQueued?.() === true)
+    return { consume: true }
   else return undefined
   return { consume: true }
-}
-
-function drawStatus(
-  { status, queue }: ScreenState,
-  width: number,
-  { colors }: ScreenTheme,
-  now: number,
-): readonly string[] {
-  const spinner = SPINNER[Math.floor(now / SPIN_MS) % SPINNER.length] ?? ''
-  const line = status === null ? '' : `${colors.cyan(spinner)} ${status} ${colors.dim('· esc interrupts')}`
-  const queued = queue.map((text) => {
-    const first = text.trim().split('\n')[0] ?? ''
-    return colors.dim(truncateToWidth(`  queued: ${first}`, width))
-  })
-  return ['', ...(line === '' ? [] : [truncateToWidth(line, width)]), ...queued]
-}
-
-function drawFoot(state: ScreenState, width: number, theme: ScreenTheme, now: number): readonly string[] {
-  const meter = state.meter === null ? [] : drawMeter(state.meter, now, width, theme)
-  return [...meter, ...(state.hint === '' ? [] : [theme.colors.dim(truncateToWidth(state.hint, width))])]
 }
 
 /** Draws a frame for each step of the spinner while something runs, and one a second for the countdown otherwise. */
@@ -248,39 +264,35 @@ function askInPlace(
   question: QuestionContent,
   parts: ScreenParts,
   theme: ScreenTheme,
+  signal: AbortSignal | undefined,
 ): Promise<QuestionAnswer> {
   const { tui, bottom, editor } = parts
+  parts.isAsking = true
   return new Promise((resolve) => {
+    const close = (answer: QuestionAnswer): void => {
+      signal?.removeEventListener('abort', giveUp)
+      bottom.removeChild(component)
+      bottom.addChild(editor)
+      tui.setFocus(editor)
+      parts.isAsking = false
+      parts.isFrozen = false
+      tui.requestRender()
+      resolve(answer)
+    }
+    const giveUp = (): void => close(null)
     const component = createQuestion(question, {
       theme,
       readRows: () => tui.terminal.rows,
-      onAnswer(answer) {
-        bottom.removeChild(component)
-        bottom.addChild(editor)
-        tui.setFocus(editor)
-        parts.isFrozen = false
-        tui.requestRender()
-        resolve(answer)
-      },
+      onAnswer: close,
     })
+    signal?.addEventListener('abort', giveUp, { once: true })
+    setTimeout(() => tui.requestRender(), GUARD_MS + 1)
     parts.isFrozen = true
     bottom.removeChild(editor)
     bottom.addChild(component)
     tui.setFocus(component)
     tui.requestRender()
   })
-}
-
-const ENTER_SECOND_SCREEN = '\u001b[?1049h\u001b[2J\u001b[H'
-const LEAVE_SECOND_SCREEN = '\u001b[?1049l'
-const NOTHING_DRAWN = {
-  previousLines: [],
-  previousWidth: 0,
-  previousHeight: 0,
-  cursorRow: 0,
-  hardwareCursorRow: 0,
-  maxLinesRendered: 0,
-  previousViewportTop: 0,
 }
 
 function createPanels(parts: ScreenParts, theme: ScreenTheme) {
@@ -291,19 +303,16 @@ function createPanels(parts: ScreenParts, theme: ScreenTheme) {
     while (current !== null) await current
   }
   const openNow = (content: PanelContent): Promise<PanelResult | null> => {
-    const { children, afterFrame } = tui
+    const { children } = tui
     const focused = tui.getFocusedComponent()
-    tui.renderNow()
-    const drawn = tui.captureRenderState()
+    const leaveScreen = tui.enterSecondScreen()
     const { promise, resolve } = Promise.withResolvers<PanelResult | null>()
     leave = (result) => {
       leave = null
       current = null
-      tui.terminal.write(LEAVE_SECOND_SCREEN)
+      leaveScreen()
       tui.children = children
-      tui.afterFrame = afterFrame
       tui.setFocus(focused)
-      tui.restoreRenderState(drawn)
       parts.isFrozen = false
       tui.requestRender()
       resolve(result)
@@ -311,11 +320,8 @@ function createPanels(parts: ScreenParts, theme: ScreenTheme) {
     const onKey = (result: PanelResult | null): void => leave?.(result)
     const panel = createPanel(content, { theme, readRows: () => tui.terminal.rows, onKey })
     parts.isFrozen = true
-    tui.terminal.write(ENTER_SECOND_SCREEN)
-    tui.afterFrame = () => {}
     tui.children = [panel]
     tui.setFocus(panel)
-    tui.restoreRenderState(NOTHING_DRAWN)
     tui.requestRender()
     current = promise
     return promise

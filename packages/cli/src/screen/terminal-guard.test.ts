@@ -20,11 +20,15 @@ function createFakeProcess() {
       },
     },
     stdout: {
+      on: (_, listener) => events.on('stdout error', listener),
+      off: (_, listener) => events.off('stdout error', listener),
       write(text) {
         seen.out += text
       },
     },
     stderr: {
+      on: (_, listener) => events.on('stderr error', listener),
+      off: (_, listener) => events.off('stderr error', listener),
       write(text) {
         seen.err += text
       },
@@ -41,6 +45,7 @@ describe('the terminal is given back', () => {
     ['unhandledRejection', 1],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
+    ['stdout error', 129],
   ])('after %s', async (event, code) => {
     const { guarded, events, seen } = createFakeProcess()
     guardTerminal(guarded, nothing)
@@ -66,6 +71,24 @@ describe('the terminal is given back', () => {
     events.emit('exit')
     expect(seen.out).toBe(RESTORE_SEQUENCE)
     expect(events.eventNames()).toEqual([])
+  })
+
+  it('if the terminal was closed, and what fails then does not hurry the end of the session', async () => {
+    const { guarded, events, seen } = createFakeProcess()
+    const closing = Promise.withResolvers<void>()
+    const stdin = {
+      isTTY: true,
+      setRawMode(): never {
+        throw new Error('EIO')
+      },
+    }
+    guardTerminal({ ...guarded, stdin }, { ...nothing, close: () => closing.promise })
+    for (const event of ['SIGHUP', 'stdout error', 'uncaughtException']) events.emit(event, new Error('EIO'))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(seen).toMatchObject({ code: null, err: '' })
+    closing.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(seen.code).toBe(129)
   })
 
   it('before a signal waits for the session, which has a second to close', async () => {

@@ -17,8 +17,14 @@ export interface GuardedProcess {
   off(event: string, listener: (...values: unknown[]) => void): unknown
   exit(code: number): unknown
   readonly stdin: { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown }
-  readonly stdout: { write(text: string): unknown }
-  readonly stderr: { write(text: string): unknown }
+  readonly stdout: GuardedOutput
+  readonly stderr: GuardedOutput
+}
+
+interface GuardedOutput {
+  write(text: string): unknown
+  on(event: 'error', listener: () => void): unknown
+  off(event: 'error', listener: () => void): unknown
 }
 
 export interface TerminalGuard {
@@ -27,14 +33,16 @@ export interface TerminalGuard {
 }
 
 /**
- * Watches for the end of the process. `stop` ends the screen; `close` saves what is open, for which a signal waits at
- * most a second.
+ * Watches for the end of the process. `stop` ends the screen; `close` saves what is open and ends what runs, for which
+ * every end but a normal one waits at most a second.
  */
 export function guardTerminal(
   guarded: GuardedProcess,
   { stop, close }: { readonly stop: () => void; readonly close: () => Promise<void> },
 ): TerminalGuard {
+  const { stdin, stdout, stderr } = guarded
   let isRestored = false
+  let isEnding = false
   const restore = (): void => {
     if (isRestored) return
     isRestored = true
@@ -42,22 +50,33 @@ export function guardTerminal(
       stop()
     } catch {
       // The screen itself may be what has failed. The sequences restore the terminal without it.
-      guarded.stdout.write(LEAVE_SECOND_SCREEN)
+      stdout.write(LEAVE_SECOND_SCREEN)
     }
-    guarded.stdout.write(RESTORE_SEQUENCE)
-    if (guarded.stdin.isTTY === true) guarded.stdin.setRawMode?.(false)
+    stdout.write(RESTORE_SEQUENCE)
+    try {
+      if (stdin.isTTY === true) stdin.setRawMode?.(false)
+    } catch {
+      // A terminal that was closed has no modes.
+    }
   }
-  const fail = (error: unknown): void => {
-    restore()
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    guarded.stderr.write(`tidemark: the screen failed: ${text}\n`)
-    guarded.exit(1)
-  }
-  const endBySignal = (code: number) => (): void => {
+  const end = (code: number): void => {
+    isEnding = true
     restore()
     const limit = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS))
     void Promise.race([close().catch(() => undefined), limit]).then(() => guarded.exit(code))
   }
+  const fail = (error: unknown): void => {
+    // What fails while the process ends, such as a read from a terminal that was closed, must not hurry it.
+    if (isEnding) return
+    restore()
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    stderr.write(`tidemark: the screen failed: ${text}\n`)
+    end(1)
+  }
+  const endBySignal = (code: number) => (): void => {
+    if (!isEnding) end(code)
+  }
+  const hangUp = endBySignal(SIGNALS.SIGHUP)
   const listeners: (readonly [string, (...values: unknown[]) => void])[] = [
     ['exit', restore],
     ['uncaughtException', fail],
@@ -65,10 +84,13 @@ export function guardTerminal(
     ...Object.entries(SIGNALS).map(([signal, code]) => [signal, endBySignal(code)] as const),
   ]
   for (const [event, listener] of listeners) guarded.on(event, listener)
+  // Writing fails if the terminal was closed, also before the signal that says so.
+  for (const output of [stdout, stderr]) output.on('error', hangUp)
   return {
     release() {
       restore()
       for (const [event, listener] of listeners) guarded.off(event, listener)
+      for (const output of [stdout, stderr]) output.off('error', hangUp)
     },
   }
 }

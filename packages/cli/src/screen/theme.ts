@@ -1,6 +1,12 @@
 /** Colours and symbols of the terminal screen, and the styles that the components of the screen library take. */
-import type { EditorTheme, MarkdownTheme, SelectListTheme } from '@earendil-works/pi-tui'
+import {
+  type EditorTheme,
+  type MarkdownTheme,
+  type SelectListTheme,
+  visibleWidth,
+} from '@earendil-works/pi-tui'
 import type { Colors } from 'picocolors/types.js'
+import { supportsUnicode } from '../render/screen.ts'
 import { createColors, type Terminal } from '../terminal.ts'
 import { highlightCode } from './highlight-code.ts'
 
@@ -9,6 +15,8 @@ export interface ScreenTheme {
   readonly markdown: MarkdownTheme
   readonly select: SelectListTheme
   readonly editor: EditorTheme
+  /** Returns a text in characters that the terminal has, each as wide as before. */
+  readonly toTerminalText: (text: string) => string
 }
 
 /** How serious a line of the transcript or the state of the meter is. */
@@ -26,6 +34,7 @@ export function createTheme(terminal: Terminal): ScreenTheme {
   return {
     colors,
     select,
+    toTerminalText: supportsUnicode(terminal.env) ? (text) => text : toAscii,
     editor: { borderColor: colors.dim, selectList: select },
     markdown: {
       heading: (text) => colors.bold(colors.cyan(text)),
@@ -46,6 +55,46 @@ export function createTheme(terminal: Terminal): ScreenTheme {
     },
   }
 }
+
+/** What is drawn instead of a character in a terminal without Unicode, for the screen and its library. */
+const ASCII_CHARACTERS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '-': '─━╌╸·–—‐‑',
+    '|': '│┃⠋⠼⠇',
+    '/': '⠙⠴⠏',
+    '\\': '⠸⠧',
+    '=': '═',
+    '~': '△⠹⠦',
+    '+': '┌┐└┘├┤┬┴┼╭╮╰╯',
+    '#': '█',
+    '.': '░…',
+    ':': '┊⋮∴',
+    '^': '▲↑',
+    v: '↓✓',
+    '<': '↶←',
+    '>': '❯→▸',
+    '*': '●◆•',
+    o: '○◇◌',
+    '@': '◐',
+    x: '×✗',
+    "'": '‘’',
+    '"': '“”',
+    ' ': '\u00a0',
+  }).flatMap(([ascii, characters]) => [...characters].map((each) => [each, ascii] as const)),
+)
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+/** Replaces what is not ASCII: drawing characters by ones that look alike, others by as many `?` as they are wide. */
+export function toAscii(text: string): string {
+  return text.replaceAll(NOT_ASCII, (run) =>
+    [...graphemes.segment(run)]
+      .map(({ segment }) => ASCII_CHARACTERS.get(segment) ?? '?'.repeat(visibleWidth(segment)))
+      .join(''),
+  )
+}
+
+const NOT_ASCII = /\P{ASCII}+/gu
 
 export function paintTone(tone: Tone, text: string, colors: Colors): string {
   switch (tone) {

@@ -1,12 +1,14 @@
 /** How a tool call looks on the screen: a title, a short form of its result, and the change that an edit makes. */
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { REFUSED_CALL_TEXT, readRefusalText } from '@tidemark/core'
+import { REFUSED_BY_USER } from '../agent/permissions.ts'
 import { formatCount } from '../render/format-numbers.ts'
-import { formatProjectPath, sanitizeText } from '../render/text.ts'
+import { formatProjectPath, sanitizeText, showExactLines } from '../render/text.ts'
 import { decodeFileText } from '../tools/file-content.ts'
-import { applyEdits, type TextEdit } from '../tools/text-edits.ts'
+import { applyEdits, hasCrlfLines, type TextEdit, toCrlf } from '../tools/text-edits.ts'
 import { type DiffLine, diffLines } from './line-diff.ts'
-import { type CallItem, toScreenText } from './transcript.ts'
+import type { CallItem } from './transcript.ts'
 
 type ToolInput = Readonly<Record<string, unknown>>
 
@@ -16,6 +18,7 @@ export function describeCallSubject(name: string, input: ToolInput, folder: stri
   const path = text('file_path') || text('path') || text('notebook_path')
   switch (name) {
     case 'Bash':
+    case '!':
       return sanitizeText(text('command'))
     case 'Grep':
     case 'Glob':
@@ -39,7 +42,7 @@ function describeTodos(todos: unknown): string {
 }
 
 /** Lines of a result that are shown before it is unfolded. */
-const FOLDED_LINES: Readonly<Record<string, number>> = { Bash: 5, TodoWrite: 0 }
+const FOLDED_LINES: Readonly<Record<string, number>> = { Bash: 5, '!': 20, TodoWrite: 0 }
 
 export interface ResultView {
   readonly lines: readonly string[]
@@ -53,12 +56,42 @@ export function viewResult({ name, result, state, progress }: CallItem, isFolded
     const last = progress.trimEnd().split('\n').slice(-PROGRESS_LINES)
     return { lines: progress === '' ? [] : last, more: '' }
   }
-  const lines = result.trimEnd().split('\n')
+  const lines = readOutput(name, result).split('\n')
   if (!isFolded) return { lines: lines.slice(0, MAX_LINES), more: describeRest(lines.length - MAX_LINES) }
   const shown = state === 'failed' ? FAILED_LINES : (FOLDED_LINES[name] ?? 0)
-  // The end of a command's output says how it went; of an error, its beginning does.
-  const picked = state === 'failed' ? lines.slice(0, shown) : shown === 0 ? [] : lines.slice(-shown)
+  // The end of a command's output says how it went; of an error of another tool, its beginning does.
+  const isHead = state === 'failed' && !COMMANDS.has(name)
+  const picked = isHead ? lines.slice(0, shown) : shown === 0 ? [] : lines.slice(-shown)
   return { lines: picked, more: describeRest(lines.length - picked.length) }
+}
+
+/** Returns why a call was refused, after a colon: what the user said, or the rule. Empty if there is nothing to tell. */
+export function viewRefusal({ result }: CallItem): string {
+  const words = readRefusalText(result ?? '', true) ?? ''
+  const reason = (result ?? '').replace(REFUSED_CALL_TEXT, '').replace(REFUSED_BY_USER, '')
+  const text = (words === '' ? reason : words).trim()
+  return text === '' ? '' : `: ${text}`
+}
+
+/** Tools whose result is the output of a command. */
+const COMMANDS: ReadonlySet<string> = new Set(['Bash', 'BashOutput'])
+
+export function isCommand({ name }: Pick<CallItem, 'name'>): boolean {
+  return COMMANDS.has(name)
+}
+
+/** How the result of a command begins that did not end with 0. */
+const FAILED_COMMAND = /^Exit code: (\d+)\nOutput:\n?/
+
+/** Returns the exit code of a command for the title of its call; empty for other calls, and if it is 0. */
+export function describeExit({ name, result }: Pick<CallItem, 'name' | 'result'>): string {
+  const code = COMMANDS.has(name) ? FAILED_COMMAND.exec(result ?? '')?.[1] : undefined
+  return code === undefined ? '' : ` · exit code ${code}`
+}
+
+/** Returns the lines of a result, without the exit code, which the title has. */
+function readOutput(name: string, result: string): string {
+  return (COMMANDS.has(name) ? result.replace(FAILED_COMMAND, '') : result).trimEnd()
 }
 
 const PROGRESS_LINES = 3
@@ -94,7 +127,7 @@ export function viewChange(
   const path = typeof input.file_path === 'string' ? resolve(folder, input.file_path) : null
   if (path === null || !['Write', 'Edit', 'MultiEdit'].includes(name)) return null
   const current = withFile ? readCurrentText(path) : null
-  if (name === 'Write') return toSafeLines(diffLines(current ?? '', String(input.content ?? '')))
+  if (name === 'Write') return viewWrite(current, String(input.content ?? ''))
   const edits = (name === 'Edit' ? [input] : Array.isArray(input.edits) ? input.edits : []) as TextEdit[]
   if (current !== null)
     try {
@@ -104,7 +137,16 @@ export function viewChange(
     }
   const parts = edits.map((edit) => diffLines(String(edit.old_string ?? ''), String(edit.new_string ?? '')))
   const gap: DiffLine = { kind: 'gap', text: '' }
-  return toSafeLines(parts.flatMap((part, index) => (index === 0 ? part : [gap, ...part])))
+  const lines = parts.flatMap((part, index) => (index === 0 ? part : [gap, ...part]))
+  // The numbers are those of the texts, not of the file.
+  return toSafeLines(lines.map(({ kind, text }) => ({ kind, text })))
+}
+
+function viewWrite(current: string | null, content: string): readonly DiffLine[] {
+  if (current === null && content === '') return [{ kind: 'note', text: 'an empty file' }]
+  // The tool keeps the line ends of a file.
+  const isCrlf = current !== null && hasCrlfLines(current)
+  return toSafeLines(diffLines(current ?? '', isCrlf ? toCrlf(content) : content))
 }
 
 function readCurrentText(path: string): string | null {
@@ -117,5 +159,5 @@ function readCurrentText(path: string): string | null {
 }
 
 function toSafeLines(lines: readonly DiffLine[]): readonly DiffLine[] {
-  return lines.map(({ kind, text }) => ({ kind, text: toScreenText(text) }))
+  return lines.map((line) => ({ ...line, text: showExactLines(line.text) }))
 }

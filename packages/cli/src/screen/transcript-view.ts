@@ -1,19 +1,22 @@
 /**
- * The transcript as a component of the screen. Each item is drawn once for each change. Lines that have scrolled out of
- * view for good are left to the terminal, so that a frame costs the same in a long session as in a short one; after a
- * resize all items are drawn again.
+ * The transcript as lines of the screen. Each item is drawn once for each change. Lines that have scrolled away are left
+ * to the terminal: they are not drawn again, whatever becomes of their item, so that a frame costs the same in a long
+ * session as in a short one and the terminal's memory has each line once.
  */
-import { type Component, type TuiMainScreen, truncateToWidth } from '@earendil-works/pi-tui'
+
+import { stripVTControlCharacters } from 'node:util'
+import { sliceByColumn, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import { type DrawOptions, drawItem } from './draw-items.ts'
 import type { Transcript, TranscriptItem } from './transcript.ts'
 
-export interface TranscriptView extends Component {
-  /** Draws everything again: after a change of how items look. */
-  redraw(): void
-  /** Lets go of lines that are far above the visible part. Called after a frame was drawn. */
-  retireLines(): void
-  /** True if lines of the transcript are only in the terminal's own memory. */
-  hasRetired(): boolean
+export interface TranscriptView {
+  /** Returns the lines that are not left to the terminal. Those of calls that still run come last, as `pending`. */
+  draw(width: number): { readonly settled: readonly string[]; readonly pending: readonly string[] }
+  /** Leaves the first settled lines of the last drawing to the terminal. */
+  leaveLines(count: number): void
+  /** True if lines have been left to the terminal. */
+  hasLeftLines(): boolean
+  invalidate(): void
 }
 
 interface DrawnItem {
@@ -23,65 +26,93 @@ interface DrawnItem {
   readonly lines: readonly string[]
 }
 
-/** Lines above the visible part that are still drawn in each frame. More are retired together. */
-const LINES_KEPT = 150
-const LINES_BEFORE_RETIRING = 400
+/** The item whose first lines have scrolled away. */
+interface SplitItem {
+  readonly item: TranscriptItem
+  readonly width: number
+  readonly isFolded: boolean
+  /** How many of its lines are gone, and how many letters they had. */
+  readonly lines: number
+  readonly letters: number
+  /** Columns of the first line that is left which are gone too, after the width has changed. */
+  readonly columns: number
+}
 
-export function createTranscriptView(
-  transcript: Transcript,
-  tui: TuiMainScreen,
-  readOptions: () => DrawOptions,
-): TranscriptView {
+export function createTranscriptView(transcript: Transcript, readOptions: () => DrawOptions): TranscriptView {
   let drawn = new WeakMap<TranscriptItem, DrawnItem>()
-  /** The first item that is drawn, by its id; those before it are retired. */
+  /** All items before this id are left to the terminal, and of the others those in `left`. */
   let firstId = 0
-  let size = { width: 0, rows: 0 }
-  const draw = (item: TranscriptItem, width: number): readonly string[] => {
-    const options = readOptions()
-    const known = drawn.get(item)
-    const { version } = item
-    if (known?.version === version && known.width === width && known.isFolded === options.isFolded)
-      return known.lines
-    // The library ends the program if a line is too wide, so that no character of unknown width may get through.
-    const lines = drawItem(item, width, options).map((line) => truncateToWidth(line, width))
-    drawn.set(item, { version, width, isFolded: options.isFolded, lines })
-    return lines
+  const left = new WeakSet<TranscriptItem>()
+  let hasLeft = false
+  let split: SplitItem | null = null
+  let settledItems: readonly { readonly item: TranscriptItem; readonly lines: readonly string[] }[] = []
+  const drawRest = (item: TranscriptItem, width: number, options: DrawOptions): readonly string[] => {
+    const lines = drawOne(drawn, item, width, options)
+    if (split?.item !== item) return lines
+    split = fitSplit(split, lines, width, options.isFolded)
+    const rest = lines.slice(split.lines)
+    const [first] = rest
+    if (first === undefined || split.columns === 0) return rest
+    return [sliceByColumn(first, split.columns, visibleWidth(first)), ...rest.slice(1)]
   }
   return {
-    render(width) {
-      const { rows } = tui.terminal
-      // The library clears the screen and the terminal's memory of it when the size changes.
-      if (width !== size.width || rows !== size.rows) firstId = 0
-      size = { width, rows }
-      const lines: string[] = []
-      for (const item of listLive(transcript.items, firstId)) lines.push(...draw(item, width))
-      return lines
+    draw(width) {
+      const options = readOptions()
+      const live = listLive(transcript.items, firstId).filter((item) => !left.has(item))
+      const isPending = (item: TranscriptItem): boolean => item !== split?.item && canShrink(item, options)
+      const settled = live.filter((item) => !isPending(item))
+      // What has begun to scroll away goes on where it is.
+      const ordered = settled.toSorted(
+        (one, other) => Number(other === split?.item) - Number(one === split?.item),
+      )
+      settledItems = ordered.map((item) => ({ item, lines: drawRest(item, width, options) }))
+      return {
+        settled: settledItems.flatMap(({ lines }) => lines),
+        pending: live.filter(isPending).flatMap((item) => drawOne(drawn, item, width, options)),
+      }
     },
+    leaveLines(count) {
+      let rest = count
+      settledItems = settledItems.flatMap((each) => {
+        if (rest === 0) return [each]
+        const { item, lines } = each
+        const gone = lines.slice(0, rest)
+        rest -= gone.length
+        hasLeft = true
+        // An answer that is still written goes on below its last line.
+        if (gone.length < lines.length || isStreaming(item)) {
+          split = advanceSplit(split, item, gone, drawn.get(item))
+          return [{ item, lines: lines.slice(gone.length) }]
+        }
+        left.add(item)
+        drawn.delete(item)
+        return []
+      })
+      const live = listLive(transcript.items, firstId)
+      firstId = live.find((item) => !left.has(item))?.id ?? (live.at(-1)?.id ?? firstId - 1) + 1
+    },
+    hasLeftLines: () => hasLeft,
     invalidate() {
       drawn = new WeakMap()
     },
-    redraw() {
-      firstId = 0
-      tui.requestRender(true)
-    },
-    retireLines() {
-      const live = listLive(transcript.items, firstId)
-      const total = live.reduce((sum, item) => sum + draw(item, size.width).length, 0)
-      if (total < LINES_BEFORE_RETIRING + 2 * size.rows) return
-      let spare = total - LINES_KEPT - 2 * size.rows
-      let retired = 0
-      for (const item of live) {
-        const { length } = draw(item, size.width)
-        if (isUnfinished(item) || length > spare) break
-        spare -= length
-        retired += length
-        firstId = item.id + 1
-        drawn.delete(item)
-      }
-      if (retired > 0) forgetTopLines(tui, retired)
-    },
-    hasRetired: () => firstId > (transcript.items[0]?.id ?? 0),
   }
+}
+
+/** Draws an item, or returns what was drawn of it before. */
+function drawOne(
+  drawn: WeakMap<TranscriptItem, DrawnItem>,
+  item: TranscriptItem,
+  width: number,
+  options: DrawOptions,
+): readonly string[] {
+  const known = drawn.get(item)
+  const { version } = item
+  const { isFolded } = options
+  if (known?.version === version && known.width === width && known.isFolded === isFolded) return known.lines
+  // The library ends the program if a line is too wide, so that no character of unknown width may get through.
+  const lines = drawItem(item, width, options).map((line) => dropPadding(truncateToWidth(line, width)))
+  drawn.set(item, { version, width, isFolded, lines })
+  return lines
 }
 
 /** Returns the items from one on, found from the end, because few are drawn. */
@@ -91,20 +122,69 @@ function listLive(items: readonly TranscriptItem[], firstId: number): readonly T
   return items.slice(start)
 }
 
-function isUnfinished(item: TranscriptItem): boolean {
-  if (item.kind === 'call') return item.result === null && item.state !== 'interrupted'
+function isStreaming(item: TranscriptItem): boolean {
   return (item.kind === 'answer' || item.kind === 'thinking') && item.isStreaming
 }
 
-/** Tells the library that its document begins `count` lines later. What the terminal shows does not change. */
-function forgetTopLines(tui: TuiMainScreen, count: number): void {
-  const state = tui.captureRenderState()
-  tui.restoreRenderState({
-    ...state,
-    previousLines: state.previousLines.slice(count),
-    cursorRow: state.cursorRow - count,
-    hardwareCursorRow: state.hardwareCursorRow - count,
-    maxLinesRendered: Math.max(0, state.maxLinesRendered - count),
-    previousViewportTop: state.previousViewportTop - count,
-  })
+/** True if lines of the item can change or go later: calls without a result, and thoughts, which are folded at their end. */
+function canShrink(item: TranscriptItem, { isFolded }: DrawOptions): boolean {
+  if (item.kind === 'call') return item.result === null && item.state !== 'interrupted'
+  return item.kind === 'thinking' && item.isStreaming && isFolded
 }
+
+function advanceSplit(
+  before: SplitItem | null,
+  item: TranscriptItem,
+  gone: readonly string[],
+  drawing: DrawnItem | undefined,
+): SplitItem {
+  const known = before?.item === item ? before : null
+  return {
+    item,
+    width: drawing?.width ?? 0,
+    isFolded: drawing?.isFolded ?? true,
+    lines: (known?.lines ?? 0) + gone.length,
+    letters: (known?.letters ?? 0) + countLetters(gone),
+    columns: 0,
+  }
+}
+
+/** Finds the same place in an item that was drawn anew: at another width by its letters, folded or unfolded at its title. */
+function fitSplit(split: SplitItem, lines: readonly string[], width: number, isFolded: boolean): SplitItem {
+  if (split.width === width && split.isFolded === isFolded) return split
+  if (split.isFolded !== isFolded && split.item.kind === 'call')
+    return { ...split, width, isFolded, lines: 1, letters: countLetters(lines.slice(0, 1)), columns: 0 }
+  let letters = 0
+  let place = 0
+  for (; place < lines.length; place += 1) {
+    const more = countLetters(lines.slice(place, place + 1))
+    if (letters + more > split.letters) break
+    letters += more
+  }
+  const columns = findColumn(lines[place] ?? '', split.letters - letters)
+  return { ...split, width, isFolded, lines: place, columns }
+}
+
+const LETTER = /[\p{L}\p{N}]/gu
+
+function countLetters(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + [...stripVTControlCharacters(line).matchAll(LETTER)].length, 0)
+}
+
+/** Returns the column after so many letters of a line and the spaces that follow. */
+function findColumn(line: string, letters: number): number {
+  if (letters <= 0) return 0
+  const text = stripVTControlCharacters(line)
+  const last = [...text.matchAll(LETTER)][letters - 1]
+  if (last === undefined) return 0
+  const end = last.index + last[0].length
+  return visibleWidth(text.slice(0, end + (/^\S*\s+/.exec(text.slice(end))?.[0].length ?? 0)))
+}
+
+/** Removes spaces at the end of a line, which a terminal would wrap when it becomes narrower. */
+function dropPadding(line: string): string {
+  return line.replace(PADDING, '$1')
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours may end after the spaces
+const PADDING = / +((?:\u001b\[[\d;]*m)*)$/

@@ -12,17 +12,19 @@ import {
   isToolResult,
   isToolUse,
   type KnownRecord,
+  readRefusalText,
   readToolResultText,
-  readUserTypedText,
+  readUserInputs,
   type SessionRecord,
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core'
 import type { EventOf, SessionEvent } from 'tidemark'
+import { listAttachedLabels } from '../agent/prompt-files.ts'
 import { formatCount } from '../render/format-numbers.ts'
-import { sanitizeLines } from '../render/text.ts'
-import { describeEventLine, describeRecord, type EventLine } from './event-lines.ts'
+import { describeEventLine, describeModel, describeRecord, type EventLine } from './event-lines.ts'
 import type { DiffLine } from './line-diff.ts'
+import { growText, toScreenText } from './screen-text.ts'
 
 export type TranscriptItem = PromptItem | AnswerItem | CallItem | LineItem
 
@@ -30,6 +32,8 @@ interface ItemCore {
   readonly id: number
   /** Grows with each change, so that a drawing can be kept until then. */
   version: number
+  /** True if it is no longer part of the conversation, as after /rewind or /clear. */
+  isLeft?: boolean
 }
 
 export interface PromptItem extends ItemCore {
@@ -42,6 +46,8 @@ export interface PromptItem extends ItemCore {
 export interface AnswerItem extends ItemCore {
   readonly kind: 'answer' | 'thinking'
   text: string
+  /** The end of what has arrived, if it may be the beginning of a control sequence. */
+  held?: string
   isStreaming: boolean
 }
 
@@ -50,7 +56,7 @@ export interface CallItem extends ItemCore {
   readonly callId: string
   readonly name: string
   input: Readonly<Record<string, unknown>>
-  state: 'writing' | 'waiting' | 'running' | 'done' | 'failed' | 'interrupted'
+  state: 'writing' | 'waiting' | 'running' | 'done' | 'failed' | 'refused' | 'interrupted'
   /** The newest text that the running tool reported. */
   progress: string
   result: string | null
@@ -63,13 +69,24 @@ export interface LineItem extends ItemCore {
   readonly line: EventLine
 }
 
+export interface OwnCall {
+  readonly name: string
+  readonly input: Readonly<Record<string, string>>
+  readonly result: string
+  readonly isFailed: boolean
+}
+
 export interface Transcript {
   readonly items: readonly TranscriptItem[]
   /** Adds what an event of the open session shows. Returns true if something has changed. */
   apply(event: SessionEvent): boolean
-  /** Adds the records of a log that was written before. */
+  /** Adds the records of a log that was written before, without replies that broke off and were taken back. */
   replay(records: readonly SessionRecord[]): void
   addLine(line: EventLine): void
+  /** Marks prompts that are not in the conversation any more, with what followed them. `prompts`: those that are in it. */
+  markLeft(prompts: ReadonlySet<string>): void
+  /** Adds a call that the user has made, with its result. */
+  addCall(call: OwnCall): void
   /** Begins an empty transcript, for another session. */
   clear(): void
 }
@@ -83,15 +100,6 @@ type NewItem =
   | Omit<CallItem, 'id' | 'version'>
   | Omit<LineItem, 'id' | 'version'>
 
-/** Makes text of the model, a tool or a file safe to print, and tabs as wide as they are counted. */
-export function toScreenText(text: string): string {
-  return sanitizeLines(text.replaceAll(COMMAND_STRING, '')).replaceAll('\t', '    ')
-}
-
-/** A title, a clipboard or another command to the terminal, with its text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
-const COMMAND_STRING = /\u001b[\]PX^_][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g
-
 /** `readChange` returns the change that a call will make to a file; it is asked before the call runs. */
 export function createTranscript(readChange: ReadChange = () => null): Transcript {
   const state = createItems(readChange)
@@ -102,12 +110,36 @@ export function createTranscript(readChange: ReadChange = () => null): Transcrip
     apply: (event) => applyEvent(state, event),
     replay(records) {
       const start = state.items.length
-      for (const record of records) if (isKnownRecord(record)) replayRecord(state, record)
+      state.replayedModel = null
+      const known = records.filter(isKnownRecord)
+      const dropped = new Set(
+        known.flatMap((record) => (record.type === 'system' ? (record.response ?? []) : [])),
+      )
+      const isDropped = (record: KnownRecord): boolean =>
+        record.type === 'assistant' && dropped.has(record.message.id)
+      for (const record of known) if (!isDropped(record)) replayRecord(state, record)
       for (const call of state.calls.values()) settleCall(call, 'interrupted')
       leaveOutOlder(state, start)
     },
     addLine: (line) => void state.add({ kind: 'line', line }),
+    markLeft: (prompts) => markLeftItems(state.items, prompts),
+    addCall({ name, input, result, isFailed }) {
+      const item = toItem({ type: 'tool_use', id: '', name, input }, false)
+      const added = item === null ? null : state.add(item)
+      if (added?.kind === 'call') endCall(state, added, result, isFailed)
+    },
     clear: () => state.clear(),
+  }
+}
+
+/** Lines about the context stay as they are: they tell what was done, on whichever branch. */
+function markLeftItems(items: readonly TranscriptItem[], prompts: ReadonlySet<string>): void {
+  let isLeft = false
+  for (const item of items) {
+    if (item.kind === 'prompt') isLeft = !prompts.has(item.uuid)
+    if (item.kind === 'line' || (item.isLeft ?? false) === isLeft) continue
+    item.isLeft = isLeft
+    item.version += 1
   }
 }
 
@@ -133,6 +165,10 @@ interface Items {
   readonly calls: Map<string, CallItem>
   /** Items of the reply that is arriving, by the index of their block. */
   readonly streaming: Map<number, TranscriptItem>
+  /** The line that says what the request will cost whose cache has expired, until its answer is there. */
+  forecast: TranscriptItem | null
+  /** The model of the records that were replayed so far. */
+  replayedModel: string | null
   add(item: NewItem): TranscriptItem
   remove(items: ReadonlySet<TranscriptItem>): void
   clear(): void
@@ -148,6 +184,8 @@ function createItems(readChange: ReadChange): Items {
     items,
     calls,
     streaming,
+    forecast: null,
+    replayedModel: null,
     add(item) {
       const made = { ...item, id: nextId, version: 0 } as TranscriptItem
       nextId += 1
@@ -170,7 +208,11 @@ function createItems(readChange: ReadChange): Items {
 
 function applyEvent(state: Items, event: SessionEvent): boolean {
   const line = describeEventLine(event)
-  if (line !== null) state.add({ kind: 'line', line })
+  // What an expired cache was expected to cost gives way to what it did cost.
+  if (event.type === 'cache-break' && state.forecast !== null) state.remove(new Set([state.forecast]))
+  if (event.type === 'cache-break' || event.type === 'turn-ended') state.forecast = null
+  const added = line === null ? null : state.add({ kind: 'line', line })
+  if (event.type === 'resume-cost') state.forecast = added
   switch (event.type) {
     case 'reply':
       return applyReply(state, event) || line !== null
@@ -218,7 +260,7 @@ function applyReply(state: Items, { event }: EventOf<'reply'>): boolean {
       const { delta } = event
       if (item?.kind !== 'answer' && item?.kind !== 'thinking') return false
       if (delta.kind !== 'text' && delta.kind !== 'thinking') return false
-      item.text += toScreenText(delta.text)
+      growText(item, delta.text)
       item.version += 1
       return true
     }
@@ -260,12 +302,23 @@ function endBlock(state: Items, index: number, block: Block): boolean {
   if (item.kind === 'call' && isToolUse(block)) {
     item.input = toInput(block.input)
     if (item.state === 'writing') item.state = 'waiting'
-  } else stopStreaming(item)
+  } else {
+    // The whole text is known now, so that what was held back, or taken for a sequence too early, is right.
+    const whole = toItem(block, false)
+    if (isAnswer(item) && whole !== null && isAnswer(whole)) item.text = whole.text
+    stopStreaming(item)
+  }
   return true
 }
 
+function isAnswer<Item extends { readonly kind: string }>(
+  item: Item,
+): item is Extract<Item, { readonly text: string; isStreaming: boolean }> {
+  return item.kind === 'answer' || item.kind === 'thinking'
+}
+
 function stopStreaming(item: TranscriptItem): void {
-  if ((item.kind !== 'answer' && item.kind !== 'thinking') || !item.isStreaming) return
+  if (!isAnswer(item) || !item.isStreaming) return
   item.isStreaming = false
   item.version += 1
 }
@@ -284,7 +337,8 @@ function changeCall(state: Items, { id }: ToolUseBlock, change: (call: CallItem)
 
 function endCall(state: Items, call: CallItem, content: unknown, isError: boolean): void {
   call.result = toScreenText(readToolResultText(content))
-  call.state = isError ? 'failed' : 'done'
+  const isRefused = readRefusalText(call.result, isError) !== null
+  call.state = isRefused ? 'refused' : isError ? 'failed' : 'done'
   call.progress = ''
   state.calls.delete(call.callId)
 }
@@ -298,14 +352,20 @@ function settleCall(call: CallItem, end: 'interrupted'): void {
 /** Adds a prompt of the user. Returns false for any other record. */
 function addPrompt(state: Items, record: SessionRecord): boolean {
   if (!isPrompt(record)) return false
-  const text = readUserTypedText(record)
-  if (text === null) return false
+  const inputs = readUserInputs(record).filter((input) => input.text !== '')
+  if (inputs.length === 0) return false
+  const isShell = ({ kind }: (typeof inputs)[number]): boolean => kind === 'shell'
+  const text = inputs.flatMap((input) => (isShell(input) ? [] : [input.text])).join('\n')
+  const shells = inputs.filter(isShell).map((input) => `with the output of ${input.text}`)
   state.add({ kind: 'prompt', text: toScreenText(text).trim(), uuid: record.uuid })
+  const blocks = record.type === 'user' ? toBlocks(record.message.content).filter(isTextBlock) : []
+  for (const what of [...listAttachedLabels(blocks).map((label) => `attached ${label}`), ...shells])
+    state.add({ kind: 'line', line: { tone: 'quiet', mark: '·', text: toScreenText(what), detail: null } })
   return true
 }
 
 function replayRecord(state: Items, record: KnownRecord): void {
-  const line = describeRecord(record)
+  const line = describeRecord(record) ?? describeModelChange(state, record)
   if (line !== null) state.add({ kind: 'line', line })
   if (record.isSidechain === true || addPrompt(state, record)) return
   if (record.type === 'assistant') {
@@ -320,4 +380,13 @@ function replayRecord(state: Items, record: KnownRecord): void {
       if (call !== undefined && isToolResult(block))
         endCall(state, call, block.content, block.is_error === true)
     }
+}
+
+/** Requests begin with another snapshot of the prefix when the model was switched. */
+function describeModelChange(state: Items, record: KnownRecord): EventLine | null {
+  const model = record.type === 'system' ? record.epoch?.model : undefined
+  const before = state.replayedModel
+  if (model === undefined) return null
+  state.replayedModel = model
+  return before === null || before === model ? null : describeModel(model)
 }

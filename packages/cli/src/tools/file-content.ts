@@ -52,14 +52,18 @@ const MAX_NEAR_NAMES = 3
 
 /** Returns names in the same folder that differ from the wanted name only a little. */
 async function findNearNames(path: string): Promise<readonly string[]> {
-  const wanted = basename(path).toLowerCase()
-  const names = await readdir(dirname(path)).catch(() => [])
+  return findNearestNames(basename(path), await readdir(dirname(path)).catch(() => []))
+}
+
+/** Returns up to three of these names that differ from the wanted name only a little, the nearest first. */
+export function findNearestNames(name: string, names: readonly string[]): readonly string[] {
+  const wanted = name.toLowerCase()
   return names
-    .map((name) => ({ name, distance: measureNameDistance(wanted, name.toLowerCase()) }))
+    .map((each) => ({ name: each, distance: measureNameDistance(wanted, each.toLowerCase()) }))
     .filter(({ distance }) => distance <= Math.max(2, wanted.length / 3))
     .sort((one, other) => one.distance - other.distance)
     .slice(0, MAX_NEAR_NAMES)
-    .map(({ name }) => name)
+    .map((found) => found.name)
 }
 
 /** Returns the number of inserted, deleted or replaced characters between two names. 1 if only the extension differs. */

@@ -10,8 +10,8 @@ export type FileVersion = string
 
 export interface ShownText {
   readonly version: FileVersion
-  /** The call of Read whose result has the text. */
-  readonly toolUseId: string
+  /** The call of Read whose result has the text; null if it came with a prompt of the user. */
+  readonly toolUseId: string | null
 }
 
 export interface ReadState {
@@ -80,7 +80,7 @@ export function createReadState(cwd: string, store?: string): ReadState {
     },
     forget({ kind, toolUseIds, filePaths }) {
       // Only a clearing names everything that left the context. After any other rewrite, no text counts as shown.
-      const gone = new Set(toolUseIds)
+      const gone = new Set<string | null>(toolUseIds)
       for (const path of files.keys())
         keepShown(path, ({ toolUseId }) => kind === 'clear' && !gone.has(toolUseId))
       for (const path of filePaths) keepShown(resolveRealPath(resolveToolPath(path, cwd)), () => false)

@@ -59,10 +59,36 @@ async function readForModel(
   )
   const shown = readState.findShownText(path, rangeName, version)
   if (shown !== null)
-    return `File unchanged since you last read it. Its text is in the result of that call, earlier in this conversation (call ${shown.toolUseId}).`
+    return shown.toolUseId === null
+      ? 'File unchanged since the user attached it to a prompt, earlier in this conversation. Its text is there.'
+      : `File unchanged since you last read it. Its text is in the result of that call, earlier in this conversation (call ${shown.toolUseId}).`
   const output = render()
   if (!signal.aborted) readState.noteRead(path, rangeName, { version, toolUseId: id })
   return output
+}
+
+/**
+ * Reads a file for a prompt that names it, as a call of Read without a range shows it. `shown`, `total`: lines. Throws a
+ * `ToolError` if it cannot be shown.
+ */
+export async function readForPrompt(path: string): Promise<{
+  readonly output: string | readonly object[]
+  readonly version: FileVersion
+  readonly range: string
+  readonly shown: number
+  readonly total: number
+}> {
+  const range = { first: 1, count: DEFAULT_LINES, limitBytes: DEFAULT_LIMIT_BYTES }
+  const { version, render } = await withRegularFile(path, (file, facts) =>
+    facts.size > MAX_WHOLE_FILE_BYTES
+      ? readLargeFile(file, facts, range)
+      : readSmallFile(file, { ...range, path }),
+  )
+  const output = render() as string | readonly object[]
+  const text = typeof output === 'string' ? output : ''
+  const shown = text.match(/^ *\d+\t/gm)?.length ?? 0
+  const total = Number(/The file has ([\d,]+) lines\.\]$/.exec(text)?.[1]?.replaceAll(',', '') ?? shown)
+  return { output, version, range: `${range.first}+${range.count}`, shown, total }
 }
 
 interface LineRange {

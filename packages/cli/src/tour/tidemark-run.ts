@@ -1,12 +1,12 @@
 /** The job with Tidemark: the agent of `tidemark chat` on the simulator, with a clock that the tour moves. */
-import { createManualClock, createSimulator, type ManualClock } from '@tidemark/simulator'
+import { createManualClock, createSimulator, type ManualClock, type Script } from '@tidemark/simulator'
 import { anthropic, type ModelChoice, type Session, type SessionEvent } from 'tidemark'
 import { createDeadlines } from 'tidemark/internal'
 import { openAgent } from '../agent/agent.ts'
 import type { Agent } from '../agent/agent-options.ts'
 import { NO_RULES } from '../agent/permissions.ts'
 import { type RunBill, sumRequests } from './tour-bill.ts'
-import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_TOOLS } from './tour-job.ts'
+import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_SETTINGS, TOUR_TOOLS } from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
 import { createTalkScript } from './tour-talk.ts'
 
@@ -53,24 +53,15 @@ export async function openTidemarkRun(
   const { script, lastSummary } = createTourModel({ refusal })
   const talk = createTalkScript()
   let isHandedOver = false
-  const simulator = createSimulator({
-    script: (request, context) => (isHandedOver ? talk : script)(request, context),
-    clock,
-    window,
-    keepRequests: Number.POSITIVE_INFINITY,
-  })
   let lastRequest = ''
-  const createModel = (name = model): ModelChoice =>
-    anthropic(name, {
-      apiKey: 'none-needed',
-      window,
-      parameters: { max_tokens: maxTokens },
-      fetch: async (input, init) => {
-        if (typeof init?.body === 'string') lastRequest = init.body
-        if (isHandedOver) await clock.advance(Math.max(0, Date.now() - clock.now()))
-        return await simulator.fetch(input as string, init)
-      },
-    })
+  const { simulator, createModel } = createProvider({
+    ...{ model, window, maxTokens, clock },
+    script: (request, context) => (isHandedOver ? talk : script)(request, context),
+    async onRequest(body) {
+      lastRequest = body
+      if (isHandedOver) await moveToNow(clock)
+    },
+  })
   const { folder, home, env } = project
   const agent = await openAgent({
     folder,
@@ -99,6 +90,46 @@ export async function openTidemarkRun(
       if (!isHandedOver) await agent.close()
     },
   }
+}
+
+/** Opens the session of an earlier tour, to go on with it. The cache of the simulator is empty at first. */
+export function reopenTourSession({ folder, home, env }: TourProject): TourSession {
+  const clock = createManualClock(Date.now())
+  const script = createTalkScript()
+  const { createModel } = createProvider({
+    ...TOUR_SETTINGS,
+    clock,
+    script,
+    onRequest: () => moveToNow(clock),
+  })
+  return { id: SESSION_ID, folder, home, env, toolNames: TOUR_TOOLS, createModel }
+}
+
+async function moveToNow(clock: ManualClock): Promise<void> {
+  await clock.advance(Math.max(0, Date.now() - clock.now()))
+}
+
+interface ProviderOptions extends Omit<JobSettings, 'signal'> {
+  readonly clock: ManualClock
+  readonly script: Script
+  /** Called with the body of each request before it is answered. */
+  readonly onRequest: (body: string) => Promise<void>
+}
+
+/** Creates the simulator, and models that it plays. */
+function createProvider({ model, window, maxTokens, clock, script, onRequest }: ProviderOptions) {
+  const simulator = createSimulator({ script, clock, window, keepRequests: Number.POSITIVE_INFINITY })
+  const createModel = (name = model): ModelChoice =>
+    anthropic(name, {
+      apiKey: 'none-needed',
+      window,
+      parameters: { max_tokens: maxTokens },
+      fetch: async (input, init) => {
+        if (typeof init?.body === 'string') await onRequest(init.body)
+        return await simulator.fetch(input as string, init)
+      },
+    })
+  return { simulator, createModel }
 }
 
 /** Gives the agent the prompts of the user, each after its pause. */

@@ -88,7 +88,9 @@ function toClearingStep(
 ): TourStep {
   const results = clearing.metadata.compactedToolIds.length
   const earned =
-    price?.breakEvenTurns == null ? '' : `; earned back after ${formatCount(price.breakEvenTurns, 'request')}`
+    price?.breakEvenTurns == null
+      ? ''
+      : `; it would be earned back after ${formatCount(price.breakEvenTurns, 'request')}`
   const cost = price?.moneySpent == null ? '' : ` Price: ${formatMoney(price.moneySpent)}, once${earned}.`
   return actStep(
     `cleared ${formatCount(results, 'old tool result')} from the prompt (the log keeps them): ${formatSizes(tokensBefore, tokensAfter)}.${cost}`,

@@ -36,6 +36,9 @@ export interface JobSettings {
   readonly signal?: AbortSignal | undefined
 }
 
+/** The settings of the run with Tidemark, and of its session when the user tries it. */
+export const TOUR_SETTINGS = { model: 'claude-sonnet-5-5', window: 30_000, maxTokens: 4_000 } as const
+
 interface JobCall {
   readonly name: string
   readonly input: { readonly [field: string]: unknown }

@@ -23,10 +23,12 @@ interface TalkCall {
 export function createTalkScript(): Script {
   let prompts = 0
   let calls = 0
+  // A session that is opened again must not have the same id twice.
+  const start = Date.now().toString(36)
   const say = (text: string, ...given: readonly TalkCall[]): Reply => {
     const blocks = given.map((call) => {
       calls += 1
-      return { type: 'tool_use' as const, id: `toolu_talk_${call.name}_${calls}`, ...call }
+      return { type: 'tool_use' as const, id: `toolu_talk_${call.name}_${start}_${calls}`, ...call }
     })
     return { blocks: [{ type: 'text', text }, ...blocks] }
   }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import picocolors from 'picocolors'
@@ -7,7 +7,7 @@ import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.t
 import { playTour } from './tour.ts'
 import { checkSurvivors } from './tour-checks.ts'
 import { FIRST_PROMPT, OPEN_TODO } from './tour-job.ts'
-import { createTourFolder, runProjectTests } from './tour-project.ts'
+import { createKeepableFolder, createTourFolder, findKeptProject, runProjectTests } from './tour-project.ts'
 import { renderTourStep, type TourStep } from './tour-steps.ts'
 
 /** Temporary folders of these tests go here, so that what is left over can be seen. */
@@ -88,6 +88,8 @@ describe('the tour', () => {
     expect(uncached?.dollars).toBeGreaterThan(3 * (plain?.dollars ?? 0))
     expect(ours?.hitRate).toBeGreaterThan(0.75)
     const text = steps.map((step) => step.text).join(' ')
+    expect(text).toContain('what it reads from there costs 5% of the usual price')
+    expect(text).not.toMatch(/Spent|charged|; earned back/)
     expect(text).toMatch(/Tidemark did the job for \d+ cents in the small window/)
   })
 
@@ -124,6 +126,27 @@ describe('the tour', () => {
     expect(seen.at(-1)?.text).toMatch(/^1\. Without/)
     expect(readdirSync(temporary)).toEqual([])
   })
+})
+
+it('the session that the user tries is kept, in place of the one of an earlier tour', async () => {
+  const dataHome = join(temporary, 'data')
+  const listFolders = () => readdirSync(join(dataHome, 'tour'))
+  const unwanted = await createKeepableFolder(dataHome)
+  await unwanted.copyProject('with')
+  unwanted.remove()
+  expect([listFolders(), await findKeptProject(dataHome)]).toEqual([[], null])
+  const first = await createKeepableFolder(dataHome)
+  const firstRoot = await first.keep()
+  const running = await createKeepableFolder(dataHome)
+  const second = await createKeepableFolder(dataHome)
+  const project = await second.copyProject('with')
+  const root = await second.keep()
+  second.remove()
+  expect(await findKeptProject(dataHome)).toEqual({ ...project, root })
+  expect([existsSync(join(project.folder, 'package.json')), existsSync(firstRoot)]).toEqual([true, false])
+  expect(listFolders()).toHaveLength(2)
+  running.remove()
+  rmSync(dataHome, { recursive: true })
 })
 
 it('a statement about what survived is marked as false if it is not true', async () => {

@@ -2,14 +2,16 @@
  * The tour: the same job without and with Tidemark, on the simulator and on real files in a temporary folder. Needs no
  * API key, server or network.
  */
-import { formatCount, formatLimit, formatTokens } from '../render/format-numbers.ts'
+import { lookUpModel, modelCatalogue, pricesAtDate } from 'tidemark/catalogue'
+import { formatCount, formatLimit, formatTokens, formatWholePercent } from '../render/format-numbers.ts'
 import { type PlainRun, runPlainLoop } from './plain-loop.ts'
 import { openTidemarkRun, type TidemarkRun, type TourSession } from './tidemark-run.ts'
 import type { RunBill } from './tour-bill.ts'
 import { checkSurvivors } from './tour-checks.ts'
 import { createEventTeller, type EventTeller } from './tour-events.ts'
-import { FIRST_PROMPT, type JobSettings } from './tour-job.ts'
+import { FIRST_PROMPT, type JobSettings, TOUR_SETTINGS } from './tour-job.ts'
 import {
+  createKeepableFolder,
   createTourFolder,
   runProjectTests,
   type TestRun,
@@ -18,25 +20,30 @@ import {
 } from './tour-project.ts'
 import { actStep, type BillRow, formatMoney, headingStep, type TourStep, textStep } from './tour-steps.ts'
 
-const TOUR_WINDOW = 30_000
+const TOUR_WINDOW = TOUR_SETTINGS.window
 const LARGE_WINDOW = 200_000
-const TOUR_MODEL = 'claude-sonnet-5-5'
+
+/** What happens with the session of the tour after its last step. */
+export interface TourTrial {
+  /** Tidemark's data folder. The session is in a folder in it, which is removed unless it is kept. */
+  readonly dataHome: string
+  /** `keep` keeps the folder and returns its path; null if it could not be made in the data folder. */
+  run(session: TourSession, keep: (() => Promise<string>) | null): Promise<void>
+}
 
 /**
- * Plays the tour, and removes its temporary folder at the end, after a failure and after an interruption. `tryOut` gets
- * the session after the last step; the folder stays until it is done.
+ * Plays the tour, and removes its folders at the end, after a failure and after an interruption. `trial` gets the session
+ * after the last step.
  */
-export async function* playTour(
-  signal?: AbortSignal,
-  tryOut?: (session: TourSession) => Promise<void>,
-): AsyncGenerator<TourStep, void> {
+export async function* playTour(signal?: AbortSignal, trial?: TourTrial): AsyncGenerator<TourStep, void> {
   const folder = await createTourFolder()
-  const settings = { model: TOUR_MODEL, window: TOUR_WINDOW, maxTokens: 4_000, signal }
+  const settings = { ...TOUR_SETTINGS, signal }
+  const keepable = trial === undefined ? null : await createKeepableFolder(trial.dataHome).catch(() => null)
   let run: TidemarkRun | null = null
   try {
     yield* introduce(await folder.copyProject('start'))
     const stopped = yield* playWithoutTidemark(folder, settings)
-    const project = await folder.copyProject('with')
+    const project = await (keepable ?? folder).copyProject('with')
     run = await openTidemarkRun(project, settings)
     const teller = createEventTeller()
     const isFinished = yield* playWithTidemark({ run, teller }, project)
@@ -45,10 +52,12 @@ export async function* playTour(
     const plain = await runPlainLoop(large, { ...settings, window: LARGE_WINDOW })
     yield* showMoney({ run, isFinished, stopped, plain })
     yield* showNextSteps()
-    if (tryOut !== undefined) await tryOut(await run.handOver())
+    if (keepable !== null) folder.remove()
+    await trial?.run(await run.handOver(), keepable?.keep ?? null)
   } finally {
     await run?.close()
     folder.remove()
+    keepable?.remove()
   }
 }
 
@@ -59,7 +68,7 @@ async function* introduce(project: TourProject): AsyncGenerator<TourStep, void> 
   )
   yield textStep('You will see the same job twice: without Tidemark, and with it.')
   yield textStep(
-    'The model is simulated: its replies are a script, and nothing is charged. Files, edits and test runs are real, in a temporary folder. There is no network.',
+    'The model is simulated: its replies are a script, and you pay nothing. Prices are what the same requests would cost at list prices. Files, edits and test runs are real, in copies of a small project. There is no network.',
   )
   yield textStep(
     `Real windows hold 200k to 1M tokens (a token is about 4 letters). This one holds ${formatLimit(TOUR_WINDOW)}, so that it fills up in a minute.`,
@@ -91,7 +100,7 @@ async function* playWithoutTidemark(
       { refusal: run.refusal, request: requests + 1 },
     )
   yield textStep(
-    `Spent: ${formatMoney(dollars)}. Tests now: ${describeTests(tests)}. ${tests.failed > 0 ? 'The job is not done.' : ''}`.trim(),
+    `Price so far: ${formatMoney(dollars)}. Tests now: ${describeTests(tests)}. ${tests.failed > 0 ? 'The job is not done.' : ''}`.trim(),
     { tests, dollars },
   )
   return run
@@ -161,7 +170,7 @@ async function* showMoney({
   ]
   yield { kind: 'bills', text: 'The same job', rows }
   yield textStep(
-    'Tokens: all prompts together. Cached: the provider remembers the beginning of a prompt for some minutes, and what it reads from there costs a tenth. Tidemark builds its requests so that this works, and clears only if that earns back what it costs.',
+    `Tokens: all prompts together. Cached: the provider remembers the beginning of a prompt for some minutes, and what it reads from there costs ${formatWholePercent(readCacheDiscount())} of the usual price. Tidemark builds its requests so that this works, and clears when the shorter prompts of the calls it expects save more than that costs, or when the window would be full otherwise.`,
   )
   const verdict = isFinished ? compareBills(bill, plain.bill) : 'The run with Tidemark did not finish.'
   yield textStep(verdict, {
@@ -174,6 +183,14 @@ async function* showMoney({
   yield textStep(
     `Tidemark's own account: the cache saved ${toMoney(savedByCache)}; the cache break cost ${toMoney(lostToBreaks)}, clearing ${toMoney(spentOnClearing)}, summaries ${toMoney(spentOnCompaction)}.`,
   )
+}
+
+/** Returns what a token from the cache costs, as a share of what it costs otherwise. */
+function readCacheDiscount(): number {
+  const found = lookUpModel(modelCatalogue, TOUR_SETTINGS.model)
+  const prices = found.found ? pricesAtDate(found.model, new Date().toISOString()) : null
+  if (prices?.cacheRead == null || !prices.input) throw new Error('The model of the tour has no price.')
+  return prices.cacheRead / prices.input
 }
 
 /** Says plainly which of the two runs that finished was cheaper, and why. */

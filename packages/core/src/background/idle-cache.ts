@@ -4,7 +4,14 @@
  */
 
 import { formatCount, formatDollars, formatDuration } from '../cache/cache-break.ts'
-import { cacheExpiry, EMPTY_CACHE_MODEL, prefixExpiry } from '../cache/cache-model.ts'
+import type { CacheForecast } from '../cache/cache-forecast.ts'
+import {
+  cacheExpiry,
+  canReachPrefix,
+  EMPTY_CACHE_MODEL,
+  findPrefixSize,
+  prefixExpiry,
+} from '../cache/cache-model.ts'
 import { findRates, type TokenRates } from '../cost/prices.ts'
 import type { KeptCache, ResumeCost } from '../engine/background-events.ts'
 import type { PendingModelCall } from '../engine/call-model.ts'
@@ -185,7 +192,8 @@ function findCurrentRates(host: TurnHost, tokens: number): TokenRates | null {
 
 /**
  * Returns what a request will cost that is about to be sent after the cache has expired. Returns null if the cache lives,
- * or if no more than `cache.breaks.tokens` tokens are lost.
+ * or if no more than `cache.breaks.tokens` tokens are lost. What a rewrite has changed since would not have been read
+ * anyway, so after a compaction this is mostly null.
  */
 export function findResumeCost(
   { state, host }: TurnContext,
@@ -198,17 +206,26 @@ export function findResumeCost(
     return null
   const tokens = measureContext(state, host, compaction).expected
   const cachedTokens = Math.min(tokens, forecast.read)
-  if (tokens - cachedTokens <= policy.cache.breaks.tokens) return null
+  const warmTokens = Math.min(tokens, countReadIfWarm(forecast))
+  const lostTokens = warmTokens - cachedTokens
+  if (lostTokens <= policy.cache.breaks.tokens) return null
   const rates = findCurrentRates(host, tokens)
   const write = rates?.[request.ttl === '1h' ? 'write1h' : 'write5m'] ?? null
   const read = rates?.cacheRead ?? null
   const isPriced = write !== null && read !== null
   const price = isPriced ? ((tokens - cachedTokens) * write + cachedTokens * read) / 1_000_000 : null
-  const warmPrice = isPriced ? (tokens * read) / 1_000_000 : null
+  const warmPrice = isPriced ? (warmTokens * read + (tokens - warmTokens) * write) / 1_000_000 : null
   const cost =
     price === null || warmPrice === null
       ? ''
       : ` This request costs ${formatDollars(price)} instead of ${formatDollars(warmPrice)}.`
-  const sentence = `The prompt cache has expired after ${formatDuration(idleMs)}: ${formatCount(tokens - cachedTokens)} tokens are processed again.${cost}`
+  const sentence = `The prompt cache has expired after ${formatDuration(idleMs)}: ${formatCount(lostTokens)} tokens are processed again.${cost}`
   return { idleMs, tokens, cachedTokens, price, warmPrice, sentence }
+}
+
+/** Returns how many tokens the API request would read if nothing had expired; a rewrite leaves less of them. */
+function countReadIfWarm({ read, basis }: CacheForecast): number {
+  const { prefixes, request, profile, sizes } = basis
+  const hit = prefixes.findLast((prefix) => canReachPrefix(request, prefix.blocks, profile))
+  return hit === undefined ? read : Math.max(read, findPrefixSize(sizes, hit.blocks) ?? hit.tokens)
 }

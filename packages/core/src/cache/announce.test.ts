@@ -103,7 +103,7 @@ describe('not breaks', () => {
         breakEvenTurns,
         tokensRewritten,
         moneySpent: (tokensRewritten * 2.5 - tokensRewritten * 0.2) / 1e6,
-        sentence: `This was ours: cleared 6 results; 15,852 tokens processed again ($0.0365), pays back in ${breakEvenTurns} calls.`,
+        sentence: `Price of an intended change: cleared 6 results; 15,852 tokens processed again ($0.0365), pays back in ${breakEvenTurns} calls.`,
       },
     })
   })
@@ -281,7 +281,7 @@ describe('breaks that are ours', () => {
     if (outcome.kind !== 'broke') throw new Error('no break')
     expect(outcome.event.ours).toEqual({ act: 'rewrote section rules inline', breakEvenTurns: 4 })
     expect(outcome.event.sentence).toBe(
-      'Cache broke, and this break was ours (rewrote section rules inline): section rules of the system prompt changed (−4,324 characters); 28,803 tokens processed again ($0.0662), pays back in 4 calls.',
+      'Cache broke by an intended change: section rules of the system prompt changed (−4,324 characters); 28,803 tokens processed again ($0.0662), pays back in 4 calls.',
     )
   })
 

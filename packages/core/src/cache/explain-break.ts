@@ -134,11 +134,11 @@ export function describeBreak(reason: CacheBreakReason, cost: LossCost, ours: Ow
   const fact = describeCause(reason)
   return ours === null
     ? `Cache broke: ${fact}; ${describeCost(cost)}. ${findAdvice(reason)}`
-    : `Cache broke, and this break was ours (${ours.act}): ${fact}; ${describeCost(cost)}${describePayback(ours)}.`
+    : `Cache broke by an intended change: ${fact}; ${describeCost(cost)}${describePayback(ours)}.`
 }
 
 export function describeOwnRewrite(ours: OwnRewrite, cost: LossCost): string {
-  return `This was ours: ${ours.act}; ${describeCost(cost)}${describePayback(ours)}.`
+  return `Price of an intended change: ${ours.act}; ${describeCost(cost)}${describePayback(ours)}.`
 }
 
 function describeCost({ tokens, dollars }: LossCost): string {

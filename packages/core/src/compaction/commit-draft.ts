@@ -76,7 +76,7 @@ export async function* commitDraft(
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
-    if (turn.signal?.aborted === true) return ABORTED_REWRITE
+    if (!(await pauseTurn(turn))) return ABORTED_REWRITE
     const valid = validateDraft(turn, compaction, draft)
     if ('ok' in valid) return valid
     const before = turn.state
@@ -87,6 +87,7 @@ export async function* commitDraft(
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
       turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, valid)
       const after = turn.state.view.entries
+      await pauseTurn(turn)
       // The compaction is in the log, so an abort does not stop what is left to do.
       const receipt = await finishTurnSteps(turn, writeReceipt(valid))
       await pauseTurn(turn)

@@ -237,6 +237,15 @@ describe('a PreCompact hook', () => {
     expect(sentText(session)).not.toContain(SUMMARY.split('\n')[1])
   })
 
+  it('that blocks is told as the reason, also if nothing but the notes may be used, and may let them through later', async () => {
+    const answers: object[] = [{ block: 'not now' }, {}]
+    const preCompact = [{ name: 'guard', run: async () => answers.shift() ?? {} }]
+    const asked = { ...AUTO, notesOnly: true }
+    const { session, end } = await play({ options: { room: { hooks: { preCompact } } } }, asked)
+    expect(end).toMatchObject({ ok: false, reason: 'blocked' })
+    expect(await compactNow(session, asked)).toMatchObject({ ok: true, compaction: { summarizer: 'notes' } })
+  })
+
   it('runs once for a compaction, and its instructions reach the summary that is written in the end', async () => {
     const seen: string[] = []
     const instructions: string[] = []

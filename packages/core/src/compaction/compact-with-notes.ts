@@ -6,6 +6,7 @@
 import type { ContextEntry } from '../context/context-entry.ts'
 import { isVisibleToModel } from '../context/context-entry.ts'
 import { findCutPoints } from '../context/cut-points.ts'
+import { listWaitingCallIds } from '../context/flatten.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
 import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
 import { createNotesLimits, createTextCounter, withContextState } from '../engine/measure-context.ts'
@@ -334,7 +335,11 @@ function chooseKeptStart(turn: TurnContext, compaction: CompactionServices, unco
     tokens += size
     for (const id of listTextMessages(entry)) messages.add(id)
   }
-  const cuts = findCutPoints(entries.map(({ record }) => record))
+  const waiting = listWaitingCallIds(turn.state.flat)
+  const cuts = findCutPoints(
+    entries.map(({ record }) => record),
+    waiting,
+  )
   return cuts.findLast((cut) => cut <= start) ?? 0
 }
 

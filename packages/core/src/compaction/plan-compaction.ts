@@ -19,10 +19,11 @@ import {
   type PlanContext,
 } from '../planner/plan-input.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
-import { measureGrowthPerCall } from '../tokens/context-meter.ts'
+import { measureGrowthPerCall } from '../tokens/read-meter.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 
 export interface CompactionOptions {
@@ -114,12 +115,13 @@ export function planCompaction(
   if (!mechanism.on)
     return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
   const { form = 'full', pivot } = request
+  const pinTokens = findPinBudget(policy, scaled)
   const options = {
     form,
     ...(pivot === undefined ? {} : { pivot }),
     pins: {
       targets: [...state.pins],
-      budgetTokens: policy.compact.pinTokens,
+      budgetTokens: pinTokens,
       countTokens: estimator.entry,
     },
     betweenRoles: profile.thinking.binding === 'prefix' && request.notesText === undefined,
@@ -144,7 +146,7 @@ export function planCompaction(
     entries: state.view.entries,
     rewrites: state.view.rewrites,
     pins: state.pins,
-    notes: listNotes(span, policy.compact.pinTokens),
+    notes: listNotes(span, pinTokens),
     before,
     target: request.target ?? target,
     reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, compaction, span),
@@ -163,10 +165,17 @@ export function describeSmallGain({ before, leastGain }: CompactionPlan, after: 
     : `${figures}. That is too little: at least ${leastGain} must be saved (compact.maximumPercentOfReplaced).`
 }
 
+/** Returns how many tokens pinned records may have together. In a small window they must leave room to go on. */
+function findPinBudget({ compact }: Policy, scaled: ScaledPolicy): number {
+  return scaled.known
+    ? Math.min(compact.pinTokens, Math.floor(scaled.lines.autoCompact / 2))
+    : compact.pinTokens
+}
+
 function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): readonly string[] {
   const count = unpinned.length
   const which = unpinned.map(({ record }) => record.uuid).join(', ')
-  const pins = `Pinned records may have at most ${pinTokens} tokens together. ${count === 1 ? 'One does' : `${count} do`} not fit and will be summarized: ${which}. To keep ${count === 1 ? 'it' : 'them'}, unpin others or raise compact.pinTokens.`
+  const pins = `Pinned records may have at most ${pinTokens} tokens together. ${count === 1 ? 'One does' : `${count} do`} not fit and will be summarized: ${which}. To keep ${count === 1 ? 'it' : 'them'}, unpin others or raise compact.pinTokens, which counts up to half of the auto-compact threshold.`
   return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
 }
 

@@ -7,7 +7,7 @@ import { readHostPrefix, withTtl } from '../engine/announce-updates.ts'
 import { limitSourceTime } from '../engine/attach-sources.ts'
 import type { TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
+import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import {
@@ -39,13 +39,14 @@ export async function* reattachSources(
   if (compaction.sources === undefined || compaction.sources.length === 0)
     return { carried: [], superseded: [], skipped: [], failed: [] }
   yield { type: 'phase', phase: 'bringing back context' }
-  const sources = await collectSources(limitSourceTime(turn, compaction), {
+  const question = {
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered, ...added],
     policy: turn.host.policy,
     budgets: compaction.scaled.budgets,
     measure: compaction.estimator.text,
-  })
+  }
+  const sources = await collectSources(limitSourceTime(turn, compaction), question, () => pauseTurn(turn))
   if (isTurnAborted(turn)) return null
   for (const { carrier, why } of sources.failed) yield { type: 'restore-failed', carrier, why }
   return sources

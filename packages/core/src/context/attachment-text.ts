@@ -1,6 +1,7 @@
 /**
  * Formats attachments as text: user content in a `<system-reminder>`, under a heading that names the kind of attachment.
  */
+import { wrapInReminder } from '../log/host-texts.ts'
 import { isObject } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 
@@ -38,7 +39,7 @@ export function formatAttachmentText(attachment: Attachment): string {
     attachment.ended === true
       ? [`No longer in force: ${heading}`]
       : [attachment.update === true ? `${heading} ${REPLACES_EARLIER_TEXT}` : heading, formatBody(attachment)]
-  return ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
+  return wrapInReminder(lines.join('\n'))
 }
 
 function formatHeading(attachment: Attachment): string {

@@ -165,8 +165,7 @@ function addEntry(entries: AppendList<ContextEntry>, entry: ContextEntry): Appen
   if (record.type === 'system' && record.subtype === REPLY_DROPPED_SUBTYPE)
     return withoutLastResponse(entries, record.response).push(entry)
   if (record.type !== 'assistant' || typeof record.afterUuid !== 'string') return entries.push(entry)
-  const place = findLastPlace(
-    entries,
+  const place = entries.findLastIndex(
     ({ record: other }) =>
       other.uuid === record.afterUuid ||
       (other.type === 'assistant' && other.message.id === record.message.id),
@@ -174,12 +173,6 @@ function addEntry(entries: AppendList<ContextEntry>, entry: ContextEntry): Appen
   return place === -1
     ? entries.push(entry)
     : withTail(entries, place + 1, [entry, ...entries.toArray(place + 1)])
-}
-
-function findLastPlace(entries: AppendList<ContextEntry>, matches: (entry: ContextEntry) => boolean): number {
-  let place = entries.length - 1
-  while (place >= 0 && !matches(entries.at(place) as ContextEntry)) place -= 1
-  return place
 }
 
 /** Replaces the entries from `place` on. The list extends those of earlier contexts that end before `place`. */
@@ -196,7 +189,7 @@ function withoutLastResponse(
   entries: AppendList<ContextEntry>,
   response: string | undefined,
 ): AppendList<ContextEntry> {
-  const start = findLastPlace(entries, ({ record }) => record.type === 'user') + 1
+  const start = entries.findLastIndex(({ record }) => record.type === 'user') + 1
   const isDropped = ({ record }: ContextEntry): boolean =>
     record.type === 'assistant' && record.message.id === response
   return withTail(

@@ -14,6 +14,7 @@ import {
   isTextBlock,
   isToolResult,
 } from '../log/block.ts'
+import { wrapInReminder } from '../log/host-texts.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
 import { withoutBlankText, withoutSilentTail } from './blank-text.ts'
@@ -344,7 +345,7 @@ function toReminder(draft: MessageDraft): MessageDraft {
     .toArray()
     .map(({ block, origin }) =>
       isTextBlock(block)
-        ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
+        ? { block: { type: 'text', text: wrapInReminder(block.text) }, origin }
         : { block, origin },
     )
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }

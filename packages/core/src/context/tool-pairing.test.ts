@@ -41,6 +41,16 @@ describe('settling, cutting and compacting agree on which calls wait', () => {
       ['a'],
     ],
     [
+      'a call with two responses behind it, of which only the last calls a tool',
+      (t) => {
+        t.assistant('m1', [call('a')])
+        t.assistant('m2', [{ type: 'text', text: 'thinking aloud' }])
+        t.assistant('m3', [call('b')])
+        t.result('b', 'text')
+      },
+      ['a'],
+    ],
+    [
       'a second record of a response, behind results of the first',
       (t) => {
         t.assistant('m1', [call('a')])

@@ -157,11 +157,11 @@ export function pairToolCalls(
 
 /**
  * True if every tool call in `drafts` has its result or can no longer get one. Later records then cannot change these
- * messages.
+ * messages. The calls of all responses since the last user message wait, not only those of the newest response.
  */
 export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
-  const last = drafts.at(-1)
-  const awaitsResults = last?.role === 'assistant' && listToolCallIds(last).length > 0
+  const newest = drafts.slice(drafts.findLastIndex(({ role }) => role !== 'assistant') + 1)
+  const awaitsResults = newest.some((draft) => listToolCallIds(draft).length > 0)
   return !awaitsResults && findOpenServerCalls(drafts).length === 0
 }
 

@@ -5,6 +5,7 @@
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isKnownRecord, isSyntheticError, isUsage, type SessionRecord, type Usage } from '../log/record.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
   addCosts,
@@ -109,16 +110,28 @@ export function emptySessionCost(): SessionCost {
   return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
-/** Updates the cost of a session. Processes only the log records that were added since the last update. */
+/** Updates the cost of a session. Processes only the log records that were added since the last update; all without one. */
 export function updateSessionCost(
-  money: SessionCost,
+  money: SessionCost | null,
   records: AppendList<SessionRecord>,
   prices: FindModelPrices,
 ): SessionCost {
-  let next = records.extends(money.records) ? money : emptySessionCost()
+  return runAtOnce(updateSessionCostInSteps(money, records, prices))
+}
+
+/** Work of pricing one record, in characters that would be read in the same time. */
+const RECORD_WORK = 150
+
+export function* updateSessionCostInSteps(
+  money: SessionCost | null,
+  records: AppendList<SessionRecord>,
+  prices: FindModelPrices,
+): Steps<SessionCost> {
+  let next = money !== null && records.extends(money.records) ? money : emptySessionCost()
   for (let index = next.records.length; index < records.length; index += 1) {
     const record = records.at(index)
     if (record !== undefined) next = withRecord(next, record, prices)
+    yield RECORD_WORK
   }
   return { ...next, records }
 }
@@ -168,9 +181,15 @@ function readCall(record: SessionRecord): BilledCall | null {
   if (record.type !== 'assistant') return readLoggedCall(record)
   if (isSyntheticError(record)) return null
   const { id, model } = record.message
+  // A response that a host repeats was counted when it came.
+  if (isUsage(record.billedUsage) && listBilledParts(record.billedUsage).every(isNothing)) return null
   const source = record.isSidechain === true ? 'sidechain' : null
   const usage = isUsage(record.billedUsage) ? record.billedUsage : (record.message.usage ?? null)
   return { id, model, source, at: record.timestamp, usage }
+}
+
+function isNothing({ tokens }: { readonly tokens: TokensByClass }): boolean {
+  return Object.values(tokens).every((count) => count === 0)
 }
 
 // The declarations below compute the totals in dollars: spent, saved by the cache, lost to cache breaks, and spent on

@@ -312,9 +312,9 @@ function dropUndefined(value: unknown): unknown {
 /** Returns the host's parameters, with the beta names added that the engine's requests need. */
 export function withEngineBetas(
   parameters: JsonObject,
-  { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
+  { policy, profile, leavesParameters = false }: Pick<TurnHost, 'policy' | 'profile' | 'leavesParameters'>,
 ): JsonObject {
-  if (!mayUseProviderEdits({ policy, profile })) return parameters
+  if (leavesParameters || !mayUseProviderEdits({ policy, profile })) return parameters
   const given = readBetas(parameters)
   const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }

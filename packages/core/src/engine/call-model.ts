@@ -11,19 +11,13 @@ import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
 import { findRequestedClearing, reportEdits } from '../clearing/provider-clearing.ts'
 import {
-  emptySessionCost,
   type FindModelPrices,
   sumSessionCost,
   updateSessionCost,
+  updateSessionCostInSteps,
 } from '../cost/session-cost.ts'
 import { isObject } from '../log/json.ts'
-import {
-  type AssistantMessage,
-  type AssistantRecord,
-  type CacheLoss,
-  REPLY_DROPPED_SUBTYPE,
-  type Usage,
-} from '../log/record.ts'
+import type { AssistantMessage, CacheLoss, Usage } from '../log/record.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
@@ -35,15 +29,16 @@ import {
   emptyReplyAssembly,
   type ModelFailure,
   type Reply,
-  type ReplyAssembly,
   type ReplyEnded,
   type ReplyEvent,
   type ReplyFailed,
   toReply,
 } from './reply.ts'
+import { createDropRecord, finalRecords, partialRecords } from './reply-records.ts'
 import type { SessionState } from './session-state.ts'
 import {
   appendUnlinkedRecords,
+  finishTurnSteps,
   linkRecords,
   type TurnContext,
   type UnlinkedRecord,
@@ -193,7 +188,7 @@ async function* finishReply(
   const broken = event.type === 'reply-failed' && event.failure.kind !== 'aborted' ? event : null
   if (reply !== null) {
     const { id, content } = reply.message
-    const saved = finalRecords(reply.message, held, event.type === 'reply-ended')
+    const saved = finalRecords(event, reply, held)
     const isSaid = saved.length > 0 || content.length > 0
     const dropped = isSaid && broken !== null ? [createDropRecord(id)] : []
     const { failure } = yield* finishModelCall(turn, opened, {
@@ -215,39 +210,6 @@ export function toTurnFailure({ failure }: ReplyFailed): TurnFailure {
   return failure.kind === 'aborted'
     ? { ok: false, reason: 'aborted' }
     : { ok: false, reason: 'failed', failure }
-}
-
-/**
- * Takes a broken reply out of the context, so that the same request can be sent again and nothing is shown twice. An
- * aborted reply stays: the user may refer to what arrived of it.
- */
-function createDropRecord(response: string): UnlinkedRecord {
-  return { type: 'system', subtype: REPLY_DROPPED_SUBTYPE, isMeta: true, response }
-}
-
-/**
- * Returns the records to append when a reply ends: the last block or, for a complete reply without blocks, an empty
- * record with the usage.
- */
-function finalRecords(
-  message: AssistantMessage,
-  held: BlockEnded | null,
-  isWhole: boolean,
-): readonly UnlinkedRecord[] {
-  if (held !== null) return [toRecord(message, held)]
-  return isWhole ? [{ type: 'assistant', message: { ...message, content: [] } }] : []
-}
-
-function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
-  const message = toReply(assembly)?.message
-  return message === undefined ? [] : [toRecord(message, block)]
-}
-
-type AssistantBody = Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks'>
-
-function toRecord(message: AssistantMessage, { block, raw }: BlockEnded): AssistantBody {
-  const said = { type: 'assistant' as const, message: { ...message, content: [block] } }
-  return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }
 
 interface FinishCallInput {
@@ -381,18 +343,17 @@ async function saveDiff(
   }
 }
 
-/**
- * Returns the state with the costs of all model calls in the log. Reads the whole log the first time, later only new
- * records.
- */
+/** Returns the state with the costs of all model calls. Reads the whole log the first time, later only new records. */
 export function withCosts(state: SessionState, prices: FindModelPrices): SessionState {
-  const money = updateSessionCost(state.costs ?? emptySessionCost(), state.session.records, prices)
-  return { ...state, costs: money }
+  return { ...state, costs: updateSessionCost(state.costs, state.session.records, prices) }
 }
 
-function* emitPrice(turn: TurnContext, response: string): Generator<TurnEvent, void> {
-  turn.state = withCosts(turn.state, turn.host.pricesOf)
-  const { costs } = turn.state
-  const call = costs?.recent.find(({ id }) => id === response)
-  if (costs !== null && call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
+/** Prices the call. The first call of an opened session prices its whole log, in slices. */
+async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<TurnEvent, void> {
+  const { session, costs: known } = turn.state
+  const steps = updateSessionCostInSteps(known, session.records, turn.host.pricesOf)
+  const costs = await finishTurnSteps(turn, steps)
+  turn.state = { ...turn.state, costs }
+  const call = costs.recent.find(({ id }) => id === response)
+  if (call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
 }

@@ -112,6 +112,14 @@ interface StopOutput extends Pick<HookContextOutput, 'userDisplayMessage'>, EndT
   readonly block?: string
 }
 
+interface StopHook extends Hook<StopInput, StopOutput> {
+  /**
+   * True if the hook waits for work that belongs to the turn, such as agents in the background. It runs before the other
+   * hooks, which run only when it has nothing to tell the model. Default: false.
+   */
+  readonly waitsForWork?: boolean
+}
+
 interface SessionEndInput {
   readonly sessionId: string
   readonly reason: 'close' | 'clear'
@@ -154,7 +162,7 @@ export interface SessionHooks {
   readonly preToolUse?: readonly Hook<ToolCallInput, PreToolUseOutput>[]
   readonly permissionRequest?: readonly Hook<PermissionRequestInput, PermissionOutput>[]
   readonly postToolUse?: readonly Hook<PostToolUseInput, PostToolUseOutput>[]
-  readonly stop?: readonly Hook<StopInput, StopOutput>[]
+  readonly stop?: readonly StopHook[]
   readonly preCompact?: readonly Hook<PreCompactInput, PreCompactOutput>[]
   readonly sessionStart?: readonly Hook<SessionStartInput, HookContextOutput>[]
   readonly postCompact?: readonly Hook<PostCompactInput, HookContextOutput>[]

@@ -13,6 +13,7 @@ import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import type { TtlEntitlement } from '../request/cache-ttl.ts'
+import type { HostMarker } from '../request/host-markers.ts'
 import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
 import type { ContextSource } from '../sources/context-source.ts'
@@ -51,8 +52,17 @@ export interface TurnHost {
   readonly isBedrock?: boolean
   /** True if parameters, tools and system prompt are those of a host's own request: the provider judges them. */
   readonly leavesParameters?: boolean
+  /**
+   * True if nothing is cleared or compacted while the next request still fits the context window: the host would go on
+   * without, and may end before a rewrite has paid for itself.
+   */
+  readonly rewritesWhenFull?: boolean
   /** The cache lifetime that the host asked for in the cache markers of its own request. */
   readonly requestedTtl?: string
+  /** The cache markers that the host set in its own request. Undefined if it sends no requests of its own. */
+  readonly hostMarkers?: readonly HostMarker[]
+  /** Milliseconds between the host's newest requests, newest last; as far as they are known. */
+  readonly hostPauses?: readonly number[]
   /**
    * uuid of the last record that the next request of the host is expected to repeat; null for none. Hosts that change
    * earlier messages with every request would pay for cache entries that nothing reads. Default: all are repeated.
@@ -121,7 +131,7 @@ type SaveDiff = (diff: string, event: CacheBreak) => void | Promise<void>
 
 export type ModelSettings = Pick<
   DesiredPrefix,
-  'tools' | 'model' | 'parameters' | 'isUserTool' | 'keepsToolOrder'
+  'tools' | 'model' | 'parameters' | 'isUserTool' | 'keepsToolOrder' | 'keepsBetas'
 >
 
 /** Content of a tool result. `is_error` tells the model that the tool failed. */

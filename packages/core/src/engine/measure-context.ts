@@ -11,7 +11,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
 import { isObject } from '../log/json.ts'
-import { isCompactBoundary, isKnownRecord, isPrompt, type PrefixSnapshot } from '../log/record.ts'
+import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
 import type { NotesLimits } from '../notes/notes-limits.ts'
@@ -21,11 +21,11 @@ import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
-import type { Estimator } from '../tokens/estimator.ts'
+import { measureUsualOutput } from '../tokens/read-meter.ts'
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
-import { buildNextRequest } from './next-request.ts'
+import { buildNextRequest, countPrefixTokens } from './next-request.ts'
 import {
   type ContextState,
   NO_COMPACTION_FAILURES,
@@ -81,6 +81,13 @@ function* updateInSteps(
 ): Steps<ContextState> {
   const { entries } = view
   let context = from
+  // Opened again, the session first learns from what rewrites replaced; the estimator remembers what it has measured.
+  if (from === null)
+    for (const { replacedEntries } of view.rewrites)
+      for (const [place, entry] of replacedEntries.toArray().entries()) {
+        compaction.estimator.entry(entry)
+        if (place % STEP.entries === STEP.entries - 1) yield STEP.work
+      }
   const known = from !== null && entries.extends(from.meter.entries) ? from.meter.entries.length : 0
   for (let length = known + STEP.entries; length < entries.length; length += STEP.entries) {
     context = updateContextState(context, { ...view, entries: entries.take(length) }, compaction)
@@ -117,23 +124,6 @@ export function createTextCounter(
 ): (text: string) => number {
   const { calibration } = withContextState(state, compaction).context.meter
   return (text) => calibrateSize(calibration, compaction.estimator.text(text), policy.estimate).expected
-}
-
-const tokensBySnapshot = new WeakMap<
-  PrefixSnapshot,
-  { readonly estimator: Estimator; readonly tokens: number }
->()
-
-/** Returns the tokens of system prompt and tools. Before the first prefix snapshot, only the tools are counted. */
-export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
-  const epoch = prefix.current?.epoch
-  if (epoch === undefined) return estimator.prefix({ tools: host.modelSettings().tools })
-  const known = tokensBySnapshot.get(epoch)
-  if (known?.estimator === estimator) return known.tokens
-  const system = epoch.sections.map(({ text }) => ({ type: 'text', text }))
-  const tokens = estimator.prefix({ system, tools: epoch.tools })
-  tokensBySnapshot.set(epoch, { estimator, tokens })
-  return tokens
 }
 
 /**
@@ -194,9 +184,27 @@ export function gatherPlanContext(
     lastEdits: known.providerEdits,
     canEdit: hasContextEditBetas(current?.parameters ?? withEngineBetas(parameters, host), profile),
     tracking,
+    ...(host.rewritesWhenFull === true ? { hostLimit: findHostLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally } } }
+}
+
+/**
+ * Returns the largest prompt that the provider takes and answers. Some providers refuse a request whose `max_tokens` go
+ * beyond the context window. Others end the response there: an answer of the usual size must fit.
+ */
+function findHostLimit(
+  { view, context }: MeasuredState,
+  { profile, modelSettings }: TurnHost,
+  { scaled }: CompactionServices,
+): NonNullable<PlanContext['hostLimit']> {
+  const { max_tokens } = modelSettings().parameters
+  const most = typeof max_tokens === 'number' ? max_tokens : 0
+  const usual = Math.min(most, measureUsualOutput(context.meter))
+  const answer = profile.capabilities.countsMaxTokens ? most : usual
+  const window = scaled.known ? scaled.lines.window : Number.POSITIVE_INFINITY
+  return { tokens: Math.max(0, window - answer), isPassed: view.rewrites.length > 0 }
 }
 
 function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {

@@ -5,8 +5,9 @@ import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../
 import { toContextEdits } from '../clearing/provider-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
-import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
+import { type AssistantMessage, isKnownRecord, type PrefixSnapshot } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { readContextSize } from '../planner/plan-input.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
@@ -15,11 +16,14 @@ import {
   assembleRequest,
   findRequestProblems,
 } from '../request/build-request.ts'
-import { type FirstClearableMarker, updateFirstClearable } from '../request/cache-markers.ts'
+import { type FirstClearableMarker, type OwnMarkers, updateFirstClearable } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
+import type { Estimator } from '../tokens/estimator.ts'
+import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
+import { canAffordCacheWrite, listMarkerChoices } from './cache-allowance.ts'
 import type { TurnHost } from './host.ts'
 import { type SessionState, updateContextState } from './session-state.ts'
 
@@ -37,14 +41,59 @@ export function buildNextRequest(state: SessionState, standing: CurrentPrefix, h
   const edge = holdRequestEdge(state, host)
   const question = toAssembleQuestion({ ...state, clearingEdge: edge }, standing, host)
   const lineage = state.cacheModel ?? restoreCacheModel(question, state.view)
-  const request = assembleRequest(question, state.lastRequest ?? lineage.chains[0])
+  const { request, forecast } = assembleAffordable(state, host, (ownMarkers) => {
+    const made = assembleRequest({ ...question, ownMarkers }, state.lastRequest ?? lineage.chains[0])
+    return {
+      request: made,
+      forecast: forecastCacheRead(lineage, { request: made, now: clock.now(), profile }),
+    }
+  })
   const checked = checkMessages(state, request, host)
   return {
     request,
-    forecast: forecastCacheRead(lineage, { request, now: clock.now(), profile }),
+    forecast,
     findings: omitHostFindings(findRequestProblems(checked, request), host),
     state: { ...state, clearingEdge: edge, checkedMessages: checked, cacheModel: lineage },
   }
+}
+
+/** Assembles the request with as many cache markers as the engine may pay for. */
+function assembleAffordable(
+  state: SessionState,
+  host: TurnHost,
+  assemble: (markers: OwnMarkers) => Pick<NextRequest, 'request' | 'forecast'>,
+): Pick<NextRequest, 'request' | 'forecast'> {
+  const { context } = state
+  const { compaction, policy, profile } = host
+  const [first = 'all', ...others] = listMarkerChoices(host)
+  let made = assemble(first)
+  if (others.length === 0 || context === null || compaction === undefined) return made
+  const { calibration } = context.meter
+  const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
+  const tokens = readContextSize({ ...context, calibration, policy, profile, prefix }).expected
+  const prefixTokens = calibrateSize(calibration, prefix(), policy.estimate).expected
+  for (const choice of others) {
+    if (canAffordCacheWrite(state, host, { ...made, tokens, prefixTokens })) break
+    made = assemble(choice)
+  }
+  return made
+}
+
+const tokensBySnapshot = new WeakMap<
+  PrefixSnapshot,
+  { readonly estimator: Estimator; readonly tokens: number }
+>()
+
+/** Returns the tokens of system prompt and tools. Before the first prefix snapshot, only the tools are counted. */
+export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
+  const epoch = prefix.current?.epoch
+  if (epoch === undefined) return estimator.prefix({ tools: host.modelSettings().tools })
+  const known = tokensBySnapshot.get(epoch)
+  if (known?.estimator === estimator) return known.tokens
+  const system = epoch.sections.map(({ text }) => ({ type: 'text', text }))
+  const tokens = estimator.prefix({ system, tools: epoch.tools })
+  tokensBySnapshot.set(epoch, { estimator, tokens })
+  return tokens
 }
 
 /**
@@ -81,8 +130,8 @@ function toAssembleQuestion(
     clears: clear.on,
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),
-    marksUnrepeated: host.requestedTtl !== undefined,
     ...(host.repeatedUntil === undefined ? {} : { repeatedUntil: host.repeatedUntil }),
+    hostMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (host.hostMarkers ?? []),
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }
 }
@@ -152,12 +201,17 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
   return end
 }
 
+/** Ids of responses that the provider gave. A response from a host's list has an id of the log, which it does not know. */
+const PROVIDER_ID = /^msg_/
+
 /**
- * Returns the `diagnostics` field, which asks the provider to explain a cache miss; empty if unsupported or turned off.
+ * Returns the `diagnostics` field, which asks the provider to explain a cache miss; empty if unsupported or turned off, or
+ * if the newest response has no id that the provider knows.
  */
 export function diagnosticsField(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
-  return { diagnostics: { previous_message_id: findNewestResponse(state)?.id ?? null } }
+  const id = findNewestResponse(state)?.id ?? null
+  return id === null || PROVIDER_ID.test(id) ? { diagnostics: { previous_message_id: id } } : {}
 }
 
 /** Returns the message of the newest response in the log; null if there is none. */

@@ -40,7 +40,12 @@ import type { RequestPrefix } from '../request/prefix-snapshot.ts'
 import type { MediaTally } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
-import { type ContextMeter, createMeter, replaceEstimator, updateMeter } from '../tokens/context-meter.ts'
+import {
+  type ContextMeter,
+  createLearnedMeter,
+  replaceEstimator,
+  updateMeter,
+} from '../tokens/context-meter.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toTokenCount } from '../tokens/usage.ts'
 import type { ValidationState } from '../validate/validate.ts'
@@ -215,7 +220,7 @@ export function updateContextState(
   { rules, estimator }: { readonly rules: ToolResultRules; readonly estimator: Estimator },
 ): ContextState {
   const isSameIndex = state?.register.rules === rules
-  const meter = state?.meter ?? createMeter(estimator)
+  const meter = state?.meter ?? createLearnedMeter(estimator, view.rewrites)
   return {
     breaker: state?.breaker ?? NO_COMPACTION_FAILURES,
     tracking: state?.tracking ?? NO_COMPACTION_YET,

@@ -133,7 +133,7 @@ export function searchItemText(
 
 // Search terms are words and quoted phrases that must all occur in one line; case is ignored.
 
-interface TextMatcher {
+export interface TextMatcher {
   /** Search steps that one character costs, which is the number of search terms. */
   readonly stepsPerCharacter: number
   isIn(line: string): boolean
@@ -143,7 +143,7 @@ interface TextMatcher {
  * Creates a matcher: `login "not found"` matches lines that contain both `login` and `not found`. Returns null if
  * there are no terms.
  */
-function createMatcher(text: string): TextMatcher | null {
+export function createMatcher(text: string): TextMatcher | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
     .filter((term) => term !== '')

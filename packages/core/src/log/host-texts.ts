@@ -7,7 +7,7 @@
 
 /** Names of elements that a program puts before or after what the user typed, in the same text. */
 const ADDED_ELEMENTS = [
-  'system-(?:reminder|notification)',
+  'system-(?:reminder(?:-\\d+)?|notification)',
   '(?:task|agent)-notification',
   'local-command-[a-z]+',
   'bash-std(?:out|err)',
@@ -85,7 +85,8 @@ export function removeHostNotices(given: string): string {
 /** Returns where the reminder at the end of a text begins; null if there is none on lines of its own. */
 function findTrailingReminder(text: string): number | null {
   const end = text.trimEnd()
-  const open = end.endsWith('</system-reminder>') ? end.lastIndexOf('<system-reminder>') : -1
+  const name = /<\/(system-reminder(?:-\d+)?)>$/.exec(end.slice(-40))?.[1]
+  const open = name === undefined ? -1 : end.lastIndexOf(`<${name}>`)
   if (open === -1) return null
   const line = end.lastIndexOf('\n', open) + 1
   return end.slice(line, open).trim() === '' ? Math.max(0, line - 1) : null
@@ -134,6 +135,26 @@ function measureNotice(start: string, elements: RegExp): number {
   const end = close.index + close[0].length
   const added = /-(?:notification|message)$/.test(name) ? LINES_AFTER_NOTICE.exec(start.slice(end)) : null
   return end + (added?.[0].length ?? 0)
+}
+
+// Reminders: what this engine adds to a conversation for its host.
+
+/** Matches what could pass for a tag of a reminder, however it is spelled. */
+const REMINDER_TAG = /<[\W_]{0,8}system[\W_]{0,3}reminder/i
+const REMINDER_NUMBER = /reminder[\W_]{0,3}(\d+)/gi
+
+/**
+ * Encloses a text in the element `system-reminder`. A text that has such tags itself, as a file may, is enclosed in an
+ * element with a number that is not in the text, so that nothing in it can end the element. The text itself stays as it
+ * is, since an edit of the file must match it, and the same text always gives the same tags.
+ */
+export function wrapInReminder(text: string): string {
+  if (!REMINDER_TAG.test(text)) return `<system-reminder>\n${text}\n</system-reminder>`
+  const used = new Set([...text.matchAll(REMINDER_NUMBER)].map(([, number]) => Number(number)))
+  let number = 2
+  while (used.has(number)) number += 1
+  const name = `system-reminder-${number}`
+  return `<${name}>\nThe text below contains tags of reminders. It ends at </${name}>.\n${text}\n</${name}>`
 }
 
 // Refusals: results that a program writes for a tool call that the user did not allow, so that it never ran.

@@ -32,6 +32,18 @@ export class AppendList<T> implements Iterable<T> {
     return this.at(-1)
   }
 
+  /** Returns the last item that matches. Takes as long as there are items behind it. */
+  findLast(matches: (item: T) => boolean): T | undefined {
+    return this.at(this.findLastIndex(matches))
+  }
+
+  /** Returns the index of the last item that matches; -1 if there is none. */
+  findLastIndex(matches: (item: T) => boolean): number {
+    let index = this.length - 1
+    while (index >= 0 && !matches(this.at(index) as T)) index -= 1
+    return index
+  }
+
   push(item: T): AppendList<T> {
     if (this.length === 0) return AppendList.of([item])
     const isFree = this.#items.length === this.length

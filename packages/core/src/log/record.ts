@@ -100,6 +100,8 @@ export interface AssistantRecord extends RecordBase {
   readonly afterUuid?: string
   /** The usage that was billed, if the record was copied from the log of a program that logs other figures. */
   readonly billedUsage?: Usage
+  /** True if the user interrupted the answer here. */
+  readonly isInterrupted?: boolean
 }
 
 /** Content that the host adds to the context. Any `type` is allowed; an attachment without a type counts as `unknown`. */

@@ -8,9 +8,14 @@ import { truncateEnd } from '../summary/truncate-text.ts'
 /** Matches characters that change the direction of the text after them. */
 const DIRECTION_MARK = /[\u202a-\u202e\u2066-\u2069]/g
 
-/** Removes credentials, control characters and direction marks from a text. It must be whole: half a secret is not recognized. */
+const LINE_END = /\r\n?/g
+
+/**
+ * Removes credentials, control characters and direction marks from a text, and ends its lines with a line feed. It must
+ * be whole: half a secret is not recognized.
+ */
 export function cleanNoteText(text: string): string {
-  return redact(removeControlCharacters(text).replace(DIRECTION_MARK, ''))
+  return redact(removeControlCharacters(text).replace(LINE_END, '\n').replace(DIRECTION_MARK, ''))
 }
 
 /** Characters at the end of a long result that are cleaned when only its end is shown. */

@@ -34,6 +34,34 @@ describe('plan', () => {
     expect(acts(filled(tokens, results))).toBe(act)
   })
 
+  it.each([
+    ['fits, far above all thresholds', 196_000, 196_000, 'wait'],
+    ['does not fit, with results to clear', 196_001, 196_000, 'clear'],
+  ] as const)('waits under a host whose next request %s', (_, tokens, limit, act) => {
+    const plan = makeContextPlan(
+      filled(tokens, [10, 10_000]).planContext({ hostLimit: { tokens: limit, isPassed: false } }),
+    )
+    expect(plan).toMatchObject({ act, prepare: act !== 'wait', refusal: null })
+  })
+
+  it('goes by the lower bound under a host for the first rewrite, because a refusal costs nothing, then by the upper', () => {
+    const situation = filled(200_000, [20, 10_000])
+    situation.reads(4, 10_000)
+    const { expected, high } = makeContextPlan(situation.planContext()).context
+    expect(high).toBeGreaterThan(expected)
+    const decide = (tokens: number, isPassed: boolean) => acts(situation, { hostLimit: { tokens, isPassed } })
+    const least = 2 * expected - high
+    expect([decide(least, false), decide(least - 1, false)]).toEqual(['wait', 'clear'])
+    expect([decide(high, true), decide(high - 1, true)]).toEqual(['wait', 'clear'])
+  })
+
+  it('leaves the first judgement of a size that no response has told to the provider, under a host', () => {
+    const situation = new Situation()
+    situation.reads(24, 10_000)
+    expect(acts(situation, { hostLimit: { tokens: 1_000, isPassed: false } })).toBe('wait')
+    expect(acts(situation, { hostLimit: { tokens: 1_000, isPassed: true } })).toBe('clear')
+  })
+
   it('takes a clearing that leaves it above the warning line only where the cache is cold, and nothing is lost', () => {
     const situation = filled(195_000, [8, 10_000])
     expect(acts(situation)).toBe('clear')

@@ -10,11 +10,12 @@ import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ClearMode, CompactCause } from '../log/record.ts'
 import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { measureGrowthPerCall } from '../tokens/context-meter.ts'
+import { measureGrowthPerCall } from '../tokens/read-meter.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
   estimateCompactionResult,
   findOptimalCompactionSize,
+  fitsHostLimit,
   type OptimalCompactionSize,
   type PlanContext,
   readContextSize,
@@ -85,7 +86,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     prepare: canPrepare(context, tokens, compaction) && !willProviderClear(context, tokens, clearing),
     way: clearing.way,
     native: clearing.native,
-    refusal: describeRefusal(context, tokens.high, act),
+    refusal: fitsHostLimit(context, tokens) ? null : describeRefusal(context, tokens.high, act),
     advice: act === 'compact' ? null : compaction.advice,
     context: tokens,
     ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,
@@ -104,7 +105,7 @@ function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['co
 export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
 /**
- * Proposes a clearing. Proposes none if a rewrite was just undone, while tool calls are still waiting for their results,
+ * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a host still fits, while tool calls are still waiting for their results,
  * or if a summary is prepared or being prepared: the clearing would make it stale, and it replaces the results soon. The
  * provider then clears no further results either: messages that follow the summary would lose theirs, and the context
  * would not reach the threshold at which the summary is used.
@@ -119,12 +120,12 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
       why: `${source} carries the whole conversation as it is`,
     }
   }
-  const undone = findReasonAfterUndo(context, tokens)
+  const early = findReasonToWait(context, tokens)
   const awaitsSummary = context.hasPreparedSummary === true || context.isPreparing === true
   const clearing = proposeClearing({
     ...context,
     canEdit,
-    canStart: undone === null && !awaitsSummary,
+    canStart: early === null && !awaitsSummary,
     prices: { rates, write },
     context: tokens,
     scale: readCalibrationScale(calibration),
@@ -132,7 +133,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     growthPerCall: context.hasNotes === true ? findGrowthPerCall(context) : null,
   })
   if (clearing.proposal === null) return clearing
-  if (undone !== null) return { ...clearing, proposal: null, why: undone }
+  if (early !== null) return { ...clearing, proposal: null, why: early }
   if (awaitsSummary)
     return { ...clearing, proposal: null, why: 'a prepared summary will replace the results' }
   if (tracking.openCalls === 0) return clearing
@@ -192,7 +193,7 @@ function canPrepare(
   const { policy, scaled } = context
   if (!policy.compact.background || !scaled.known) return false
   if (tokens.high < scaled.lines.warning && !lacksSummary) return false
-  return findReasonAgainstAuto(context) === null && findReasonAfterUndo(context, tokens) === null
+  return findReasonAgainstAuto(context) === null && findReasonToWait(context, tokens) === null
 }
 
 /**
@@ -289,7 +290,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
     advice: CompactionAdvice | null = null,
     lacksSummary = false,
   ): CompactionVerdict => ({ act, optimalTrigger: optimal, advice, lacksSummary, after: outlook.after, why })
-  const against = findReasonAgainstAuto(context) ?? findReasonAfterUndo(context, tokens)
+  const against = findReasonAgainstAuto(context) ?? findReasonToWait(context, tokens)
   if (against !== null) return verdict('none', against)
   if (!scaled.known) return verdict('none', scaled.why)
   const { autoCompact } = scaled.lines
@@ -374,6 +375,13 @@ const WAITS_FOR_PROMPT_REASON = 'an act was undone, so this waits for the next p
 function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
   return tracking.waitsForPrompt && moment !== 'prompt'
 }
+
+/** Explains why no rewrite may start yet; null if it may. */
+function findReasonToWait(context: PlanContext, tokens: ContextTokens): string | null {
+  return findReasonAfterUndo(context, tokens) ?? (fitsHostLimit(context, tokens) ? STILL_FITS_REASON : null)
+}
+
+const STILL_FITS_REASON = "the host's request still fits the window"
 
 /**
  * Explains why no rewrite may start after the user undid one; null if it may. No rewrite starts before the next user

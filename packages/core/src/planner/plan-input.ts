@@ -13,7 +13,8 @@ import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
-import { type ContextMeter, measureContextTokens } from '../tokens/context-meter.ts'
+import type { ContextMeter } from '../tokens/context-meter.ts'
+import { measureContextTokens } from '../tokens/read-meter.ts'
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
@@ -65,6 +66,13 @@ export interface PlanContext {
   readonly deletedTokens?: number
   /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
+  /** Given for a host whose requests are rewritten only when they must be. Default: the thresholds of `scaled` decide. */
+  readonly hostLimit?: {
+    /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
+    readonly tokens: number
+    /** True if the context was rewritten before, so that the host's own request would no longer fit. */
+    readonly isPassed: boolean
+  }
   /** Expected context size after a compaction, in tokens. Default: averages of real compactions. */
   readonly expectedResult?: ExpectedCompactionResult
 }
@@ -195,4 +203,17 @@ export function readContextSize(input: SizeInput): ContextTokens {
     prefix,
     deleted: input.deleted ?? countRemovedTokens(register, meter.measuredResponse !== null),
   })
+}
+
+/**
+ * Returns true for a host whose requests are rewritten only when they must be, and whose next one may still be taken. For
+ * the first rewrite the lower bound of the size counts: a request that the provider refuses costs nothing, a rewrite that
+ * was not needed does. If no response has told the size yet, as with a conversation that began without the engine, only
+ * the provider knows. Later the host could not go on by itself, and the upper bound avoids refusals.
+ */
+export function fitsHostLimit({ hostLimit }: PlanContext, context: ContextTokens): boolean {
+  if (hostLimit === undefined) return false
+  const { expected, high, source } = context
+  if (!hostLimit.isPassed && source === 'estimated') return true
+  return (hostLimit.isPassed ? high : 2 * expected - high) <= hostLimit.tokens
 }

@@ -157,7 +157,7 @@ describe('a wrong field', () => {
 
   it('is refused at the top level too', () => {
     const groups =
-      'switches, window, ladder, shares, estimate, request, clear, compact, rehydrate, ledger, spill, history, notes, memoryFiles, cache, turn'
+      'switches, window, ladder, shares, estimate, request, clear, compact, rehydrate, ledger, spill, history, notes, memoryFiles, cache, turn, dropIn'
     expect(problemsOf(null)).toEqual([
       `at the top: got null, allowed is a plain object with any of the fields ${groups}`,
     ])

@@ -332,8 +332,8 @@ export interface CompactPolicy {
    */
   readonly maximumPercentOfReplaced: number
   /**
-   * Maximum tokens of all pinned records. If there are more, the oldest pinned records are summarized and an event
-   * reports it.
+   * Maximum tokens of all pinned records, at most half of the auto-compact threshold. If there are more, the oldest pinned
+   * records are summarized and an event reports it.
    */
   readonly pinTokens: number
   /**
@@ -817,6 +817,29 @@ const historyFields: FieldSpecs<HistoryPolicy> = {
   searchSteps: fieldSpec(20_000_000, wholeNumberCheck(100_000)),
 }
 
+// Settings for hosts with a message list of their own.
+
+/** Settings for hosts that send their whole conversation with every request (`session.take`, `tidemark.fetch`). */
+interface DropInPolicy {
+  /**
+   * When old content may be cleared or summarized. `when-full`: only if the host's own request would no longer fit the
+   * context window, because nobody knows whether the host goes on long enough for an earlier rewrite to pay for itself.
+   * `early`: at the thresholds of `ladder`, as in other sessions.
+   */
+  readonly rewrite: 'when-full' | 'early'
+  /**
+   * What happens to the cache markers (`cache_control`) of the host's request. `add`: they stay where they are, and the
+   * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the host's are set.
+   * `replace`: only the engine's are set, with the lifetime that the host's ask for.
+   */
+  readonly cacheMarkers: 'add' | 'keep' | 'replace'
+}
+
+const dropInFields: FieldSpecs<DropInPolicy> = {
+  rewrite: fieldSpec('when-full', choiceCheck('when-full', 'early')),
+  cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),
+}
+
 // Settings of tier 3: session notes, and memory files in folders.
 
 /** Newest messages that are kept unchanged when session notes replace the earlier conversation. */
@@ -916,6 +939,7 @@ export interface Policy {
   readonly memoryFiles: MemoryFilesPolicy
   readonly cache: CachePolicy
   readonly turn: TurnPolicy
+  readonly dropIn: DropInPolicy
 }
 
 const allFields: FieldSpecs<Policy> = {
@@ -935,6 +959,7 @@ const allFields: FieldSpecs<Policy> = {
   memoryFiles: memoryFilesFields,
   cache: cacheFields,
   turn: turnFields,
+  dropIn: dropInFields,
 }
 
 /** Table of every policy field with its default and its check. */

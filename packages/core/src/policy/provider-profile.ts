@@ -165,6 +165,8 @@ interface CompactionRules {
 interface ProviderCapabilities {
   /** Support for `cache_edits` blocks and `cache_reference`. They are undocumented, so this is off by default. */
   readonly cacheEdits: boolean
+  /** True if a request is refused whose prompt and `max_tokens` together are larger than the context window. */
+  readonly countsMaxTokens: boolean
   /** Support for the request field `diagnostics`, which asks the provider to explain a cache miss. */
   readonly cacheDiagnostics: boolean
   /** Support for `tool_addition` and `tool_removal` blocks in a system message. */
@@ -321,6 +323,7 @@ const profileFields: FieldSpecs<ProviderProfile> = {
   },
   capabilities: {
     cacheEdits: fieldSpec(false, booleanCheck()),
+    countsMaxTokens: fieldSpec(false, booleanCheck()),
     cacheDiagnostics: fieldSpec(false, booleanCheck()),
     toolChanges: fieldSpec(false, booleanCheck()),
     prewarm: fieldSpec(false, booleanCheck()),

@@ -28,9 +28,11 @@ import {
   type MessagePlace,
   type MessagesWithCalls,
   NO_FIRST_CLEARABLE,
+  type OwnMarkers,
   type PlannedMarker,
   planMarkers,
 } from './cache-markers.ts'
+import { type HostMarker, placeHostMarkers } from './host-markers.ts'
 import type { RequestPrefix } from './prefix-snapshot.ts'
 
 export interface AssembledRequest {
@@ -78,8 +80,10 @@ export interface AssembleRequestInput {
    * the context does not have it, no message is expected to be repeated.
    */
   readonly repeatedUntil?: string | null
-  /** True to cache also what is not expected to be repeated, as a host does that sets cache markers itself. */
-  readonly marksUnrepeated?: boolean
+  /** The cache markers that the host set in its own request. */
+  readonly hostMarkers?: readonly HostMarker[]
+  /** Which parts get cache markers that the host has not set itself. Default: all. */
+  readonly ownMarkers?: OwnMarkers
   readonly extra?: JsonObject
 }
 
@@ -129,7 +133,7 @@ function planRequestMarkers(
   counted: BlockIndex,
   ttl: string,
 ): readonly PlannedMarker[] {
-  const { front, flat, profile, markers, clears, repeatedUntil, marksUnrepeated = false } = question
+  const { front, flat, profile, markers, clears, repeatedUntil, hostMarkers = [] } = question
   const { edge = NO_FIRST_CLEARABLE, carriersEnd = null } = question
   return planMarkers({
     front,
@@ -141,7 +145,8 @@ function planRequestMarkers(
     firstClearable: edge.result === null ? null : findResultPlace(flat, edge.result),
     leftClearable: edge.left === null ? null : findResultPlace(flat, edge.left),
     carriersEnd: carriersEnd === null ? null : findRecordPlace(flat, carriersEnd),
-    marksUnrepeated,
+    hostMarkers: placeHostMarkers(hostMarkers, { front, messages: counted.messages, cache: profile.cache }),
+    ownMarkers: question.ownMarkers ?? 'all',
     ...(repeatedUntil === undefined
       ? {}
       : { repeatedUntil: repeatedUntil === null ? null : findRecordPlace(flat, repeatedUntil) }),

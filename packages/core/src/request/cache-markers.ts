@@ -7,6 +7,9 @@
  * 2. The block before the first tool result that may be cleared, so that a clearing keeps the cached prefix before it.
  * 3. The end of the system prompt, which covers the tools too.
  * 4. The last block of the previous request, if a turn added more positions than a marker looks back.
+ *
+ * A host's own markers keep their places and lifetimes. Others are added only before its last one on the messages, where
+ * they cost nothing: so a host that caches never pays more for its cache than without the engine.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -27,10 +30,11 @@ import {
 import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
 
 /**
- * The kinds of cache marker, by position. `after-sources`: after the attachments at the start of the context that a
+ * The kinds of cache marker, by position. `host`: where the host set one itself. `after-sources`: after the attachments at the start of the context that a
  * compaction carried over unchanged.
  */
 export type MarkerKind =
+  | 'host'
   | 'last-message'
   | 'before-first-clearable'
   | 'system'
@@ -71,26 +75,44 @@ export interface PlanMarkersInput {
    * blocks are repeated.
    */
   readonly repeatedUntil?: MessagePlace | null
+  /** The markers that the host set in its own request, placed in this one. */
+  readonly hostMarkers?: readonly PlannedMarker[]
   /**
-   * True to mark messages after `repeatedUntil` all the same. Default: false, because writing to the cache costs more
-   * than sending.
+   * Which parts of the request get cache markers that the host has not set itself. Default: all. `prefix`: system prompt
+   * and tools, and what the host caches in any case.
    */
-  readonly marksUnrepeated?: boolean
+  readonly ownMarkers?: OwnMarkers
 }
 
-type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'>
+export type OwnMarkers = 'all' | 'prefix' | 'none'
+
+type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> & Partial<PlannedMarker>
 
 /** Chooses the blocks that get a cache marker, up to the provider's limit. Returns the markers in request order. */
 export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[] {
-  const { policy, cache } = question
+  const { policy, cache, hostMarkers = [] } = question
   const limit = Math.min(policy.maximum, cache.maxMarkers)
-  const chosen: MarkerCandidate[] = []
-  for (const { kind, place } of listCandidates(question)) {
-    const isTaken = chosen.some((other) => compareMarkerPlaces(other.place, place) === 0)
-    if (!isTaken && chosen.length < limit) chosen.push({ kind, place })
+  const chosen: MarkerCandidate[] = [...hostMarkers]
+  for (const candidate of listCandidates(question)) {
+    const isTaken = chosen.some((other) => compareMarkerPlaces(other.place, candidate.place) === 0)
+    if (!isTaken && chosen.length < limit) chosen.push(candidate)
   }
   const inOrder = chosen.toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
-  return inOrder.map((marker) => ({ ...marker, control: toCacheControl(question, marker.place) }))
+  return inOrder.map(({ kind, place, control }) => ({
+    kind,
+    place,
+    control: control ?? toCacheControl(question, place),
+  }))
+}
+
+/**
+ * Returns the lifetime of a marker that the host has not set: that of the host's next one, since longer lifetimes must
+ * come first, or else the shortest.
+ */
+function findOwnTtl({ ttl, cache, hostMarkers = [] }: PlanMarkersInput, place: MarkerPlace): string {
+  if (hostMarkers.length === 0) return ttl
+  const next = hostMarkers.find((other) => compareMarkerPlaces(other.place, place) >= 0)
+  return typeof next?.control.ttl === 'string' ? next.control.ttl : cache.defaultTtl
 }
 
 function listCandidates(question: PlanMarkersInput): readonly MarkerCandidate[] {
@@ -124,9 +146,20 @@ function findTailPlaces({
   return [tail, findLastMarkableBlock(messages, cache, { index, block: block + 1 })]
 }
 
-/** Returns whether the next request is expected to repeat the block, so that it can be read from the cache. */
-function canMark(place: MarkerPlace, { repeatedUntil, marksUnrepeated = false }: PlanMarkersInput): boolean {
-  if (repeatedUntil === undefined || marksUnrepeated || place.zone !== 'messages') return true
+/**
+ * Returns whether a marker may be set: where the host caches in any case, or where the next request is expected to repeat
+ * the block, so that it can be read from the cache. A host that marks the end of its messages knows what it repeats.
+ */
+function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
+  const { repeatedUntil, hostMarkers = [], ownMarkers = 'all', blockIndex } = question
+  if (ownMarkers === 'none') return false
+  const last = hostMarkers.at(-1)?.place
+  if (last !== undefined && compareMarkerPlaces(place, last) <= 0) return true
+  if (last?.zone === 'messages' && last.index >= (findLastResponseIndex(blockIndex.messages) ?? 0))
+    return false
+  if (place.zone !== 'messages') return true
+  if (ownMarkers !== 'all') return false
+  if (repeatedUntil === undefined) return true
   return repeatedUntil !== null && compareMarkerPlaces(place, repeatedUntil) <= 0
 }
 
@@ -188,7 +221,9 @@ function findLastSharedTool({ front }: PlanMarkersInput): MarkerPlace | null {
  * Returns the shortest valid `cache_control`. The scope `global` is set only if the provider supports it and the prefix
  * is the same for all accounts.
  */
-function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPlace): JsonObject {
+function toCacheControl(question: PlanMarkersInput, place: MarkerPlace): JsonObject {
+  const { front, cache } = question
+  const ttl = findOwnTtl(question, place)
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
   const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)

@@ -32,6 +32,8 @@ export interface DesiredPrefix {
   readonly isUserTool?: UserToolPredicate
   /** True if the tools keep the given order. Default: they are sorted. */
   readonly keepsToolOrder?: boolean
+  /** True if no beta is added. Default: false. A conversation cached under other betas would be written again. */
+  readonly keepsBetas?: boolean
 }
 
 /**
@@ -41,7 +43,8 @@ export interface DesiredPrefix {
 export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
   const { sections, model, isUserTool, ttl, keepsToolOrder = false } = present
   const tools = listToolsToDeclare(present)
-  const parameters = withToolChangeBetas(present.parameters, profile)
+  const parameters =
+    present.keepsBetas === true ? present.parameters : withToolChangeBetas(present.parameters, profile)
   const { window } = profile
   return {
     sections,

@@ -35,9 +35,10 @@ import {
 export async function collectSources(
   carriers: readonly ContextSource[],
   question: CollectSourcesInput,
+  pause?: () => Promise<unknown>,
 ): Promise<CollectedSources> {
   const shown = findShownAttachments(question.kept)
-  const rendered = await renderSources(carriers, { ...question, shown, moment: 'compaction' })
+  const rendered = await renderSources(carriers, { ...question, shown, moment: 'compaction' }, pause)
   const sorted = rendered.map((one) => compareWithShown(one, shown))
   return {
     carried: sortAttachmentsByKind(sorted.flatMap(({ carried }) => carried)),
@@ -105,15 +106,21 @@ export interface SourceRendering {
 
 /**
  * Reads the items of all enabled context sources concurrently and returns the results in the order of the sources.
- * Throws if the name of a source is invalid or not unique.
+ * `pause` is called before each begins, since several read the whole log. Throws if the name of a source is invalid or
+ * not unique.
  */
-export function renderSources(
+export async function renderSources(
   carriers: readonly ContextSource[],
   context: SourceContext,
+  pause?: () => Promise<unknown>,
 ): Promise<readonly SourceRendering[]> {
   checkSourceNames(carriers)
-  const on = carriers.filter(({ kind }) => isSourceEnabled(kind, context.policy))
-  return Promise.all(on.map((carrier) => renderSource(carrier, context)))
+  const started: Promise<SourceRendering>[] = []
+  for (const carrier of carriers.filter(({ kind }) => isSourceEnabled(kind, context.policy))) {
+    if (pause !== undefined) await pause()
+    started.push(renderSource(carrier, context))
+  }
+  return Promise.all(started)
 }
 
 function checkSourceNames(carriers: readonly ContextSource[]): void {

@@ -95,7 +95,7 @@ The latest request: "Bitte auch die Fehlermeldung
   it('says of nothing that there is nothing', () => {
     const { text } = writeLocalSummary(extractSessionFacts([]), summaryRules)
     expect(text.match(/^(?!\d\.|Summary:).+$/gm)).toEqual([
-      'The log has no message of the user.',
+      'No message of the user is summarized here; those that are pinned or newer stand in the conversation itself.',
       'Nothing on record.',
       'Nothing on record.',
       'Nothing on record.',
@@ -103,7 +103,7 @@ The latest request: "Bitte auch die Fehlermeldung
       'Nothing on record.',
       'No list of tasks is on record.',
       'Nothing on record.',
-      'Nothing is asked for: no request is on record.',
+      'No request is summarized here: go by the messages of the user in the conversation, if there are any.',
     ])
   })
 

@@ -58,6 +58,16 @@ describe('the receipt of a compaction', () => {
     expect(lost.files).toHaveLength(isLost ? 1 : 0)
   })
 
+  it('names an error once, however many commands failed with it', () => {
+    const work = new CodingSession()
+    for (const command of ['npm test', 'npm run check', 'make']) work.runs(command, 'tokenError at 3', true)
+    const before = work.builder.view.entries.toArray()
+    work.compacts('Summary:\nNothing.')
+    const after = work.builder.view.entries.toArray()
+    const { lost } = createReceipt({ ...rules, before, after, summarised: before })
+    expect(lost.errors.map(({ text }) => text)).toEqual(['tokenError at 3'])
+  })
+
   it('names what only an earlier summary still mentioned', () => {
     const work = new CodingSession()
     work.says('Amounts are in cents.')

@@ -135,12 +135,20 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
         characters > 0 && (inView.has(uuid) || characters > countMissingCharacters(textBefore, message))
       return isNew ? [{ text, uuid, characters }] : []
     }),
-    errors: facts.commands
-      .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
-      .map(({ error, uuid }) => ({ text: error, uuid })),
+    errors: withoutRepeats(
+      facts.commands
+        .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
+        .map(({ error, uuid }) => ({ text: error, uuid })),
+    ),
     identifiers: identifiers.slice(0, MAX_IDENTIFIERS),
     moreIdentifiers: Math.max(0, identifiers.length - MAX_IDENTIFIERS),
   }
+}
+
+/** Several commands may have failed with the same error, which is one fact. */
+function withoutRepeats(items: readonly LostItem[]): readonly LostItem[] {
+  const seen = new Set<string>()
+  return items.filter(({ text }) => !seen.has(text.trim()) && seen.add(text.trim()))
 }
 
 function* findLostIdentifiers(records: readonly KnownRecord[], after: string): Steps<readonly LostItem[]> {

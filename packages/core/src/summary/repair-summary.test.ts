@@ -214,7 +214,7 @@ parser.ts:1 unexpected token`)
           added: { messages: [], files: [], todos: [], errors: [] },
         })
       }),
-      { numRuns: 80 },
+      { numRuns: 80, examples: [[SUMMARY, ['', ' ']]] },
     )
   })
 })
@@ -222,6 +222,8 @@ parser.ts:1 unexpected token`)
 describe('a task that is done', () => {
   const todos = [
     { content: 'Write the parser', status: 'completed' },
+    { content: 'thing', status: 'completed' },
+    { content: ' * ', status: 'completed' },
     { content: 'Write the parser again', status: 'pending' },
   ]
   it.each([

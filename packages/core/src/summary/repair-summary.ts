@@ -80,6 +80,9 @@ export function repairSummary(summary: string, facts: SessionFacts, rules: Repai
   return runAtOnce(repairSummaryInSteps(summary, facts, rules))
 }
 
+/** Every line of a summary is matched with many patterns: a character costs as much as reading this many. */
+const MARKING_WORK = 4
+
 export function* repairSummaryInSteps(
   summary: string,
   facts: SessionFacts,
@@ -87,7 +90,7 @@ export function* repairSummaryInSteps(
 ): Steps<RepairedSummary> {
   const { isLocal = false, keptMessages = [] } = rules
   const cleaned = facts.clean(summary)
-  yield cleaned.length
+  yield MARKING_WORK * cleaned.length
   const policed = isLocal
     ? { text: cleaned, marked: [] }
     : markInventedText(cleaned, {
@@ -95,11 +98,12 @@ export function* repairSummaryInSteps(
         unverified: facts.earlierSummary?.text ?? '',
         endings: LIST_ENDINGS,
       })
+  yield MARKING_WORK * policed.text.length
   const voiced = markOrdersAndClaims(policed.text, {
     lines: listQuotedLines(facts),
     messages: [...facts.messages, ...keptMessages],
   })
-  yield voiced.text.length
+  yield MARKING_WORK * voiced.text.length
   const sorted = removeSettledTasks(voiced.text, facts.todos)
   const missing = findMissing(sorted.text, facts, rules)
   const repair = writeRepairs(missing, facts, rules)
@@ -361,12 +365,15 @@ function readTaskLists(text: string): string {
 function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
   const section = findTaskSection(text)
   const open = todos.filter(isOpenTodo).map(({ text: task }) => normalizeTask(task))
-  const settled = todos.filter((todo) => !isOpenTodo(todo) && !open.includes(normalizeTask(todo.text)))
+  // A task without words would be found in every line, and all that is pending would be removed.
+  const settled = todos.filter(
+    (todo) => !isOpenTodo(todo) && !['', ...open].includes(normalizeTask(todo.text)),
+  )
   if (section === null || settled.length === 0) return { text, done: [] }
   const done = new Set<string>()
   const lines = text.slice(section.from, section.to).split('\n')
   const kept = lines.filter((line) => {
-    const task = settled.find(({ text: given }) => normalizeTask(line).includes(normalizeTask(given)))
+    const task = settled.find(({ text: given }) => hasWord(normalizeTask(line), normalizeTask(given)))
     if (task === undefined || DONE_MARK.test(line)) return true
     if (open.some((other) => normalizeTask(line).includes(other))) return true
     done.add(task.text)

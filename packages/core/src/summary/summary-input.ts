@@ -17,6 +17,7 @@ import {
   isToolUse,
   toBlocks,
 } from '../log/block.ts'
+import { wrapInReminder } from '../log/host-texts.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
@@ -205,8 +206,7 @@ function withContent(
 
 /** Turns a block of a system message into a reminder, since some providers refuse system messages in a conversation. */
 function toReminder(block: Block): Block {
-  if (!isTextBlock(block)) return block
-  return { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }
+  return isTextBlock(block) ? { type: 'text', text: wrapInReminder(block.text) } : block
 }
 
 /** Returns a block as the summarizer may read it, or null for thinking, which is left out. */

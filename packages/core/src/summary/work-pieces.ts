@@ -55,11 +55,16 @@ export function createWorkPieces(facts: SessionFacts, ranks: WorkRanks): readonl
   }))
 }
 
+// What is pinned or came later is kept verbatim, and is not in the part of the log that is summarized.
+const NO_MESSAGE =
+  'No message of the user is summarized here; those that are pinned or newer stand in the conversation itself.'
+const NO_REQUEST =
+  'No request is summarized here: go by the messages of the user in the conversation, if there are any.'
+
 function requestPieces(messages: readonly UserPrompt[], { requests, rest }: WorkRanks): readonly WorkPiece[] {
   const first = messages[0]
   const last = messages.at(-1)
-  if (first === undefined || last === undefined)
-    return [{ section: 1, rank: requests, full: 'The log has no message of the user.' }]
+  if (first === undefined || last === undefined) return [{ section: 1, rank: requests, full: NO_MESSAGE }]
   const opening = createRequestPiece('First request', first, requests)
   if (last === first) return [opening]
   const newest = createRequestPiece(`Latest message, [${messages.length}]`, last, requests)
@@ -221,7 +226,7 @@ function nextStepPieces(
       ? []
       : [describeRequest(last, messages.length, findRequestOutcome(last, texts, runs), clean)]),
   ]
-  const shown = lines.length === 0 ? ['Nothing is asked for: no request is on record.'] : lines
+  const shown = lines.length === 0 ? [NO_REQUEST] : lines
   return shown.map((full) => ({ section: 9, rank: now, full }))
 }
 

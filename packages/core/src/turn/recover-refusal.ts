@@ -171,6 +171,13 @@ export function createContinuation(): UnlinkedRecord {
   return { type: 'user', isMeta: true, message: { role: 'user', content: CONTINUE_TEXT } }
 }
 
+const INTERRUPTED_TEXT = 'The user interrupted your answer above; it ends where they stopped you.'
+
+/** Creates the body of a record that tells the model, before the next prompt, that its last answer was interrupted. */
+export function createInterruptionNotice(): UnlinkedRecord {
+  return { type: 'user', isMeta: true, message: { role: 'user', content: INTERRUPTED_TEXT } }
+}
+
 /** Asks the model to continue its last answer. `part`: how often this answer was continued, with this time. */
 export async function* continueAnswer(
   turn: TurnContext,
@@ -195,6 +202,7 @@ interface LastAnswer {
   readonly isFinished: boolean
   /** True if the answer was cut off. False as well for a paused turn, which continues if it is sent back unchanged. */
   readonly isCut: boolean
+  readonly isInterrupted: boolean
 }
 
 /** The failure of a request whose last message is a finished answer. It would be paid for, and answer nothing. */
@@ -216,14 +224,16 @@ const CUT_STOPS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_wi
 export function findLastAnswer(state: SessionState): LastAnswer | null {
   const { flat, view } = state
   if (listUnansweredCalls(flat).length > 0) return null
-  if (isAnsweredBeforeCompaction(state)) return { isFinished: true, isCut: false }
+  if (isAnsweredBeforeCompaction(state)) return { isFinished: true, isCut: false, isInterrupted: false }
   const last = flat.tail.at(-1) ?? flat.frozen.last
   if (last?.message.role !== 'assistant') return null
   const uuid = last.origins.at(-1)
-  const record = view.entries.toArray().findLast((entry) => entry.record.uuid === uuid)?.record
+  const record = view.entries.findLast((entry) => entry.record.uuid === uuid)?.record
   if (record?.isCompactSummary === true) return null
-  const stop = record?.type === 'assistant' ? (record.message.stop_reason ?? null) : null
-  return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop) }
+  const answer = record?.type === 'assistant' ? record : null
+  const stop = answer?.message.stop_reason ?? null
+  const isInterrupted = answer?.isInterrupted === true
+  return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
 }
 
 /** Returns true if nothing was said since the newest compaction, and the last message before it is a finished answer. */

@@ -87,6 +87,13 @@ export async function* reduceContext(
   return { ok: false, reason: 'full', message: plan.refusal }
 }
 
+/** Returns true if the next request will be planned with a clearing or a compaction. */
+export function plansRewrite(turn: TurnContext, compaction: CompactionServices): boolean {
+  const { context } = gatherPlanContext(turn.state, turn.host, compaction, 'call')
+  const { act, native } = planNext({ ...context, ...describePreparation(turn, compaction) })
+  return act !== 'wait' || native?.price != null
+}
+
 async function* executePlan(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -5,13 +5,15 @@
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
-import { NO_COMPACTION_FAILURES } from '../engine/session-state.ts'
+import type { NewRecord } from '../engine/ports.ts'
+import { NO_COMPACTION_FAILURES, type SessionState } from '../engine/session-state.ts'
 import {
   appendLinkedRecords,
   findLastRecordUuid,
   linkRecords,
   refreshSession,
   type TurnContext,
+  type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import {
@@ -20,7 +22,14 @@ import {
   NEW_CONVERSATION_SUBTYPE,
   REWIND_SUBTYPE,
 } from '../log/branch-switch.ts'
-import { isKnownRecord, type SessionRecord } from '../log/record.ts'
+import {
+  isCompactBoundary,
+  isKnownRecord,
+  type KnownRecord,
+  type PreservedMessages,
+  type SessionRecord,
+  type SystemRecord,
+} from '../log/record.ts'
 import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
 
 export type SwitchResult =
@@ -42,14 +51,17 @@ const MAX_TRIES = 8
 
 /**
  * Goes back to before the record `uuid`, on whichever branch it is. A record in the middle of a response stands for the
- * whole response, and a tool result for the response that made the call.
+ * whole response, and a tool result for the response that made the call. `keepsRewrites`: compactions and clearings that
+ * came later stay in effect if they have left everything from that record on in the context.
  */
 export async function* rewindTo(
   turn: TurnContext,
   compaction: CompactionServices,
   uuid: string,
+  keepsRewrites = false,
 ): AsyncGenerator<TurnEvent, SwitchResult> {
-  return yield* switchBranch(turn, compaction, () => {
+  const rewrites = keepsRewrites ? listLaterRewrites(turn.state, uuid) : []
+  const end = yield* switchBranch(turn, compaction, () => {
     const { session } = turn.state
     const index = findRecordIndex(session, uuid)
     if (index === undefined)
@@ -57,6 +69,74 @@ export async function* rewindTo(
     const start = findMessageStart(session, index)
     const before = readRecordAt(session, start).uuid ?? null
     return { subtype: REWIND_SUBTYPE, parentUuid: readUuid(session, session.parents.at(start)), before }
+  })
+  if (!end.ok) return end
+  for (const records of rewrites) {
+    // If one cannot be written, the context is as it was before that rewrite, which is then made again if needed.
+    const failure = yield* appendLinkedRecords(turn, copyRewrite(turn, records))
+    if (failure !== null) break
+  }
+  return end
+}
+
+/**
+ * Lists the records of each rewrite in effect that came after the message of the record `uuid`, oldest first. Empty if
+ * one of them took something from there on out of the context.
+ */
+function listLaterRewrites(
+  { session, view }: SessionState,
+  uuid: string,
+): readonly (readonly KnownRecord[])[] {
+  const index = findRecordIndex(session, uuid)
+  if (index === undefined) return []
+  const start = session.branch.toArray().indexOf(findMessageStart(session, index))
+  const later = session.branch
+    .toArray()
+    .slice(Math.max(0, start))
+    .map((at) => readRecordAt(session, at))
+  const shown = new Set(view.entries.toArray().map(({ record }) => record.uuid))
+  const isShown = ({ type, uuid: id }: SessionRecord): boolean =>
+    (type !== 'user' && type !== 'assistant') || shown.has(id ?? '')
+  if (start === -1 || !later.every(isShown)) return []
+  return view.rewrites
+    .filter(({ position }) => position >= start)
+    .map(({ batchId, uuid: id }) =>
+      later
+        .filter(isKnownRecord)
+        .filter((record) => record.uuid === id || (batchId !== null && record.batch?.id === batchId)),
+    )
+}
+
+/** Copies the records of a rewrite to the end of the branch. What the branch no longer has is no longer kept by it. */
+function copyRewrite(turn: TurnContext, records: readonly KnownRecord[]): readonly NewRecord[] {
+  const { session } = turn.state
+  const copies = linkRecords(
+    turn,
+    records.map(({ uuid: _, parentUuid: __, seq: ___, batch: ____, ...body }) => body as UnlinkedRecord),
+  )
+  const renamed = new Map(records.map(({ uuid }, at) => [uuid, copies[at]?.uuid ?? uuid]))
+  const branch = new Set(session.branch.toArray().map((at) => readRecordAt(session, at).uuid))
+  const copyKept = (kept: PreservedMessages | undefined): PreservedMessages | undefined => {
+    const uuids = (kept?.uuids ?? []).filter((uuid) => branch.has(uuid))
+    const anchorUuid = renamed.get(kept?.anchorUuid ?? '') ?? kept?.anchorUuid ?? ''
+    return uuids.length === 0 ? undefined : { anchorUuid, uuids }
+  }
+  return copies.map((copy, at) => {
+    const record = records[at]
+    if (record === undefined || !isCompactBoundary(record)) return copy
+    const { preservedMessages, unansweredMessages, ...metadata } = record.compactMetadata ?? {}
+    const [kept, unanswered] = [copyKept(preservedMessages), copyKept(unansweredMessages)]
+    const compactMetadata = {
+      ...metadata,
+      ...(kept === undefined ? {} : { preservedMessages: kept }),
+      ...(unanswered === undefined ? {} : { unansweredMessages: unanswered }),
+    }
+    return {
+      ...copy,
+      parentUuid: null,
+      logicalParentUuid: findLastRecordUuid(turn.state),
+      compactMetadata,
+    } as NewRecord
   })
 }
 
@@ -72,30 +152,89 @@ export async function* clearConversation(
   }))
 }
 
-/** Goes back to the branch that the move left. What was said since then stays in the log, on its own branch. */
-export async function* undoSwitch(
+/**
+ * Takes back a move, by going back to the branch that it left, or the undo of a rewrite, by going back to before it. What
+ * was said since then stays in the log, on its own branch.
+ */
+export async function* takeBackMove(
   turn: TurnContext,
   compaction: CompactionServices,
-  { uuid, logicalParentUuid }: BranchSwitch,
+  record: MoveRecord,
 ): AsyncGenerator<TurnEvent, SwitchResult> {
   return yield* switchBranch(turn, compaction, () => ({
     subtype: REWIND_SUBTYPE,
-    parentUuid: logicalParentUuid,
+    parentUuid: findReturnPoint(turn.state.session, record),
     before: null,
-    of: uuid,
+    of: record.uuid,
   }))
 }
 
-/** Returns the newest move on the active branch that can be undone, and its place on the branch; null if there is none. */
-export function findNewestSwitch(
+/** A move to another branch, or the undo of a compaction or clearing. */
+export type MoveRecord = BranchSwitch | SystemRecord
+
+/** Returns the uuid of the record that the conversation ends with once the move is taken back; null for none. */
+export function findReturnPoint(session: SessionLog, record: MoveRecord): string | null {
+  if (isBranchSwitch(record)) return record.logicalParentUuid
+  const index = findRecordIndex(session, record.uuid)
+  return index === undefined ? null : readUuid(session, session.parents.at(index))
+}
+
+/** Returns the record of the active branch with this uuid if it is a move, or the undo of a rewrite; otherwise null. */
+export function findMove(session: SessionLog, uuid: string): MoveRecord | null {
+  for (const { record } of listMovesBackwards(session)) if (record.uuid === uuid) return record
+  return null
+}
+
+/**
+ * Returns the newest move on the active branch that can be undone, and its place on the branch; null if there is none. To
+ * take back an undo is such a move; an undo is not, so that one undo after the other goes further back.
+ */
+export function findNewestMove(
   session: SessionLog,
-): { readonly record: BranchSwitch; readonly position: number } | null {
+): { readonly record: MoveRecord; readonly position: number } | null {
+  for (const move of listMovesBackwards(session)) if (!isUndo(session, move.record)) return move
+  return null
+}
+
+/**
+ * Returns the newest undo on the active branch, which can be taken back; null if there is none, or if a rewrite or another
+ * move came after it.
+ */
+export function findNewestUndo({ session, view }: Pick<SessionState, 'session' | 'view'>): MoveRecord | null {
+  const rewrittenAt = view.rewrites.at(-1)?.position ?? -1
+  for (const { record, position } of listMovesBackwards(session)) {
+    if (position < rewrittenAt || record.of === undefined) return null
+    if (isUndo(session, record)) return record
+  }
+  return null
+}
+
+function* listMovesBackwards(
+  session: SessionLog,
+): Generator<{ readonly record: MoveRecord; readonly position: number }> {
   const { branch } = session
   for (let position = branch.length - 1; position >= 0; position -= 1) {
     const record = readRecordAt(session, branch.at(position) ?? 0)
-    if (isBranchSwitch(record) && record.of === undefined) return { record, position }
+    if (isBranchSwitch(record) || isUndoneRewrite(record)) yield { record, position }
   }
-  return null
+}
+
+function isUndoneRewrite(record: SessionRecord): record is SystemRecord {
+  if (!isKnownRecord(record) || record.type !== 'system') return false
+  return record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
+}
+
+/** Checks whether a move is an undo. To take back an undo is none, and to take that back is one again. */
+function isUndo(session: SessionLog, record: MoveRecord): boolean {
+  let result = false
+  let move: SessionRecord | null = record
+  while (move !== null && (isBranchSwitch(move) || isUndoneRewrite(move)) && move.of !== undefined) {
+    result = !result
+    const at: number = findRecordIndex(session, move.uuid) ?? 0
+    const before: number | undefined = findRecordIndex(session, move.of)
+    move = before !== undefined && before < at ? readRecordAt(session, before) : null
+  }
+  return result
 }
 
 interface Move {

@@ -121,24 +121,40 @@ function joinTexts(texts: readonly (string | undefined)[]): string | null {
   return given.length === 0 ? null : given.join('\n')
 }
 
-/** Runs the Stop hooks. Returns a record that tells the model what is left to do; null if the turn may end. */
+/** Why a turn goes on that the model wanted to end. */
+export interface StopObjection {
+  /** Tells the model what is left to do. */
+  readonly record: UnlinkedRecord
+  /** False if only work was waited for, and no hook has looked at the end of the turn yet. */
+  readonly isCheck: boolean
+}
+
+/**
+ * Runs the Stop hooks: first those that wait for work (`waitsForWork`), then, if that has left nothing to do, the others,
+ * so that these run once, at the real end. Returns null if the turn may end.
+ */
 export async function* stopTurn(
   turn: TurnContext,
   stopReason: string | null,
   isContinued: boolean,
-): AsyncGenerator<TurnEvent, UnlinkedRecord | null> {
+): AsyncGenerator<TurnEvent, StopObjection | null> {
+  const hooks = readHooks(turn).stop ?? []
   const input = { sessionId: turn.state.id, stopReason, isContinued }
-  const run = await callHooks(
-    turn,
-    readHooks(turn).stop,
-    input,
-    ({ block, endTurn }) => (block ?? endTurn) !== undefined,
-  )
-  yield* run.events
-  const block = joinTexts(run.outputs.map((output) => output.block))
-  if (block === null || run.outputs.some(({ endTurn }) => endTurn !== undefined)) return null
-  const content = `A check before the end of the turn says that something is left to do: ${block}`
-  return { type: 'user', isMeta: true, message: { role: 'user', content } }
+  for (const isCheck of [false, true]) {
+    const run = await callHooks(
+      turn,
+      hooks.filter(({ waitsForWork = false }) => waitsForWork !== isCheck),
+      input,
+      ({ block, endTurn }) => (block ?? endTurn) !== undefined,
+    )
+    yield* run.events
+    if (run.outputs.some(({ endTurn }) => endTurn !== undefined)) return null
+    const block = joinTexts(run.outputs.map((output) => output.block))
+    if (block === null) continue
+    const content = `A check before the end of the turn says that something is left to do: ${block}`
+    return { record: { type: 'user', isMeta: true, message: { role: 'user', content } }, isCheck }
+  }
+  return null
 }
 
 // Hooks and permissions of one tool call.

@@ -38,6 +38,7 @@ import {
   continueAnswer,
   countAllowedContinuations,
   createContinuation,
+  createInterruptionNotice,
   findLastAnswer,
   isRecoverableFailure,
   makeRoomAfterCutCall,
@@ -47,7 +48,7 @@ import {
 } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
-import { startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
+import { type StopObjection, startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
@@ -89,8 +90,8 @@ async function* appendPrompt(
   prompt: MessageContent | null,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const calls = listUnansweredCalls(turn.state.flat)
-  const last = prompt === null ? findLastAnswer(turn.state) : null
-  if (last?.isFinished === true) return NOTHING_TO_ANSWER
+  const last = findLastAnswer(turn.state)
+  if (prompt === null && last?.isFinished === true) return NOTHING_TO_ANSWER
   const hooked = prompt === null ? [] : yield* submitPrompt(turn, prompt)
   if ('ok' in hooked) return hooked
   if (isTurnAborted(turn)) return ABORTED
@@ -101,10 +102,12 @@ async function* appendPrompt(
     ...opening,
     ...(calls.length === 0 ? [] : [createMissingResultsRecord(calls)]),
     ...started,
-    ...(last?.isCut === true ? [createContinuation()] : []),
     ...(prompt === null
-      ? []
+      ? last?.isCut === true
+        ? [createContinuation()]
+        : []
       : [
+          ...(last?.isInterrupted === true ? [createInterruptionNotice()] : []),
           ...createUndoNotice(turn),
           { type: 'user' as const, message: { role: 'user' as const, content: prompt } },
         ]),
@@ -128,6 +131,7 @@ async function* runLoop(
 ): AsyncGenerator<TurnEvent, CompletedTurn | TurnFailure> {
   let cuts = 0
   let stopsOverruled = 0
+  let isContinued = false
   for (let calls = 0; calls < maxCalls; calls += 1) {
     const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
     if (!response.ok) return response
@@ -148,10 +152,11 @@ async function* runLoop(
         yield { type: 'hook-failed', hook: 'stop', message: STOP_LIMIT_MESSAGE }
         return { ok: true, stopReason }
       }
-      const objection = yield* stopTurn(turn, stopReason, stopsOverruled > 0)
+      const objection: StopObjection | null = yield* stopTurn(turn, stopReason, isContinued)
       if (objection === null) return { ok: true, stopReason }
       stopsOverruled += 1
-      const failure = yield* appendUnlinkedRecords(turn, [objection])
+      isContinued ||= objection.isCheck
+      const failure = yield* appendUnlinkedRecords(turn, [objection.record])
       if (failure !== null) return failure
       continue
     }

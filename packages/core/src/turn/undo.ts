@@ -18,13 +18,15 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
-import type { BranchSwitch } from '../log/branch-switch.ts'
 import { isRewriteBoundary } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
-import { findNewestSwitch, undoSwitch } from './switch-branch.ts'
+import { findMove, findNewestMove, type MoveRecord, takeBackMove } from './switch-branch.ts'
 
 export interface UndoRewriteOptions {
-  /** uuid of the record of the compaction, clearing or move to undo. Default: the newest one. */
+  /**
+   * uuid of the record of the compaction, clearing or move to undo. Default: the newest one. That of an undo takes the
+   * undo back.
+   */
   readonly id?: string
   /** True to undo even if the restored context exceeds the blocking threshold. */
   readonly force?: boolean
@@ -33,6 +35,9 @@ export interface UndoRewriteOptions {
 export type UndoResult =
   | {
       readonly ok: true
+      /** uuid of the record of this undo. Pass it to `undo` to take the undo back. */
+      readonly id: string
+      /** uuid of the record of what was undone. */
       readonly of: string
       /** `rewind`: the conversation went back to the branch that a `rewind` or `clear` of the session had left. */
       readonly kind: 'compact' | 'clear' | 'rewind'
@@ -48,10 +53,10 @@ export async function* undoRewrite(
   compaction: CompactionServices,
   options: UndoRewriteOptions,
 ): AsyncGenerator<TurnEvent, UndoResult> {
-  const move = findSwitchToUndo(turn.state, options.id)
+  const move = findMoveToUndo(turn.state, options.id)
   if (move !== null) {
-    const end = yield* undoSwitch(turn, compaction, move)
-    return end.ok ? { ok: true, of: move.uuid, kind: 'rewind', tokens: end.tokens } : end
+    const end = yield* takeBackMove(turn, compaction, move)
+    return end.ok ? { ok: true, id: end.id, of: move.uuid, kind: 'rewind', tokens: end.tokens } : end
   }
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const undo = prepareUndo(turn, compaction, options)
@@ -62,7 +67,7 @@ export async function* undoRewrite(
       yield { type: 'undone', of: uuid, kind }
       const rewritten = { kind: 'undo' as const, source: turn.host.source, toolUseIds: [], filePaths: [] }
       yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
-      return { ok: true, of: uuid, kind, tokens: undo.tokens }
+      return { ok: true, id: undo.records[0]?.uuid ?? '', of: uuid, kind, tokens: undo.tokens }
     }
     if (failure.reason === 'locked')
       return refuseRewrite('locked', 'Another writer holds the session; nothing was undone.')
@@ -72,13 +77,14 @@ export async function* undoRewrite(
   return refuseRewrite('superseded', 'Others kept writing to the session; nothing was undone. Try again.')
 }
 
-/** Returns the move to another branch that is to be undone; null if it is a compaction or clearing. */
-function findSwitchToUndo({ session, view }: SessionState, id: string | undefined): BranchSwitch | null {
-  const newest = findNewestSwitch(session)
-  if (newest === null) return null
-  const { record, position } = newest
-  if (id !== undefined) return id === record.uuid ? record : null
-  return position > (view.rewrites.at(-1)?.position ?? -1) ? record : null
+/** Returns the move to another branch, or the undo, that is to be taken back; null if it is a compaction or clearing. */
+export function findMoveToUndo(
+  { session, view }: Pick<SessionState, 'session' | 'view'>,
+  id?: string,
+): MoveRecord | null {
+  if (id !== undefined) return findMove(session, id)
+  const newest = findNewestMove(session)
+  return newest !== null && newest.position > (view.rewrites.at(-1)?.position ?? -1) ? newest.record : null
 }
 
 interface PreparedUndo {

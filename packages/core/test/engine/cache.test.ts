@@ -27,7 +27,7 @@ function spoken(
   return { blocks: [...blocks, text('Yes.')], usage, fields }
 }
 
-const FIRST = spoken(0, 50_000)
+const FIRST: FakeReply = { ...spoken(0, 50_000), id: 'msg_1' }
 const READ = spoken(50_000, 100)
 const MISSED = spoken(0, 50_100)
 
@@ -242,7 +242,7 @@ describe("the provider's own word", () => {
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(asked.map(({ payload }) => payload.diagnostics)).toEqual([
       { previous_message_id: null },
-      { previous_message_id: 'message-1' },
+      { previous_message_id: 'msg_1' },
     ])
     const provider = { zone: 'system', missedTokens: 49_000, said: 'system_changed' }
     expect(of(events, 'cache-break')).toMatchObject([

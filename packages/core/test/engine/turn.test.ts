@@ -87,19 +87,24 @@ describe('a turn', () => {
     expect(JSON.stringify([...outcome.state.session.records])).not.toContain('"note"')
   })
 
-  it('never gives a tool an input that does not fit, and tells the model why', async () => {
+  it('never gives a tool an input that does not fit, nor asks about it, and tells the model why', async () => {
+    const asked: string[] = []
     const calls = [{}, { limit: 'five' }].map(
       (input, index) => ({ type: 'tool_use', id: `c${index}`, name: 'Read', input }) as const,
     )
     const { host } = createScriptedHost([reply(...calls)], {
       modelSettings: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      canUseTool: ({ id }) => {
+        asked.push(id)
+        return { decision: 'allow' }
+      },
       runTool: () => {
         throw new Error('was run')
       },
     })
     const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     const results = events.flatMap((event) => (event.type === 'tool-ended' ? [event.result] : []))
-    expect(outcome.ok).toBe(true)
+    expect([outcome.ok, asked]).toEqual([true, []])
     expect(results.map(({ content, is_error }) => [content, is_error])).toEqual([
       [expect.stringContaining('so the tool was not run: limit: is missing.'), true],
       [expect.stringContaining('limit: expected integer, got string.'), true],
@@ -187,6 +192,47 @@ describe('a turn that stops short', () => {
       'aborted',
       'assistant: I begin.',
     ])
+  })
+
+  it('keeps the text that an aborted reply was in the middle of, and tells the model where it was stopped', async () => {
+    const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
+    const { host } = createScriptedHost([{ blocks: [], openText: 'There are two ways: fir', failure }])
+    await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const again = await openSession(host.journal, 's')
+    const { outcome } = await playTurn(again, { prompt: 'Take the first.' }, host)
+    expect(logLines(outcome.state).slice(2)).toEqual([
+      'assistant: There are two ways: fir',
+      'user: The user interrupted your answer above; it ends where they stopped you.',
+      'user: Take the first.',
+      'assistant: Done.',
+    ])
+  })
+
+  it('continues an aborted reply in the middle of its text, if no prompt is given', async () => {
+    const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
+    const { host } = createScriptedHost([{ blocks: [text('One.')], openText: 'Tw', failure }])
+    await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const again = await openSession(host.journal, 's')
+    const { outcome } = await playTurn(again, { prompt: null }, host)
+    expect(logLines(outcome.state).slice(2)).toEqual([
+      'assistant: One.',
+      'assistant: Tw',
+      'user: Your answer above was cut off. Continue it exactly where it stopped, without repeating anything.',
+      'assistant: Done.',
+    ])
+  })
+
+  it('keeps no white space of an aborted reply, and no text of one that broke off', async () => {
+    const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
+    const broken: ModelFailure = { kind: 'auth', retryable: false, message: 'no' }
+    for (const reply of [
+      { blocks: [], openText: ' \n', failure },
+      { blocks: [], openText: 'Tw', failure: broken },
+    ]) {
+      const { host } = createScriptedHost([reply])
+      const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+      expect(logLines(outcome.state).filter((line) => line.startsWith('assistant'))).toEqual([])
+    }
   })
 
   it('goes on without a prompt where one has not been answered', async () => {

@@ -86,7 +86,7 @@ describe('the notes of the local keeper', () => {
         expect(notes).not.toMatch(/[^\P{Cc}\t\n]/u)
         expect(parseNotes(notes)).toHaveLength(Object.keys(NOTES_SECTIONS).length)
       }),
-      runs,
+      { ...runs, examples: [[[[1, 0, '\r𐀀𐀀𐀀𐀀']]]] },
     )
   })
 

@@ -9,7 +9,7 @@ import {
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
-import { toPayload } from '../../src/request/build-request.ts'
+import { type AssembledRequest, toPayload } from '../../src/request/build-request.ts'
 import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
 import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
@@ -187,24 +187,39 @@ describe('a clearing', () => {
 })
 
 describe('a fork', () => {
-  it('that only reads keeps the entry alive and changes nothing else', () => {
-    const conversation = begun()
-    const { request } = conversation.ask()
-    conversation.now += 4 * MINUTE
+  function fork(conversation: Conversation, parent: AssembledRequest) {
     const made = createForkRequest(
-      captureForkParent(request, PROFILE),
+      captureForkParent(parent, PROFILE),
       [{ role: 'user', content: 'sum up' }],
       {
         ttl: '5m',
       },
     )
     if (!made.ok) throw new Error(made.message)
-    const forecast = forecastCacheRead(conversation.lineage, {
-      request: made.request,
-      now: conversation.now,
-      profile: PROFILE,
-    })
-    const usage = conversation.cache.ask(toPayload(made.request), conversation.now)
+    const { now, lineage, cache } = conversation
+    const forecast = forecastCacheRead(lineage, { request: made.request, now, profile: PROFILE })
+    return { forecast, usage: cache.ask(toPayload(made.request), now) }
+  }
+
+  it.each([2, 6])('forgets nothing that a request answered meanwhile has used, %i minutes on', (minutes) => {
+    const conversation = begun()
+    const { request } = conversation.ask()
+    conversation.now += minutes * MINUTE
+    const { forecast, usage } = fork(conversation, request)
+    round(conversation, 'a')
+    conversation.ask()
+    const used = conversation.lineage.chains[0]?.prefixes.map(({ blocks, usedAt }) => ({ blocks, usedAt }))
+    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
+    const kept = conversation.lineage.chains[0]?.prefixes ?? []
+    for (const prefix of used ?? [])
+      if (prefix.usedAt === conversation.now) expect(kept).toContainEqual(expect.objectContaining(prefix))
+  })
+
+  it('that only reads keeps the entry alive and changes nothing else', () => {
+    const conversation = begun()
+    const { request } = conversation.ask()
+    conversation.now += 4 * MINUTE
+    const { forecast, usage } = fork(conversation, request)
     expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
     const strand = conversation.lineage.chains[0]
     conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)

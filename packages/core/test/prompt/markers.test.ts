@@ -4,7 +4,12 @@ import type { Block } from '../../src/log/block.ts'
 import { AppendList } from '../../src/log/persistent-collections.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
-import { type MessagePlace, type PlanMarkersInput, planMarkers } from '../../src/request/cache-markers.ts'
+import {
+  type MessagePlace,
+  type PlanMarkersInput,
+  type PlannedMarker,
+  planMarkers,
+} from '../../src/request/cache-markers.ts'
 import {
   buildRequestPrefix,
   createPrefixSnapshot,
@@ -58,6 +63,12 @@ function plan(messages: readonly TracedMessage[], given: Given = {}): readonly s
   )
 }
 
+const hostMarker = (index: number, block: number): PlannedMarker => ({
+  kind: 'host',
+  place: at(index, block),
+  control: { type: 'ephemeral' },
+})
+
 const LOOP = [user(text()), assistant(thinking, call('a'), call('b')), user(result('a'), result('b'))]
 
 describe('markers', () => {
@@ -99,10 +110,16 @@ describe('markers', () => {
       ['last-tool tools.2', 'static-system system.2', 'system system.3'],
     ],
     [
-      'the host caches the end all the same',
+      'the host caches the end all the same, and what is before it costs nothing',
       LOOP,
-      { repeatedUntil: at(0, 0), marksUnrepeated: true },
-      ['static-system system.2', 'system system.3', 'last-message 0.0', 'last-message 2.1'],
+      { repeatedUntil: at(0, 0), hostMarkers: [hostMarker(2, 1)] },
+      ['static-system system.2', 'system system.3', 'last-message 0.0', 'host 2.1'],
+    ],
+    [
+      'the host does not cache its last block: neither do we',
+      LOOP,
+      { hostMarkers: [hostMarker(2, 0)] },
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'host 2.0'],
     ],
     [
       'tier 1 is off: one marker on the messages',

@@ -141,6 +141,63 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     expect(bodies?.[4]).toBe('- TypeError: x is not a function; then changed src/cookie.ts')
   })
 
+  it('joins the summaries of parts without losing what only one of them has', async () => {
+    const write = async (messages: readonly MessageParam[]) =>
+      inside(await readReplyText(summarizer, { messages: [...messages, user(ASK)] }))
+    const note = user('[earlier parts of this conversation are summarised apart]')
+    const parts = [await write(WORK.slice(0, 5)), await write([note, ...WORK.slice(5)])]
+    const texts = parts.map((text, index) => `Part ${index + 1} of 2.\nSummary:\n${text}`)
+    const joined = readSummarySections(await write([user(texts.join('\n\n'))]))
+    expect(joined).toMatchObject({
+      1: 'Fix the login.\n\n1. It must be fast.\n2. And safe.',
+      2: '- Read, called once\n- Grep, called once\n- Bash, called 2 times\n- Edit, called once\n- TodoWrite, called once',
+      3: '- src/cookie.ts (changed)\n```\nconst b = 1\n```\n- src/login.ts (read)',
+      4: '- TypeError: x is not a function',
+      6: '- Fix the login.\n\n1. It must be fast.\n2. And safe.\n- Mind the cookies, too.',
+      7: '- Mind the cookies',
+      8: expect.stringContaining('The tests pass again.'),
+      9: 'Go on with what was asked last: “Mind the cookies, too.”',
+    })
+  })
+
+  it('reads calls and results that are sent as text', async () => {
+    const messages = [
+      user('Fix it.'),
+      assistant('I read.', '[call of Read: {"file_path":"src/a.ts"}]'),
+      user('[result: code]', ASK),
+    ]
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages })))
+    expect([bodies?.[3], bodies?.[6]]).toEqual(['- src/a.ts (read)', '- Fix it.'])
+    expect(bodies?.[8]).toBe('I read.\nLast call: Read {"file_path":"src/a.ts"}')
+  })
+
+  it.each(['[cleared to save context]', '[Old tool result content cleared]\nTo read it, call history.'])(
+    'takes %s for no fact, and says which call failed',
+    async (placeholder) => {
+      const messages = [
+        user('Fix it.'),
+        assistant(call('a', 'Bash', { command: 'npm test' })),
+        user(result('a', placeholder, true), ASK),
+      ]
+      const text = inside(await readReplyText(summarizer, { messages }))
+      expect(readSummarySections(text)?.[4]).toBe('- Bash (npm test) failed; its output was cleared')
+      expect(text).not.toMatch(/\[cleared|\[Old/)
+    },
+  )
+
+  it('takes up the instructions of the user', async () => {
+    const ask = `${ASK}\n\nFor this summary the following is wanted as well:\nkeep every number\n\nRemember: text only.`
+    const messages = [
+      user('Fix it.'),
+      assistant('19.99 * 100 is 1998.99.\nNothing else.', call('a', 'Bash', { command: 'npm test' })),
+      user(result('a', 'expected 1999\nend'), ask),
+    ]
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages })))
+    expect(bodies?.[2]).toBe(
+      '- Wanted in this summary: keep every number\n  - 19.99 * 100 is 1998.99.\n  - expected 1999\n- Bash, called once',
+    )
+  })
+
   it('lists a problem as open until the same call succeeds', async () => {
     const again = (id: string) => [
       assistant(call(id, 'Bash', { command: 'npm test' })),

@@ -97,41 +97,92 @@ function writeSectionBodies(
   matter: SummaryFacts,
   forget: readonly (string | RegExp)[],
 ): SectionRecord<readonly string[]> {
-  const { calls, previousSummary } = matter
+  const { calls, previousSummaries } = matter
   const keep = (items: readonly string[]): readonly string[] =>
     items.filter((item) => !forget.some((part) => hasText(item, part)))
-  const before = (number: SummarySectionNumber): readonly string[] =>
-    previousSummary === null || previousSummary[number] === '' || previousSummary[number] === 'None.'
-      ? []
-      : keep([previousSummary[number]])
+  const before = (number: SummarySectionNumber): readonly string[] => [
+    ...new Set(
+      keep(previousSummaries.map((summary) => summary[number]).filter((body) => !isEmptyBody(body))),
+    ),
+  ]
+  // What only the end of a conversation tells is taken from the newest summary that has it.
+  const orNewest = (lines: readonly string[] | null, number: SummarySectionNumber): readonly string[] =>
+    lines === null ? before(number).slice(-1) : keep(lines)
   const prompts = keep(matter.prompts)
   const errors = listToolErrors(calls)
   const files = listTouchedFiles(calls).slice(0, 40)
   return {
     1: [...before(1), ...prompts.slice(0, 1)],
-    2: [...before(2), ...keep(formatToolCounts(matter))],
-    3: [...keep(files.map(formatTouchedFile)), ...before(3)],
-    4: [
-      ...before(4),
-      ...keep(
+    2: keep([...new Set([...formatWanted(matter), ...formatToolCounts(calls, before(2))])]),
+    3: joinFiles(keep(files.map(formatTouchedFile)), before(3)),
+    4: joinEntries(
+      before(4),
+      keep(
         errors.map((error) => `- ${error.text}${error.fix === null ? '' : `; then changed ${error.fix}`}`),
       ),
-    ],
-    5: [
-      ...before(5),
-      ...keep(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
-    ],
+    ),
+    5: joinEntries(
+      before(5),
+      keep(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
+    ),
     6: [...before(6), ...prompts.map((text) => `- ${text}`)],
-    7: keep(listOpenTodos(calls).map((todo) => `- ${todo}`)),
-    8: keep(formatCurrentWork(matter)),
-    9: prompts.slice(-1).map((text) => `Go on with what was asked last: “${takeCharacters(text, 200)}”`),
+    7: orNewest(listOpenTodos(calls)?.map((todo) => `- ${todo}`) ?? null, 7),
+    8: orNewest(matter.lastText === '' && calls.length === 0 ? null : formatCurrentWork(matter), 8),
+    9: orNewest(prompts.length === 0 ? null : prompts.slice(-1).map(formatNextStep), 9),
   }
 }
 
-function formatToolCounts({ calls }: SummaryFacts): readonly string[] {
+function isEmptyBody(body: string): boolean {
+  return body === '' || /^none\.?$/i.test(body)
+}
+
+/** Puts new entries behind those of earlier summaries, without repeating one. */
+function joinEntries(before: readonly string[], added: readonly string[]): readonly string[] {
+  const old = before.flatMap((body) => body.split(/\n(?=- )/))
+  return [...new Set(old)].filter((entry) => !added.includes(entry)).concat(added)
+}
+
+const FILE_ENTRY = /^- (\S+) \((?:read|changed)\)(?:\n```\n[\s\S]*?\n```)?$/gm
+
+/** Puts the files of earlier summaries behind the new ones, the newest first, each once; a change wins over a read. */
+function joinFiles(added: readonly string[], before: readonly string[]): readonly string[] {
+  const bodies = [added.join('\n'), ...before.toReversed()]
+  const foreign = before.filter((body) => body.replaceAll(FILE_ENTRY, '').trim() !== '')
+  const entries = new Map<string, string>()
+  for (const body of bodies.filter((each) => !foreign.includes(each)))
+    for (const [entry, path = ''] of body.matchAll(FILE_ENTRY)) {
+      const known = entries.get(path)
+      if (known === undefined || (known.endsWith('(read)') && !entry.endsWith('(read)')))
+        entries.set(path, entry)
+    }
+  return [...entries.values(), ...foreign]
+}
+
+function formatNextStep(prompt: string): string {
+  return `Go on with what was asked last: “${takeCharacters(prompt.replaceAll(/\s+/g, ' '), 200)}”`
+}
+
+/** Says what the user wants of the summary, and quotes what fits it. */
+function formatWanted({ wanted }: SummaryFacts): readonly string[] {
+  if (wanted === null) return []
+  return [`- Wanted in this summary: ${wanted.text}`, ...wanted.lines.map((line) => `  - ${line}`)]
+}
+
+/** Counts the calls of each tool, those of earlier summaries included. Other lines of earlier summaries are kept. */
+function formatToolCounts(calls: SummaryFacts['calls'], before: readonly string[]): readonly string[] {
   const counts = new Map<string, number>()
-  for (const { name } of calls) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return [...counts].map(([name, count]) => `- ${name}, called ${count === 1 ? 'once' : `${count} times`}`)
+  const add = (name: string, count: number) => counts.set(name, (counts.get(name) ?? 0) + count)
+  const others: string[] = []
+  for (const line of before.flatMap((body) => body.split('\n'))) {
+    const [, name, times] = /^- (\S+), called (?:once|(\d+) times)$/.exec(line) ?? []
+    if (name === undefined) others.push(line)
+    else add(name, Number(times ?? 1))
+  }
+  for (const { name } of calls) add(name, 1)
+  const counted = [...counts].map(
+    ([name, count]) => `- ${name}, called ${count === 1 ? 'once' : `${count} times`}`,
+  )
+  return [...new Set(others), ...counted]
 }
 
 function formatTouchedFile({

@@ -23,8 +23,10 @@ export interface SummaryFacts {
   readonly calls: readonly AnsweredCall[]
   /** The last text of the assistant; empty if there is none. */
   readonly lastText: string
-  /** The sections of the newest summary in the conversation; null if there is none. */
-  readonly previousSummary: SectionRecord<string> | null
+  /** The sections of each summary in the conversation, oldest first; several if summaries of parts are to be joined. */
+  readonly previousSummaries: readonly SectionRecord<string>[]
+  /** What the user wants of this summary, and lines of the conversation that fit it; null if nothing was said. */
+  readonly wanted: { readonly text: string; readonly lines: readonly string[] } | null
 }
 
 interface AnsweredCall extends ToolCall {
@@ -41,6 +43,11 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
   )
   const texts = (role: string): readonly string[] =>
     messages.filter((message) => message.role === role).flatMap(listMessageTexts)
+  const said = texts('assistant').filter((text) => !isHostNote(text))
+  const calls = [
+    ...messages.flatMap(listToolCalls).map((call) => ({ ...call, result: results.get(call.id) ?? null })),
+    ...listCallsInTexts(messages),
+  ]
   return {
     prompts: [
       ...texts('user')
@@ -48,11 +55,62 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
         .filter((text) => isUserPrompt(text) && text !== dropReminders(prompt)),
       ...listTranscribedPrompts(prompt),
     ],
-    calls: messages.flatMap(listToolCalls).map((call) => ({ ...call, result: results.get(call.id) ?? null })),
-    lastText: texts('assistant').at(-1) ?? '',
-    previousSummary: messages.flatMap(findSummaries).at(-1) ?? null,
+    calls,
+    lastText: said.at(-1) ?? '',
+    previousSummaries: messages.flatMap(findSummaries),
+    wanted: findWantedLines(prompt, [...said, ...calls.map(({ result }) => result?.text ?? '')]),
   }
 }
+
+/** Lists calls that a client sends as text: `[call of Read: {…}]`, and `[result: …]` in the same order. */
+function listCallsInTexts(messages: readonly MessageParam[]): readonly AnsweredCall[] {
+  const texts = messages.flatMap(listMessageTexts)
+  const results = texts.flatMap((text) => /^\[result: ([\s\S]*)\]$/.exec(text)?.[1] ?? [])
+  return texts.flatMap(parseCallText).map((call, index) => {
+    const text = results[index]
+    const result = text === undefined ? null : { id: call.id, name: call.name, text, isError: false }
+    return { ...call, result }
+  })
+}
+
+function parseCallText(text: string): readonly ToolCall[] {
+  const [, name, json = ''] = /^\[call of ([^:\s]+): ([\s\S]*)\]$/.exec(text) ?? []
+  if (name === undefined) return []
+  try {
+    const input: unknown = JSON.parse(json)
+    return [{ id: '', name, input: isObject(input) ? (input as JsonObject) : {} }]
+  } catch {
+    return [{ id: '', name, input: {} }]
+  }
+}
+
+/** What clients write before the user's instructions for a summary. */
+const INSTRUCTIONS =
+  /(?:the following is wanted as well|additional instructions):\s*([\s\S]*?)(?=\n\n(?:remember|important)\b|$)/i
+const MOST_WANTED_LINES = 12
+const WANTED_CHARACTERS = 200
+
+/** Finds lines with words of the instructions; those with figures if the instructions ask for numbers. */
+function findWantedLines(prompt: string, texts: readonly string[]): SummaryFacts['wanted'] {
+  const text = INSTRUCTIONS.exec(prompt)?.[1]?.trim() ?? ''
+  if (text === '') return null
+  const words = (text.toLowerCase().match(/[\p{L}\d_./-]{4,}/gu) ?? []).filter(
+    (word) => !COMMON_WORDS.has(word),
+  )
+  const isNumeric = /\b(?:numbers?|figures?|amounts?|prices?)\b/i.test(text)
+  const fits = (line: string): boolean =>
+    (isNumeric && /\d/.test(line)) || words.some((word) => line.toLowerCase().includes(word))
+  const lines = texts
+    .filter((each) => !isHostNote(each))
+    .flatMap((each) => each.split('\n').map((line) => takeCharacters(line.trim(), WANTED_CHARACTERS)))
+  return { text, lines: [...new Set(lines.filter(fits))].slice(0, MOST_WANTED_LINES) }
+}
+
+const COMMON_WORDS = new Set(
+  'keep every about also that this with from what which them they have please summary number numbers figures'.split(
+    ' ',
+  ),
+)
 
 /**
  * Lists the user's prompts in a conversation that the summary prompt contains as text in `<conversation>` tags, with a
@@ -65,7 +123,7 @@ function listTranscribedPrompts(prompt: string): readonly string[] {
 }
 
 function findSummaries({ role, content }: MessageParam): readonly SectionRecord<string>[] {
-  return toBlocks(content).flatMap((block) => readSummarySections(readPossibleSummary(role, block)) ?? [])
+  return toBlocks(content).flatMap((block) => listSummaries(readPossibleSummary(role, block)))
 }
 
 function readPossibleSummary(role: string, block: Block): string {
@@ -74,20 +132,29 @@ function readPossibleSummary(role: string, block: Block): string {
 }
 
 function dropReminders(text: string): string {
-  return text.replaceAll(/<system-reminder>[\s\S]*?<\/system-reminder>/g, '').trim()
+  return text.replaceAll(/<(system-reminder(?:-\d+)?)>[\s\S]*?<\/\1>/g, '').trim()
 }
 
 const HOST_NOTES = [
   /^\[earlier conversation truncated/,
   /^<(?:local-command|command)-/,
   /^\[Request interrupted/,
+  /^\[(?:earlier parts|brought back|an earlier summary|call of|result:)/,
+  /^\[(?:image|document|empty)\]$/,
 ]
+
+function isHostNote(text: string): boolean {
+  return HOST_NOTES.some((pattern) => pattern.test(text)) || isPlaceholder(text)
+}
+
+/** Checks whether a text stands in the place of one that was cleared, such as `[Old tool result content cleared]`. */
+function isPlaceholder(text: string): boolean {
+  return /^\[[^\]\n]*\bcleared\b[^\]\n]*\]/i.test(text.trim())
+}
 
 /** Checks whether a text was written by the user. Summaries, and notes that the client program inserted, were not. */
 function isUserPrompt(text: string): boolean {
-  return (
-    text !== '' && !HOST_NOTES.some((pattern) => pattern.test(text)) && readSummarySections(text) === null
-  )
+  return text !== '' && !isHostNote(text) && readSummarySections(text) === null
 }
 
 function toolCallPath({ input }: ToolCall): string | null {
@@ -123,7 +190,7 @@ export function listTouchedFiles(rounds: readonly AnsweredCall[]): readonly Touc
 
 function readSnippet({ input }: ToolCall): string {
   const text = input.new_string ?? input.content
-  return typeof text === 'string' ? takeCharacters(text, 400) : ''
+  return typeof text === 'string' && !isPlaceholder(text) ? takeCharacters(text, 400) : ''
 }
 
 interface ReportedError {
@@ -143,7 +210,7 @@ export function listToolErrors(rounds: readonly AnsweredCall[]): readonly Report
     const again = later.find((other) => isSameCall(call, other) && other.result?.isError === false)
     return [
       {
-        text: extractErrorText(result.text),
+        text: isPlaceholder(result.text) ? describeClearedError(call) : extractErrorText(result.text),
         fix: change === undefined ? null : toolCallPath(change),
         isSolved: again !== undefined,
       },
@@ -156,13 +223,19 @@ function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
 
+function describeClearedError({ name, input }: ToolCall): string {
+  const target = input.command ?? input.file_path ?? ''
+  return `${name}${typeof target === 'string' && target !== '' ? ` (${takeCharacters(target, 200)})` : ''} failed; its output was cleared`
+}
+
 function isSameCall(one: ToolCall, other: ToolCall): boolean {
   return one.name === other.name && JSON.stringify(one.input) === JSON.stringify(other.input)
 }
 
-/** Lists the unfinished items of the newest todo list. */
-export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[] {
-  const newest: JsonObject = rounds.findLast(({ name }) => name === 'TodoWrite')?.input ?? {}
+/** Lists the unfinished items of the newest todo list; null if there is no list. */
+export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[] | null {
+  const newest = rounds.findLast(({ name }) => name === 'TodoWrite')?.input
+  if (newest === undefined) return null
   const todos: readonly unknown[] = Array.isArray(newest.todos) ? newest.todos : []
   return todos.flatMap((todo) =>
     isObject(todo) && todo.status !== 'completed' && typeof todo.content === 'string' ? [todo.content] : [],
@@ -214,9 +287,9 @@ interface SectionHeading {
  * Finds the nine section headings in order; null if one is missing. Numbered lists inside a section do not count as
  * headings.
  */
-function findHeadings(text: string): readonly SectionHeading[] | null {
+function findHeadings(text: string, start = 0): readonly SectionHeading[] | null {
   const headings: SectionHeading[] = []
-  let from = 0
+  let from = start
   for (const number of SUMMARY_SECTION_NUMBERS) {
     const heading = findHeading(text, number, from)
     if (heading === null) return null
@@ -249,13 +322,25 @@ export function readSectionTitles(prompt: string): SectionRecord<string> {
 
 /** Returns the section bodies of a summary; null if the text does not have the nine sections. */
 export function readSummarySections(text: string): SectionRecord<string> | null {
-  const headings = findHeadings(text)
-  if (headings === null) return null
-  const bodies = headings.map(({ number, end }, index) => [
-    number,
-    text.slice(end, headings[index + 1]?.start ?? text.length).trim(),
-  ])
-  return { ...EMPTY_SECTIONS, ...Object.fromEntries(bodies) }
+  return listSummaries(text)[0] ?? null
+}
+
+/** Lists the section bodies of each summary in a text, such as summaries of parts that are to be joined. */
+function listSummaries(text: string): readonly SectionRecord<string>[] {
+  const summaries: SectionRecord<string>[] = []
+  let headings = findHeadings(text)
+  while (headings !== null) {
+    const all = headings
+    const next = findHeadings(text, all.at(-1)?.end)
+    const bodies = all.map(({ number, end }, index) => {
+      const body = text.slice(end, all[index + 1]?.start ?? next?.[0]?.start ?? text.length).trim()
+      // Behind the last section come notes of the client, or the name of the next part.
+      return [number, number === 9 ? (body.split(/\n\s*\n/)[0] ?? '') : body]
+    })
+    summaries.push({ ...EMPTY_SECTIONS, ...Object.fromEntries(bodies) })
+    headings = next
+  }
+  return summaries
 }
 
 const EMPTY_SECTIONS: SectionRecord<string> = {

@@ -154,7 +154,7 @@ describe('a long session in a small window', () => {
     expect(report.summary).toMatch(/First request: "Request 0: .*\n- Latest message, \[120\]: "Request 119: /)
   })
 
-  it.each([300, 500, 700, 800, 1_000, 1_300])(
+  it.each([400, 500, 700, 800, 1_000, 1_300])(
     'has the first request and the latest message at a target of %i',
     async (target) => {
       writeTalks(120)

@@ -14,6 +14,7 @@ import {
 } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createAnthropicModel } from './anthropic-http.ts'
+import { fetchAsHost } from './host-connection.ts'
 import type { ModelChoice } from './model-choice.ts'
 
 export interface AnthropicOptions {
@@ -62,6 +63,9 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const { entry, notes, platform } = findEntry(catalogue, id, options)
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(id, options)
+  // Under a client, a model without an address of its own has that of the client.
+  const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsHost : undefined)
+  const connection = omitUndefined({ baseUrl, fetch })
   const sameTokenizer = new Map<string, boolean>()
   return {
     id,
@@ -79,8 +83,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
       sameTokenizer.set(model, isSame)
       return isSame
     },
-    connect: (settings) =>
-      createAnthropicModel({ credentials, ...settings, ...omitUndefined({ baseUrl, fetch: options.fetch }) }),
+    connect: (settings) => createAnthropicModel({ credentials, ...settings, ...connection }),
     parameters: options.parameters ?? {},
     isBedrock: platform === 'bedrock' || isBedrockHost(baseUrl),
     sibling: (other) => anthropic(other, omitUndefined(findConnection(options))),

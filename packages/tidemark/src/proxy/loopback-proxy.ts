@@ -6,6 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { badOptionError } from '../platform/argument-errors.ts'
 import { createHostTidemark, type HostTidemark, type HostTidemarkOptions } from '../session/host-tidemark.ts'
 
 export interface LoopbackProxyOptions extends HostTidemarkOptions {
@@ -15,28 +16,41 @@ export interface LoopbackProxyOptions extends HostTidemarkOptions {
   readonly token: string
   /** Default: one that is free. */
   readonly port?: number
+  /** Called for an answer with an error, of the provider or of the proxy itself. */
+  readonly onError?: (status: number, message: string) => void
 }
 
 export interface LoopbackProxy {
   /** The base URL for clients. */
   readonly url: string
-  /** Ends the connections and closes the sessions. */
+  /** Answers that are being sent. */
+  readonly running: number
+  /** Takes no more requests, waits for running answers, at most for a moment, and closes the sessions. */
   close(): Promise<void>
 }
 
 export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise<LoopbackProxy> {
-  const { upstream, token, port = 0, ...own } = options
+  const { upstream, token, port = 0, onError = () => {}, ...own } = options
   const host = createHostTidemark(own)
+  const signMs = (own.pingSeconds ?? DEFAULT_SIGN_SECONDS) * 1000
+  let running = 0
   const server = createServer((request, response) => {
-    answerClient(request, response, { host, upstream, token }).catch((thrown: unknown) =>
-      refuseClient(response, 502, 'api_error', describeFault(thrown)),
+    running += 1
+    response.on('close', () => {
+      running -= 1
+    })
+    const services = { host, upstream, token, onError, signMs }
+    answerClient(request, response, services).catch((thrown: unknown) =>
+      refuseClient(response, services, 502, 'api_error', describeFault(thrown)),
     )
   })
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
+  await listen(server, port)
   const address = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${address.port}/${token}`,
+    get running() {
+      return running
+    },
     async close() {
       await closeServer(server)
       await host.close()
@@ -44,28 +58,50 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
   }
 }
 
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening').catch((cause: Error) => {
+    throw badOptionError(
+      'port',
+      `The proxy cannot listen on 127.0.0.1:${port} (${cause.message}). Choose another port, or 0 for any that is free.`,
+    )
+  })
+}
+
+/** Milliseconds that running answers get to end. */
+const DRAIN_MS = 10_000
+
 async function closeServer(server: Server): Promise<void> {
   const closed = once(server, 'close')
   server.close()
-  server.closeAllConnections()
+  server.closeIdleConnections()
+  const late = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
   await closed
+  clearTimeout(late)
 }
 
+const DEFAULT_SIGN_SECONDS = 5
+
 interface ProxyServices {
+  /** Milliseconds without a response after which a client gets a sign that its request is being worked on. */
+  readonly signMs: number
   readonly host: HostTidemark
   readonly upstream: string
   readonly token: string
+  readonly onError: (status: number, message: string) => void
 }
 
 async function answerClient(
   request: IncomingMessage,
   response: ServerResponse,
-  { host, upstream, token }: ProxyServices,
+  services: ProxyServices,
 ): Promise<void> {
+  const { host, upstream, token, signMs } = services
   const [, given = '', ...path] = (request.url ?? '').split('/')
   if (!isSameText(given, token))
     return refuseClient(
       response,
+      services,
       404,
       'not_found_error',
       'The address lacks the token that tidemark printed.',
@@ -82,13 +118,30 @@ async function answerClient(
     redirect: 'manual',
     ...(bytes.length === 0 ? {} : { body: toBody(bytes) }),
   }
+  const signs = takesSigns(request) ? setInterval(() => signalWork(response), signMs) : undefined
   try {
     const answer = await host.answer(`${upstream}/${path.join('/')}`, init, globalThis.fetch)
+    clearInterval(signs)
+    if (answer.status >= 400) await reportError(answer, services)
     await sendAnswer(answer, response)
   } catch (thrown) {
     if (!stop.signal.aborted) throw thrown
     response.destroy()
+  } finally {
+    clearInterval(signs)
   }
+}
+
+/**
+ * Clients that wait for the status of a response while a compaction runs may give up. The official ones for JavaScript and
+ * Python take interim responses (102), which restart their timers; other HTTP clients may take one for the answer.
+ */
+function takesSigns({ headers }: IncomingMessage): boolean {
+  return headers['x-stainless-lang'] === 'js' || headers['x-stainless-lang'] === 'python'
+}
+
+function signalWork(response: ServerResponse): void {
+  if (!response.headersSent && !response.destroyed) response.writeProcessing()
 }
 
 function isSameText(one: string, other: string): boolean {
@@ -132,6 +185,13 @@ function readHeaders({ headers }: IncomingMessage): Headers {
   return kept
 }
 
+/** Tells of an error of the provider, with its message. The answer can still be sent. */
+async function reportError(answer: Response, { onError }: ProxyServices): Promise<void> {
+  const text = await answer.clone().text()
+  const [, message] = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
+  onError(answer.status, message === undefined ? answer.statusText : JSON.parse(`"${message}"`))
+}
+
 async function sendAnswer(answer: Response, response: ServerResponse): Promise<void> {
   const headers = [...answer.headers].filter(
     ([name]) => !HOP_HEADERS.has(name) && name !== 'content-encoding',
@@ -147,7 +207,14 @@ async function sendAnswer(answer: Response, response: ServerResponse): Promise<v
 }
 
 /** Answers with an error in the format of the API. Once the answer has begun, the connection is cut instead. */
-function refuseClient(response: ServerResponse, status: number, type: string, message: string): void {
+function refuseClient(
+  response: ServerResponse,
+  { onError }: ProxyServices,
+  status: number,
+  type: string,
+  message: string,
+): void {
+  onError(status, message)
   if (response.headersSent) {
     response.destroy()
     return

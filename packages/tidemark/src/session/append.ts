@@ -1,6 +1,7 @@
 /** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
 import {
   AMBIENT_TYPE,
+  type AssistantRecord,
   appendUnlinkedRecords,
   type Block,
   collectOpeningRecords,
@@ -60,7 +61,7 @@ export async function appendMessages(
 
 /** Appends messages of a host's request, which may repeat those of a branch that the host has left. */
 export async function writeMessages(session: OpenSession, messages: readonly HostMessage[]): Promise<void> {
-  await trackWork(session, () => writeInBatches(session, messages, session.pendingWork.size === 0))
+  await trackWork(session, () => writeInBatches(session, messages, session.pendingWork.size === 0, true))
 }
 
 type WritableMessage = MessageInput | HostMessage
@@ -69,6 +70,7 @@ async function writeInBatches(
   session: OpenSession,
   given: readonly WritableMessage[],
   isAlone: boolean,
+  isPaid = false,
 ): Promise<readonly string[]> {
   const uuids: string[] = []
   for (const { reply, messages } of toBatches(session, given)) {
@@ -78,7 +80,7 @@ async function writeInBatches(
         ? null
         : findResponseRecords(session.state.session, reply)
     const write = (): Writing =>
-      reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
+      reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone, isPaid)
     uuids.push(...(known ?? (await writeWithRetries(session, write))))
   }
   return uuids
@@ -256,12 +258,17 @@ function findCall(session: SessionLog, id: string): ToolUseBlock {
   )
 }
 
-async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean): Writing {
+/** `isPaid`: the response comes from the list of a host, which has paid for it. */
+async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean, isPaid: boolean): Writing {
   if (session.busyWith === 'run')
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
   const run = createTurnContext(session)
   const { pendingRequest } = session
-  const bodies = toAssistantRecords(reply, findLateAnchor(session, isAlone))
+  const late = findLateAnchor(session, isAlone)
+  const bodies = toAssistantRecords(reply, {
+    ...omitUndefined({ afterUuid: late }),
+    ...(isPaid && isLogged(session.state.session, reply) ? { billedUsage: NOTHING_BILLED } : {}),
+  })
   if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
   const { cacheModel, cacheMonitor } = run.state
@@ -297,9 +304,21 @@ function findLateAnchor({ pendingRequest, state }: OpenSession, isAlone: boolean
   return lastUuid
 }
 
+/** Billed for a response that a host repeats after it changed its history: it was paid for when it came. */
+const NOTHING_BILLED = { input_tokens: 0, output_tokens: 0 }
+
+/** Returns true if the log has the calls of a response, on any branch. */
+function isLogged({ callRecords }: SessionLog, { message }: Reply): boolean {
+  return toBlocks(message.content).some(
+    (block) => isToolUse(block) && callRecords.get(block.id) !== undefined,
+  )
+}
+
 /** Converts a response to log records, one per content block, as `session.run` does. */
-function toAssistantRecords({ message }: Reply, afterUuid: string | undefined): readonly UnlinkedRecord[] {
-  const place = omitUndefined({ afterUuid })
+function toAssistantRecords(
+  { message }: Reply,
+  place: Pick<AssistantRecord, 'billedUsage'> & { readonly afterUuid?: string },
+): readonly UnlinkedRecord[] {
   const blocks = toBlocks(message.content)
   if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] }, ...place }]
   return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] }, ...place }))

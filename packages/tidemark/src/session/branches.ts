@@ -27,6 +27,7 @@ export async function rewindSession(
   session: OpenSession,
   uuid: string,
   options: RewriteOptions = {},
+  keepsRewrites = false,
 ): Promise<RewindOutcome> {
   checkOptionNames('rewind', options, REWRITE_OPTIONS)
   if (typeof uuid !== 'string' || uuid === '')
@@ -35,7 +36,7 @@ export async function rewindSession(
       `rewind: ${formatErrorValue(uuid)} is not the uuid of a record, as append returns it.`,
     )
   return runRewrite(session, 'rewind', options, (run) =>
-    rewindTo(run, createTurnHost(session).compaction, uuid),
+    rewindTo(run, createTurnHost(session).compaction, uuid, keepsRewrites),
   )
 }
 

@@ -2,7 +2,15 @@
  * Finds the session that a host's request belongs to. One client may hold several conversations: they are told apart by
  * an id in the request, and by the messages and tool calls that it shares with the logs.
  */
-import { isObject, type JsonObject } from '@tidemark/core'
+import {
+  formatErrorValue,
+  isObject,
+  isTextBlock,
+  isToolUse,
+  type JsonObject,
+  sliceText,
+  toBlocks,
+} from '@tidemark/core'
 import { isSessionId } from '../storage/home-paths.ts'
 import { type HistoryMatch, matchHistory } from './host-history.ts'
 import { createHostObserver, type HostObserver } from './host-observer.ts'
@@ -37,6 +45,8 @@ export interface SessionSource {
   /** Returns the session with this id, which is opened if it is not open yet. */
   readonly open: (id: string) => Promise<{ readonly session: Session; readonly open: OpenSession }>
   readonly list: () => Promise<readonly string[]>
+  /** Returns the sessions that are not open and whose logs have one of these texts near the end, the newest first. */
+  readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   readonly createId: () => string
 }
 
@@ -77,7 +87,10 @@ export function createHostConversations(
     const all = await openConversations(key)
     await Promise.all(all.list.map(({ recording }) => recording))
     const free = all.list.filter(({ isInFlight }) => !isInFlight)
-    return { key, all, found: chooseConversation(free, request, key === '') }
+    const isUnnamed = key === ''
+    const found = chooseConversation(free, request, isUnnamed)
+    if (found !== null || !isUnnamed) return { key, all, found }
+    return { key, all, found: await findStored(all, request, source) }
   }
 
   return {
@@ -124,6 +137,41 @@ async function openStored(key: string, source: SessionSource): Promise<Conversat
   return { list, count: Math.max(0, ...numbers) }
 }
 
+/**
+ * Finds the session of a conversation that names none and that this process does not know, as after a restart: by the
+ * calls and the answer that the request ends with. Those of other conversations are closed again.
+ */
+async function findStored(
+  all: Conversations,
+  request: HostRequest,
+  source: SessionSource,
+): Promise<HostConversation | null> {
+  for (const id of await source.findRecent(listLastTexts(request))) {
+    const stored = await openConversation(id, source)
+    const isKnown = all.list.some(({ open }) => open === stored.open)
+    if (!isKnown && chooseConversation([stored], request, true) !== null) {
+      all.list.push(stored)
+      return stored
+    }
+    if (!isKnown) await stored.session.close()
+  }
+  return null
+}
+
+/** Number of responses of a request that are looked for: the log may lack the newest. */
+const SEARCHED_RESPONSES = 3
+
+/** Returns texts by which a log shows that it has a late response of the request, as they are in JSON. */
+function listLastTexts({ messages, continues }: HostRequest): readonly string[] {
+  if (continues !== null) return [JSON.stringify(continues)]
+  const responses = messages.filter(({ role }) => role === 'assistant').slice(-SEARCHED_RESPONSES)
+  const blocks = responses.flatMap(({ content }) => [...toBlocks(content)])
+  const calls = blocks.flatMap((block) => (isToolUse(block) ? [JSON.stringify(block.id)] : []))
+  if (calls.length > 0) return calls
+  const texts = blocks.flatMap((block) => (isTextBlock(block) ? [sliceText(block.text.trim(), 0, 200)] : []))
+  return texts.filter((text) => text !== '').map((text) => JSON.stringify(text).slice(1, -1))
+}
+
 function createFixedConversation(session: Session, open: OpenSession): HostConversations {
   const only = toConversation({ session, open })
   const find = async (): Promise<HostConversation | null> => {
@@ -155,10 +203,10 @@ function chooseConversation(
 ): HostConversation | null {
   let best: { readonly conversation: HostConversation; readonly rank: number } | null = null
   for (const conversation of conversations) {
-    const { state } = conversation.open
+    const { state, hostHistory } = conversation.open
     const rank =
       request.continues === null
-        ? rankMatch(matchHistory(state, request.messages), isUnnamed)
+        ? rankMatch(matchHistory(state, request.messages, hostHistory), isUnnamed)
         : Number(state.session.responseStarts.get(request.continues) !== undefined)
     if (rank > (best?.rank ?? 0)) best = { conversation, rank }
   }
@@ -195,7 +243,14 @@ function readConversationKey(
   identity: HostRequestIdentity,
 ): string | null {
   if (typeof choice === 'string') return choice
-  if (choice !== undefined) return choice(identity)
+  if (choice !== undefined) {
+    const chosen: unknown = choice(identity)
+    if (chosen === null) return null
+    if (typeof chosen === 'string' && chosen !== '') return toSessionId(chosen)
+    throw new TypeError(
+      `fetch: session(request) returned ${formatErrorValue(chosen)}; expected an id, or null to pass the request on.`,
+    )
+  }
   const { headers, body } = identity
   const metadata = isObject(body.metadata) ? body.metadata : {}
   const user = typeof metadata.user_id === 'string' ? metadata.user_id : ''
@@ -206,7 +261,11 @@ function readConversationKey(
     /"session_id":"([\w-]+)"/.exec(user)?.[1],
     body.prompt_cache_key,
   ].find((value) => typeof value === 'string' && value !== '')
-  if (typeof named !== 'string') return ''
-  const id = named.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 100)
+  return typeof named === 'string' ? toSessionId(named) : ''
+}
+
+/** Returns a name as the id of a session; empty if nothing of it can be used. */
+function toSessionId(name: string): string {
+  const id = name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 100)
   return isSessionId(id) ? id : ''
 }

@@ -6,8 +6,9 @@ import { isObject, type JsonObject, type ModelFailure, type Reply } from '@tidem
 import { decodeReplyBytes, decodeResponse, encodeSseFrame, initialByteStreamState } from '@tidemark/wire'
 import { readClientError } from '../models/client-error.ts'
 import type { HostConversation } from './host-conversations.ts'
+import type { HostRequest } from './host-request.ts'
 import { createThinkingFilter, mustHideThinking, removeThinking } from './host-thinking.ts'
-import { observeRequest, type TakeOutcome } from './take.ts'
+import { observeRequest, type RequestNotTaken, type TakeOutcome, takeHostRequest } from './take.ts'
 
 export type Fetch = typeof globalThis.fetch
 
@@ -18,6 +19,8 @@ export interface HostCall {
   readonly url: string
   readonly headers: Headers
   readonly body: JsonObject
+  /** The body as the engine reads it. */
+  readonly request: HostRequest
   readonly signal: AbortSignal | undefined
   readonly upstream: Fetch
 }
@@ -31,11 +34,13 @@ const MAX_STRIKES = 2
 /** Answers a host's request with the engine's. */
 export async function exchangeManaged(conversation: HostConversation, call: HostCall): Promise<Response> {
   const { session } = conversation
-  if (conversation.strikes >= MAX_STRIKES)
-    return passOn(conversation, call, 'The provider refused what the engine sent before.')
+  if (conversation.strikes >= MAX_STRIKES) {
+    reportPassed(conversation, 'The provider refused what the engine sent before.')
+    return passOn(conversation, call, 'failed')
+  }
   for (let changes = 0; ; changes += 1) {
     const outcome = await takeCall(conversation, call)
-    if (!outcome.ok) return passOn(conversation, call, null)
+    if (!outcome.ok) return passOn(conversation, call, outcome.reason)
     const response = await sendRequest(conversation, call, outcome)
     if (response.ok) {
       conversation.strikes = 0
@@ -57,26 +62,19 @@ export async function exchangeManaged(conversation: HostConversation, call: Host
 export async function exchangeObserved(conversation: HostConversation, call: HostCall): Promise<Response> {
   const { open, observer } = conversation
   const answer = call.upstream(call.input, call.init)
-  const recording = observeRequest(open, call.body, call.headers.get('anthropic-beta') ?? undefined)
-    .then((request) => {
-      if (request !== null) observer.noteRequest(request, call.body)
-      return request !== null
+  const recording = observeRequest(open, call.request)
+    .then((isRecorded) => {
+      if (isRecorded) observer.noteRequest(call.request, call.body)
+      return isRecorded
     })
     .catch((thrown: unknown) => reportUnrecorded(conversation, thrown))
   const [response, isRecorded] = await Promise.all([answer, recording])
   return response.ok && isRecorded ? recordResponse(conversation, response) : release(conversation, response)
 }
 
-async function takeCall(
-  { session }: HostConversation,
-  { body, headers, signal }: HostCall,
-): Promise<TakeOutcome> {
+async function takeCall({ open }: HostConversation, { request, signal }: HostCall): Promise<TakeOutcome> {
   try {
-    const betas = headers.get('anthropic-beta')
-    return await session.take(body, {
-      ...(betas === null ? {} : { betas }),
-      ...(signal === undefined ? {} : { signal }),
-    })
+    return await takeHostRequest(open, request, signal)
   } catch (thrown) {
     // The session was closed; the client may go on without it.
     return { ok: false, reason: 'failed', message: describeThrown(thrown) }
@@ -127,24 +125,29 @@ async function retryUnchanged(
   call: HostCall,
   { message }: ModelFailure,
 ): Promise<Response> {
-  const response = await passOn(conversation, call, `The provider refused the engine's request: ${message}`)
+  reportPassed(conversation, `The provider refused the engine's request: ${message}`)
+  const response = await passOn(conversation, call, 'failed')
   if (response.ok) conversation.strikes += 1
   return response
 }
 
-/**
- * Sends the host's request as it is. Its messages are recorded with the next request that is taken. `message`: why; null
- * if that was emitted already.
- */
+/** Sends the host's request as it is. One of the conversation, which only the engine failed with, is recorded. */
 async function passOn(
   conversation: HostConversation,
   call: HostCall,
-  message: string | null,
+  reason: RequestNotTaken['reason'],
 ): Promise<Response> {
+  if (reason === 'failed' && !conversation.open.stop.signal.aborted) {
+    conversation.open.pendingRequest = null
+    conversation.open.gate.open()
+    return exchangeObserved(conversation, call)
+  }
   abandonRequest(conversation)
-  if (message !== null)
-    conversation.open.listeners.emit({ type: 'request-passed', reason: 'failed', message })
   return call.upstream(call.input, call.init)
+}
+
+function reportPassed({ open }: HostConversation, message: string): void {
+  open.listeners.emit({ type: 'request-passed', reason: 'failed', message })
 }
 
 /** Gives up the request that `take` returned, because no response to it will be recorded. */
@@ -237,7 +240,11 @@ async function* recordStream(
 async function recordReply(conversation: HostConversation, { message }: Reply): Promise<void> {
   const { session, open, observer } = conversation
   const isObserved = open.pendingRequest === null
-  conversation.recording = session.append(message).then(
+  if (isObserved) open.refusal = null
+  // The size of a host's request says nothing about the context once that was rewritten.
+  const { usage: _, ...unmeasured } = message
+  const isMeasured = !isObserved || open.state.view.rewrites.length === 0
+  conversation.recording = session.append(isMeasured ? message : unmeasured).then(
     () => (isObserved ? observer.noteResponse(message) : undefined),
     (thrown: unknown) => void reportUnrecorded(conversation, thrown),
   )

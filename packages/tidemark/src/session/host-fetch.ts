@@ -3,6 +3,7 @@
  * for messages become those of a session; everything else goes through unchanged.
  */
 import { isObject, type JsonObject, listUnansweredCalls, toApiMessages } from '@tidemark/core'
+import { hostConnections } from '../models/host-connection.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 import {
@@ -21,7 +22,7 @@ import {
   withPings,
 } from './host-exchange.ts'
 import { matchHistory } from './host-history.ts'
-import { type HostRequest, readHostRequest } from './host-request.ts'
+import { readHostRequest } from './host-request.ts'
 import type { OpenSession } from './open-session.ts'
 import type { Session } from './session.ts'
 import { readBetaNames } from './take.ts'
@@ -47,11 +48,11 @@ const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
 export interface FetchServices extends SessionSource {
   readonly findOpen: (session: Session) => OpenSession | null
   /** Called if a request that belongs to no session is passed on. */
-  readonly onPassed: (message: string) => void
+  readonly onPassed: (reason: 'side-call' | 'failed', message: string) => void
 }
 
 export function createHostFetch(options: FetchOptions, services: FetchServices): Fetch {
-  checkFetchOptions(options)
+  checkFetchOptions('fetch', options)
   const { session, mode = 'manage', fetch: upstream = globalThis.fetch, pingSeconds = 5 } = options
   if (mode === 'off') return upstream
   const fixed = typeof session === 'object' ? services.findOpen(session) : null
@@ -65,25 +66,27 @@ export function createHostFetch(options: FetchOptions, services: FetchServices):
     const route = findRoute(input, init)
     if (route === null) return upstream(input, init)
     const call = await readCall(input, init, upstream)
-    const request = call === null ? null : readRequest(call)
-    if (call === null || request === null) return upstream(input, init)
-    if (route === 'count') return countForHost(conversations, call, request)
-    const answer = answerHost(conversations, call, { mode, request, services })
+    if (call === null) return upstream(input, init)
+    if (route === 'count') return countForHost(conversations, call)
+    const { url, headers } = call
+    const connection = hostConnections.getStore() ?? { url, headers, send: upstream }
+    const answer = hostConnections.run(connection, () => answerHost(conversations, call, mode, services))
     return call.isStream && mode === 'manage'
       ? withPings(answer, pingSeconds * 1000, pingSeconds * 1000)
       : answer
   }
 }
 
-function checkFetchOptions(options: FetchOptions): void {
+/** Throws `bad-option`, with the name of the function that got the options. */
+export function checkFetchOptions(place: string, options: FetchOptions): void {
   if (!isObject(options))
-    throw badOptionError('options', 'fetch: expected options, as in { session: "fix-login" }.')
-  checkOptionNames('fetch', options, OPTION_NAMES)
+    throw badOptionError('options', `${place}: expected options, as in { session: "fix-login" }.`)
+  checkOptionNames(place, options, OPTION_NAMES)
   const { mode = 'manage', pingSeconds = 1, session } = options
   if (typeof session === 'string') checkSessionId(session)
-  if (!MODES.has(mode)) throw badOptionError('mode', 'fetch: mode: expected "manage", "observe" or "off".')
+  if (!MODES.has(mode)) throw badOptionError('mode', `${place}: mode: expected "manage", "observe" or "off".`)
   if (typeof pingSeconds !== 'number' || !(pingSeconds > 0))
-    throw badOptionError('pingSeconds', 'fetch: pingSeconds: expected a number above 0.')
+    throw badOptionError('pingSeconds', `${place}: pingSeconds: expected a number above 0.`)
 }
 
 type Route = 'messages' | 'count'
@@ -98,9 +101,9 @@ function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): Rou
   return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
 }
 
-type ReadCall = HostCall & { readonly body: JsonObject; readonly isStream: boolean }
+type ReadCall = HostCall & { readonly isStream: boolean }
 
-/** Reads the body of a request without using it up; null if it is no JSON object. */
+/** Reads the body of a request without using it up; null if it is no Messages request. */
 async function readCall(
   input: Parameters<Fetch>[0],
   init: Parameters<Fetch>[1],
@@ -113,14 +116,18 @@ async function readCall(
   else if (given instanceof Uint8Array || given instanceof ArrayBuffer) text = new TextDecoder().decode(given)
   else if (given === undefined && isRequest) text = await input.clone().text()
   const body = text === null ? null : parseObject(text)
-  if (body === null) return null
+  const headers = new Headers(init?.headers ?? (isRequest ? input.headers : {}))
+  const request =
+    body === null ? null : readHostRequest(body, readBetaNames(headers.get('anthropic-beta') ?? ''))
+  if (body === null || request === null) return null
   return {
     input,
     init,
     upstream,
     body,
+    request,
+    headers,
     url: isRequest ? input.url : String(input),
-    headers: new Headers(init?.headers ?? (isRequest ? input.headers : {})),
     signal: init?.signal ?? (isRequest ? input.signal : undefined),
     isStream: body.stream === true,
   }
@@ -135,20 +142,13 @@ function parseObject(text: string): JsonObject | null {
   }
 }
 
-function readRequest({ body, headers }: ReadCall): HostRequest | null {
-  return readHostRequest(body, readBetaNames(headers.get('anthropic-beta') ?? ''))
-}
-
 async function answerHost(
   conversations: HostConversations,
   call: ReadCall,
-  {
-    mode,
-    request,
-    services,
-  }: { readonly mode: string; readonly request: HostRequest; readonly services: FetchServices },
+  mode: 'manage' | 'observe',
+  services: FetchServices,
 ): Promise<Response> {
-  const conversation = await enterConversation(conversations, call, request, services)
+  const conversation = await enterConversation(conversations, call, services)
   if (conversation === null) return call.upstream(call.input, call.init)
   const free = (): void => {
     conversation.isInFlight = false
@@ -166,30 +166,25 @@ async function answerHost(
 async function enterConversation(
   conversations: HostConversations,
   call: ReadCall,
-  request: HostRequest,
   { onPassed }: FetchServices,
 ): Promise<HostConversation | null> {
   try {
-    const conversation = await conversations.enter(call, request)
-    if (conversation === null) onPassed('The request belongs to no conversation.')
+    const conversation = await conversations.enter(call, call.request)
+    if (conversation === null) onPassed('side-call', 'The request belongs to no conversation.')
     return conversation
   } catch (thrown) {
-    onPassed(`The session could not be opened: ${describeThrown(thrown)}`)
+    onPassed('failed', `The session could not be opened: ${describeThrown(thrown)}`)
     return null
   }
 }
 
 /** Counts the tokens of the request that would be sent, so that a host does not compact what is compacted already. */
-async function countForHost(
-  conversations: HostConversations,
-  call: ReadCall,
-  request: HostRequest,
-): Promise<Response> {
-  const { input, init, url, headers, upstream } = call
+async function countForHost(conversations: HostConversations, call: ReadCall): Promise<Response> {
+  const { input, init, url, headers, upstream, request } = call
   const conversation = await conversations.find(call, request).catch(() => null)
   const state = conversation?.open.state
   if (state === undefined || state.view.rewrites.length === 0) return upstream(input, init)
-  const match = matchHistory(state, request.messages)
+  const match = matchHistory(state, request.messages, conversation?.open.hostHistory)
   if (!match.isKnown || match.divergesAt !== null) return upstream(input, init)
   const sent = new Headers(headers)
   sent.delete('content-length')

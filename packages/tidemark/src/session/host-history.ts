@@ -4,6 +4,8 @@
  */
 import {
   type Block,
+  isKnownRecord,
+  isObject,
   isSyntheticError,
   isTextBlock,
   isToolResult,
@@ -40,24 +42,128 @@ export interface HistoryMatch {
   readonly sharesCalls: boolean
   /** True if the log has no message yet. */
   readonly isEmpty: boolean
+  /** The known list that this one begins with, if it was compared from there on; else null. */
+  readonly follows: KnownHistory | null
 }
 
-/** `after`: uuid of the record that the list follows, if it has only later messages. */
+/** A list of a host that the log has as a whole. The next list, which mostly begins with it, is compared from there on. */
+export interface KnownHistory extends Pick<HistoryMatch, 'shared' | 'sharesCalls'> {
+  /** A copy of the list, because a host may change its own. */
+  readonly messages: readonly HostMessage[]
+  readonly branch: SessionState['session']['branch']
+}
+
+/** The last list that was compared with each state of a conversation, because several steps ask for the same match. */
+const lastMatches = new WeakMap<SessionState['view'], LastMatch>()
+
+interface LastMatch {
+  readonly session: SessionState['session']
+  readonly messages: readonly HostMessage[]
+  readonly match: HistoryMatch
+}
+
+type ComparedState = Pick<SessionState, 'session' | 'view'>
+
+/** `known`: an earlier list of the host that the log has. It only saves time. */
 export function matchHistory(
-  state: Pick<SessionState, 'session' | 'view'>,
+  state: ComparedState,
   messages: readonly HostMessage[],
-  after?: string,
+  known: KnownHistory | null = null,
+): HistoryMatch {
+  const last = lastMatches.get(state.view)
+  if (last?.messages === messages && last.session === state.session) return last.match
+  const match =
+    (known === null ? null : matchContinuation(state, messages, known)) ??
+    matchRecords(state, messages, listBranchRecords(state.session))
+  lastMatches.set(state.view, { session: state.session, messages, match })
+  return match
+}
+
+/** Compares a list that has only the messages after the record with the uuid `after`. */
+export function matchLater(
+  state: ComparedState,
+  messages: readonly HostMessage[],
+  after: string | undefined,
 ): HistoryMatch {
   const branch = listBranchRecords(state.session)
-  const start = after === undefined ? 0 : branch.findIndex(({ uuid }) => uuid === after) + 1
-  const records = branch.slice(start).filter((record) => !isSyntheticError(record))
+  return matchRecords(state, messages, branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1))
+}
+
+/** Returns what to remember of a list, once its new messages are in the log. */
+export function toKnownHistory(
+  { session }: ComparedState,
+  messages: readonly HostMessage[],
+  { shared, sharesCalls, news, follows }: HistoryMatch,
+): KnownHistory {
+  const before = follows?.messages ?? []
+  const copies = [...before, ...messages.slice(before.length).map(copyJson)]
+  const added = listGivenParts(news)
+  const hasCalls = sharesCalls || added.some(({ block }) => isToolUse(block))
+  return { messages: copies, branch: session.branch, shared: shared + added.length, sharesCalls: hasCalls }
+}
+
+/** Copies lists and objects: a host may change its own later. Texts are shared, since they cannot change. */
+export function copyJson<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copyJson) as T
+  if (!isObject(value)) return value
+  const copy: Record<string, unknown> = { ...value }
+  for (const key of Object.keys(copy)) copy[key] = copyJson(copy[key])
+  return copy as T
+}
+
+/** Compares a value with a copy of an earlier one. Runs over the whole conversation with every request, and copies nothing. */
+function isSameAsCopy(copy: unknown, value: unknown): boolean {
+  if (Array.isArray(copy))
+    return (
+      Array.isArray(value) &&
+      copy.length === value.length &&
+      copy.every((item, index) => isSameAsCopy(item, value[index]))
+    )
+  if (!isObject(copy) || !isObject(value)) return copy === value
+  const names = Object.keys(copy)
+  return (
+    names.length === Object.keys(value).length && names.every((name) => isSameAsCopy(copy[name], value[name]))
+  )
+}
+
+/** Compares what follows a known list with what the log got since; null if that is not all that has changed. */
+function matchContinuation(
+  state: ComparedState,
+  messages: readonly HostMessage[],
+  known: KnownHistory,
+): HistoryMatch | null {
+  const { branch, records } = state.session
+  if (messages.length < known.messages.length || !branch.extends(known.branch)) return null
+  if (!known.messages.every((message, index) => isSameAsCopy(message, messages[index]))) return null
+  const later = branch.toArray(known.branch.length).flatMap((index) => {
+    const record = records.at(index)
+    return record !== undefined && isKnownRecord(record) ? [record] : []
+  })
+  const match = matchRecords(state, messages.slice(known.messages.length), later)
+  if (match.change !== null) return null
+  const sharesCalls = known.sharesCalls || match.sharesCalls
+  const shared = known.shared + match.shared
+  return { ...match, shared, sharesCalls, isKnown: true, isEmpty: false, follows: known }
+}
+
+function matchRecords(
+  state: ComparedState,
+  messages: readonly HostMessage[],
+  branch: readonly KnownRecord[],
+): HistoryMatch {
+  const records = branch.filter((record) => !isSyntheticError(record))
   const known = sortResults(listLoggedParts(records))
   const given = sortResults(listGivenParts(messages))
-  const shown = new Map(state.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+  // Read only if there are results to compare, or a change to place.
+  let shownEntries: ReadonlyMap<string, ShownEntry> | null = null
+  const readShown = (): ReadonlyMap<string, ShownEntry> => {
+    shownEntries ??= new Map(state.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+    return shownEntries
+  }
   const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
     if (old === undefined || now === undefined || !isSamePart(old, now)) return false
     const record = records[old.from.index] as KnownRecord
-    return !isToolResult(old.block) || isSameResult(old.block, now.block, record, shown.get(record.uuid))
+    return !isToolResult(old.block) || isSameResult(old.block, now.block, record, readShown)
   }
   let shared = 0
   while (shared < known.length && isSame(known[shared], given[shared])) shared += 1
@@ -66,10 +172,10 @@ export function matchHistory(
   )
   const first = known.findIndex(({ message }) => message > 0)
   const isKnown = sharesCalls || (shared > 0 && shared >= (first === -1 ? known.length : first))
-  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0 }
+  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0, follows: null }
   if (shared === known.length)
     return { ...base, change: null, divergesAt: null, news: listNews(messages, given.slice(shared)) }
-  const isShown = (part: Part): boolean => shown.has((records[part.from.index] as KnownRecord).uuid)
+  const isShown = (part: Part): boolean => readShown().has((records[part.from.index] as KnownRecord).uuid)
   const hidden = known.findLastIndex((part) => !isShown(part))
   const end = shared <= hidden ? findTail(known, given, hidden, isSame) : null
   const change = nameChange(known, given, shared, base.isKnown)
@@ -95,12 +201,20 @@ type ShownEntry = ReturnType<SessionState['view']['entries']['toArray']>[number]
  * Compares the contents of two results of the same call. A result that the model no longer sees, or sees only the ends of,
  * counts as the same.
  */
-function isSameResult(old: ToolResultBlock, now: Block, record: KnownRecord, entry?: ShownEntry): boolean {
+function isSameResult(
+  old: ToolResultBlock,
+  now: Block,
+  record: KnownRecord,
+  readShown: () => ReadonlyMap<string, ShownEntry>,
+): boolean {
+  const isSameError = isToolResult(now) && (old.is_error === true) === (now.is_error === true)
+  if (isSameError && typeof old.content === 'string' && old.content === now.content) return true
+  const entry = readShown().get(record.uuid)
   if (entry === undefined || entry.cleared?.results.some(({ id }) => id === old.tool_use_id) === true)
     return true
   if (!isToolResult(now)) return false
   if (record.spilled?.some(({ toolUseId }) => toolUseId === old.tool_use_id) === true) return true
-  return (old.is_error === true) === (now.is_error === true) && formatResult(old) === formatResult(now)
+  return isSameError && formatResult(old) === formatResult(now)
 }
 
 /** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */

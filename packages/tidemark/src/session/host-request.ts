@@ -1,9 +1,10 @@
 /**
  * Reads a whole Messages request as hosts send it with every call: system prompt, tools, parameters, betas and the whole
- * conversation. The host's own cache markers are taken off; only the lifetime that they ask for is kept.
+ * conversation. The host's own cache markers are taken off the messages and listed.
  */
 import {
   type Block,
+  type HostMarker,
   isBlock,
   isObject,
   type JsonObject,
@@ -23,6 +24,7 @@ export interface HostRequest {
   readonly parameters: JsonObject
   /** Fields of this one request, which no later request repeats: `stream` and `metadata`. */
   readonly ownFields: JsonObject
+  readonly markers: readonly HostMarker[]
   /** The lifetime that the host's last cache marker asks for; undefined if the request has no markers. */
   readonly ttl: string | undefined
   /** Id of the response that the request continues if it sends only what is new; null if it has all messages. */
@@ -47,6 +49,8 @@ export function readHostRequest(body: unknown, betas: readonly string[]): HostRe
     isObject(thread) && typeof thread.previous_message_id === 'string' ? thread.previous_message_id : null
   const kept = betas.filter((beta) => !THREAD_BETA.test(beta))
   const isDelta = continues !== null
+  const markers = listMarkers(rest.cache_control, tools, system, list)
+  const last = markers.at(-1)
   return {
     model: String(model),
     system: isDelta && system === undefined ? null : texts,
@@ -57,7 +61,8 @@ export function readHostRequest(body: unknown, betas: readonly string[]): HostRe
       ...(kept.length === 0 ? {} : { betas: [...kept] }),
     },
     ownFields: Object.fromEntries(fields.filter(([name]) => OWN_FIELDS.has(name))),
-    ttl: findMarkerTtl([rest.cache_control, tools, system, ...list.map(({ content }) => content)]),
+    markers,
+    ttl: last === undefined ? undefined : typeof last.control.ttl === 'string' ? last.control.ttl : '5m',
     continues,
   }
 }
@@ -85,17 +90,47 @@ function readMessages(messages: unknown): readonly HostMessage[] | null {
     : null
 }
 
-/** Returns the lifetime of the last cache marker in these parts of a request; undefined if there is none. */
-function findMarkerTtl(parts: readonly unknown[]): string | undefined {
-  let found: string | undefined
-  const search = (value: unknown): void => {
-    if (Array.isArray(value)) for (const each of value) search(each)
-    else if (isObject(value)) {
-      const marker = value.type === 'ephemeral' ? value : value.cache_control
-      if (isObject(marker)) found = typeof marker.ttl === 'string' ? marker.ttl : '5m'
-      if (value.type === 'tool_result') search((value as Block).content)
-    }
+/** Lists the cache markers of a request: that of the request itself, then in the order of the prompt. */
+function listMarkers(
+  automatic: unknown,
+  tools: unknown,
+  system: unknown,
+  messages: readonly HostMessage[],
+): readonly HostMarker[] {
+  const markers: HostMarker[] = []
+  const toObjects = (list: unknown): readonly JsonObject[] =>
+    Array.isArray(list) ? (list as readonly unknown[]).filter(isObject).map((item) => item as JsonObject) : []
+  if (isObject(automatic)) markers.push({ zone: 'end', control: automatic as JsonObject })
+  for (const tool of toObjects(tools)) {
+    const control = findControl(tool)
+    if (control !== null) markers.push({ zone: 'tools', name: String(tool.name ?? tool.type), control })
   }
-  for (const part of parts) search(part)
-  return found
+  for (const [index, block] of toObjects(system).entries()) {
+    const control = findControl(block)
+    if (control !== null) markers.push({ zone: 'system', index, control })
+  }
+  for (const message of messages)
+    for (const block of typeof message.content === 'string' ? [] : message.content) {
+      const control = findControl(block)
+      if (control !== null) markers.push({ zone: 'messages', block: stripBlock(block), control })
+    }
+  return markers
+}
+
+/** Returns the marker of a block, or the last one of the blocks in a tool result; null if there is none. */
+function findControl(block: Readonly<Record<string, unknown>>): JsonObject | null {
+  const { cache_control: control, type, content } = block
+  if (isObject(control)) return control as JsonObject
+  if (type !== 'tool_result' || !Array.isArray(content)) return null
+  return (
+    (content as readonly unknown[])
+      .filter(isObject)
+      .map(findControl)
+      .findLast((found) => found !== null) ?? null
+  )
+}
+
+function stripBlock(block: Block): Block {
+  const stripped = stripMessageMarkers({ message: { role: 'user', content: [block] }, origins: [] }).message
+  return (stripped.content as readonly Block[])[0] ?? block
 }

@@ -2,12 +2,14 @@
  * Tidemark for a client that has the model, the address and the credentials: they are taken from its requests. The
  * engine's own calls, such as summaries, go the same way as the client's.
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { isObject } from '@tidemark/core'
+import { omitUndefined } from '@tidemark/wire'
 import { anthropic } from '../models/anthropic.ts'
+import { type HostConnection, hostConnections, sendAsHost } from '../models/host-connection.ts'
+import { checkOptionNames } from '../platform/argument-errors.ts'
 import type { Fetch } from './host-exchange.ts'
-import type { FetchOptions } from './host-fetch.ts'
-import type { TidemarkOptions } from './options.ts'
+import { checkFetchOptions, type FetchOptions } from './host-fetch.ts'
+import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from './options.ts'
 import { createTidemark, type Tidemark } from './tidemark.ts'
 
 /** Options of `createTidemark` without the model, and those of `fetch`. */
@@ -24,30 +26,24 @@ export interface HostTidemark {
   close(): Promise<void>
 }
 
-interface HostConnection {
-  readonly url: string
-  readonly headers: Headers
-  readonly send: Fetch
-}
-
 export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
   const { session, mode, pingSeconds, model: given, ...own } = options
-  const connections = new AsyncLocalStorage<HostConnection>()
+  checkHostOptions(options)
   let last: HostConnection | null = null
   let opened: { readonly tide: Tidemark; readonly fetch: Fetch } | null = null
 
   /** Sends a call of the engine with the address and the credentials of the request that it is made for. */
-  const sendForEngine: Fetch = (_, init) => {
-    const connection = connections.getStore() ?? last
+  const sendForEngine: Fetch = (input, init) => {
+    const connection = hostConnections.getStore() ?? last
     if (connection === null) throw new Error('The client has not sent a request yet.')
-    const { url, headers, send } = connection
-    return send(url, { ...init, headers: mergeHeaders(headers, new Headers(init?.headers)) })
+    return sendAsHost(connection, input, init)
   }
 
   function open(modelId: string): { readonly tide: Tidemark; readonly fetch: Fetch } {
     const model = given ?? anthropic(modelId, { apiKey: 'host', fetch: sendForEngine })
     const tide = createTidemark({ ...own, model })
-    const upstream: Fetch = (input, init) => (connections.getStore()?.send ?? globalThis.fetch)(input, init)
+    const upstream: Fetch = (input, init) =>
+      (hostConnections.getStore()?.send ?? globalThis.fetch)(input, init)
     const fetch = tide.fetch({
       fetch: upstream,
       ...(session === undefined ? {} : { session }),
@@ -72,11 +68,25 @@ export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
       const connection = { url: new URL(url).href, headers: new Headers(init.headers), send }
       last = connection
       const { fetch } = opened
-      return connections.run(connection, () => fetch(url, init))
+      return hostConnections.run(connection, () => fetch(url, init))
     },
     close: async () => opened?.tide.close(),
   }
 }
+
+/** Throws for options that `createTidemark` and `fetch` do not take, before the first request. */
+function checkHostOptions(options: HostTidemarkOptions): void {
+  checkOptionNames('tidemark', options, ['session', 'mode', 'pingSeconds', ...listTidemarkOptions()])
+  const { session, mode, pingSeconds, ...own } = options
+  checkFetchOptions('tidemark', omitUndefined({ session, mode, pingSeconds }))
+  checkTidemarkOptions('tidemark', {
+    ...own,
+    model: own.model ?? anthropic(ANY_MODEL, { apiKey: 'host' }),
+  })
+}
+
+/** Stands for the model of the first request while the other options are checked. */
+const ANY_MODEL = 'claude-sonnet-5-5'
 
 function readModelId(body: unknown): string | null {
   if (typeof body !== 'string') return null
@@ -86,25 +96,4 @@ function readModelId(body: unknown): string | null {
   } catch {
     return null
   }
-}
-
-/** Headers of the client's request that do not hold for another request. */
-const OWN_HEADERS = [
-  'content-length',
-  'content-encoding',
-  'idempotency-key',
-  'x-stainless-retry-count',
-  'host',
-]
-
-/** Returns the client's headers with those of the engine's call that are about its body. */
-function mergeHeaders(host: Headers, engine: Headers): Headers {
-  const merged = new Headers(host)
-  for (const name of OWN_HEADERS) merged.delete(name)
-  for (const name of ['content-type', 'accept', 'anthropic-beta']) {
-    const value = engine.get(name)
-    if (value === null) merged.delete(name)
-    else merged.set(name, value)
-  }
-  return merged
 }

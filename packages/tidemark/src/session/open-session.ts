@@ -1,6 +1,7 @@
 /** The shared state of an open session: its log, model and tools, and the operations in progress. */
 import {
   type CompactionServices,
+  type HostMarker,
   type ModelFailure,
   type NotesServices,
   openSession,
@@ -23,6 +24,7 @@ import { createBodyEncoder } from '../models/anthropic-http.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
+import type { KnownHistory } from './host-history.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createReplyGate, createWriteQueue, type ReplyGate } from './session-locks.ts'
 import {
@@ -76,9 +78,16 @@ export interface OpenSession {
   host: {
     /** The cache lifetime that its cache markers ask for. */
     readonly ttl: string | undefined
+    /** When its last request came, in milliseconds since 1970, and the pauses before the newest ones. */
+    readonly askedAt: number
+    readonly pauses: readonly number[]
     /** uuid of the last record that its next request is expected to repeat; null for none, undefined for all. */
     readonly repeatedUntil: string | null | undefined
+    /** Its cache markers. */
+    readonly markers: readonly HostMarker[]
   } | null
+  /** The list of the request that `take` recorded last; null if there is none, or if it had only new messages. */
+  hostHistory: KnownHistory | null
   /** How the session began, for the SessionStart hooks; null once their context is in the log. */
   startSource: SessionStartSource | null
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
@@ -135,6 +144,8 @@ export interface Refusal {
   /** The remedies tried since the last response, and how often the caller was told to wait. */
   readonly tried: Remedies
   readonly waits: number
+  /** True if the context of a host was planned again, because its request did not fit after all. */
+  readonly isReplanned: boolean
 }
 
 interface OpenSessionInput {
@@ -160,7 +171,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   const { settings, options, tools, sections } = input
   let state = await openSession(settings.journal, id)
   const gate = createReplyGate()
-  const telemetry = observeSession(id, input)
+  const telemetry = observeSession(id, input, (name) => isToolOffered(session, name))
   const count = telemetry === null ? [] : [telemetry.countEvent]
   const listeners = createListeners([...count, ...input.listeners])
   const notes: KnownNotes = {
@@ -170,7 +181,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     pauseAt: null,
     failures: { count: 0, compaction: null },
   }
-  return {
+  const session: OpenSession = {
     id,
     settings,
     options,
@@ -196,6 +207,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
     host: null,
+    hostHistory: null,
     startSource: state.position === 0 ? 'startup' : 'resume',
     pendingRequest: null,
     encodeBody: createBodyEncoder({}),
@@ -213,13 +225,20 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     isWriter: false,
     closing: null,
   }
+  return session
 }
 
-function observeSession(id: string, { settings, options, model }: OpenSessionInput): SessionTelemetry | null {
-  const { source = 'sdk' } = options
-  return (
-    settings.options.telemetry?.observeSession({ id, source, provider: nameProvider(model.choice) }) ?? null
-  )
+function observeSession(
+  id: string,
+  { settings, options, model }: OpenSessionInput,
+  hasTool: (name: string) => boolean,
+): SessionTelemetry | null {
+  const observed = { id, source: options.source ?? 'sdk', provider: nameProvider(model.choice), hasTool }
+  return settings.options.telemetry?.observeSession(observed) ?? null
+}
+
+function isToolOffered({ settings, tools }: OpenSession, name: string): boolean {
+  return name === settings.historyTool || tools.definitions.some((tool) => tool.name === name)
 }
 
 function createCompactionHost(

@@ -255,21 +255,28 @@ export function checkModel(caller: string, model: unknown): void {
   checkOption(caller, 'model', model ?? null)
 }
 
-/** Checks the options of `createTidemark`. Throws `bad-option` or `bad-policy` for the first problem. */
-function checkOptions(options: TidemarkOptions): void {
+export function listTidemarkOptions(): readonly string[] {
+  return Object.keys(CHECKS)
+}
+
+/**
+ * Checks the options of `createTidemark`, for it or another `caller`. Throws `bad-option` or `bad-policy` for the first
+ * problem.
+ */
+export function checkTidemarkOptions(caller: string, options: TidemarkOptions): void {
   if (!isObject(options))
-    throw badOptionError('options', 'createTidemark: expected options with at least a model.')
-  checkOptionNames('createTidemark', options, Object.keys(CHECKS))
+    throw badOptionError('options', `${caller}: expected options with at least a model.`)
+  checkOptionNames(caller, options, listTidemarkOptions())
   if (options.model === undefined)
     throw badOptionError(
       'model',
-      'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.',
+      `${caller}: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.`,
     )
-  for (const [name, value] of Object.entries(options)) checkOption('createTidemark', name, value)
+  for (const [name, value] of Object.entries(options)) checkOption(caller, name, value)
   if (options.memory === true && (options.home !== undefined || options.journal !== undefined))
     throw badOptionError(
       'memory',
-      'createTidemark: memory keeps nothing on disk; remove home and journal, or memory.',
+      `${caller}: memory keeps nothing on disk; remove home and journal, or memory.`,
     )
   createPolicy(options.policy ?? {})
   if (options.system !== undefined) orderPromptSections(options.system)
@@ -300,7 +307,7 @@ export interface TidemarkSettings extends Stores {
 }
 
 export function createSettings(options: TidemarkOptions): TidemarkSettings {
-  checkOptions(options)
+  checkTidemarkOptions('createTidemark', options)
   const { system, history = true } = options
   const policy = createPolicy(options.policy ?? {})
   const clock = options.clock === undefined ? systemClock : withCheckedTime(options.clock)

@@ -6,6 +6,7 @@ import {
   type ModelFailure,
   NO_REMEDIES_TRIED,
   planRetry,
+  plansRewrite,
   recoverFromRefusal,
   type TurnFailure,
   toApiMessages,
@@ -42,6 +43,13 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
     if (failure.retryable) return planWait(session, refusal)
     const run = createTurnContext(session, { signals: [] })
     await refreshFromLog(session, run)
+    if (failure.kind === 'overflow' && !refusal.isReplanned && session.host !== null) {
+      // A host's request is rewritten only when it must be. Now it must, and the planner may have a gentler way.
+      session.refusal = { ...refusal, isReplanned: true }
+      const { host } = run
+      if (host.compaction !== undefined && plansRewrite(run, host.compaction))
+        return { ok: true, act: 'changed', failure }
+    }
     const response = { ok: false, reason: 'failed', failure } as const
     const end = await runOperation(session, recoverFromRefusal(run, response, refusal.tried))
     if (end?.ok !== true) return toFailedOutcome(session, end ?? response)
@@ -55,11 +63,12 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
 /** Adds a failure to what was refused since the last response. */
 function updateRefusal(session: OpenSession, failure: ModelFailure): Refusal {
   const { refusal, pendingRequest } = session
-  const { tried = NO_REMEDIES_TRIED, waits = 0, text = '' } = refusal ?? {}
+  const { tried = NO_REMEDIES_TRIED, waits = 0, text = '', isReplanned = false } = refusal ?? {}
   return {
     failure,
     tried,
     waits,
+    isReplanned,
     text: pendingRequest === null ? text : toRequestText(session, pendingRequest.request),
   }
 }

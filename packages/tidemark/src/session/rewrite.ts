@@ -21,6 +21,7 @@ import {
   type RefusedRewrite,
   type TurnContext,
   type TurnEvent,
+  toApiMessages,
   type UndoResult,
   type UndoRewriteOptions,
   undoRewrite,
@@ -141,8 +142,10 @@ export async function undoSessionRewrite(
   const outcome = await runRewrite(session, 'undo', options, (run) =>
     undoRewrite(run, createTurnHost(session).compaction, { force, ...omitUndefined({ id }) }),
   )
-  // The conversation that `clear` began is left, so it does not start.
+  // The conversation that `clear` began is left, so it does not start; it does if the undo is taken back.
   if (outcome.ok && outcome.kind === 'rewind' && session.startSource === 'clear') session.startSource = null
+  if (outcome.ok && id !== undefined && toApiMessages(session.state.flat).length === 0)
+    session.startSource = 'clear'
   return outcome
 }
 

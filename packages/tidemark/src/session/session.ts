@@ -139,9 +139,9 @@ export interface Session {
 
   /**
    * Undoes a compaction, a clearing, a `rewind` or a `clear`, by default the newest, and restores the context from
-   * before it.
+   * before it. With the `id` of an earlier undo, takes that undo back.
    *
-   * @example await session.undo()
+   * @example const undone = await session.undo(); if (undone.ok) await session.undo(undone.id)
    */
   undo(id?: string, options?: UndoOptions): Promise<UndoResult | BusyOutcome>
   /**

@@ -17,6 +17,7 @@ import { createFileJournal } from '../storage/file-journal.ts'
 import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
 import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
 import { createNotesFolder } from '../storage/notes-folder.ts'
+import { findRecentSessions } from '../storage/recent-logs.ts'
 
 /** Where a Tidemark object keeps its sessions. */
 export interface Stores {
@@ -31,6 +32,8 @@ export interface Stores {
   readonly notes: NotesStore
   /** Returns the path of a session's log; null if logs are not files. */
   readonly logPath: (session: string) => string | null
+  /** Returns the sessions whose logs have one of these texts near the end, the newest first; none if logs are not files. */
+  readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   /** Saves the diff of a cache break beside the session's log; null if logs are not files. */
   readonly saveDiff: ((session: string, diff: string, at: number) => Promise<void>) | null
 }
@@ -74,13 +77,15 @@ export function createStores(options: StoreOptions): Stores {
     blobs: folder,
     notes: notesStore ?? createNotesFolder({ home }),
     logPath: (session) => sessionPaths(home, session).log,
+    findRecent: (texts) => findRecentSessions(home, texts),
     saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
     close: () => files.close(),
   }
 }
 
-const NO_FILES: Pick<Stores, 'logPath' | 'saveDiff' | 'close'> = {
+const NO_FILES: Pick<Stores, 'logPath' | 'findRecent' | 'saveDiff' | 'close'> = {
   logPath: () => null,
+  findRecent: async () => [],
   saveDiff: null,
   close: async () => {},
 }

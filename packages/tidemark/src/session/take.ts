@@ -3,18 +3,32 @@
  * send instead is returned. A request that cannot be taken is to be sent as it is.
  */
 import {
+  findRecordIndex,
   isKnownRecord,
+  isToolResult,
+  isToolUse,
   type JsonObject,
   listBranchRecords,
   type RefusedRewrite,
+  type SessionLog,
+  toBlocks,
   toHostSections,
+  type Usage,
   type WriteLock,
 } from '@tidemark/core'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { writeMessages } from './append.ts'
 import { clearSession, rewindSession } from './branches.ts'
-import { type HistoryChange, type HistoryMatch, matchHistory } from './host-history.ts'
+import {
+  copyJson,
+  type HistoryChange,
+  type HistoryMatch,
+  matchHistory,
+  matchLater,
+  toKnownHistory,
+} from './host-history.ts'
 import { type HostRequest, readHostRequest } from './host-request.ts'
+import type { HostMessage } from './messages.ts'
 import { type NextOutcome, prepareReadyRequest, type ReadyRequest, type RequestBody } from './next.ts'
 import { checkSessionOpen, type OpenSession, refreshFromLog } from './open-session.ts'
 import { pinSessionRecord } from './rewrite.ts'
@@ -53,12 +67,24 @@ export async function takeRequest<Body = RequestBody>(
   checkOptionNames('take', options, ['betas', 'signal'])
   checkSessionOpen(session)
   const request = readHostRequest(body, readBetaNames(options.betas))
-  const outcome: TakeOutcome<Body> =
-    request === null
-      ? refuseToTake('unreadable', UNREADABLE)
-      : await runInOrder(session, () => recordAndAnswer<Body>(session, request, options.signal))
-  if (!outcome.ok)
-    session.listeners.emit({ type: 'request-passed', reason: outcome.reason, message: outcome.message })
+  if (request !== null) return takeHostRequest<Body>(session, request, options.signal)
+  return emitPassed(session, refuseToTake('unreadable', UNREADABLE))
+}
+
+/** As `takeRequest`, for a request that was read already. */
+export async function takeHostRequest<Body = RequestBody>(
+  session: OpenSession,
+  request: HostRequest,
+  signal: AbortSignal | undefined,
+): Promise<TakeOutcome<Body>> {
+  checkSessionOpen(session)
+  const outcome = await runInOrder(session, () => recordAndAnswer<Body>(session, request, signal))
+  return outcome.ok ? outcome : emitPassed(session, outcome)
+}
+
+function emitPassed({ listeners }: OpenSession, outcome: RequestNotTaken): RequestNotTaken {
+  const { reason, message } = outcome
+  listeners.emit({ type: 'request-passed', reason, message })
   return outcome
 }
 
@@ -78,20 +104,14 @@ async function recordAndAnswer<Body>(
   }
 }
 
-/** Records the messages of a request that is sent as the host wrote it. Returns the request; null if nothing was recorded. */
-export async function observeRequest(
-  session: OpenSession,
-  body: unknown,
-  betas: string | undefined,
-): Promise<HostRequest | null> {
-  const request = readHostRequest(body, readBetaNames(betas))
-  if (request === null) return null
+/** Records the messages of a request that is sent as the host wrote it. Returns false if nothing was recorded. */
+export async function observeRequest(session: OpenSession, request: HostRequest): Promise<boolean> {
   return runInOrder(session, async () => {
     const match = await recordHostMessages(session, request)
-    if ('ok' in match) return null
+    if ('ok' in match) return false
     // The model is the host's in any case; a model that is not known leaves only the price unknown.
     await adoptModel(session, request.model).catch(() => null)
-    return request
+    return true
   })
 }
 
@@ -116,7 +136,8 @@ async function recordHostMessages(
 ): Promise<HistoryMatch | RequestNotTaken> {
   // The host sends its next request, so the response to the last one will not come.
   session.pendingRequest = null
-  session.host = { ttl: request.ttl, repeatedUntil: undefined }
+  const host = noteHostRequest(session, request)
+  session.host = host
   await refreshFromLog(session, createTurnContext(session))
   const before = findMatch(session, request)
   const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
@@ -124,10 +145,61 @@ async function recordHostMessages(
   const match = before.divergesAt === null ? before : await branchOff(session, request, before)
   if ('ok' in match) return match
   if (before.change !== null) announceChange(session, before.change, before.divergesAt !== null)
-  session.host = { ttl: request.ttl, repeatedUntil: findRepeated(session, request, before) }
-  if (match.news.length > 0) await writeMessages(session, match.news)
+  session.host = { ...host, repeatedUntil: findRepeated(session, request, before) }
+  session.hostHistory = null
+  if (match.news.length > 0)
+    await writeMessages(session, withKnownUsage(session, match.news.map(copyJson), before.divergesAt))
+  if (request.continues === null) session.hostHistory = toKnownHistory(session.state, request.messages, match)
   if (before.isEmpty || (before.divergesAt !== null && before.shared === 0)) await pinOpening(session)
   return match
+}
+
+/**
+ * Adds the usage that the log has to responses that are recorded again after a change: to the one before the change, and
+ * to the last one if the change was in what it answered, as with a reminder. Without it, the size would be a guess.
+ */
+function withKnownUsage(
+  { state: { session } }: OpenSession,
+  news: readonly HostMessage[],
+  changed: string | null,
+): readonly HostMessage[] {
+  if (changed === null) return news
+  const index = findRecordIndex(session, changed)
+  const record = index === undefined ? undefined : session.records.at(index)
+  const hasResults =
+    record !== undefined &&
+    isKnownRecord(record) &&
+    record.type === 'user' &&
+    toBlocks(record.message.content).some(isToolResult)
+  const responses = news.filter(({ role }) => role === 'assistant')
+  const before = hasResults ? 1 : 0
+  const measured = new Set(responses.slice(0, responses.length <= before + 1 ? before + 1 : before))
+  return news.map((message) => {
+    const usage = measured.has(message) ? findLoggedUsage(session, message) : undefined
+    return usage === undefined ? message : { ...message, usage }
+  })
+}
+
+/** Returns the usage of the response that made the same call, on whichever branch it is. */
+function findLoggedUsage(session: SessionLog, { content }: HostMessage): Usage | undefined {
+  const call = typeof content === 'string' ? undefined : content.find(isToolUse)
+  const index = call === undefined ? undefined : session.callRecords.get(call.id)
+  const record = index === undefined ? undefined : session.records.at(index)
+  const isResponse = record !== undefined && isKnownRecord(record) && record.type === 'assistant'
+  return isResponse ? record.message.usage : undefined
+}
+
+/** Pauses between requests that are remembered. */
+const MAX_PAUSES = 8
+
+/** Returns what is known of the host as its next request comes. */
+function noteHostRequest(
+  { host, settings }: OpenSession,
+  { ttl, markers }: HostRequest,
+): NonNullable<OpenSession['host']> {
+  const askedAt = settings.clock.now()
+  const pauses = host === null ? [] : [...host.pauses, askedAt - host.askedAt].slice(-MAX_PAUSES)
+  return { ttl, markers, askedAt, pauses, repeatedUntil: undefined }
 }
 
 /**
@@ -161,14 +233,14 @@ async function pinOpening(session: OpenSession): Promise<void> {
 
 function findMatch(session: OpenSession, request: HostRequest): HistoryMatch | RequestNotTaken {
   const { state } = session
-  if (request.continues === null) return matchHistory(state, request.messages)
+  if (request.continues === null) return matchHistory(state, request.messages, session.hostHistory)
   const last = state.lastResponseIndex < 0 ? undefined : state.session.records.at(state.lastResponseIndex)
   const response =
     last !== undefined && isKnownRecord(last) && last.type === 'assistant' ? last.message.id : null
   if (response !== request.continues)
     return refuseToTake('side-call', `It continues ${request.continues}, which is not the last response.`)
   return {
-    ...matchHistory(state, request.messages, last?.uuid),
+    ...matchLater(state, request.messages, last?.uuid),
     isKnown: true,
     sharesCalls: true,
     isEmpty: false,
@@ -202,7 +274,7 @@ async function branchOff(
   const end =
     shared === 0
       ? await clearSession(session, { abandon: true })
-      : await rewindSession(session, divergesAt ?? '', { abandon: true })
+      : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
   if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
   const match = matchHistory(session.state, request.messages)
   return match.divergesAt === null
@@ -294,5 +366,5 @@ function withFields(text: string, fields: JsonObject): string {
 }
 
 function refuseToTake(reason: RequestNotTaken['reason'], message: string): RequestNotTaken {
-  return { ok: false, reason, message: `take: the request is to be sent as it is. ${message}` }
+  return { ok: false, reason, message: `The request is to be sent as it is. ${message}` }
 }

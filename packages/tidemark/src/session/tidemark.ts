@@ -118,7 +118,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 
 /** Returns what `fetch` needs. `sessions`: the sessions that the caller or another `fetch` has opened. */
 function createFetchServices(
-  { journal, ids, options }: TidemarkSettings,
+  { journal, ids, options, findRecent }: TidemarkSettings,
   sessions: ReadonlyMap<string, Session | null>,
   openNew: (id: string, own: OpenOptions) => Promise<Session>,
 ): FetchServices {
@@ -128,9 +128,10 @@ function createFetchServices(
       return { session, open: findOpenSession(session) as OpenSession }
     },
     list: () => journal.list(),
+    findRecent: async (texts) => (await findRecent(texts)).filter((id) => !sessions.has(id)),
     createId: () => ids.next('session'),
     findOpen: findOpenSession,
-    onPassed: (message) => options.onEvent?.({ type: 'request-passed', reason: 'side-call', message }, ''),
+    onPassed: (reason, message) => options.onEvent?.({ type: 'request-passed', reason, message }, ''),
   }
 }
 

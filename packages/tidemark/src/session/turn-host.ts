@@ -60,6 +60,12 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
+/** True if the request of a host is rewritten only when it must be, and the provider has not refused its length yet. */
+function waitsUntilFull({ host, refusal, settings }: OpenSession): boolean {
+  if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return false
+  return refusal?.failure.kind !== 'overflow'
+}
+
 export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, scaled, rules } = model
@@ -80,7 +86,10 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       cwd: options.cwd,
       isBedrock: choice.isBedrock,
       requestedTtl: session.host?.ttl,
+      hostMarkers: session.host?.markers,
+      hostPauses: session.host?.pauses,
       leavesParameters: session.host === null ? undefined : true,
+      rewritesWhenFull: waitsUntilFull(session) ? true : undefined,
       repeatedUntil: session.host?.repeatedUntil,
       entitlement: settings.options.entitlement,
     }),
@@ -95,7 +104,14 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       const { definitions } = session.tools
       const { historyTool } = findRetrievalPaths(session)
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
-      return { tools: offered, model: choice.id, parameters, keepsToolOrder: session.host !== null }
+      const isHost = session.host !== null
+      return {
+        tools: offered,
+        model: choice.id,
+        parameters,
+        keepsToolOrder: isHost,
+        keepsBetas: isHost,
+      }
     },
     runTool: session.telemetry?.traceTools(session.tools.run) ?? session.tools.run,
     ...omitUndefined({ isParallelTool: session.tools.isParallel, hasTool: session.tools.hasTool }),

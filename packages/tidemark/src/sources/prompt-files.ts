@@ -29,6 +29,8 @@ export interface FoundPromptFile extends PromptFile {
 export interface PromptFiles {
   /** Each name once: the user's come before the project's, and skills before commands. */
   readonly files: readonly FoundPromptFile[]
+  /** All files in the same order, with those that have the name of an earlier one. */
+  readonly all: readonly FoundPromptFile[]
   /** Files that exist and could or may not be read, with the reason. */
   readonly unread: readonly { readonly path: string; readonly why: string }[]
 }
@@ -63,12 +65,19 @@ export async function readPromptFiles(
   )
   const candidates = (await Promise.all(lists)).flat()
   const found = await Promise.all(candidates.map((candidate) => readCandidate(candidate, places)))
-  const files = new Map<string, FoundPromptFile>()
-  for (const one of found) if (one !== null && 'body' in one && !files.has(one.name)) files.set(one.name, one)
+  const all = found.flatMap((one) => (one !== null && 'body' in one ? [one] : []))
   return {
-    files: [...files.values()],
+    files: keepFirstOfName(all),
+    all,
     unread: found.flatMap((one) => (one !== null && 'why' in one ? [one] : [])),
   }
+}
+
+/** Returns the first file of each name. */
+export function keepFirstOfName(files: readonly FoundPromptFile[]): readonly FoundPromptFile[] {
+  const first = new Map<string, FoundPromptFile>()
+  for (const file of files) if (!first.has(file.name)) first.set(file.name, file)
+  return [...first.values()]
 }
 
 /** Lists the entries of a folder by name; none if there is no such folder or it may not be listed. */

@@ -76,7 +76,7 @@ function createSessionTelemetry(observer: Observer): SessionTelemetry {
       return runInScope({ ...scope, context: tool.context }, () => runTool(call, signal, report))
     },
     countEvent(event) {
-      guard(() => countInMetrics(observer.instruments, event as TurnEvent, base))
+      guard(() => countInMetrics(observer, event as TurnEvent, base))
       // The connection emits its retries itself, in the middle of a model call, so no operation passes them on.
       if (event.type !== 'retrying') return
       const spanEvent = toSpanEvent(event as TurnEvent)

@@ -4,6 +4,7 @@
  */
 import type { Counter, Histogram, Meter, Attributes as MetricAttributes } from '@opentelemetry/api'
 import type { CommittedCompaction, TurnEvent } from '@tidemark/core'
+import type { ObservedSession } from './telemetry.ts'
 
 export interface Instruments {
   readonly tokenUsage: Histogram
@@ -65,11 +66,25 @@ export function createInstruments(meter: Meter): Instruments {
   }
 }
 
+interface CountedSession {
+  readonly session: Pick<ObservedSession, 'hasTool'>
+  readonly instruments: Instruments
+}
+
+/** Returns the name of a tool as metrics have it: names that the model invents would make attributes without end. */
+export function nameTool({ session }: Pick<CountedSession, 'session'>, name: string): string {
+  return session.hasTool(name) ? name : OTHER_TOOL
+}
+
+/** Stands for all tools that do not exist, as the conventions of OpenTelemetry name what is in no list. */
+const OTHER_TOOL = '_OTHER'
+
 /** Counts an event of a session in the metrics. `base` are the attributes of all metrics of the session. */
-export function countInMetrics(instruments: Instruments, event: TurnEvent, base: MetricAttributes): void {
+export function countInMetrics(observer: CountedSession, event: TurnEvent, base: MetricAttributes): void {
+  const { instruments } = observer
   switch (event.type) {
     case 'compact':
-      countCompaction(instruments, event.compaction, base)
+      countCompaction(observer, event.compaction, base)
       break
     case 'compact-failed':
       instruments.compactions.add(1, {
@@ -104,10 +119,11 @@ export function countInMetrics(instruments: Instruments, event: TurnEvent, base:
 }
 
 function countCompaction(
-  instruments: Instruments,
+  observer: CountedSession,
   compaction: CommittedCompaction,
   base: MetricAttributes,
 ): void {
+  const { instruments } = observer
   const { usage } = compaction
   const attributes = {
     ...base,
@@ -120,7 +136,7 @@ function countCompaction(
   const sizes = { before: compaction.tokensBefore, after: compaction.tokensAfter }
   for (const [moment, tokens] of Object.entries(sizes))
     instruments.compactionTokens.record(tokens, { ...attributes, 'tidemark.compaction.moment': moment })
-  for (const [kind, tokens] of Object.entries(compaction.metrics))
+  for (const [kind, tokens] of nameContentKinds(observer, compaction.metrics))
     instruments.compactionContent.record(tokens, { ...base, 'tidemark.content.kind': kind })
   const spent = {
     input: usage.input,
@@ -130,4 +146,20 @@ function countCompaction(
   }
   for (const [type, tokens] of Object.entries(spent))
     instruments.summaryTokens.add(tokens, { ...attributes, 'tidemark.token.type': type })
+}
+
+const TOOL_KIND = /^(tool_(?:request|result))_(.+)_(tokens)$/s
+
+/** Returns the tokens by kind of content. Those of tools that do not exist are added up. */
+function nameContentKinds(
+  observer: CountedSession,
+  metrics: CommittedCompaction['metrics'],
+): ReadonlyMap<string, number> {
+  const named = new Map<string, number>()
+  for (const [kind, tokens] of Object.entries(metrics)) {
+    const [, group, tool = '', unit] = TOOL_KIND.exec(kind) ?? []
+    const name = group === undefined ? kind : `${group}_${nameTool(observer, tool)}_${unit}`
+    named.set(name, (named.get(name) ?? 0) + tokens)
+  }
+  return named
 }

@@ -13,6 +13,7 @@ import {
 import { isObject, type ToolUseBlock, type TurnEvent, type TurnOutcome, toTokenCount } from '@tidemark/core'
 import { describeArguments, describeToolResult } from './content-attributes.ts'
 import { type Attributes, describeCompaction, toSpanEvent } from './event-attributes.ts'
+import { nameTool } from './metrics.ts'
 import { describeUsage } from './model-spans.ts'
 import type { ObservedEvent } from './telemetry.ts'
 import {
@@ -257,7 +258,8 @@ function startTool(observer: Observer, { id, name, input }: ToolUseBlock, parent
     'gen_ai.tool.type': 'function',
     ...(observer.hasContent ? describeArguments(input) : {}),
   }
-  return { ...startSpan(observer, `execute_tool ${name}`, { attributes }, parent), name }
+  const known = nameTool(observer, name)
+  return { ...startSpan(observer, `execute_tool ${known}`, { attributes }, parent), name: known }
 }
 
 function endTool({ instruments }: Observer, tool: RunningTool, errorType?: string): void {

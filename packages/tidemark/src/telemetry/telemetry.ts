@@ -15,6 +15,8 @@ export interface ObservedSession {
   readonly source: string
   /** Provider of the model, as the GenAI conventions name it. */
   readonly provider: string
+  /** Returns true if the model was offered a tool with this name. A model may call tools that do not exist. */
+  readonly hasTool: (name: string) => boolean
 }
 
 export interface SessionTelemetry {

@@ -29,6 +29,7 @@ export interface TraceScope {
 export interface RunningTool {
   readonly span: Span
   readonly context: Context
+  /** The name of the tool, as metrics have it. */
   readonly name: string
   /** Milliseconds of `performance.now()`. */
   readonly startedAt: number

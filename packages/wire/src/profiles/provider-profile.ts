@@ -102,6 +102,7 @@ function anthropicProfile(model: ModelEntry, version: AnthropicVersion): Provide
     ...contextEditRules(model),
     capabilities: {
       cacheDiagnostics: true,
+      countsMaxTokens: capabilities.endsAtWindow === false,
       toolChanges: capabilities.toolChanges === true,
       prewarm: true,
     },

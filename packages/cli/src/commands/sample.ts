@@ -1,5 +1,5 @@
 /**
- * `tidemark start`: prints the sample session in three forms: its log, the context that the model gets, and the API
+ * `tidemark sample`: prints the sample session in three forms: its log, the context that the model gets, and the API
  * request.
  */
 import {
@@ -27,7 +27,7 @@ import { toOneLinePreview, wrapText } from '../render/text.ts'
 import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
 import { createColors, type Terminal } from '../terminal.ts'
 
-export function runStartCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
+export function runSampleCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
   const report = reportSampleSession(readSampleSession())
   if (options.json === true) terminal.write(`${JSON.stringify(report, null, 2)}\n`)
   else
@@ -40,7 +40,7 @@ export function runStartCommand(options: { readonly json?: boolean }, terminal: 
     )
 }
 
-/** The JSON value that `tidemark start --json` prints. */
+/** The JSON value that `tidemark sample --json` prints. */
 interface SampleReport {
   readonly session: { readonly id: string; readonly records: number; readonly damage: number }
   readonly view: readonly (EntryLine & { readonly uuid: string })[]
@@ -100,7 +100,7 @@ function renderSample(report: SampleReport, page: SamplePage): string {
       }),
     ),
     '',
-    dim('tidemark start --json prints the complete request.'),
+    dim('tidemark sample --json prints the complete request.'),
     '',
   ].join('\n')
 }

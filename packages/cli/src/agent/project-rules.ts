@@ -1,0 +1,46 @@
+/**
+ * Adds permission rules that the user has chosen in a question to the project's local settings, which are not committed.
+ * The user's answer is the trust that rules of a project need.
+ */
+import { mkdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { isObject } from '@tidemark/core'
+import { TidemarkError } from 'tidemark'
+import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
+import { addTrust } from './folder-trust.ts'
+
+/** Adds allow rules to the local settings of the folder. Returns the path of the file; throws if it cannot be used. */
+export async function addProjectRules(
+  { folder, home }: { readonly folder: string; readonly home: string },
+  rules: readonly string[],
+): Promise<string> {
+  const path = join(folder, '.tidemark', 'settings.local.json')
+  const settings = await readSettings(path)
+  const permissions = isObject(settings.permissions) ? settings.permissions : {}
+  const known = Array.isArray(permissions.allow) ? permissions.allow : []
+  const allow = [...known, ...rules.filter((rule) => !known.includes(rule))]
+  const value = { ...settings, permissions: { ...permissions, allow } }
+  await mkdir(dirname(path), { recursive: true })
+  const bytes = Buffer.from(`${JSON.stringify(value, null, 2)}\n`)
+  await replaceFileAtomic(nodeFileSystem, path, { bytes, durable: true })
+  await addTrust(
+    home,
+    folder,
+    rules.map((rule) => ({ setting: 'permissions.allow', parts: [rule] })),
+  )
+  return path
+}
+
+/** Reads the file as it is, so that nothing in it is lost. */
+async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '{}'
+    throw error
+  })
+  let value: unknown = null
+  try {
+    value = JSON.parse(text)
+  } catch {}
+  if (isObject(value)) return value
+  throw new TidemarkError('bad-option', `${path} is not a JSON object.`)
+}

@@ -1,0 +1,80 @@
+/**
+ * Prompts that were typed while a turn runs and wait for its end. They are also in a file of the session, so that a
+ * terminal that is closed, or a kill, does not lose them.
+ */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+
+export interface PromptQueue {
+  /** What waits, the oldest first. */
+  readonly texts: readonly string[]
+  add(text: string): void
+  takeFirst(): string | null
+  takeNewest(): string | null
+  takeAll(): readonly string[]
+  /**
+   * Uses the file of a session from now on. Returns what an earlier run has left there; it stays in the file until the
+   * queue changes or `save` is called.
+   */
+  open(path: string): readonly string[]
+  /** Writes what waits now. */
+  save(): void
+}
+
+export function createPromptQueue(): PromptQueue {
+  let texts: readonly string[] = []
+  let file: string | null = null
+  function save(): void {
+    if (file === null) return
+    try {
+      if (texts.length === 0) rmSync(file, { force: true })
+      else writeFileSync(file, `${JSON.stringify(texts)}\n`, { mode: 0o600 })
+    } catch {
+      // Without the file, the prompts are still in the queue of this run.
+    }
+  }
+  function keep(kept: readonly string[]): void {
+    texts = kept
+    save()
+  }
+  return {
+    get texts() {
+      return texts
+    },
+    add: (text) => keep([...texts, text]),
+    takeFirst() {
+      const [first, ...others] = texts
+      if (first === undefined) return null
+      keep(others)
+      return first
+    },
+    takeNewest() {
+      const newest = texts.at(-1)
+      if (newest === undefined) return null
+      keep(texts.slice(0, -1))
+      return newest
+    },
+    takeAll() {
+      const all = texts
+      if (all.length > 0) keep([])
+      return all
+    },
+    open(path) {
+      if (path === file) return []
+      if (file !== null) rmSync(file, { force: true })
+      const left = readTexts(path)
+      file = path
+      if (texts.length > 0) save()
+      return left
+    },
+    save,
+  }
+}
+
+function readTexts(path: string): readonly string[] {
+  try {
+    const texts: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return Array.isArray(texts) ? texts.filter((text) => typeof text === 'string') : []
+  } catch {
+    return []
+  }
+}

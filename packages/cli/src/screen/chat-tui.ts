@@ -1,0 +1,177 @@
+/**
+ * The library's screen with one more rule: what has scrolled away belongs to the terminal and is never written again. The
+ * library clears the terminal's memory to draw again what it cannot reach, and with it what the shell printed before. Here
+ * its document is only what is visible, and after a resize, when the terminal itself has moved the lines, the terminal is
+ * asked where they are.
+ */
+import { CURSOR_MARKER, type Terminal, TuiMainScreen, visibleWidth } from '@earendil-works/pi-tui'
+
+const NOTHING_DRAWN = {
+  previousLines: [],
+  previousWidth: 0,
+  previousHeight: 0,
+  cursorRow: 0,
+  hardwareCursorRow: 0,
+  maxLinesRendered: 0,
+  previousViewportTop: 0,
+}
+
+const ASK_FOR_CURSOR = '\u001b[6n'
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the answer of the terminal begins with one
+const CURSOR_REPORT = /^\u001b\[(\d+);\d+R$/
+/** Milliseconds without another resize before anything is drawn: tmux tells of resizes up to 250 ms after it has moved the lines. */
+const SETTLE_MS = 300
+/** Milliseconds that the terminal has to say where its cursor is. */
+const ANSWER_MS = 400
+
+const ENTER_SECOND_SCREEN = '\u001b[?1049h\u001b[2J\u001b[H'
+const LEAVE_SECOND_SCREEN = '\u001b[?1049l'
+
+export class ChatTui extends TuiMainScreen {
+  /** Called when the first `count` lines of the document have scrolled away; they are no longer part of it. */
+  onScroll: (count: number) => void = () => {}
+  /** The row of the screen at which the document begins, if that is known. What is above it is not ours. */
+  topRow = 0
+  private cursorColumn = 0
+  private isOnSecondScreen = false
+  /** The size for which the place of the cursor is being found out; nothing is drawn meanwhile. */
+  private asked: { readonly size: string; readonly timer: NodeJS.Timeout } | null = null
+  private reportsDue = 0
+
+  constructor(terminal: Terminal) {
+    super(terminal)
+    this.addInputListener((data) => {
+      const row = CURSOR_REPORT.exec(data)?.[1]
+      if (row === undefined || this.reportsDue === 0) return undefined
+      this.reportsDue -= 1
+      // The answer to an older question does not know of the newest size.
+      if (this.reportsDue === 0 && this.asked?.size === this.readSize()) this.drawAfterResize(Number(row) - 1)
+      return { consume: true }
+    })
+  }
+
+  override render(width: number): string[] {
+    const lines = super.render(width)
+    const line = lines.findLast((each) => each.includes(CURSOR_MARKER))
+    this.cursorColumn = line === undefined ? 0 : visibleWidth(line.slice(0, line.indexOf(CURSOR_MARKER)))
+    return lines
+  }
+
+  protected override doRender(): void {
+    this.readSize()
+    const isOurs = !this.stopped && !this.isOnSecondScreen
+    if (isOurs && (this.asked !== null || this.isResized())) {
+      this.askForCursor()
+      return
+    }
+    super.doRender()
+    if (isOurs) this.leaveScrolledLines()
+  }
+
+  /** Removes what is visible of the document, and leaves the cursor where it began. */
+  eraseDocument(): void {
+    const { previousLines, hardwareCursorRow } = this.captureRenderState()
+    if (previousLines.length === 0) return
+    const up = (rows: number): string => (rows > 0 ? `\u001b[${rows}A` : '')
+    const rows = previousLines.map(() => '\u001b[2K').join('\r\n')
+    this.terminal.write(`\r${up(hardwareCursorRow)}${rows}\r${up(previousLines.length - 1)}`)
+    this.restoreRenderState(NOTHING_DRAWN)
+  }
+
+  /** Draws the last frame, also if the size has just changed, and stops with the cursor in its last line. */
+  stopAfterLastFrame(): void {
+    try {
+      if (this.asked !== null || this.isResized()) this.drawAfterResize(null)
+      else this.renderNow()
+      const { previousLines, hardwareCursorRow } = this.captureRenderState()
+      const down = previousLines.length - 1 - hardwareCursorRow
+      this.terminal.write(`\r${down > 0 ? `\u001b[${down}B` : ''}`)
+    } finally {
+      this.stop({ preserveScreen: true })
+    }
+  }
+
+  /** Begins to draw on the terminal's second screen. Returns what goes back to the first one, which stays as it was. */
+  enterSecondScreen(): () => void {
+    this.renderNow()
+    const drawn = this.captureRenderState()
+    this.terminal.write(ENTER_SECOND_SCREEN)
+    this.isOnSecondScreen = true
+    this.restoreRenderState(NOTHING_DRAWN)
+    return () => {
+      this.terminal.write(LEAVE_SECOND_SCREEN)
+      this.isOnSecondScreen = false
+      this.restoreRenderState(drawn)
+    }
+  }
+
+  private readSize(): string {
+    refreshSize(process.stdout)
+    return `${this.terminal.columns}x${this.terminal.rows}`
+  }
+
+  private isResized(): boolean {
+    const { previousWidth, previousHeight } = this.captureRenderState()
+    const { columns, rows } = this.terminal
+    return previousWidth > 0 && (previousWidth !== columns || previousHeight !== rows)
+  }
+
+  private askForCursor(): void {
+    const size = this.readSize()
+    if (this.asked?.size === size) return
+    clearTimeout(this.asked?.timer)
+    const ask = (): void => {
+      this.asked = { size, timer: setTimeout(() => this.drawAfterResize(null), ANSWER_MS) }
+      this.reportsDue += 1
+      this.terminal.write(ASK_FOR_CURSOR)
+    }
+    this.asked = { size, timer: setTimeout(ask, SETTLE_MS) }
+  }
+
+  /** `cursorRow`: the row of the screen that has the cursor; null if the terminal does not tell. */
+  private drawAfterResize(cursorRow: number | null): void {
+    clearTimeout(this.asked?.timer)
+    this.asked = null
+    this.reportsDue = 0
+    if (this.stopped || this.isOnSecondScreen) return
+    const { columns, rows } = this.terminal
+    const { previousLines, hardwareCursorRow } = this.captureRenderState()
+    const heights = previousLines.map((line) => Math.max(1, Math.ceil(visibleWidth(line) / columns)))
+    const above = heights.slice(0, hardwareCursorRow).reduce((sum, height) => sum + height, 0)
+    const row = cursorRow ?? Math.min(hardwareCursorRow, rows - 1)
+    let top = row - above - Math.floor(this.cursorColumn / columns)
+    let scrolled = 0
+    // A line of which only the beginning has scrolled away is left to the terminal as a whole.
+    for (; top < 0 && scrolled < heights.length; scrolled += 1) top += heights[scrolled] ?? 1
+    this.onScroll(scrolled)
+    this.topRow = Math.min(Math.max(0, top), rows - 1)
+    let erase = ''
+    for (let line = this.topRow; line < rows; line += 1) erase += `\u001b[${line + 1};1H\u001b[2K`
+    this.terminal.write(`${erase}\u001b[${this.topRow + 1};1H`)
+    this.restoreRenderState({ ...NOTHING_DRAWN, previousWidth: columns, previousHeight: rows })
+    this.renderNow()
+  }
+
+  private leaveScrolledLines(): void {
+    // Without a cursor in the input it stays at the end of a line, whose width a resize would have to know.
+    if (this.cursorColumn === 0) this.terminal.write('\r')
+    const state = this.captureRenderState()
+    const count = state.previousViewportTop
+    this.topRow = Math.max(0, Math.min(this.topRow, this.terminal.rows - state.previousLines.length))
+    if (count === 0) return
+    this.restoreRenderState({
+      ...state,
+      previousLines: state.previousLines.slice(count),
+      cursorRow: state.cursorRow - count,
+      hardwareCursorRow: state.hardwareCursorRow - count,
+      maxLinesRendered: Math.max(0, state.maxLinesRendered - count),
+      previousViewportTop: 0,
+    })
+    this.onScroll(count)
+  }
+}
+
+/** Reads the size from the terminal itself, because the signal that tells of a change may come after the next frame. */
+function refreshSize(output: NodeJS.WriteStream & { readonly _refreshSize?: () => void }): void {
+  output._refreshSize?.()
+}

@@ -1,0 +1,42 @@
+import { stripVTControlCharacters } from 'node:util'
+import { expect, it } from 'vitest'
+import { createQuestion, type QuestionContent } from './question.ts'
+import { createTheme } from './theme.ts'
+
+const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
+const PAGE_DOWN = '\u001b[6~'
+
+async function createWorld(content: Partial<QuestionContent>, rows = 24) {
+  const question = createQuestion(
+    { title: 'Allow it?', body: () => [], choices: [{ label: 'Yes' }, { label: 'No' }], ...content },
+    { theme, readRows: () => rows, onAnswer() {} },
+  )
+  // Keys that were typed just before the question appeared do not count.
+  await new Promise((resolve) => setTimeout(resolve, 310))
+  const look = (width = 60): readonly string[] => question.render(width).map(stripVTControlCharacters)
+  return { look, press: (key: string) => question.handleInput?.(key) }
+}
+
+it('a long question says which lines it shows, also after a page down', async () => {
+  const body = Array.from({ length: 61 }, (_, index) => `line ${index + 1}`)
+  const { look, press } = await createWorld({ body: () => body })
+  expect(look().join('\n')).toContain('  lines 1–11 of 61: page up, page down')
+  press(PAGE_DOWN)
+  expect(look().join('\n')).toContain('line 11\n')
+  expect(look().join('\n')).toContain('  lines 11–21 of 61: page up, page down')
+  for (let page = 0; page < 9; page += 1) press(PAGE_DOWN)
+  expect(look().join('\n')).toContain('line 61\n  lines 51–61 of 61: page up, page down')
+})
+
+it('a choice is shown whole, on as many rows as it takes', async () => {
+  const label = `Yes, and allow ${Array.from({ length: 9 }, (_, index) => `Bash(rule-${index}:*)`).join(', ')}`
+  const { look } = await createWorld({ choices: [{ label }, { label: 'No' }] })
+  const shown = look(40)
+  expect(shown.join(' ').replaceAll(/\s+/g, ' ')).toContain(`1. ${label} 2. No`)
+  expect(shown.every((line) => line.length <= 40)).toBe(true)
+})
+
+it('the keys say what escape does', async () => {
+  expect((await createWorld({})).look().at(-1)).toBe('↑↓ choose · enter confirm · esc cancel')
+  expect((await createWorld({ onEscape: 'interrupt' })).look().at(-1)).toMatch(/ · esc interrupt$/)
+})

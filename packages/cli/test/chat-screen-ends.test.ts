@@ -1,0 +1,118 @@
+/** How the screen ends: whatever happens, the terminal works afterwards, and the session can be gone on with. */
+import { execFileSync } from 'node:child_process'
+import { describe, expect, it, vi } from 'vitest'
+import { playSteps } from './chat-world.ts'
+import { createScreenWorld, hasTmux, type ScreenWorld } from './screen-world.ts'
+
+const READY = '% left'
+const SLEEP = 'sleep 271.8'
+const script = playSteps('Hello.')
+
+async function openWithRunningCommand(command = SLEEP): Promise<ScreenWorld> {
+  const steps = playSteps({ Bash: { command } }, 'Woken.', 'Done.')
+  const world = await createScreenWorld(steps, { args: ['--permission-mode', 'allow-all'] })
+  await world.see(READY)
+  await world.send('Sleep.')
+  await world.see(`◐ Bash ${command}`)
+  return world
+}
+
+/** The state of the terminal, as a program that is started next finds it. */
+async function readTerminalState({ see, tmux, type, press }: ScreenWorld) {
+  const [cursor, second, title] = tmux(
+    'display-message',
+    '-t',
+    's',
+    '-p',
+    '#{cursor_flag} #{alternate_on} #{pane_title}',
+  )
+    .trim()
+    .split(' ')
+  // A terminal marks what is pasted only if it was asked to.
+  await type('cat -v')
+  press('Enter')
+  tmux('set-buffer', 'pasted text')
+  tmux('paste-buffer', '-p', '-t', 's')
+  const screen = await see('pasted text')
+  press('C-c')
+  return {
+    isCursorShown: cursor === '1',
+    isOnSecondScreen: second === '1',
+    marksPastes: screen.includes('^[[200~'),
+    title,
+  }
+}
+
+/** Lets the next frame fail. */
+const BREAK_COLUMNS = `process.on("SIGUSR2", () => Object.defineProperty(process.stdout, "columns", {
+  get() { throw new Error("no columns") }
+}))`
+
+const AS_BEFORE = { isCursorShown: true, isOnSecondScreen: false, marksPastes: false }
+
+function countProcesses(command: string): number {
+  const all = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+  return all.split('\n').filter((line) => line === command).length
+}
+
+describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', () => {
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('after %s while a command runs', async (signal, code) => {
+    const world = await openWithRunningCommand()
+    process.kill(world.findPid(), signal)
+    await world.see(new RegExp(`EXIT ${code}\\n icanon`))
+    expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
+    await vi.waitFor(() => expect(countProcesses(SLEEP)).toBe(0), 5_000)
+  })
+
+  it('after SIGTERM while a panel is open', async () => {
+    const world = await createScreenWorld(script)
+    await world.see(READY)
+    await world.send('/help')
+    await world.see('Commands')
+    process.kill(world.findPid(), 'SIGTERM')
+    await world.see(/EXIT 143\n icanon/)
+    expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
+  })
+
+  it('after an exception while a frame is drawn', async () => {
+    const world = await createScreenWorld(script, {
+      env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BREAK_COLUMNS)}` },
+    })
+    await world.see(READY)
+    process.kill(world.findPid(), 'SIGUSR2')
+    const screen = await world.see(/EXIT 1\n icanon/)
+    expect(screen).toContain('tidemark: the screen failed: Error: no columns')
+    expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
+  })
+
+  it('a killed screen is gone on with where it was', async () => {
+    const { findPid, see, send, tmux, restart } = await openWithRunningCommand('sleep 9.1')
+    process.kill(findPid(), 'SIGKILL')
+    await see('EXIT 137')
+    // Nobody could give the terminal back, so the user opens another one.
+    tmux('respawn-pane', '-k', '-t', 's', 'sh')
+    restart('--continue')
+    await see('Its last turn was interrupted: /retry continues it.')
+    await send('Go on.')
+    await see(/Woken\.|Done\./)
+    await send('/exit')
+    await see('EXIT 0')
+  })
+
+  it('nothing is left running if the terminal is closed', async () => {
+    const { findPid, tmux } = await openWithRunningCommand()
+    const pid = findPid()
+    tmux('kill-session', '-t', 's')
+    const isAlive = (): boolean => {
+      try {
+        return process.kill(pid, 0)
+      } catch {
+        return false
+      }
+    }
+    await vi.waitFor(() => expect([isAlive(), countProcesses(SLEEP)]).toEqual([false, 0]), 10_000)
+  })
+})

@@ -1,0 +1,96 @@
+/**
+ * The law of `tide.fetch` for hosts whose habits are drawn at random: never a request refused that direct would not get,
+ * and no dearer than direct, by more than 1 % where the host marks anything for the cache, and by more than a tenth
+ * where it does not. Where direct dies, the bills up to there are compared.
+ */
+import { describe, expect, it } from 'vitest'
+import { drawHabits, type HostHabits, type HostRun, runDrawnHost } from './drawn-hosts.ts'
+import { sumRequests } from './host-agent.ts'
+
+/** With `npm run test:full`, 200 hosts. */
+const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1).filter(
+  (seed) => process.env.TIDEMARK_RUN_SHARE === '1' || seed % 10 === 2,
+)
+
+async function checkLaw(
+  habits: HostHabits,
+): Promise<{ readonly direct: HostRun; readonly managed: HostRun }> {
+  const direct = await runDrawnHost('direct', habits)
+  const managed = await runDrawnHost('managed', habits)
+  const label = JSON.stringify(habits)
+  expect(managed.error, label).toBeNull()
+  expect(managed.refused, label).toBeLessThanOrEqual(direct.error === null ? 0 : 1)
+  expect(managed.passed, label).toEqual([])
+  const last = Math.min(direct.bills.length, managed.bills.length) - 1
+  const ratio = (managed.bills[last] ?? 0) / (direct.bills[last] ?? 1)
+  expect(ratio, label).toBeLessThanOrEqual(habits.markers === 'none' ? 1.1 : 1.01)
+  return { direct, managed }
+}
+
+it('hosts with habits drawn at random pay no more than direct', async () => {
+  for (const seed of SEEDS) await checkLaw(drawHabits(seed))
+}, 300_000)
+
+const PLAIN: HostHabits = {
+  markers: 'tail',
+  lifetimes: ['5m', '5m'],
+  reminder: false,
+  date: false,
+  cleared: 'never',
+  slides: null,
+  gaps: [0.1],
+  promptTokens: 20,
+  steps: 20,
+  directFirst: 0,
+  window: 200_000,
+  resultTokens: 700,
+}
+
+const CASES: Readonly<Record<string, Partial<HostHabits>>> = {
+  'a reminder that changes after the last marker': { markers: 'results', reminder: true },
+  'a system prompt cached for an hour and messages for five minutes': { lifetimes: ['1h', '5m'] },
+  'pauses longer than the cache lives, without markers': { markers: 'none', gaps: [6] },
+  'two requests with a long prompt, without markers': { markers: 'none', promptTokens: 40_000, steps: 1 },
+  'only the system prompt marked': { markers: 'system' },
+  'Tidemark switched on in mid-conversation': { directFirst: 9 },
+}
+
+it.each(Object.entries(CASES))('a host with %s pays no more than direct', async (_, habits) => {
+  await checkLaw({ ...PLAIN, ...habits })
+})
+
+describe('in a window that is full', () => {
+  it.each<[string, Partial<HostHabits>]>([
+    ['a reminder in its last message', { markers: 'results', reminder: true }],
+    ['a reminder in its last message, which it marks', { reminder: true }],
+    ['placeholders for its old results', { cleared: 'batches', promptTokens: 20_000 }],
+    ['the time of day in its first message', { date: true }],
+  ])('a compaction stays while the host has %s', async (_, habits) => {
+    const { direct, managed } = await checkLaw({ ...PLAIN, window: 30_000, steps: 60, ...habits })
+    expect(direct.error).not.toBeNull()
+    expect(managed.rewrites).toBeGreaterThan(0)
+    expect(managed.rewrites).toBeLessThanOrEqual(4)
+  })
+})
+
+it.each([8_000, 10_000, 14_000])(
+  'a first prompt of %i tokens goes on in a window of 20,000',
+  async (promptTokens) => {
+    await checkLaw({ ...PLAIN, window: 20_000, steps: 30, promptTokens })
+  },
+)
+
+it('a conversation that began without Tidemark is not compacted while the provider takes it', async () => {
+  const { direct, managed } = await checkLaw({ ...PLAIN, window: 30_000, steps: 39, directFirst: 36 })
+  expect([direct.error, managed.rewrites]).toEqual([null, 0])
+})
+
+it('the bill of the session is the provider’s, although the host repeats responses after a change', async () => {
+  const habits: HostHabits = { ...PLAIN, markers: 'results', reminder: true, cleared: 'each' }
+  await runDrawnHost('managed', habits, (world) => {
+    const totals = world.events.flatMap((event) => (event.type === 'priced' ? [event.totals] : [])).at(-1)
+    const { dollars, requests } = sumRequests(world)
+    expect(totals?.calls).toBe(requests)
+    expect(totals?.spent.total).toBeCloseTo(dollars, 9)
+  })
+})

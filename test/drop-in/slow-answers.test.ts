@@ -1,0 +1,78 @@
+/** A client that waits for a whole response through the proxy while the answer takes longer than its own patience. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Anthropic from '@anthropic-ai/sdk'
+import { serveLoopbackProxy } from 'tidemark/internal'
+import { expect, it, onTestFinished } from 'vitest'
+
+const MESSAGE = {
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'claude-sonnet-5-5',
+  content: [{ type: 'text', text: 'Done.' }],
+  stop_reason: 'end_turn',
+  usage: { input_tokens: 10, output_tokens: 2 },
+}
+
+/** An API that takes two seconds, and a proxy to it; returns the address of the proxy. */
+async function serveSlowly(status: number): Promise<string> {
+  const server = createServer((_, response) => {
+    setTimeout(() => {
+      response.writeHead(status, { 'content-type': 'application/json' })
+      const error = { type: 'error', error: { type: 'overloaded_error', message: 'busy' } }
+      response.end(JSON.stringify(status === 200 ? MESSAGE : error))
+    }, 2_000)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const proxy = await serveLoopbackProxy({
+    upstream,
+    token: 'token',
+    memory: true,
+    env: {},
+    pingSeconds: 0.1,
+  })
+  onTestFinished(async () => {
+    await proxy.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  return proxy.url
+}
+
+/** The `fetch` of Node with a limit for the time without a status; that limit is 300 seconds by default. */
+function createImpatientFetch(): typeof globalThis.fetch {
+  const known = (globalThis as Record<symbol, unknown>)[Symbol.for('undici.globalDispatcher.1')] as object
+  const Agent = known.constructor as new (options: object) => object
+  const dispatcher = new Agent({ headersTimeout: 700 })
+  return (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
+}
+
+async function ask(status: number, headers: Readonly<Record<string, string>> = {}): Promise<string> {
+  const baseURL = await serveSlowly(status)
+  const fetch = createImpatientFetch()
+  const client = new Anthropic({ apiKey: 'any', baseURL, fetch, maxRetries: 0, defaultHeaders: headers })
+  const tools: Anthropic.Tool[] = [{ name: 'Read', input_schema: { type: 'object' } }]
+  const body = { model: 'claude-sonnet-5-5', max_tokens: 100, tools }
+  const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Hello.' }]
+  return client.messages.create({ ...body, messages }).then(
+    ({ stop_reason }) => String(stop_reason),
+    (error: Error) => `${(error as { status?: number }).status} ${error.constructor.name}`,
+  )
+}
+
+it('the official client gets signs of life, and then the response', async () => {
+  await fetch(await serveSlowly(200)).catch(() => {}) // Node creates its dispatcher with the first request.
+  expect(await ask(200)).toBe('end_turn')
+})
+
+it('an error keeps its status, so that the client can try again', async () => {
+  expect(await ask(529)).toBe('529 OverloadedError')
+})
+
+it('a client that may take a sign for the answer gets none', async () => {
+  expect(await ask(200, { 'x-stainless-lang': 'ruby' })).toMatch(/^undefined APIConnection/)
+})

@@ -99,16 +99,18 @@ describe('a host that sends its whole conversation', () => {
 })
 
 describe('a clock in the system prompt', () => {
-  const withClock = (body: Record<string, unknown>, number: number) => ({
-    ...body,
-    system: `${'You are a careful coder.\n'.repeat(300)}The time is 12:${10 + number}.\n${'Be brief.\n'.repeat(100)}`,
-  })
+  async function work(write: (number: number) => string) {
+    const prepare = (body: object, number: number) => ({ ...body, system: write(number) })
+    const world = dropIn({ prepare }, { turns: 20 })
+    await world.host.ask('Mend the sums.')
+    return world
+  }
+  const rules = 'You are a careful coder.\n'.repeat(300)
 
   it('breaks no cache, and the model is told the time in one line', async () => {
-    const { host, ...world } = dropIn({ prepare: withClock }, { turns: 20 })
-    await host.ask('Mend the sums.')
-    const still = dropIn({}, { turns: 20 })
-    await still.host.ask('Mend the sums.')
+    const end = 'Be brief.\n'.repeat(100)
+    const world = await work((number) => `${rules}The time is 12:${10 + number}.\n${end}`)
+    const still = await work(() => `${rules}${end}`)
     expect(sumRequests(world).written).toBeLessThan(sumRequests(still).written * 1.3)
     const last = world.sent.at(-1) ?? ''
     expect(last).toContain(
@@ -116,6 +118,14 @@ describe('a clock in the system prompt', () => {
     )
     expect(JSON.parse(last).system[0].text).toContain('The time is 12:10.')
     expect(world.listMessages('host-history-changed')).toEqual([])
+  })
+
+  it('of one line is told by the words around it, and the context does not grow by the whole prompt', async () => {
+    const line = rules.replaceAll('\n', ' ')
+    const world = await work((number) => `It is 12:${10 + number}. ${line}`)
+    const still = await work(() => line)
+    expect(sumRequests(world).written).toBeLessThan(sumRequests(still).written * 1.3)
+    expect(world.sent.at(-1)).toContain('In the system prompt, this part:\\nIt is 12:29.')
   })
 })
 

@@ -64,7 +64,7 @@ async function ask(status: number, headers: Readonly<Record<string, string>> = {
   )
 }
 
-it('the official client gets signs of life, and then the response', async () => {
+it('the official client gets interim responses, and then the response', async () => {
   await fetch(await serveSlowly(200)).catch(() => {}) // Node creates its dispatcher with the first request.
   expect(await ask(200)).toBe('end_turn')
 })
@@ -73,6 +73,6 @@ it('an error keeps its status, so that the client can try again', async () => {
   expect(await ask(529)).toBe('529 OverloadedError')
 })
 
-it('a client that may take a sign for the answer gets none', async () => {
+it('a client that may take an interim response for the answer gets none', async () => {
   expect(await ask(200, { 'x-stainless-lang': 'ruby' })).toMatch(/^undefined APIConnection/)
 })

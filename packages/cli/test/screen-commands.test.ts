@@ -51,11 +51,11 @@ function readLogs(home: string): string {
   return names.map((name) => readFileSync(join(folder, name), 'utf8')).join('')
 }
 
-/** As `script`, but a summary takes a second to begin. */
+/** As `script`, but a summary takes some seconds to begin. */
 const slowSummary: Script = async (request, context) => {
   const reply = await script(request, context)
   const isSummary = JSON.stringify(request.messages.at(-1)).includes('summary')
-  return isSummary ? { ...reply, delays: { startMs: 1_000 } } : reply
+  return isSummary ? { ...reply, delays: { startMs: 5_000 } } : reply
 }
 
 async function openWithTurns(

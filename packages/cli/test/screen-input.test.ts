@@ -1,8 +1,9 @@
 /** What the user types on the screen, in a real terminal: commands with a typo, shell commands, files, the queue. */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
+import { findUserSettings } from '../src/agent/settings.ts'
 import { createScreenWorld, hasTmux } from './screen-world.ts'
 
 /** Answers slowly to a prompt with "slow". */
@@ -26,7 +27,7 @@ describe.skipIf(!hasTmux)('the input', () => {
       rows: 40,
       prepare: ({ write }) => write('src/a.ts', 'one\ntwo\n'),
     })
-    const { see, send, press, home } = world
+    const { see, send, press, type, home } = world
     await see(/% left/)
     await send('/cots')
     await see(/There is no command \/cots; nothing was sent\. Did you mean \/cost or[\s\S]*─\n❯ \/cots\s*\n─/)
@@ -44,6 +45,11 @@ describe.skipIf(!hasTmux)('the input', () => {
     const log = readLog(home)
     expect(log).not.toContain('cots')
     expect(log).toContain('<bash-stdout>shell-42')
+    // Messages that came back from the queue together are no shell command.
+    type('!echo one')
+    press('C-j')
+    await send('echo two')
+    await see(/❯ !echo one\n {2}echo two\n[\s\S]*Answered\./)
     await send('/usr/nothing is full')
     await see(/❯ \/usr\/nothing is full\n[\s\S]*Answered\./)
   })
@@ -78,5 +84,22 @@ describe.skipIf(!hasTmux)('the input', () => {
     )
     press('Enter')
     await see(/❯ first[\s\S]*second[\s\S]*Answered\./)
+  })
+
+  it('has a prompt again that was interrupted before it was in the log', async () => {
+    const { see, send, press, home } = await createScreenWorld(script, {
+      prepare({ env }) {
+        const path = findUserSettings(env)
+        mkdirSync(dirname(path), { recursive: true })
+        const hooks = { UserPromptSubmit: [{ hooks: [{ type: 'command', command: 'sleep 30' }] }] }
+        writeFileSync(path, JSON.stringify({ hooks }))
+      },
+    })
+    await see(/% left/)
+    await send('Keep me.')
+    await see('esc interrupts')
+    press('Escape')
+    await see(/Interrupted\.[\s\S]*─\n❯ Keep me\.\s*\n─/)
+    expect(readdirSync(join(home, 'sessions')).filter((name) => name.endsWith('.jsonl'))).toEqual([])
   })
 })

@@ -5,6 +5,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { anthropic, type ModelChoice, TidemarkError } from 'tidemark'
 import { hasSession, isSessionId, sessionPaths } from 'tidemark/internal'
+import { quoteForShell } from '../tools/shell-process.ts'
 import type { AgentOptions } from './agent-options.ts'
 import type { AgentSettings } from './settings.ts'
 
@@ -54,7 +55,14 @@ export interface StartOptions extends ModelOptions {
  * Returns the command that goes on with a session, with the options that it was started with: they are not kept with it,
  * so that no permission lasts longer than its run. An address is printed without a name, a password or a key in it.
  */
-export function formatResumeCommand(id: string, options: StartOptions, more = ''): string {
+export function formatResumeCommand(
+  id: string,
+  options: StartOptions,
+  {
+    more = '',
+    env = {},
+  }: { readonly more?: string; readonly env?: Readonly<Record<string, string | undefined>> } = {},
+): string {
   const { model, baseUrl, window, permissionMode, allowedTools = [], appendSystemPrompt, cwd } = options
   const given: Readonly<Record<string, string | number | undefined>> = {
     model,
@@ -65,11 +73,13 @@ export function formatResumeCommand(id: string, options: StartOptions, more = ''
     cwd,
   }
   const flags = Object.entries(given).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name} ${quoteForShell(String(value))}`],
+    value === undefined ? [] : [`--${name} ${toShellWord(String(value))}`],
   )
   const rules =
-    allowedTools.length === 0 ? [] : [`--allowed-tools ${allowedTools.map(quoteForShell).join(' ')}`]
-  return [`tidemark chat --resume ${id}`, ...(more === '' ? [] : [more]), ...flags, ...rules].join(' ')
+    allowedTools.length === 0 ? [] : [`--allowed-tools ${allowedTools.map(toShellWord).join(' ')}`]
+  // Started by npx, the command is not on the path.
+  const program = env.npm_command === 'exec' ? 'npx tidemark' : 'tidemark'
+  return [`${program} chat --resume ${id}`, ...(more === '' ? [] : [more]), ...flags, ...rules].join(' ')
 }
 
 function withoutCredentials(url: string): string {
@@ -80,8 +90,8 @@ function withoutCredentials(url: string): string {
   return isPlain ? url : `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-function quoteForShell(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+function toShellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : quoteForShell(text)
 }
 
 /** Words an error of the library about the model of a session in terms of the command line. Other errors stay as they are. */

@@ -33,6 +33,7 @@ export function splitCommand(given: string): CommandParts {
   for (let index = 0; index < command.length; index += 1) {
     const character = command[index] ?? ''
     const next = command[index + 1] ?? ''
+    if (isReadAgain(character, before, quote)) isPlain = false
     if (quote === "'") {
       if (character === "'") quote = ''
       current += character
@@ -50,7 +51,7 @@ export function splitCommand(given: string): CommandParts {
         quote = ''
       }
     } else if (quote === '"') {
-      if (character === '$' && next === '{') isPlain = false
+      if (character === '{' && before === '$') isPlain = false
       if (character === '"') quote = ''
       current += character
     } else if (character === '"' || character === "'") {
@@ -74,11 +75,22 @@ export function splitCommand(given: string): CommandParts {
   }
   if (quote !== '') isPlain = false
   endPart()
-  return { parts: parts.map((part) => part.replace(OUTER_BLANKS, '')).filter((part) => part !== ''), isPlain }
+  return { parts: parts.map(trimCommand).filter((part) => part !== ''), isPlain }
 }
 
-/** What a shell takes for blanks. A space of another alphabet is part of a word. */
-const OUTER_BLANKS = /^[ \t\n]+|[ \t\n]+$/g
+/**
+ * True for `$[…]`, arithmetic in which quotes do not quote, and for a substitution in quotes: some builtins read their
+ * arguments again, as in `printf -v 'a[$(command)]'`.
+ */
+function isReadAgain(character: string, before: string, quote: string): boolean {
+  if (character === '[' && before === '$') return true
+  return quote === "'" && (character === '`' || (character === '(' && before === '$'))
+}
+
+/** Removes what a shell takes for blanks. A space of another alphabet is part of a word. */
+export function trimCommand(command: string): string {
+  return command.replace(/^[ \t\n]+|[ \t\n]+$/g, '')
+}
 
 /** Matches `npm test:*` (begins with these words), `npm run *` (a star for any text) or an exact command. */
 export function matchesCommand(pattern: string, command: string): boolean {
@@ -116,7 +128,7 @@ const MAX_SUGGESTED = 4
  * runs what it is given, it is the command as it is; none if that would be a pattern for other commands.
  */
 export function suggestCommandPatterns(command: string, known: readonly string[]): readonly string[] {
-  const exact = command.trim()
+  const exact = trimCommand(command)
   const { parts, isPlain } = splitCommand(command)
   const needed = parts.filter((part) => !known.some((pattern) => matchesCommand(pattern, part)))
   const found = isPlain ? needed.map(suggestPrefix) : [null]
@@ -132,7 +144,8 @@ function suggestPrefix(part: string): string | null {
   const isCommand = (word: string): boolean => /^[a-z][\w:.-]*$/.test(word)
   if (SCRIPT_RUNNERS.has(name) && first === 'run' && isCommand(second)) return `${program} run ${second}:*`
   if (!/^[\w./~+@-]+$/.test(program) || SHELL_WORDS.has(name) || LAUNCHERS.test(name)) return null
-  if (PROGRAMS_WITH_COMMANDS.has(name)) return isCommand(first) ? `${program} ${first}:*` : null
+  if (PROGRAMS_WITH_COMMANDS.has(name))
+    return isCommand(first) && !LAUNCHING_COMMANDS.has(first) ? `${program} ${first}:*` : null
   return /^[a-z][\w-]*$/.test(first) ? `${program} ${first}:*` : `${program}:*`
 }
 
@@ -142,11 +155,18 @@ const SHELL_WORDS: ReadonlySet<string> = new Set(
 
 /** Programs that run what they are given, so that a rule that names only them would allow every command. */
 const LAUNCHERS =
-  /^(?:(?:ba|da|z|k|fi|c|tc)?sh|env|sudo|doas|su|ssh|xargs|parallel|eval|exec|source|\.|command|builtin|nohup|timeout|nice|setsid|watch|script|find|awk|gawk|sed|node|deno|bun|tsx|ts-node|python[\d.]*|perl|ruby|php|osascript|npx|bunx|uvx)$/
+  /^(?:(?:r?ba|da|z|k|fi|c|tc|a)?sh|env|sudo|doas|su|ssh|xargs|parallel|eval|exec|source|\.|command|builtin|nohup|timeout|nice|ionice|setsid|stdbuf|strace|chroot|flock|unshare|busybox|watch|script|find|[gm]?awk|sed|node(?:js)?|deno|bun|tsx|ts-node|(?:python|pypy|perl|ruby|php|lua)[\d.]*|export|enable|cd|osascript|pwsh|npx|pnpx|bunx|uvx|pipx)$/
 
 const SCRIPT_RUNNERS: ReadonlySet<string> = new Set(['npm', 'pnpm', 'yarn', 'bun', 'deno'])
 
 /** Programs whose first word says what they do: an option before it hides that. */
 const PROGRAMS_WITH_COMMANDS: ReadonlySet<string> = new Set(
-  'git npm pnpm yarn cargo go docker podman kubectl gh uv pip terraform systemctl'.split(' '),
+  'git npm pnpm yarn cargo go docker podman kubectl gh uv pip terraform systemctl make poetry bundle'.split(
+    ' ',
+  ),
+)
+
+/** Their commands that run what they are given: `npm exec rimraf /`, `docker run -v /:/host image sh`, `uv run x.py`. */
+const LAUNCHING_COMMANDS: ReadonlySet<string> = new Set(
+  'exec x dlx run compose tool debug bisect rebase submodule config filter-branch'.split(' '),
 )

@@ -107,8 +107,8 @@ export async function addTrust(home: string, folder: string, items: readonly Tru
   const stored = await readTrustFile(findTrustFile(home, real))
   const known = stored?.folder === real ? stored : { items: [], names: [], isPartial: true }
   await replaceTrustFile(home, real, {
-    items: [...known.items, ...items.map(hashItem)],
-    names: [...known.names, ...items.map(hashName)],
+    items: [...new Set([...known.items, ...items.map(hashItem)])],
+    names: [...new Set([...known.names, ...items.map(hashName)])],
     ...(known.isPartial ? { isPartial: true } : {}),
   })
 }

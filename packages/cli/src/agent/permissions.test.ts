@@ -72,6 +72,9 @@ describe('rules for commands', () => {
     'npm test <(rm x)',
     'npm test "$(rm x)"',
     ['npm test $', '{IFS}'].join(''),
+    ['npm test "$', '{X@P}"'].join(''),
+    'npm test "$\\\n{X@P}"',
+    'npm test "$\\\n(rm x)"',
     '(npm test)',
     "npm test 'unclosed",
     "npm test $'\\'' ; rm x #'",
@@ -86,6 +89,9 @@ describe('rules for commands', () => {
     'npm test >\u00a0/dev/null',
     '\u00a0npm test',
     'npm$IFS test',
+    "npm test $['$(touch x)1']",
+    "npm test 'a[$(touch x)]'",
+    "npm test 'a[`touch x`]'",
   ])('a prefix does not allow what is chained to the command: %s', (command) => {
     expect(decide(command, 'Bash(npm test:*)')).toBe('ask')
   })
@@ -99,6 +105,7 @@ describe('rules for commands', () => {
   it('the whole command as the pattern allows exactly that, whatever it contains', () => {
     expect(decide('make 2>&1 | tee log', 'Bash(make 2>&1 | tee log)')).toBe('allow')
     expect(decide('make 2>&1 | tee log2', 'Bash(make 2>&1 | tee log)')).toBe('ask')
+    expect(decide('\u00a0make 2>&1 | tee log', 'Bash(make 2>&1 | tee log)')).toBe('ask')
   })
 
   it('the bare name allows all commands; a deny rule wins, anywhere in a chain', () => {
@@ -214,7 +221,8 @@ describe('rules for paths and addresses', () => {
     const suggest = (tool: string, access: Parameters<typeof decidePermission>[1]) =>
       decidePermission(tool, access, context()).suggestions
     expect(suggest('Write', file('write', '/srv/app/x'))).toEqual(['Edit'])
-    expect(suggest('Write', file('write', '/etc/*'))).toEqual([])
+    for (const path of ['/etc/*', '/etc/!(x)', '/etc/@(a|b)', '/etc/+(a)'])
+      expect(suggest('Write', file('write', path))).toEqual([])
     expect(suggest('WebFetch', { kind: 'network', paths: [], url: 'https://a.b/c' })).toEqual([
       'WebFetch(domain:a.b)',
     ])
@@ -228,7 +236,16 @@ describe('rules for paths and addresses', () => {
     ['npm test && git push', ['git push:*']],
     ['git -C /elsewhere push', ['git -C /elsewhere push']],
     ['bash x.sh', ['bash x.sh']],
+    ['npm exec rimraf x', ['npm exec rimraf x']],
+    ['docker run -v /:/host image sh', ['docker run -v /:/host image sh']],
+    ['uv run x.py', ['uv run x.py']],
+    ['stdbuf -o0 rm x', ['stdbuf -o0 rm x']],
     ['sudo rm x', ['sudo rm x']],
+    ['git config core.pager x', ['git config core.pager x']],
+    ['nodejs x.js', ['nodejs x.js']],
+    ['perl5.36 x.pl', ['perl5.36 x.pl']],
+    ['poetry run x', ['poetry run x']],
+    ['make test', ['make test:*']],
     ['A=1 npm test', ['A=1 npm test']],
     ['$TOOL go', ['$TOOL go']],
     ['find . -name x', ['find . -name x']],

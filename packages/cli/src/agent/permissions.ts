@@ -6,9 +6,16 @@
 import { homedir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import picomatch from 'picomatch'
+import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
-import { listSpellings, matchesCommand, splitCommand, suggestCommandPatterns } from './command-rules.ts'
+import {
+  listSpellings,
+  matchesCommand,
+  splitCommand,
+  suggestCommandPatterns,
+  trimCommand,
+} from './command-rules.ts'
 
 export interface PermissionRules {
   readonly allow: readonly string[]
@@ -211,7 +218,7 @@ function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolde
   const patterns = rules.flatMap(({ pattern }) => pattern ?? [])
   if (patterns.length === 0) return false
   if (access.command !== undefined) {
-    if (patterns.includes(access.command.trim())) return true
+    if (patterns.includes(trimCommand(access.command))) return true
     const { parts, isPlain } = splitCommand(access.command)
     return isPlain && parts.every((part) => patterns.some((pattern) => matchesCommand(pattern, part)))
   }
@@ -285,11 +292,10 @@ function suggestRules(tool: string, access: ToolAccess, context: PermissionConte
   if (path === undefined) return [rule]
   if (isPathWithin(path, folder) && !(access.kind === 'write' && isGuarded(path, context))) return [rule]
   // A rule with the name of such a path would be a pattern for others.
-  return /[*?[{]/.test(path) ? [] : [`${rule}(${path})`]
+  return /[*?[\]{}()|!@+]/.test(path) ? [] : [`${rule}(${path})`]
 }
 
 /** Formats rules as an option of the command line, quoted for a shell. */
 export function formatAllowedTools(rules: readonly string[]): string {
-  const quoted = rules.map((rule) => `'${rule.replaceAll("'", "'\\''")}'`)
-  return `--allowed-tools ${quoted.join(' ')}`
+  return `--allowed-tools ${rules.map(quoteForShell).join(' ')}`
 }

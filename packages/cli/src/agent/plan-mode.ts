@@ -22,7 +22,10 @@ export interface PlanModeOptions {
 }
 
 export interface PlanMode {
-  /** True if the session is or was in plan mode, or can be switched to it. The tool for plans stays declared then, which keeps the cache. */
+  /**
+   * True if the session is or was in plan mode, or can be switched to it. The tool for plans stays declared then, which
+   * keeps the cache.
+   */
   readonly isUsed: boolean
   readonly source: ContextSource
   /** Returns the permission mode as it is now. */

@@ -1,6 +1,6 @@
 /**
- * Adds permission rules that the user has chosen in a question to the project's local settings, which are not committed.
- * The user's answer is the trust that rules of a project need.
+ * Adds permission rules that the user has chosen in a question to the local settings of the project, which are meant to
+ * stay out of version control. The user's answer is the trust that rules of a project need.
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

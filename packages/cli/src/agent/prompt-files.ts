@@ -3,6 +3,7 @@
  * blocks of their own behind the user's words, which stay as they were typed.
  */
 import { readdir, stat } from 'node:fs/promises'
+import { wrapInReminder } from '@tidemark/core'
 import { formatCount, formatInteger } from '../render/format-numbers.ts'
 import { formatProjectPath } from '../render/text.ts'
 import { findRealPath } from '../tools/file-content.ts'
@@ -34,6 +35,9 @@ const MOST_FILES = 20
 /** Characters of all attached texts together. */
 const MOST_CHARACTERS = 240_000
 const MOST_NAMES = 300
+/** Names behind at signs that are looked up: a pasted text may have thousands that are no files. */
+const MOST_MENTIONS = 200
+const TOO_MUCH = 'the prompt names too much. The model can read it.'
 
 /** Reads the files and folders that a prompt names. One that Read would have to ask for is not read. */
 export async function readNamedFiles(prompt: AgentPrompt, options: AttachOptions): Promise<AttachedFiles> {
@@ -42,17 +46,16 @@ export async function readNamedFiles(prompt: AgentPrompt, options: AttachOptions
   const notices: string[] = []
   const missing: string[] = []
   let characters = 0
-  for (const name of listMentions(prompt)) {
-    const found = await readMention(name, options)
+  const mentions = listMentions(prompt)
+  for (const name of mentions.slice(0, MOST_MENTIONS)) {
+    const found = await readMention(name, options, labels.length >= MOST_FILES)
     if (found === null) {
       if (/[./]/.test(name)) missing.push(`@${name}`)
       continue
     }
     const size = 'why' in found ? 0 : (found.blocks[0]?.text?.length ?? 0)
-    const isTooMuch = labels.length >= MOST_FILES || characters + size > MOST_CHARACTERS
     if ('why' in found) notices.push(`@${name} was not attached: ${found.why}`)
-    else if (isTooMuch)
-      notices.push(`@${name} was not attached: the prompt names too much. The model can read it.`)
+    else if (characters + size > MOST_CHARACTERS) notices.push(`@${name} was not attached: ${TOO_MUCH}`)
     else {
       characters += size
       blocks.push(...found.blocks)
@@ -62,6 +65,8 @@ export async function readNamedFiles(prompt: AgentPrompt, options: AttachOptions
   }
   if (missing.length > 0)
     notices.push(`Nothing was attached for ${missing.slice(0, 5).join(', ')}: there is no such file.`)
+  if (mentions.length > MOST_MENTIONS)
+    notices.push(`Only the first ${MOST_MENTIONS} names behind @ were looked up as files.`)
   return { blocks, labels, notices }
 }
 
@@ -86,8 +91,15 @@ type FoundMention =
     }
   | { readonly why: string }
 
-/** Reads what a name stands for; null if there is no such file. What follows a path as punctuation is not part of it. */
-async function readMention(name: string, options: AttachOptions): Promise<FoundMention | null> {
+/**
+ * Reads what a name stands for; null if there is no such file. What follows a path as punctuation is not part of it.
+ * `isFull`: as many files as may be are attached, so this one is not read.
+ */
+async function readMention(
+  name: string,
+  options: AttachOptions,
+  isFull: boolean,
+): Promise<FoundMention | null> {
   const { context } = options
   for (const given of new Set([name, name.replace(/[.,;:!?)\]}'"`]+$/, '')])) {
     if (given === '') continue
@@ -96,6 +108,7 @@ async function readMention(name: string, options: AttachOptions): Promise<FoundM
     if (facts === null) continue
     const { decision, reason } = decidePermission('Read', { kind: 'read', paths: [path] }, context)
     if (decision !== 'allow') return { why: `${reason} Ask the model to read it.` }
+    if (isFull) return { why: TOO_MUCH }
     try {
       return facts.isDirectory() ? await readFolder(path, context) : await readFile(path, options)
     } catch (error) {
@@ -135,23 +148,14 @@ async function readFolder(path: string, context: PermissionContext): Promise<Fou
 
 const HEADING = 'The user has attached '
 
-/** The text of a file cannot end the reminder that it stands in, so that nothing in it counts as typed by the user. */
 function writeReminder(label: string, text: string): PromptBlock {
-  const tag = /<(?=\/?system-reminder)/gi
-  const note = tag.test(text) ? '\n[The tag system-reminder is changed in this text: &lt; stands for <.]' : ''
-  const safe = text.replaceAll(tag, '&lt;')
-  return {
-    type: 'text',
-    text: `<system-reminder>\n${HEADING}${label}.${note}\n${safe}\n</system-reminder>`,
-  }
+  return { type: 'text', text: wrapInReminder(`${HEADING}${label}.\n${text}`) }
 }
+
+/** The beginning of such a reminder. One with a number in its tag has a line about that first. */
+const REMINDER_START = new RegExp(`^<system-reminder(?:>|-\\d+>\\n[^\\n]*)\\n${HEADING}([^\\n]*)\\.\\n`)
 
 /** Returns what was attached to a prompt, by its blocks: `src/a.ts, 61 lines`. */
 export function listAttachedLabels(blocks: readonly PromptBlock[]): readonly string[] {
-  const start = `<system-reminder>\n${HEADING}`
-  return blocks.flatMap(({ text = '' }) =>
-    text.startsWith(start)
-      ? [text.slice(start.length, text.indexOf('\n', start.length)).replace(/\.$/, '')]
-      : [],
-  )
+  return blocks.flatMap(({ text = '' }) => REMINDER_START.exec(text)?.[1] ?? [])
 }

@@ -17,6 +17,7 @@ import {
 } from 'tidemark/internal'
 import { findServersProblem } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
+import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import { listDefinitionItems } from './agent-definitions.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
@@ -204,7 +205,7 @@ function describeUntrusted(
   changed: readonly TrustItem[],
   folder: string,
 ): readonly string[] {
-  const quoted = `'${folder.replaceAll("'", "'\\''")}'`
+  const quoted = quoteForShell(folder)
   const describe = (items: readonly TrustItem[], why: string): readonly string[] => {
     const names = [...new Set(items.map(({ setting }) => setting))].join(' and ')
     return items.length === 0

@@ -200,7 +200,8 @@ export function listChangedFiles(records: readonly SessionRecord[], from: string
 
 /**
  * Checks whether the last turn has not ended: the last message of the conversation is one of the user, the result of a
- * tool, or an answer that calls a tool or broke off. Summaries and what programs write do not count, so a compaction after the end changes nothing.
+ * tool, or an answer that calls a tool or broke off. Summaries and what programs write do not count, so a compaction
+ * after the end changes nothing.
  */
 export function isTurnInterrupted(records: readonly SessionRecord[]): boolean {
   const last = listBranchRecords(buildSessionLog(records)).findLast(

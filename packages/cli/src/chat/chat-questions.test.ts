@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { AgentOptions } from '../agent/agent-options.ts'
+import { withQuestionsInTurn } from '../agent/agent-permissions.ts'
 import { addProjectRules } from '../agent/project-rules.ts'
 import { readSettings } from '../agent/settings.ts'
 import type { QuestionAnswer, QuestionContent } from '../screen/question.ts'
@@ -10,6 +12,11 @@ import { createTheme } from '../screen/theme.ts'
 import { createScreenQuestions } from './chat-questions.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 100 })
+
+/** Asks one question at a time, as an agent does. */
+function inTurn(questions: ReturnType<typeof createScreenQuestions>): typeof questions {
+  return withQuestionsInTurn(questions as unknown as AgentOptions) as typeof questions
+}
 
 /** Questions on a screen that answers only when the signal of the question is aborted. */
 function createWorld() {
@@ -24,13 +31,14 @@ function createWorld() {
     theme,
     start: { folder: '/project', home: '/home' },
     allowed: [],
-    tell() {},
+    show() {},
     interrupt() {
       interrupted += 1
     },
   })
+  const { askPermission } = inTurn(questions)
   const askFor = (command: string, signal: AbortSignal) =>
-    questions.askPermission({ tool: 'Bash', input: { command }, reason: '', suggestions: [], signal })
+    askPermission({ tool: 'Bash', input: { command }, reason: '', suggestions: [], signal })
   return { shown, askFor, countInterrupts: () => interrupted }
 }
 
@@ -43,6 +51,24 @@ it('a question whose agent was stopped refuses the call and does not interrupt t
   first.abort()
   expect(await Promise.all(answers)).toEqual([{ isAllowed: false }, { isAllowed: false }])
   expect([shown.length, countInterrupts()]).toEqual([1, 0])
+})
+
+it('one answer for the session is enough for all calls that wait for the same rule', async () => {
+  const shown: string[] = []
+  const ask = async ({ title }: QuestionContent): Promise<QuestionAnswer> => {
+    shown.push(title)
+    return { chosen: [1], text: '' }
+  }
+  const questions = createScreenQuestions({
+    ...{ screen: { ask } as unknown as ChatScreen, theme, allowed: [], show() {}, interrupt() {} },
+    start: { folder: '/project', home: '/home' },
+  })
+  const { askPermission } = inTurn(questions)
+  const request = { tool: 'Bash', input: { command: 'npm test' }, reason: '', signal: undefined }
+  const suggestions = ['Bash(npm test:*)']
+  const answers = await Promise.all([1, 2, 3].map(() => askPermission({ ...request, suggestions })))
+  expect(answers.every(({ isAllowed }) => isAllowed)).toBe(true)
+  expect(shown).toHaveLength(1)
 })
 
 /** Returns the question for a call as the user sees it, at this width, and the labels of its choices. */
@@ -61,7 +87,7 @@ async function lookAt(
     return { chosen: [chosen], text: '' }
   }
   const questions = createScreenQuestions({
-    ...{ screen: { ask } as unknown as ChatScreen, theme, allowed, tell() {} },
+    ...{ screen: { ask } as unknown as ChatScreen, theme, allowed, show() {} },
     start: { folder, home: join(folder, 'home') },
     interrupt() {},
   })

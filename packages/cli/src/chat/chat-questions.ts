@@ -18,7 +18,7 @@ export interface QuestionOptions {
   /** Rules that the user has allowed for this session; new ones are added. */
   readonly allowed: string[]
   /** Adds a line to the transcript. */
-  readonly tell: (text: string, tone?: Tone) => void
+  readonly show: (text: string, tone?: Tone) => void
   /** Called when the user breaks off a question. */
   readonly interrupt: () => void
 }
@@ -27,14 +27,12 @@ export function createScreenQuestions(
   options: QuestionOptions,
 ): Required<Pick<AgentOptions, 'askPermission' | 'askUser'>> {
   const { screen, allowed, interrupt } = options
-  const ask = createQueue(async (question: QuestionContent, signal: AbortSignal | undefined) => {
-    if (signal?.aborted === true) return null
-    return await screen.ask(question, signal)
-  })
+  const ask = async (question: QuestionContent, signal: AbortSignal | undefined) =>
+    signal?.aborted === true ? null : await screen.ask(question, signal)
   return {
     async askPermission(request) {
       const { suggestions, signal } = request
-      // Another call may have been waiting for the same answer.
+      // The answer to an earlier question may have allowed the call.
       if (suggestions.length > 0 && suggestions.every((rule) => allowed.includes(rule)))
         return { isAllowed: true }
       const answer = await ask(createPermissionQuestion(request, options), signal)
@@ -62,23 +60,13 @@ export function createScreenQuestions(
   }
 }
 
-/** Lets one question be asked at a time. */
-function createQueue<Input extends readonly unknown[], Answer>(ask: (...input: Input) => Promise<Answer>) {
-  let last: Promise<unknown> = Promise.resolve()
-  return (...input: Input): Promise<Answer> => {
-    const next = last.then(() => ask(...input))
-    last = next.catch(() => undefined)
-    return next
-  }
-}
-
 /** Stores rules in the settings of the project. If that fails, they count for the session only. */
-async function keepRules(rules: readonly string[], { start, tell }: QuestionOptions): Promise<void> {
+async function keepRules(rules: readonly string[], { start, show }: QuestionOptions): Promise<void> {
   try {
     const path = await addProjectRules(start, rules)
-    tell(`Allowed in this folder from now on: ${rules.map(showExactly).join(', ')} (${formatPath(path)}).`)
+    show(`Allowed in this folder from now on: ${rules.map(showExactly).join(', ')} (${formatPath(path)}).`)
   } catch (error) {
-    tell(`The rule counts in this session only: ${(error as Error).message}`, 'warning')
+    show(`The rule counts in this session only: ${(error as Error).message}`, 'warning')
   }
 }
 
@@ -98,7 +86,8 @@ function listPermissionChoices(request: PermissionRequest): readonly PermissionC
   const rules = describeRules(request)
   return [
     { kind: 'yes', label: 'Yes' },
-    ...(suggestions.length === 0
+    // Rules that fill the screen would push out what they are for.
+    ...(suggestions.length === 0 || rules.length > MAX_RULES_CHARACTERS
       ? []
       : ([
           { kind: 'session', label: `Yes, and do not ask again in this session for ${rules}` },
@@ -107,6 +96,8 @@ function listPermissionChoices(request: PermissionRequest): readonly PermissionC
     { kind: 'no', label: 'No. Tell the model why:', asksFor: 'a reason' },
   ]
 }
+
+const MAX_RULES_CHARACTERS = 240
 
 /** Says what the suggested rules allow: as rules, or in words where the rule would repeat the question. */
 function describeRules({ suggestions, input }: PermissionRequest): string {

@@ -70,7 +70,7 @@ function listTurns(
 
 function drawTurn({ prompt, items }: OpenableTurn, chat: ChatContext): readonly PanelRow[] {
   const { colors } = chat.theme
-  const heading = prompt === null ? '' : `❯ ${toOneLinePreview(prompt, HEADING_CHARACTERS)}`
+  const heading = prompt === null ? '' : `“${toOneLinePreview(prompt, HEADING_CHARACTERS)}”`
   return [
     { text: colors.dim(heading) },
     ...items.map((item) => ({ text: describeItem(item, chat), isChoice: true })),

@@ -58,7 +58,9 @@ export async function runChat(start: ChatStart): Promise<number> {
   }
   const id = chat.findSession()
   if (id !== null && start.simulation === undefined)
-    start.terminal.write(`To go on: ${formatResumeCommand(id, { ...start, ...chat.findModel() })}\n`)
+    start.terminal.write(
+      `To go on: ${formatResumeCommand(id, { ...start, ...chat.findModel() }, start.terminal)}\n`,
+    )
   return 0
 }
 
@@ -213,6 +215,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   state.clock = createCacheClock((await readNotes(home, id)) !== null)
   state.clock.replay(records)
   state.memory = []
+  state.shellRuns.length = 0
   const writer = records.length === 0 ? null : await findSessionWriter(home, id)
   const interruptTurn = (): void => state.running?.stop.abort()
   const agent = await openAgent({
@@ -227,7 +230,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
     canSwitchMode: true,
     ...(start.permissionMode === undefined ? {} : { mode: start.permissionMode }),
     ...(start.appendSystemPrompt === undefined ? {} : { appendedPrompt: start.appendSystemPrompt }),
-    ...createScreenQuestions({ screen, theme, start, allowed, interrupt: interruptTurn, tell: chat.show }),
+    ...createScreenQuestions({ screen, theme, start, allowed, interrupt: interruptTurn, show: chat.show }),
     onUnread: (kind, { path, why }) => chat.show(`The ${kind} ${path} was not read: ${why}.`, 'warning'),
     onNotice: (message) => chat.show(message, 'warning'),
     onMemoryLoaded: (file) => void state.memory.push(file),
@@ -258,6 +261,8 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
 function receive(event: SessionEvent, { state, transcript, screen }: ContextParts): void {
   state.clock.apply(event, Date.now())
   if (event.type === 'model-switched') state.model = event.to
+  // What the user ran by hand belongs to the conversation that was left.
+  if (event.type === 'branch-switched' && event.before === null) state.shellRuns.length = 0
   const { running } = state
   if (running !== null) {
     const text = describeProgress(event)

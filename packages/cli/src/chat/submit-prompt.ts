@@ -23,7 +23,8 @@ export function submitPrompt(chat: ChatContext, state: ChatState, typed: string,
   if (state.agent === null) queue.add(text)
   else if (command !== null) void runCommand(chat, state, text, command)
   else if (state.running !== null) queue.add(text)
-  else if (text.startsWith('!') && text.length > 1) void runShell(chat, state, text.slice(1).trim())
+  // Messages that came back from the queue are several lines, which must not all run because the first begins with !.
+  else if (/^!.+$/.test(text)) void runShell(chat, state, text.slice(1).trim())
   else void runPrompt(chat, state, { text, isPlain })
   chat.screen.update()
 }
@@ -99,6 +100,7 @@ async function runTurn(
   for (const notice of expanded?.notices ?? []) chat.show(notice, 'warning')
   const limit = start.maxTurns === undefined ? {} : { maxCalls: start.maxTurns }
   const shells = prompt === null ? [] : state.shellRuns.splice(0)
+  const promptsBefore = countPrompts(chat)
   const run = agent.run(expanded === null ? null : addShellRuns(expanded.prompt, shells), {
     signal,
     ...limit,
@@ -106,9 +108,18 @@ async function runTurn(
   // The screen gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
   for await (const _ of run);
   const outcome = await run.outcome
+  if (!outcome.ok && prompt !== null && countPrompts(chat) === promptsBefore) {
+    // It is not in the log, so that nothing else has it.
+    returnToInput(chat, [prompt])
+    state.shellRuns.unshift(...shells)
+  }
   if (!outcome.ok && outcome.reason === 'aborted')
     chat.show('Interrupted. Type what to do instead.', 'warning')
   else if (!outcome.ok) chat.show(`${outcome.message} /retry sends it again.`, 'error')
+}
+
+function countPrompts({ transcript }: ChatContext): number {
+  return transcript.items.filter(({ kind }) => kind === 'prompt').length
 }
 
 /** Says that neither the screen nor a file of the user has a command, and which are near; null if the text calls none. */
@@ -146,10 +157,10 @@ type Prompt = Parameters<Agent['run']>[0]
 function addShellRuns(prompt: NonNullable<Prompt>, runs: ChatState['shellRuns']): Prompt {
   if (runs.length === 0) return prompt
   const own = typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt
-  const defuse = (text: string): string => text.replaceAll(/<(?=\/?(?:bash-|system-reminder))/gi, '&lt;')
+  const escapeTags = (text: string): string => text.replaceAll(/<(?=\/?(?:bash-|system-reminder))/gi, '&lt;')
   const blocks = runs.map(({ command, output }) => ({
     type: 'text',
-    text: `<bash-input>${defuse(command)}</bash-input>\n<bash-stdout>${defuse(output)}</bash-stdout>`,
+    text: `<bash-input>${escapeTags(command)}</bash-input>\n<bash-stdout>${escapeTags(output)}</bash-stdout>`,
   }))
   return [...own, ...blocks]
 }

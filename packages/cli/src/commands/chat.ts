@@ -242,7 +242,7 @@ async function runPrompt(
   })
   // The output gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
   for await (const _ of run);
-  const outcome = describeForCommand(await run.outcome, agent, choices)
+  const outcome = describeForCommand(await run.outcome, agent, choices, terminal)
   output.end(outcome, agent, performance.now() - startedAt)
   return outcome
 }
@@ -259,9 +259,10 @@ function describeForCommand(
   outcome: RunOutcome,
   { session }: Agent,
   choices: ChatCommandOptions,
+  terminal: Terminal,
 ): RunOutcome {
   if (outcome.ok) return outcome
-  const goOn = `To go on: ${formatResumeCommand(session.id, choices, '-p ""')}`
+  const goOn = `To go on: ${formatResumeCommand(session.id, choices, { more: '-p ""', env: terminal.env })}`
   switch (outcome.reason) {
     case 'call-limit':
       return {

@@ -135,7 +135,7 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
       const waiting =
         running === 0
           ? ''
-          : ` Waiting for ${formatCount(running, 'answer')} that is being sent; Ctrl-C again ends it.`
+          : ` Waiting for ${formatCount(running, 'answer that is', 'answers that are')} being sent; Ctrl-C again ends ${running === 1 ? 'it' : 'them'}.`
       const look = calls === 0 ? '' : ' tidemark sessions lists them.'
       terminal.write(
         `${formatCount(calls, 'call')} in ${formatCount(all.length, 'session')}, ${formatDollars(spent)}.${look}${waiting}\n`,

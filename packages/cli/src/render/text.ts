@@ -89,7 +89,8 @@ export function alignRight(text: string, width: number): string {
 }
 
 /**
- * Wraps a text between words; a word that is too long for a line continues on the next one. The first line begins with `mark`; the other lines are indented by the width of `mark`.
+ * Wraps a text between words; a word that is too long for a line continues on the next one. The first line begins with
+ * `mark`; the other lines are indented by the width of `mark`.
  */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(textWidth(mark))
@@ -117,8 +118,8 @@ function breakWord(word: string, room: number): readonly string[] {
 }
 
 /**
- * Returns the beginning of a text on one line; `more` stands for the rest. Control characters are replaced by spaces, since a terminal would
- * execute them.
+ * Returns the beginning of a text on one line; `more` stands for the rest. Control characters are replaced by spaces,
+ * since a terminal would execute them.
  */
 export function toOneLinePreview(text: string, width: number, more = '…'): string {
   const line = text

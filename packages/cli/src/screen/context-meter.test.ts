@@ -36,7 +36,7 @@ const draw = (reading: MeterReading, width = 140): readonly string[] =>
 describe('the context meter', () => {
   it('says what is left, how long the cache stays warm, what was spent and saved, and what is prepared', () => {
     expect(draw(readAt(80_000))).toEqual([
-      '████████░░░░░░░░▲ 50% left 80.0k of 160k until compaction · cache warm 1:30 · $0.50 spent, cache saved $1.25 · notes ready · model-x',
+      '████████░░░░░░░░▲ 50% left 80.0k used, compacts at 160k · cache warm 1:30 · $0.50 spent, cache saved $1.25 · notes ready · model-x',
     ])
   })
 
@@ -61,11 +61,11 @@ describe('the context meter', () => {
     }
     const model = 'claude-sonnet-5-5'
     expect(draw(readAt(80_000, { model, expiresAt: 3_552_000 }), 80)).toEqual([
-      '████████░░░░░░░░▲ 50% left 80.0k of 160k until compaction · cache warm 59:12',
+      '████████░░░░░░░░▲ 50% left 80.0k used, compacts at 160k · cache warm 59:12',
       `$0.50 spent, cache saved $1.25 · notes ready · ${model}`,
     ])
     expect(draw(readAt(80_000, { model, expiresAt: 3_552_000 }), 120)).toEqual([
-      `█████░░░░░▲ 50% left 80.0k of 160k until compaction · cache warm 59:12 · $0.50 spent · notes ready · ${model}`,
+      `█████░░░░░▲ 50% left 80.0k used, compacts at 160k · cache warm 59:12 · $0.50 spent · notes ready · ${model}`,
     ])
   })
 

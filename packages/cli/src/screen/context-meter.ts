@@ -156,13 +156,13 @@ function drawWindow(
   const filled = Math.max(used, tokens > 0 ? 1 : 0)
   const bar = `${paint('█'.repeat(filled))}${colors.dim('░'.repeat(cells - filled))}${colors.cyan('▲')}`
   const isCompacted = lines.limit === lines.autoCompact
-  const end = isCompacted ? 'until compaction' : 'of the window'
   const limit = formatLimit(lines.limit)
   const left = paint(`${percentLeft}% left`)
   if (isFull && isCompacted) return `${bar} ${left} ${formatTokens(tokens)}, over ${limit}: compacts next`
   // The engine compares an upper bound of the size with the limit.
   const isDue = ladder?.isAboveAutoCompactThreshold === true
-  const figures = `${formatTokens(tokens)} of ${limit}${isDue ? ': compacts next' : ` ${end}`}`
+  const end = isDue ? 'compacts next' : isCompacted ? `compacts at ${limit}` : `window ${limit}`
+  const figures = `${formatTokens(tokens)} used, ${end}`
   return `${bar} ${left} ${colors.dim(figures)}`
 }
 

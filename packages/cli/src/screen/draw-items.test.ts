@@ -76,6 +76,9 @@ describe('drawn items', () => {
     // A long command does not push the exit code out of its title.
     const long = { ...call, input: { command: 'x'.repeat(200) } } as TranscriptItem
     expect(stripVTControlCharacters(drawItem(long, 60, options)[0] ?? '')).toMatch(/\.\.\. · exit code 1$/)
+    // So does one that the user has run; its output ends with the exit code.
+    const own = { ...call, name: '!', result: `${output}\n[exit code 1]` } as TranscriptItem
+    expect(drawItem(own, 80, options).map(stripVTControlCharacters).at(-1)).toBe('  [exit code 1]')
   })
 
   it('a long paste is folded to its beginning and its end until ctrl+o', () => {

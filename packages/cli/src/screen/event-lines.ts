@@ -97,7 +97,6 @@ export function describeEventLine(event: SessionEvent): EventLine | null {
 }
 
 const WENT_BACK = 'Went back. What followed stays in the log: /undo returns to it.'
-const RETURNED = 'The conversation is as it was before that.'
 export const NEW_CONVERSATION = 'A new conversation begins. /undo returns to the old one.'
 
 const UNDONE_NAMES = { compact: 'compaction', clear: 'clearing' } as const
@@ -114,8 +113,8 @@ export function describeRecord(record: KnownRecord): EventLine | null {
   if (record.cacheLoss !== undefined) return describeLoss(record, record.cacheLoss)
   if (record.subtype === 'compact_undone') return describeUndo('compact')
   if (record.subtype === 'clear_undone') return describeUndo('clear')
-  if (!isBranchSwitch(record)) return null
-  if (record.of !== undefined) return quietLine('↶', RETURNED)
+  // After an undo or a redo, the branch that is shown says how things are.
+  if (!isBranchSwitch(record) || record.of !== undefined) return null
   return quietLine('↶', record.parentUuid === null ? NEW_CONVERSATION : WENT_BACK)
 }
 

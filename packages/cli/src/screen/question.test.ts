@@ -1,20 +1,28 @@
 import { stripVTControlCharacters } from 'node:util'
-import { expect, it } from 'vitest'
-import { createQuestion, type QuestionContent } from './question.ts'
+import { expect, it, vi } from 'vitest'
+import { createQuestion, type QuestionAnswer, type QuestionContent } from './question.ts'
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
 const PAGE_DOWN = '\u001b[6~'
 
 async function createWorld(content: Partial<QuestionContent>, rows = 24) {
+  const answers: QuestionAnswer[] = []
+  const early: string[] = []
   const question = createQuestion(
     { title: 'Allow it?', body: () => [], choices: [{ label: 'Yes' }, { label: 'No' }], ...content },
-    { theme, readRows: () => rows, onAnswer() {} },
+    {
+      theme,
+      readRows: () => rows,
+      onAnswer: (answer) => void answers.push(answer),
+      onEarlyKey: (data) => void early.push(data),
+    },
   )
+  question.handleInput?.('1')
   // Keys that were typed just before the question appeared do not count.
   await new Promise((resolve) => setTimeout(resolve, 310))
   const look = (width = 60): readonly string[] => question.render(width).map(stripVTControlCharacters)
-  return { look, press: (key: string) => question.handleInput?.(key) }
+  return { look, answers, early, press: (key: string) => question.handleInput?.(key) }
 }
 
 it('a long question says which lines it shows, also after a page down', async () => {
@@ -39,4 +47,25 @@ it('a choice is shown whole, on as many rows as it takes', async () => {
 it('the keys say what escape does', async () => {
   expect((await createWorld({})).look().at(-1)).toBe('↑↓ choose · enter confirm · esc cancel')
   expect((await createWorld({ onEscape: 'interrupt' })).look().at(-1)).toMatch(/ · esc interrupt$/)
+})
+
+const CHOICES = [{ label: 'Yes' }, { label: 'Always' }, { label: 'No:', asksFor: 'why' }]
+
+it('words that are typed at a question become its text, and never approve', async () => {
+  const { press, answers, early } = await createWorld({ choices: CHOICES })
+  for (const key of 'no, use 2 files') press(key)
+  await vi.waitFor(() => expect(early).toEqual(['1']))
+  press('\r')
+  expect(answers).toEqual([{ chosen: [2], text: 'no, use 2 files' }])
+})
+
+it('a digit answers if nothing follows it, and begins a text otherwise', async () => {
+  const { press, answers } = await createWorld({ choices: CHOICES })
+  for (const key of '2 files are wrong') press(key)
+  press('\r')
+  expect(answers).toEqual([{ chosen: [2], text: '2 files are wrong' }])
+  const other = await createWorld({ choices: CHOICES })
+  other.press('2')
+  expect(other.answers).toEqual([])
+  await vi.waitFor(() => expect(other.answers).toEqual([{ chosen: [1], text: '' }]))
 })

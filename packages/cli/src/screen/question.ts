@@ -41,16 +41,19 @@ interface QuestionState {
   /** Lines of the body that are shown at once. */
   room: number
   readonly openedAt: number
+  /** A digit that answers soon, unless it is the beginning of a text. */
+  digit: { readonly data: string; readonly timer: NodeJS.Timeout } | null
 }
 
 interface QuestionOptions {
   readonly theme: ScreenTheme
   readonly readRows: () => number
   readonly onAnswer: (answer: QuestionAnswer) => void
+  /** Called for a key that was meant for the input: it came before the question takes keys. */
+  readonly onEarlyKey?: (data: string) => void
 }
 
 export function createQuestion(content: QuestionContent, options: QuestionOptions): Component & Focusable {
-  const { onAnswer } = options
   const { choices, isMultiple = false } = content
   const shown = { ...content, body: rememberBody(content) }
   const state: QuestionState = {
@@ -60,8 +63,16 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
     top: 0,
     room: 1,
     openedAt: performance.now(),
+    digit: null,
   }
   const { ticked, input } = state
+  let isAnswered = false
+  const onAnswer = (given: QuestionAnswer): void => {
+    if (isAnswered) return
+    isAnswered = true
+    forgetDigit(state)
+    options.onAnswer(given)
+  }
   const isTyping = (): boolean => choices[state.current]?.asksFor !== undefined
   const answer = (): void => {
     const chosen = isMultiple && ticked.size > 0 ? [...ticked].sort() : [state.current]
@@ -76,7 +87,8 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
     render: (width) => drawQuestion(shown, state, options, width),
     handleInput(data) {
       // Keys that were meant for the input, typed just before the question appeared, must not answer it.
-      if (!isTakingKeys(state)) return
+      if (!isTakingKeys(state)) return options.onEarlyKey?.(data)
+      const digit = forgetDigit(state)
       if (matchesKey(data, 'escape') || matchesKey(data, 'ctrl+c')) onAnswer(null)
       else if (matchesKey(data, 'enter')) answer()
       else if (matchesKey(data, 'pageUp')) state.top -= Math.max(1, state.room - 1)
@@ -85,12 +97,32 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
       else if (matchesKey(data, 'down')) move(1)
       else if (isTyping()) input.handleInput(data)
       else if (isMultiple && data === ' ') tick(ticked, state.current)
-      else if (/^[1-9]$/.test(data) && Number(data) <= choices.length) {
+      else if (digit === '' && /^[1-9]$/.test(data) && Number(data) <= choices.length) {
         state.current = Number(data) - 1
-        if (!isTyping() && !isMultiple) answer()
-      }
+        if (!isTyping() && !isMultiple) state.digit = { data, timer: setTimeout(answer, DIGIT_MS) }
+      } else typeReason(content, state, digit + data)
     },
   }
+}
+
+/** Milliseconds after which a digit answers. A key within them makes it the beginning of a text. */
+const DIGIT_MS = 200
+
+/** Returns the digit that has not answered yet, which it will not do any more; empty if there is none. */
+function forgetDigit(state: QuestionState): string {
+  const { digit } = state
+  state.digit = null
+  clearTimeout(digit?.timer)
+  return digit?.data ?? ''
+}
+
+/** Takes what is typed for the text of the choice that asks for one, so that words never answer by accident. */
+function typeReason({ choices }: QuestionContent, state: QuestionState, data: string): void {
+  const place = choices.findIndex(({ asksFor }) => asksFor !== undefined)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a control character is no text
+  if (place === -1 || /^[\u0000-\u001f\u007f]/.test(data)) return
+  state.current = place
+  state.input.handleInput(data)
 }
 
 /** Returns the body of a question, made once for each width: a change can have thousands of lines. */

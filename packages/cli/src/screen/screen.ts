@@ -284,6 +284,9 @@ function askInPlace(
       theme,
       readRows: () => tui.terminal.rows,
       onAnswer: close,
+      onEarlyKey: (data) => {
+        if (!matchesKey(data, 'enter') && !matchesKey(data, 'escape')) editor.handleInput(data)
+      },
     })
     signal?.addEventListener('abort', giveUp, { once: true })
     setTimeout(() => tui.requestRender(), GUARD_MS + 1)

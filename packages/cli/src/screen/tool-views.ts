@@ -58,7 +58,7 @@ export function viewResult({ name, result, state, progress }: CallItem, isFolded
   }
   const lines = readOutput(name, result).split('\n')
   if (!isFolded) return { lines: lines.slice(0, MAX_LINES), more: describeRest(lines.length - MAX_LINES) }
-  const shown = state === 'failed' ? FAILED_LINES : (FOLDED_LINES[name] ?? 0)
+  const shown = Math.max(state === 'failed' ? FAILED_LINES : 0, FOLDED_LINES[name] ?? 0)
   // The end of a command's output says how it went; of an error of another tool, its beginning does.
   const isHead = state === 'failed' && !COMMANDS.has(name)
   const picked = isHead ? lines.slice(0, shown) : shown === 0 ? [] : lines.slice(-shown)
@@ -74,7 +74,7 @@ export function viewRefusal({ result }: CallItem): string {
 }
 
 /** Tools whose result is the output of a command. */
-const COMMANDS: ReadonlySet<string> = new Set(['Bash', 'BashOutput'])
+const COMMANDS: ReadonlySet<string> = new Set(['Bash', 'BashOutput', '!'])
 
 export function isCommand({ name }: Pick<CallItem, 'name'>): boolean {
   return COMMANDS.has(name)

@@ -53,6 +53,7 @@ export function startShell({ command, cwd, env, cwdFile, onOutput, args = [] }: 
   }
 }
 
-function quoteForShell(text: string): string {
+/** Quotes a text as one word of a shell command. */
+export function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -105,10 +105,10 @@ function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['co
 export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
 /**
- * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a host still fits, while tool calls are still waiting for their results,
- * or if a summary is prepared or being prepared: the clearing would make it stale, and it replaces the results soon. The
- * provider then clears no further results either: messages that follow the summary would lose theirs, and the context
- * would not reach the threshold at which the summary is used.
+ * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a host still fits, while tool calls
+ * are still waiting for their results, or if a summary is prepared or being prepared: the clearing would make it stale,
+ * and it replaces the results soon. The provider then clears no further results either: messages that follow the summary
+ * would lose theirs, and the context would not reach the threshold at which the summary is used.
  */
 function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context

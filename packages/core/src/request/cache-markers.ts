@@ -30,8 +30,8 @@ import {
 import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
 
 /**
- * The kinds of cache marker, by position. `host`: where the host set one itself. `after-sources`: after the attachments at the start of the context that a
- * compaction carried over unchanged.
+ * The kinds of cache marker, by position. `host`: where the host set one itself. `after-sources`: after the attachments
+ * at the start of the context that a compaction carried over unchanged.
  */
 export type MarkerKind =
   | 'host'

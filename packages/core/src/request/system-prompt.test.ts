@@ -3,6 +3,7 @@ import type { TidemarkError } from '../errors.ts'
 import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
   type CallerPrompt,
+  formatSectionUpdate,
   listPresentSections,
   listSectionsToCompute,
   orderPromptSections,
@@ -107,5 +108,27 @@ describe("a caller's own prompt", () => {
     ['nothing but a boundary', BOUNDARY, []],
   ])('%s', (_, given, expected) => {
     expect(present(given).map(({ part, text }) => [part, text])).toEqual(expected)
+  })
+})
+
+describe('the change of a block that a host sends', () => {
+  const rules = 'You are a helper. '.repeat(200)
+
+  it('is told by its lines', () => {
+    const update = formatSectionUpdate('@block-1', `It is 12:01.\n${rules}`, `It is 12:00.\n${rules}`)
+    expect(update).toBe('In the system prompt, these lines:\nIt is 12:00.\nnow read:\nIt is 12:01.')
+  })
+
+  it('is told by its words if all is one line, and not by the whole text', () => {
+    const update = formatSectionUpdate('@block-1', `It is 12:01. ${rules}`, `It is 12:00. ${rules}`)
+    expect(update).toBe(
+      'In the system prompt, this part:\nIt is 12:00. You are a helper. You are a helper.\nnow reads:\nIt is 12:01. You are a helper. You are a helper.',
+    )
+  })
+
+  it('is told by the whole text if most of it has changed', () => {
+    expect(formatSectionUpdate('@block-1', 'Be brief.', rules)).toBe(
+      'The system prompt now reads:\nBe brief.',
+    )
   })
 })

@@ -224,21 +224,38 @@ export function formatSectionUpdate(name: string, text: string | null, before: s
 }
 
 /**
- * Returns the lines in which two texts differ, for a long text in which little changes, such as a clock. Null if the
- * whole new text is not much longer.
+ * Returns the lines in which two texts differ, or the words if a line is long, for a long text in which little changes,
+ * such as a clock. Null if the whole new text is not much longer.
  */
 function formatChangedLines(before: string, now: string): string | null {
-  const [old, fresh] = [before.split('\n'), now.split('\n')]
+  const lines = findChangedPart(before, now, '\n', 0)
+  const words = findChangedPart(before, now, ' ', CONTEXT_WORDS)
+  const texts = [
+    lines.from === ''
+      ? `The system prompt has these lines in addition:\n${lines.to}`
+      : `In the system prompt, these lines:\n${lines.from}\nnow read:\n${lines.to}`,
+    `In the system prompt, this part:\n${words.from}\nnow reads:\n${words.to}`,
+  ]
+  return texts.find((text) => text.length * 2 <= now.length) ?? null
+}
+
+/** Words around a change that tell where it is. */
+const CONTEXT_WORDS = 8
+
+/** Returns the part in which two texts differ, in pieces between separators, with some pieces around it. */
+function findChangedPart(
+  before: string,
+  now: string,
+  separator: string,
+  context: number,
+): { readonly from: string; readonly to: string } {
+  const [old, fresh] = [before.split(separator), now.split(separator)]
   const shortest = Math.min(old.length, fresh.length)
   let head = 0
   while (head < shortest && old[head] === fresh[head]) head += 1
   let tail = 0
   while (tail < shortest - head && old.at(-1 - tail) === fresh.at(-1 - tail)) tail += 1
-  const [from, to] = [old.slice(head, old.length - tail), fresh.slice(head, fresh.length - tail)]
-  const lines = to.join('\n')
-  const text =
-    from.length === 0
-      ? `The system prompt has these lines in addition:\n${lines}`
-      : `In the system prompt, these lines:\n${from.join('\n')}\nnow read:\n${lines}`
-  return text.length * 2 > now.length ? null : text
+  const cut = (pieces: readonly string[]): string =>
+    pieces.slice(Math.max(0, head - context), pieces.length - Math.max(0, tail - context)).join(separator)
+  return { from: cut(old), to: cut(fresh) }
 }

@@ -111,9 +111,12 @@ function isStructured({ text, tags }: ParsedSummary): boolean {
   return tags === 'open' && text.length >= STRUCTURE_MINIMUM.characters
 }
 
-/** Replaces the angle brackets of `<system-reminder>` tags, so that a text cannot pass for a message of the host. */
+/**
+ * Replaces the angle brackets of `<system-reminder>` tags, also of those with a number, so that a text cannot pass for a
+ * message of the host.
+ */
 export function defuseReminderTags(text: string): string {
-  return text.replace(/<(\/?)system-reminder>/gi, '[$1system-reminder]')
+  return text.replace(/<\s{0,8}(\/?)\s{0,8}(system-reminder(?:-\d+)?)\s{0,8}>/gi, '[$1$2]')
 }
 
 function checkSize(

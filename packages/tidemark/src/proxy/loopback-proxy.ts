@@ -6,6 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { isObject } from '@tidemark/core'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { createHostTidemark, type HostTidemark, type HostTidemarkOptions } from '../session/host-tidemark.ts'
 
@@ -32,14 +33,14 @@ export interface LoopbackProxy {
 export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise<LoopbackProxy> {
   const { upstream, token, port = 0, onError = () => {}, ...own } = options
   const host = createHostTidemark(own)
-  const signMs = (own.pingSeconds ?? DEFAULT_SIGN_SECONDS) * 1000
+  const interimMs = (own.pingSeconds ?? DEFAULT_INTERIM_SECONDS) * 1000
   let running = 0
   const server = createServer((request, response) => {
     running += 1
     response.on('close', () => {
       running -= 1
     })
-    const services = { host, upstream, token, onError, signMs }
+    const services = { host, upstream, token, onError, interimMs }
     answerClient(request, response, services).catch((thrown: unknown) =>
       refuseClient(response, services, 502, 'api_error', describeFault(thrown)),
     )
@@ -80,11 +81,11 @@ async function closeServer(server: Server): Promise<void> {
   clearTimeout(late)
 }
 
-const DEFAULT_SIGN_SECONDS = 5
+const DEFAULT_INTERIM_SECONDS = 5
 
 interface ProxyServices {
-  /** Milliseconds without a response after which a client gets a sign that its request is being worked on. */
-  readonly signMs: number
+  /** Milliseconds without a response after which a client gets an interim response. */
+  readonly interimMs: number
   readonly host: HostTidemark
   readonly upstream: string
   readonly token: string
@@ -96,7 +97,7 @@ async function answerClient(
   response: ServerResponse,
   services: ProxyServices,
 ): Promise<void> {
-  const { host, upstream, token, signMs } = services
+  const { host, upstream, token, interimMs } = services
   const [, given = '', ...path] = (request.url ?? '').split('/')
   if (!isSameText(given, token))
     return refuseClient(
@@ -118,17 +119,19 @@ async function answerClient(
     redirect: 'manual',
     ...(bytes.length === 0 ? {} : { body: toBody(bytes) }),
   }
-  const signs = takesSigns(request) ? setInterval(() => signalWork(response), signMs) : undefined
+  const interim = takesInterimResponses(request)
+    ? setInterval(() => sendInterimResponse(response), interimMs)
+    : undefined
   try {
     const answer = await host.answer(`${upstream}/${path.join('/')}`, init, globalThis.fetch)
-    clearInterval(signs)
+    clearInterval(interim)
     if (answer.status >= 400) await reportError(answer, services)
     await sendAnswer(answer, response)
   } catch (thrown) {
     if (!stop.signal.aborted) throw thrown
     response.destroy()
   } finally {
-    clearInterval(signs)
+    clearInterval(interim)
   }
 }
 
@@ -136,11 +139,11 @@ async function answerClient(
  * Clients that wait for the status of a response while a compaction runs may give up. The official ones for JavaScript and
  * Python take interim responses (102), which restart their timers; other HTTP clients may take one for the answer.
  */
-function takesSigns({ headers }: IncomingMessage): boolean {
+function takesInterimResponses({ headers }: IncomingMessage): boolean {
   return headers['x-stainless-lang'] === 'js' || headers['x-stainless-lang'] === 'python'
 }
 
-function signalWork(response: ServerResponse): void {
+function sendInterimResponse(response: ServerResponse): void {
   if (!response.headersSent && !response.destroyed) response.writeProcessing()
 }
 
@@ -185,11 +188,20 @@ function readHeaders({ headers }: IncomingMessage): Headers {
   return kept
 }
 
-/** Tells of an error of the provider, with its message. The answer can still be sent. */
+/** Reports an error of the provider, with its message. The answer can still be sent. */
 async function reportError(answer: Response, { onError }: ProxyServices): Promise<void> {
-  const text = await answer.clone().text()
-  const [, message] = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
-  onError(answer.status, message === undefined ? answer.statusText : JSON.parse(`"${message}"`))
+  onError(answer.status, readErrorMessage(await answer.clone().text()) ?? answer.statusText)
+}
+
+/** Returns the message of an error response; null for another text, such as the page of a gateway. */
+function readErrorMessage(text: string): string | null {
+  try {
+    const body: unknown = JSON.parse(text)
+    const error = isObject(body) ? (body.error ?? body) : null
+    return isObject(error) && typeof error.message === 'string' ? error.message : null
+  } catch {
+    return null
+  }
 }
 
 async function sendAnswer(answer: Response, response: ServerResponse): Promise<void> {

@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import {
   createDropInWorld,
   type DropInOptions,
+  dropIn,
   type Fetch,
   HostAgent,
   type HostSettings,
@@ -11,12 +12,6 @@ import {
 
 const SMALL: DropInOptions = { window: 20_000, turns: 60, resultTokens: 1_500 }
 const BRIEF: HostSettings = { system: 'You are a careful coder.' }
-
-function dropIn(settings: HostSettings, options: DropInOptions, own: object = {}) {
-  const world = createDropInWorld(options)
-  const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, ...own })
-  return { ...world, fetch, host: new HostAgent(fetch, world.coder, settings) }
-}
 
 describe('the calls of the engine itself', () => {
   it('go to the address of the client, with its key, although the model has another key', async () => {

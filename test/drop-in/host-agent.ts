@@ -213,3 +213,10 @@ export function withMarkers(body: Record<string, unknown>): Record<string, unkno
   }
   return { ...body, system: [{ type: 'text', text: body.system, cache_control }], messages }
 }
+
+/** Puts Tidemark under a host, by `tide.fetch`. `own`: further options of it. */
+export function dropIn(settings: HostSettings = {}, options: DropInOptions = {}, own: object = {}) {
+  const world = createDropInWorld(options)
+  const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, ...own })
+  return { ...world, fetch, host: new HostAgent(fetch, world.coder, settings) }
+}

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import {
   createDropInWorld,
   type DropInOptions,
+  dropIn,
   type Fetch,
   HostAgent,
   type HostBlock,
@@ -15,12 +16,6 @@ import {
 
 const SMALL: DropInOptions = { window: 20_000, turns: 60, resultTokens: 1_500 }
 const BRIEF: HostSettings = { system: 'You are a careful coder.' }
-
-function dropIn(settings: HostSettings, options: DropInOptions, own: object = {}) {
-  const world = createDropInWorld(options)
-  const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, ...own })
-  return { ...world, fetch, host: new HostAgent(fetch, world.coder, settings) }
-}
 
 function readBlocks(message: HostMessage | undefined): readonly HostBlock[] {
   return typeof message?.content === 'object' ? message.content : []

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import {
   createDropInWorld,
   type DropInOptions,
-  type DropInWorld,
+  dropIn,
   HostAgent,
   type HostBlock,
   type HostMessage,
@@ -19,16 +19,6 @@ const folders: string[] = []
 afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true })
 })
-
-interface Dropped extends DropInWorld {
-  readonly host: HostAgent
-}
-
-function dropIn(settings: HostSettings = {}, options: DropInOptions = {}): Dropped {
-  const world = createDropInWorld(options)
-  const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
-  return { ...world, host: new HostAgent(fetch, world.coder, settings) }
-}
 
 /** The same host without Tidemark. */
 async function goDirect(settings: HostSettings, prompt = 'Mend the sums.', options: DropInOptions = {}) {

@@ -27,7 +27,7 @@ export function createCompletion(chat: ChatContext, commands: readonly SlashComm
     applyCompletion(lines, cursorLine, cursorCol, item, prefix) {
       const line = lines[cursorLine] ?? ''
       // What was typed since the list was made must not be overwritten.
-      if (line.slice(0, cursorCol).endsWith(prefix) === false) return { lines, cursorLine, cursorCol }
+      if (!line.slice(0, cursorCol).endsWith(prefix)) return { lines, cursorLine, cursorCol }
       const start = line.slice(0, cursorCol - prefix.length)
       const inserted = `${item.value} `
       const changed = [...lines]

@@ -102,13 +102,14 @@ export async function readCompaction(
   const start = records.findIndex(({ uuid }) => uuid === boundary)
   const record = records[start]
   if (record === undefined || !isKnownRecord(record) || !isCompactBoundary(record)) return null
-  const added = records.slice(start, findBatchEnd(records, start)).filter(isKnownRecord)
+  const end = findBatchEnd(records, start)
+  const added = records.slice(start, end).filter(isKnownRecord)
   const summary = added.find(({ isCompactSummary }) => isCompactSummary === true)
   return {
     at: record.timestamp,
     instructions: record.compactMetadata.userContext ?? null,
     summary: summary === undefined ? null : readMessageText(summary),
-    makeReceipt: () => makeReceipt(records, start, added),
+    makeReceipt: () => makeReceipt(records, { start, end, added }),
   }
 }
 
@@ -118,14 +119,17 @@ function readMessageText(record: KnownRecord): string | null {
   return texts.length === 0 ? null : sanitizeLines(texts.join('\n'))
 }
 
+/** `start` and `end`: where the records of the compaction lie; `added`: those of known kinds. */
 function makeReceipt(
   records: readonly SessionRecord[],
-  start: number,
-  added: readonly KnownRecord[],
+  {
+    start,
+    end,
+    added,
+  }: { readonly start: number; readonly end: number; readonly added: readonly KnownRecord[] },
 ): Receipt {
   const log = buildSessionLog(records.slice(0, start))
   const before = buildContextView(log).entries.toArray()
-  const end = findBatchEnd(records, start)
   const after = buildContextView(buildSessionLog(records.slice(0, end))).entries.toArray()
   const shown = new Set(after.map(({ record }) => record.uuid))
   return createReceipt({

@@ -172,29 +172,6 @@ export function chooseTone({ ladder }: Pick<ContextRemaining, 'ladder'>): Tone {
   return ladder.isAboveWarningThreshold ? 'warning' : 'good'
 }
 
-/** Draws the window as a bar: what is used, and where the warning, the automatic compaction and the end lie. */
-export function drawLadder(
-  remaining: Pick<ContextRemaining, 'tokens' | 'lines' | 'ladder'>,
-  cells: number,
-  { colors }: Pick<ScreenTheme, 'colors'>,
-): string {
-  const { lines, tokens } = remaining
-  if (lines === null) return ''
-  const tone = chooseTone(remaining)
-  const place = (amount: number): number =>
-    Math.min(cells - 1, Math.max(0, Math.floor((amount / lines.window) * cells)))
-  const marks = new Map([
-    [place(lines.warning), colors.yellow('┊')],
-    [place(lines.blocking), colors.red('┃')],
-    [place(lines.limit), colors.cyan('▲')],
-  ])
-  const used = Math.min(cells, Math.round((tokens / lines.window) * cells))
-  return Array.from({ length: cells }, (_, cell) => {
-    if (cell < used || (cell === 0 && tokens > 0)) return paintTone(tone, '█', colors)
-    return marks.get(cell) ?? colors.dim('░')
-  }).join('')
-}
-
 function describeCache(expiresAt: number | null, now: number, { colors }: ScreenTheme): string {
   if (expiresAt === null) return ''
   const left = Math.ceil((expiresAt - now) / 1000)

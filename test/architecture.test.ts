@@ -129,7 +129,7 @@ describe('packages', () => {
 
 describe('files', () => {
   it('and functions are short', () => {
-    const limits = { fileLines: 400, functionLines: 60, excepted: LONG_BY_NATURE }
+    const limits = { fileLines: 600, functionLines: 60, excepted: LONG_BY_NATURE }
     expect(tell(checkSizes(typescript, limits))).toBe('')
   })
 

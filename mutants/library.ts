@@ -138,4 +138,28 @@ export const mutants: readonly Mutant[] = [
     replace: 'return session.hasTool(name) || name !== OTHER_TOOL ? name : OTHER_TOOL',
     tests: ['test/library/telemetry.test'],
   },
+  {
+    name: 'any-message-line-is-codex',
+    law: 'is refused',
+    file: 'packages/wire/src/readers/log-format.ts',
+    find: "readCodexItem(value, UNCHANGED_IDS).from !== 'unreadable'",
+    replace: "readCodexItem(value, UNCHANGED_IDS).from !== 'other'",
+    tests: ['packages/wire/src/readers/log-format.test'],
+  },
+  {
+    name: 'given-paths-are-not-sorted',
+    law: 'are listed newest first, whatever the order of the paths',
+    file: 'packages/tidemark/src/inspect/inspect-files.ts',
+    find: '[...logs.values()].toSorted(newestFirst)',
+    replace: '[...logs.values()]',
+    tests: ['packages/cli/src/commands/inspect.test'],
+  },
+  {
+    name: 'known-losses-dropped-with-an-unknown-one',
+    law: 'summed as far as it is known',
+    file: 'packages/tidemark/src/inspect/inspect-files.ts',
+    find: "sumField(parts, 'pricedLostToBreaks')",
+    replace: "sumField(parts, 'lostToBreaks')",
+    tests: ['packages/tidemark/src/inspect/inspect-files-totals.test'],
+  },
 ]

@@ -42,15 +42,15 @@ const gamma = writeLog(folder, {
   day: '2026-03-11',
   answers: ['alpha-1', 'alpha-2', 'gamma-3'],
 })
-// Of two logs with the same calls the older file owns them; with the same time, the one that is named first.
-const written = new Date()
-for (const file of [alpha, beta, gamma]) utimesSync(file, written, written)
 const strange = writeLog(folder, {
   name: 'strange',
   model: 'llama-x',
   day: '2026-03-11',
   project: '/srv/shop',
 })
+// Of two logs with the same calls the older file owns them; with the same time, the first by its path.
+const written = new Date()
+for (const file of [alpha, beta, gamma, strange]) utimesSync(file, written, written)
 const empty = join(folder, 'empty.jsonl')
 writeFileSync(empty, '')
 
@@ -105,6 +105,34 @@ describe('several sessions', () => {
     expect([code, out.split('\n')[0]?.trimEnd().split(/\s+/)]).toEqual([0, ['beta.jsonl', 'claude-code']])
   })
 
+  it('are listed newest first, whatever the order of the paths', async () => {
+    const place = mkdtempSync(join(folder, 'order-'))
+    const paths = ['old', 'middle', 'new'].map((name, index) => {
+      const path = writeLog(place, { name, answers: [`${name}-1`] })
+      utimesSync(path, index + 1, index + 1)
+      return path
+    })
+    const list = async (...given: readonly string[]) =>
+      JSON.parse((await run([...given, '--json'])).out).sessions.map(({ file }: { file: string }) => file)
+    expect(await list(...paths)).toEqual(paths.toReversed())
+    expect(await list(place)).toEqual(paths.toReversed())
+  })
+
+  it('of a program whose logs cannot be read yet are one line each, and the others are read', async () => {
+    const place = mkdtempSync(join(folder, 'other-programs-'))
+    writeLog(place, { name: 'own' })
+    const pi = join(place, 'pi.jsonl')
+    const lines = [
+      { type: 'session', id: 's', timestamp: '2026-03-09T09:00:00Z', cwd: '/shop' },
+      { type: 'message', timestamp: '2026-03-09T09:00:01Z', message: { role: 'user', content: [] } },
+    ]
+    writeFileSync(pi, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    const refusal = `tidemark: ${pi} is a session of pi, which cannot be read yet: expected the JSON lines of a Claude Code session, of a Codex rollout or of a session of Tidemark.\n`
+    expect(await run([pi])).toEqual({ code: 1, out: '', err: refusal })
+    const { code, out, err } = await run([place])
+    expect([code, out.split('\n')[0]?.split(' ')[0], err]).toEqual([1, 'own.jsonl', refusal])
+  })
+
   it('one that is not there is one line', async () => {
     expect(await run([alpha, beta, '--session', 'x'])).toEqual({
       code: 1,
@@ -115,7 +143,12 @@ describe('several sessions', () => {
 
   it('a number of no row is the beginning of an id', async () => {
     const place = mkdtempSync(join(folder, 'numbers-'))
-    const paths = ['08aa', '1284', 'cafe'].map((name) => writeLog(place, { name }))
+    const write = (name: string): string => {
+      const path = writeLog(place, { name })
+      utimesSync(path, written, written)
+      return path
+    }
+    const paths = ['08aa', '1284', 'cafe'].map(write)
     const opened = async (which: string) =>
       (await run([...paths, '--session', which])).out.split('\n')[0]?.split(' ')[0]
     expect(await Promise.all(['08', '12', '3'].map(opened))).toEqual([
@@ -123,7 +156,7 @@ describe('several sessions', () => {
       '1284.jsonl',
       'cafe.jsonl',
     ])
-    expect(await run([...paths, writeLog(place, { name: '1285' }), '--session', '12'])).toEqual({
+    expect(await run([...paths, write('1285'), '--session', '12'])).toEqual({
       code: 1,
       out: '',
       err: 'tidemark: 2 sessions have an id that begins with 12: 1284-000, 1285-000. Give more of it.\n',
@@ -171,14 +204,14 @@ describe('several sessions', () => {
 })
 
 describe('--json', () => {
-  it('is one value, sessions in the order given, and nothing else', async () => {
+  it('is one value, sessions newest first as without paths, and nothing else', async () => {
     const { code, out, err } = await run([gamma, alpha, '--json'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     const { sessions, totals, unreadable } = JSON.parse(out)
     const counts = sessions.map((one: Record<string, unknown>) => [one.file, one.apiCalls, one.copiedCalls])
     expect(counts).toEqual([
-      [gamma, 3, 0],
-      [alpha, 0, 2],
+      [alpha, 2, 0],
+      [gamma, 1, 2],
     ])
     expect([totals.apiCalls, unreadable]).toEqual([3, []])
   })

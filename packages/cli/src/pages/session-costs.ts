@@ -94,13 +94,14 @@ function describeUnlogged({ notInLog: { usd, summaries } }: CostReport): readonl
 }
 
 /** Describes what rewrites of the context cost: summaries, and re-caching after clearings. */
-function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
+function describeOwnRewrites({ money, clearingCosts }: SessionReport): readonly string[] {
+  const { spentOnCompaction, spentOnClearings } = money
   return [
     ...(spentOnCompaction === null || spentOnCompaction > 0
       ? [`spent on summaries: ${formatCost(spentOnCompaction, 0)}`]
       : []),
     ...(spentOnClearings === null || spentOnClearings > 0
-      ? [`spent on re-caching after clearings: ${formatCost(spentOnClearings, 0)}`]
+      ? [`spent on re-caching after clearings: ${formatLosses(clearingCosts)}`]
       : []),
   ]
 }
@@ -118,7 +119,7 @@ function describeCosts(report: SessionReport): readonly string[] {
     ...(saved !== null && saved <= -0.005
       ? [`the cache cost ${formatDollars(-saved)} more than it saved`]
       : []),
-    ...describeOwnRewrites(money),
+    ...describeOwnRewrites(report),
     ...describeUnlogged(money),
     ...money.missing.map((what) => `not known: ${sanitizeText(what)}`),
     ...money.assumed.map(sanitizeText),

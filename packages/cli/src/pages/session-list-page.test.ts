@@ -28,12 +28,23 @@ beforeAll(async () => {
     cacheBreaks: 2,
     lostToBreaks: 0.5,
     spentOnClearings: 1.89,
+    pricedLostToBreaks: 0.5,
+    pricedSpentOnClearings: 1.89,
   }))
   const lost: SessionReport['cacheBreaks'] = [
     { at: '', tokensRewritten: 9, costUsd: 0.5, cause: 'expired', evidence: '', line: 1, model: 'm' },
   ]
   sessions = [first, { ...first, sessionId: 'other', spending, cacheBreaks: lost }]
 })
+
+const UNKNOWN_COSTS = {
+  costUsd: null,
+  pricedUsd: 0,
+  lostToBreaks: null,
+  spentOnClearings: null,
+  pricedLostToBreaks: 0,
+  pricedSpentOnClearings: 0,
+}
 
 const VIEW: Parameters<typeof renderSessionsPage>[1] = {
   rows: 0,
@@ -55,6 +66,21 @@ describe('many sessions', () => {
     const page = renderSessionsPage([first, copy], VIEW, screen(100))
     expect(page).toMatch(/^2 .* 4\.6k +copy$/m)
     expect(page).toContain('copy: all calls of the session are in another one that was read')
+  })
+
+  it('show the known part of what was lost and re-cached where a model has no price', () => {
+    const unpriced = sessions.map((session) => ({
+      ...session,
+      spending: session.spending.flatMap((row) => [
+        row,
+        { ...row, model: 'llama-x', cacheBreaks: 1, ...UNKNOWN_COSTS },
+      ]),
+    }))
+    const page = renderSessionsPage(unpriced, VIEW, screen(100))
+    expect(page).toContain('>$0.50 lost; the page of each session shows the causes')
+    expect(page).toContain('>$1.89 spent on re-caching after clearings')
+    expect(page).toMatch(/^claude-opus-4-6 .*\$0\.50 +\$1\.89$/m)
+    expect(page).toMatch(/^2026-03-10 .*>\$0\.50 +>\$1\.89$/m)
   })
 
   it('name the columns that are hidden, and show the cost of clearings', () => {

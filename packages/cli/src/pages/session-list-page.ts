@@ -215,21 +215,23 @@ function renderCacheLosses(total: Omit<SpendingTotal, 'name'>, screen: Screen): 
 
 function formatClearingCost({
   spentOnClearings,
-}: Pick<SpendingTotal, 'spentOnClearings'>): readonly string[] {
+  pricedSpentOnClearings,
+}: Omit<SpendingTotal, 'name'>): readonly string[] {
   if (spentOnClearings === 0) return []
-  return [`${formatCost(spentOnClearings, 0)} spent on re-caching after clearings`]
+  return [`${formatCost(spentOnClearings, pricedSpentOnClearings)} spent on re-caching after clearings`]
 }
 
 function formatBreakCost({
   cacheBreaks,
   lostToBreaks,
+  pricedLostToBreaks,
   costUsd,
-}: Pick<SpendingTotal, 'cacheBreaks' | 'lostToBreaks' | 'costUsd'>): readonly string[] {
+}: Omit<SpendingTotal, 'name'>): readonly string[] {
   if (cacheBreaks === 0) return []
   const isKnown = lostToBreaks !== null && costUsd !== null && costUsd > 0
   const share = isKnown ? `, ${formatPercent(lostToBreaks / costUsd)} of the cost` : ''
   return [
-    `${formatCount(cacheBreaks, 'cache break')}, ${formatCost(lostToBreaks, 0)} lost${share}; the page of each session shows the causes`,
+    `${formatCount(cacheBreaks, 'cache break')}, ${formatCost(lostToBreaks, pricedLostToBreaks)} lost${share}; the page of each session shows the causes`,
   ]
 }
 
@@ -299,15 +301,17 @@ function renderTotals(title: string, totals: readonly SpendingTotal[], screen: S
 /** Returns the table column for the cost of cache breaks; an empty list if there were no cache breaks. */
 function totalLostColumn(totals: readonly SpendingTotal[]): readonly TableColumn<SpendingTotal>[] {
   if (totals.every(({ cacheBreaks }) => cacheBreaks === 0)) return []
-  return [{ title: 'lost', align: 'right', text: ({ lostToBreaks }) => formatCost(lostToBreaks, 0) }]
+  const text = ({ lostToBreaks, pricedLostToBreaks }: SpendingTotal): string =>
+    formatCost(lostToBreaks, pricedLostToBreaks)
+  return [{ title: 'lost', align: 'right', text }]
 }
 
 /** Returns the table column for the cost of clearings; an empty list if clearings cost nothing. */
 function clearedColumn(totals: readonly SpendingTotal[]): readonly TableColumn<SpendingTotal>[] {
   if (totals.every(({ spentOnClearings }) => spentOnClearings === 0)) return []
-  return [
-    { title: 'cleared', align: 'right', text: ({ spentOnClearings }) => formatCost(spentOnClearings, 0) },
-  ]
+  const text = ({ spentOnClearings, pricedSpentOnClearings }: SpendingTotal): string =>
+    formatCost(spentOnClearings, pricedSpentOnClearings)
+  return [{ title: 'cleared', align: 'right', text }]
 }
 
 /** Shortens each project path to its last folders: as few as distinguish it from the other projects. */

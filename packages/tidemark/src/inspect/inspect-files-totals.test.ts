@@ -9,10 +9,17 @@ function spendingRow(
   pricedUsd: number = costUsd ?? 0,
 ): DailySpending {
   const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
-  const lostToBreaks = costUsd === null ? null : costUsd / 10
-  const costs = { costUsd, pricedUsd, lostToBreaks, spentOnClearings: 0.25 }
-  return { day, model, apiCalls: 2, usage, cacheBreaks: 3, ...costs }
+  const clearings = { spentOnClearings: 0.25, pricedSpentOnClearings: 0.25 }
+  return { day, model, apiCalls: 2, usage, cacheBreaks: 3, ...costs(costUsd, pricedUsd), ...clearings }
 }
+
+/** Costs of which a tenth was lost to cache breaks. */
+const costs = (costUsd: number | null, pricedUsd: number = costUsd ?? 0) => ({
+  costUsd,
+  pricedUsd,
+  lostToBreaks: costUsd === null ? null : costUsd / 10,
+  pricedLostToBreaks: pricedUsd / 10,
+})
 
 function report(project: string | null, spending: readonly DailySpending[]): SessionReport {
   return { project, spending } as SessionReport
@@ -31,30 +38,37 @@ const figures = (sessions: number, calls: number) => ({
   hitRate: 0.75,
   cacheBreaks: calls * 3,
   spentOnClearings: calls * 0.25,
+  pricedSpentOnClearings: calls * 0.25,
 })
 
 it('totals cover all sessions: days newest first, models and projects most expensive first', () => {
   expect(sumSessions(reports)).toEqual({
     since: null,
     ...figures(3, 4),
-    costUsd: null,
-    lostToBreaks: null,
-    pricedUsd: 3.5,
+    ...costs(null, 3.5),
     byDay: [
-      { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
-      { name: '2026-03-10', ...figures(2, 2), costUsd: 1.5, lostToBreaks: 0.15, pricedUsd: 1.5 },
-      { name: '2026-03-09', ...figures(1, 1), costUsd: 2, lostToBreaks: 0.2, pricedUsd: 2 },
+      { name: 'unknown', ...figures(1, 1), ...costs(null) },
+      { name: '2026-03-10', ...figures(2, 2), ...costs(1.5) },
+      { name: '2026-03-09', ...figures(1, 1), ...costs(2) },
     ],
     byModel: [
-      { name: 'opus', ...figures(1, 2), costUsd: 3, lostToBreaks: 0.3, pricedUsd: 3 },
-      { name: 'sonnet', ...figures(1, 1), costUsd: 0.5, lostToBreaks: 0.05, pricedUsd: 0.5 },
-      { name: 'llama', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
+      { name: 'opus', ...figures(1, 2), ...costs(3) },
+      { name: 'sonnet', ...figures(1, 1), ...costs(0.5) },
+      { name: 'llama', ...figures(1, 1), ...costs(null) },
     ],
     byProject: [
-      { name: '/shop', ...figures(2, 3), costUsd: 3.5, lostToBreaks: 0.35, pricedUsd: 3.5 },
-      { name: 'unknown', ...figures(1, 1), costUsd: null, lostToBreaks: null, pricedUsd: 0 },
+      { name: '/shop', ...figures(2, 3), ...costs(3.5) },
+      { name: 'unknown', ...figures(1, 1), ...costs(null) },
     ],
   })
+})
+
+it('what cache breaks cost is summed as far as it is known, though one model has no price', () => {
+  const { lostToBreaks, pricedLostToBreaks, byDay } = sumSessions([
+    report('/shop', [spendingRow('2026-03-09', 'opus', 2), spendingRow('2026-03-09', 'llama', null)]),
+  ])
+  expect([lostToBreaks, pricedLostToBreaks]).toEqual([null, 0.2])
+  expect(byDay.map((day) => [day.lostToBreaks, day.pricedLostToBreaks])).toEqual([[null, 0.2]])
 })
 
 it('what is known of a day counts, though the cost of one of its calls is not known', () => {
@@ -69,9 +83,7 @@ it('totals since a day count only what was spent from that day on', () => {
   expect(totals).toMatchObject({
     since: '2026-03-10',
     ...figures(2, 2),
-    costUsd: 1.5,
-    lostToBreaks: 0.15,
-    pricedUsd: 1.5,
+    ...costs(1.5),
   })
   expect(totals.byDay.map(({ name }) => name)).toEqual(['2026-03-10'])
   expect(totals.byModel.map(({ name, costUsd }) => [name, costUsd])).toEqual([
@@ -99,11 +111,10 @@ it('totals of no sessions are zero', () => {
     apiCalls: 0,
     usage: { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 },
     hitRate: null,
-    costUsd: 0,
-    pricedUsd: 0,
+    ...costs(0),
     cacheBreaks: 0,
-    lostToBreaks: 0,
     spentOnClearings: 0,
+    pricedSpentOnClearings: 0,
     byDay: [],
     byModel: [],
     byProject: [],

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { findNamedLogs, type InspectProgress, inspectFiles } from './inspect-files.ts'
+import { findNamedLogs, type InspectProgress, inspectFiles, type NamedLog } from './inspect-files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-inspect-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -68,19 +68,17 @@ it('findNamedLogs reports a folder without sessions, and still finds the others'
 
 describe('inspectFiles', () => {
   it('counts a copied response in the oldest file, in whatever order the files are given', async () => {
-    const counts = async (paths: readonly string[]) => {
-      const { logs } = await findNamedLogs(paths)
+    const counts = async (logs: readonly NamedLog[]) => {
       const { sessions } = await inspectFiles(logs)
       return sessions.map(({ file, apiCalls, copiedCalls }) => [file, apiCalls, copiedCalls])
     }
-    expect(await counts([old, recent])).toEqual([
-      [old, 3, 0],
-      [recent, 1, 2],
-    ])
-    expect(await counts([recent, old])).toEqual([
+    const { logs } = await findNamedLogs([old, recent])
+    const expected = [
       [recent, 1, 2],
       [old, 3, 0],
-    ])
+    ]
+    expect(await counts(logs)).toEqual(expected)
+    expect(await counts(logs.toReversed())).toEqual(expected.toReversed())
   })
 
   it('reports what can be read, and says why the rest cannot', async () => {

@@ -1,7 +1,7 @@
 /** Inspects log files on disk one after the other, and sums the reports of many sessions. */
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire'
-import { findLogs } from '../logs/find-logs.ts'
+import { findLogs, newestFirst } from '../logs/find-logs.ts'
 import type { FoundLog } from '../logs/log-search-result.ts'
 import { readLog } from '../logs/read-log.ts'
 import { inspectLog } from './inspect-log.ts'
@@ -46,8 +46,7 @@ export interface NamedLog extends FoundLog {
 }
 
 /**
- * Finds the logs in the given files and folders, each log once, in the order of `paths`. Logs in one folder are sorted
- * newest first.
+ * Finds the logs in the given files and folders, each log once, newest first.
  */
 export async function findNamedLogs(
   paths: readonly string[],
@@ -65,7 +64,7 @@ export async function findNamedLogs(
       unreadable.push({ file: path, why: `${path} has no session in it.` })
     for (const problem of found.problems) unreadable.push({ file: problem.path, why: problem.message })
   }
-  return { logs: [...logs.values()], unreadable }
+  return { logs: [...logs.values()].toSorted(newestFirst), unreadable }
 }
 
 /**
@@ -128,6 +127,9 @@ export interface SpendingTotal {
   readonly lostToBreaks: number | null
   /** Dollars for re-caching after clearings. Clearings are made on purpose, so they do not count as cache breaks. */
   readonly spentOnClearings: number | null
+  /** The known part of `lostToBreaks` and of `spentOnClearings`: lower bounds where these are null. */
+  readonly pricedLostToBreaks: number
+  readonly pricedSpentOnClearings: number
 }
 
 export interface SpendingTotals extends Omit<SpendingTotal, 'name'> {
@@ -183,7 +185,6 @@ function groupTotals(
 
 function sumParts(name: string, parts: readonly SpendingPart[]): SpendingTotal {
   const usage = parts.reduce((sum, part) => addUsage(sum, part.usage), NO_USAGE)
-  const pricedUsd = parts.reduce((sum, part) => sum + part.pricedUsd, 0)
   return {
     name,
     sessions: new Set(parts.map((part) => part.report)).size,
@@ -191,17 +192,24 @@ function sumParts(name: string, parts: readonly SpendingPart[]): SpendingTotal {
     usage,
     hitRate: computeHitRate(usage),
     costUsd: sumField(parts, 'costUsd'),
-    pricedUsd: roundDollars(pricedUsd) ?? 0,
+    pricedUsd: sumField(parts, 'pricedUsd') ?? 0,
     cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),
     lostToBreaks: sumField(parts, 'lostToBreaks'),
     spentOnClearings: sumField(parts, 'spentOnClearings'),
+    pricedLostToBreaks: sumField(parts, 'pricedLostToBreaks') ?? 0,
+    pricedSpentOnClearings: sumField(parts, 'pricedSpentOnClearings') ?? 0,
   }
 }
 
-function sumField(
-  parts: readonly SpendingPart[],
-  field: 'costUsd' | 'lostToBreaks' | 'spentOnClearings',
-): number | null {
+type DollarField =
+  | 'costUsd'
+  | 'pricedUsd'
+  | 'lostToBreaks'
+  | 'spentOnClearings'
+  | 'pricedLostToBreaks'
+  | 'pricedSpentOnClearings'
+
+function sumField(parts: readonly SpendingPart[], field: DollarField): number | null {
   return roundDollars(parts.reduce<number | null>((sum, part) => addAmounts(sum, part[field]), 0))
 }
 

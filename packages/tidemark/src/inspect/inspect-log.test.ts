@@ -65,6 +65,8 @@ describe('the report of a session', () => {
         cacheBreaks: 0,
         lostToBreaks: 0,
         spentOnClearings: 0.02875,
+        pricedLostToBreaks: 0,
+        pricedSpentOnClearings: 0.02875,
       },
     ])
   })

@@ -237,6 +237,9 @@ export interface DailySpending {
   readonly cacheBreaks: number
   readonly lostToBreaks: number | null
   readonly spentOnClearings: number | null
+  /** The known part of `lostToBreaks` and of `spentOnClearings`: lower bounds where these are null. */
+  readonly pricedLostToBreaks: number
+  readonly pricedSpentOnClearings: number
 }
 
 export interface AgentReport {

@@ -29,6 +29,7 @@ import type {
   AgentReport,
   CacheLossCosts,
   CacheReport,
+  ClearingCost,
   CostSummary,
   DailySpending,
   LoggedCacheBreak,
@@ -187,11 +188,19 @@ export function sumCacheLosses(
   { cacheBreaks, clearingCosts }: CacheReport,
   spent: number | null,
 ): CacheLossCosts {
-  const totalCost = (costs: readonly { readonly costUsd: number | null }[]): number | null =>
-    roundDollars(costs.reduce<number | null>((sum, { costUsd }) => addAmounts(sum, costUsd), 0))
-  const lost = totalCost(cacheBreaks)
+  const lost = sumLosses(cacheBreaks)
   const share = spent === null || lost === null || spent === 0 ? null : Math.round((lost / spent) * 1e4) / 1e4
-  return { lostToBreaks: lost, shareLostToBreaks: share, spentOnClearings: totalCost(clearingCosts) }
+  return { lostToBreaks: lost, shareLostToBreaks: share, spentOnClearings: sumLosses(clearingCosts) }
+}
+
+type CacheLoss = Pick<ClearingCost, 'costUsd'>
+
+function sumLosses(losses: readonly CacheLoss[]): number | null {
+  return roundDollars(losses.reduce<number | null>((sum, { costUsd }) => addAmounts(sum, costUsd), 0))
+}
+
+function sumKnownLosses(losses: readonly CacheLoss[]): number {
+  return sumLosses(losses.filter(({ costUsd }) => costUsd !== null)) ?? 0
 }
 
 interface SpendingRow {
@@ -200,9 +209,8 @@ interface SpendingRow {
   apiCalls: number
   usage: UsageTotals
   money: Cost
-  cacheBreaks: number
-  lost: number | null
-  cleared: number | null
+  readonly lost: LoggedCacheBreak[]
+  readonly cleared: ClearingCost[]
   /** Dollars for calls that are not in the log; null if the host logged no totals. */
   unlogged: number | null
 }
@@ -220,8 +228,8 @@ function listSpending(
   const findRow = ({ at, model }: Pick<LoggedCacheBreak, 'at' | 'model'>): SpendingRow => {
     const day = toDay(at)
     const key = `${day}\n${model}`
-    const none = { apiCalls: 0, usage: NO_USAGE, money: ZERO_COST, cacheBreaks: 0, lost: 0, cleared: 0 }
-    const row: SpendingRow = rows.get(key) ?? { day, model, ...none, unlogged: null }
+    const none = { apiCalls: 0, usage: NO_USAGE, money: ZERO_COST, unlogged: null }
+    const row: SpendingRow = rows.get(key) ?? { day, model, ...none, lost: [], cleared: [] }
     rows.set(key, row)
     return row
   }
@@ -231,22 +239,18 @@ function listSpending(
     row.usage = addUsage(row.usage, toUsageTotals(call.usage))
     row.money = addCosts(row.money, money)
   }
-  for (const found of cacheBreaks) {
-    const row = findRow(found)
-    row.cacheBreaks += 1
-    row.lost = addAmounts(row.lost, found.costUsd)
-  }
-  for (const found of clearingCosts) {
-    const row = findRow(found)
-    row.cleared = addAmounts(row.cleared, found.costUsd)
-  }
+  for (const found of cacheBreaks) findRow(found).lost.push(found)
+  for (const found of clearingCosts) findRow(found).cleared.push(found)
   for (const { model, usd } of extra?.models ?? []) findRow({ at: extra?.at ?? '', model }).unlogged = usd
   return [...rows.values()].map(({ money, lost, cleared, unlogged, ...row }) => ({
     ...row,
     costUsd: roundDollars(unlogged === null ? money.total : money.priced + unlogged),
     pricedUsd: roundDollars(money.priced + (unlogged ?? 0)) ?? 0,
-    lostToBreaks: roundDollars(lost),
-    spentOnClearings: roundDollars(cleared),
+    cacheBreaks: lost.length,
+    lostToBreaks: sumLosses(lost),
+    spentOnClearings: sumLosses(cleared),
+    pricedLostToBreaks: sumKnownLosses(lost),
+    pricedSpentOnClearings: sumKnownLosses(cleared),
   }))
 }
 

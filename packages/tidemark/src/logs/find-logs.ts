@@ -28,7 +28,8 @@ export async function findLogs(paths: readonly string[], options: FindLogsOption
   return { logs: logs.toSorted(newestFirst), problems }
 }
 
-function newestFirst(one: FoundLog, other: FoundLog): number {
+/** Orders logs by the time at which they were last written, newest first. */
+export function newestFirst(one: FoundLog, other: FoundLog): number {
   return other.modifiedMs - one.modifiedMs || (one.path < other.path ? -1 : 1)
 }
 

@@ -20,7 +20,7 @@ import {
   toAssistantRecord,
   toUserRecord,
 } from './codex-records.ts'
-import type { ToolCallIds } from './codex-tools.ts'
+import { UNCHANGED_IDS } from './codex-tools.ts'
 import type { LogRecord } from './log-reader.ts'
 
 type ContextItem = CodexModelItem | CodexInputItem | ToolResultItem
@@ -47,9 +47,6 @@ export function toCompactionRecords(
     history === null ? rebuildHistory(log, message) : keepTwoLongestRuns(matchHistory(log, history))
   return buildCompactionRecords(log, items, { ...at, message })
 }
-
-/** Does not change tool call ids, so that items of the new history can be matched to their originals by id. */
-const UNCHANGED_IDS: ToolCallIds = { assign: (id) => id, resolve: (id) => id }
 
 function matchHistory(log: CodexLog, history: readonly unknown[]): readonly HistoryItem[] {
   const parts = history.filter(isObject).flatMap((item) => {

@@ -12,23 +12,6 @@ export interface CodexLine {
   readonly payload: JsonFields
 }
 
-/**
- * Line types that identify a log as a Codex rollout. `parseCodexLine` also accepts other types if the line has a
- * payload.
- */
-const CODEX_LINE_TYPES = new Set([
-  'session_meta',
-  'turn_context',
-  'response_item',
-  'event_msg',
-  'compacted',
-  'world_state',
-  'inter_agent_communication',
-  'inter_agent_communication_metadata',
-  'token_usage_record',
-  'rollout_reference',
-])
-
 /** Types of response items that older Codex versions logged without the envelope `{timestamp, type, payload}`. */
 const BARE_ITEM_TYPES = new Set([
   'message',
@@ -40,13 +23,6 @@ const BARE_ITEM_TYPES = new Set([
   'local_shell_call',
   'web_search_call',
 ])
-
-/** Checks whether a log line was written by Codex and not by another program. */
-export function isCodexLine(value: JsonFields): boolean {
-  if (typeof value.uuid === 'string') return false
-  if (isObject(value.payload)) return typeof value.type === 'string' && CODEX_LINE_TYPES.has(value.type)
-  return isBareHeader(value) || isBareState(value) || isBareItem(value)
-}
 
 /** Parses a line of a Codex rollout. Returns null if the line is in no known format. */
 export function parseCodexLine(value: JsonFields): CodexLine | null {

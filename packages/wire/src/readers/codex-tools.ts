@@ -136,6 +136,9 @@ export interface ToolCallIds {
   resolve(callId: string): string
 }
 
+/** Keeps ids as they are: to match items of a compacted history with their originals, or to read a single item. */
+export const UNCHANGED_IDS: ToolCallIds = { assign: (id) => id, resolve: (id) => id }
+
 export function createToolCallIds(): ToolCallIds {
   const counts = new Map<string, number>()
   return {

@@ -24,6 +24,13 @@ describe('the format of a log', () => {
     ['{"id":"s","timestamp":"t","instructions":null}', 'codex'],
     ['{"record_type":"state"}', 'codex'],
     ['{"type":"message","role":"user","content":[]}', 'codex'],
+    ['{"type":"function_call","call_id":"c","name":"shell","arguments":"{}"}', 'codex'],
+    ['{"type":"message","message":{"role":"user","content":[]}}', null],
+    ['{"type":"message","role":"toolResult","content":[]}', null],
+    ['{"type":"function_call"}', null],
+    ['{"type":"reasoning","text":"x"}', null],
+    ['{"id":"x","timestamp":"t","level":"info"}', null],
+    ['{"record_type":"purchase"}', null],
     ['{"type":"tidemark","format":"something else"}', null],
     ['{"type":"user","message":{"role":"user","content":"x"},"session_id":"s"}', null],
     ['{"type":"session_meta"}', null],
@@ -55,6 +62,24 @@ describe('the format of a log', () => {
     [[], `has no lines: ${expected}`],
     [['', '  '], `has no lines: ${expected}`],
     [['hello', '{"half'], `has no JSON lines: ${expected}`],
+    [
+      ['{"type":"session","id":"s","timestamp":"t","cwd":"/shop"}'],
+      `is a session of pi, which cannot be read yet: ${expected}`,
+    ],
+    [
+      ['{"half', '{"type":"message","timestamp":"t","message":{"role":"toolResult","content":[]}}'],
+      `is a session of pi, which cannot be read yet: ${expected}`,
+    ],
+    [
+      ['{', '  "info": {', '    "id": "ses_1",', '    "slug": "x"', '  }', '}'],
+      `is a session of opencode, which cannot be read yet: ${expected}`,
+    ],
+    [
+      ['{"info":{"id":"ses_1"},"messages":[]}'],
+      `is a session of opencode, which cannot be read yet: ${expected}`,
+    ],
+    [['[{"type":"message","role":"user","content":[]}]'], `has no JSON lines: ${expected}`],
+    [['day,tokens', '2026-03-09,7'], `has no JSON lines: ${expected}`],
     [['{"a":1}'], `has JSON lines, but none of a kind that is known: ${expected}`],
   ])('%j is refused', (lines, message) => {
     expect(detectLogFormat(lines)).toEqual({ ok: false, message })

@@ -1,8 +1,10 @@
 /** Detects which program wrote a session log, from its first lines, and creates the reader for that log. */
 import { isObject, type LogReaderOptions, parseJson } from '@tidemark/core'
 import { createRecordReader } from './claude-code-reader.ts'
-import { isCodexLine, type JsonFields } from './codex-line.ts'
+import { readCodexItem } from './codex-items.ts'
+import { type JsonFields, parseCodexLine } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
+import { UNCHANGED_IDS } from './codex-tools.ts'
 import type { LogFormat, LogReader } from './log-reader.ts'
 
 type FormatDetection =
@@ -17,14 +19,35 @@ type FormatDetection =
 export function detectLogFormat(lines: Iterable<string>): FormatDetection {
   let isJson = false
   let isBlank = true
+  let head = ''
+  let program: string | null = null
   for (const line of lines) {
     const format = detectLineFormat(line)
     if (format !== null) return { ok: true, format }
     isBlank &&= line.trim() === ''
-    isJson ||= isObject(parseJson(line))
+    const value = parseJson(line)
+    isJson ||= isObject(value)
+    if (isPiLine(value)) program ??= 'pi'
+    if (head.length < HEAD_CHARACTERS) head += `${line.slice(0, HEAD_CHARACTERS)}\n`
   }
+  if (OPENCODE_HEAD.test(head)) program ??= 'opencode'
+  if (program !== null)
+    return { ok: false, message: `is a session of ${program}, which cannot be read yet: ${EXPECTED_FORMATS}` }
   return { ok: false, message: describeUnknownFormat(isBlank, isJson) }
 }
+
+// Programs whose logs are known by name only, so that their logs are refused with the reason.
+
+/** A session of pi has a line `{type: "session", cwd}`, then `{type: "message", message: {role}}`. */
+function isPiLine(value: unknown): boolean {
+  if (!isObject(value)) return false
+  if (value.type === 'session') return typeof value.id === 'string' && typeof value.cwd === 'string'
+  return value.type === 'message' && isObject(value.message) && typeof value.message.role === 'string'
+}
+
+/** opencode exports a session as one JSON document, and stores sessions, messages and parts as such documents. */
+const OPENCODE_HEAD = /^\s*\{\s*(?:"info"\s*:\s*\{\s*)?"(?:id|sessionID)"\s*:\s*"(?:ses|msg|prt)_/
+const HEAD_CHARACTERS = 1000
 
 /**
  * Returns the program that wrote a log line. Returns null if several known programs, or none, could have written it.
@@ -52,6 +75,33 @@ const LINES_WITHOUT_UUID: ReadonlyMap<unknown, string> = new Map([
   ['queue-operation', 'sessionId'],
   ['cost-state', 'totalCostUSD'],
 ])
+
+/** Line types that only Codex writes. Its reader accepts other types as well if the line has a payload. */
+const CODEX_LINE_TYPES = new Set([
+  'session_meta',
+  'turn_context',
+  'response_item',
+  'event_msg',
+  'compacted',
+  'world_state',
+  'inter_agent_communication',
+  'inter_agent_communication_metadata',
+  'token_usage_record',
+  'rollout_reference',
+])
+
+/** Items that are readable whatever their fields are, so that they do not tell which program wrote them. */
+const SHAPELESS_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call'])
+
+/** A line of Codex, with or without the envelope. Without it, an item must be one that the reader can read. */
+function isCodexLine(value: JsonFields): boolean {
+  const line = typeof value.uuid === 'string' ? null : parseCodexLine(value)
+  if (line === null) return false
+  if (line.payload !== value) return CODEX_LINE_TYPES.has(line.type)
+  if (line.type === 'session_meta') return 'instructions' in value
+  if (line.type === 'state') return value.record_type === 'state'
+  return !SHAPELESS_ITEM_TYPES.has(value.type) && readCodexItem(value, UNCHANGED_IDS).from !== 'unreadable'
+}
 
 function isClaudeCodeLine(value: JsonFields): boolean {
   if (typeof value.type !== 'string') return false

@@ -4,6 +4,7 @@ import type { Mutant } from '../scripts/mutants/mutant.ts'
 const KEEPER = 'packages/core/src/notes/note-keeper.test'
 const STATE = 'packages/core/src/notes/current-state.test'
 const COMMANDS = 'packages/core/src/notes/command-notes.test'
+const RUNS = 'packages/core/src/log/tool-runs.test'
 const LAWS = 'packages/core/test/laws/notes.test'
 
 export const mutants: readonly Mutant[] = [
@@ -42,23 +43,39 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-anywhere-is-a-failure',
     law: 'are judged by',
-    file: 'packages/core/src/notes/command-status.ts',
+    file: 'packages/core/src/log/command-status.ts',
     find: 'const isShort = lines.length <= FIRST_LINES + LAST_LINES',
     replace: 'const isShort = lines.length > 0',
     tests: [COMMANDS],
   },
   {
-    name: 'an-exit-code-in-line-four-is-not-seen',
-    law: 'where Codex puts four lines before it',
-    file: 'packages/core/src/notes/command-status.ts',
+    name: 'an-exit-code-in-line-five-is-not-seen',
+    law: 'are judged by an exit code in the fifth line',
+    file: 'packages/core/src/log/command-status.ts',
     find: 'const FIRST_LINES = 5',
     replace: 'const FIRST_LINES = 3',
     tests: [COMMANDS],
   },
   {
+    name: 'a-log-of-failures-is-a-failure',
+    law: 'a log of failures',
+    file: 'packages/core/src/log/command-status.ts',
+    find: "if (block.is_error === false || !CHANGING_KINDS.has(call.kind)) return 'ok'",
+    replace: "if (!CHANGING_KINDS.has(call.kind)) return 'ok'",
+    tests: [RUNS],
+  },
+  {
+    name: 'the-output-counts-before-the-lines-above-it',
+    law: 'code 0 above a log',
+    file: 'packages/core/src/log/command-status.ts',
+    find: 'const stated = head ?? json?.[2] ?? ends',
+    replace: 'const stated = json?.[2] ?? ends',
+    tests: [RUNS],
+  },
+  {
     name: 'an-exit-code-goes-on-in-the-next-line',
     law: 'a number in the line after the words',
-    file: 'packages/core/src/notes/command-status.ts',
+    file: 'packages/core/src/log/command-status.ts',
     find: '[ \\t]*:)[ \\t]*(-?',
     replace: '[ \\t]*:)\\s*(-?',
     tests: [COMMANDS],
@@ -67,8 +84,8 @@ export const mutants: readonly Mutant[] = [
     name: 'a-file-that-is-read-is-a-test-run',
     law: 'stay while files with results of tests are read',
     file: 'packages/core/src/notes/command-notes.ts',
-    find: "if (run.command === null || run.kind !== 'run') return null",
-    replace: "if (run.command === null || run.kind !== 'run') { this.#addTests(run.name, run); return null }",
+    find: "if (run.command === null || run.kind !== 'run') return",
+    replace: "if (run.command === null || run.kind !== 'run') return this.#addTests(run.name, run)",
     tests: [COMMANDS],
   },
   {
@@ -106,9 +123,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-refused-patch-counts-as-an-edit',
     law: 'are not told as edited',
-    file: 'packages/core/src/log/tool-runs.ts',
-    find: 'return REFUSED_PATCH.test(result) || code !== 0 ||',
-    replace: 'return code !== 0 ||',
+    file: 'packages/core/src/log/command-status.ts',
+    find: "if (REFUSED_PATCH.test(result)) return 'failed'",
+    replace: "if (REFUSED_PATCH.test(ends)) return 'failed'",
     tests: [KEEPER],
   },
   {
@@ -154,7 +171,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-lose-the-end-of-a-running-command',
     law: 'have the result that a later look at them gave',
-    file: 'packages/core/src/notes/command-status.ts',
+    file: 'packages/core/src/log/tool-runs.ts',
     find: "run.name === 'write_stdin' ? running.get(String(session)) : undefined",
     replace: "run.name === '' ? running.get(String(session)) : undefined",
     tests: [COMMANDS],

@@ -40,8 +40,8 @@ export const mutants: readonly Mutant[] = [
     name: 'refusals-are-failures',
     law: 'is told as refused, never as failing',
     file: 'packages/core/src/summary/session-facts.ts',
-    find: '    if (run.refused) continue\n',
-    replace: '',
+    find: "if (run.command !== null && (isFailure(run.status) || run.status === 'ok'))",
+    replace: "if (run.command !== null && (run.failed || run.status === 'ok'))",
     tests: ['packages/core/src/summary/session-facts.test'],
   },
   {

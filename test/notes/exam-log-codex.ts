@@ -74,5 +74,5 @@ function parseArguments(value: unknown): Fields {
 function toResult(output: unknown): ExamResult {
   const fields = toFields(output)
   const text = toContentText(output) || toContentText(fields.content)
-  return { text, isError: fields.success === false, isUnfinished: false }
+  return { text, isError: fields.success === false ? true : undefined, isUnfinished: false }
 }

@@ -113,7 +113,7 @@ function toResult(block: Fields, record: Fields): ExamResult {
   const details = toFields(record.toolUseResult)
   return {
     text: toContentText(block.content),
-    isError: block.is_error === true,
+    isError: typeof block.is_error === 'boolean' ? block.is_error : undefined,
     isUnfinished: details.interrupted === true || toText(details.backgroundTaskId) !== '',
   }
 }

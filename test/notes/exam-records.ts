@@ -2,7 +2,8 @@
 
 export interface ExamResult {
   readonly text: string
-  readonly isError: boolean
+  /** Undefined if the log does not say. */
+  readonly isError: boolean | undefined
   /** The log marks the call as interrupted or moved to the background. */
   readonly isUnfinished: boolean
 }

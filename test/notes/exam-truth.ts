@@ -212,14 +212,39 @@ function judgeCommand(input: Fields, result: ExamResult): CommandStatus {
   const isRunning = /^Command (?:running|was manually backgrounded)|^Process running with session ID/m.test(
     ends,
   )
-  if (isRefused || isStopped || isRunning) return 'undecided'
+  if (isRefused || isStopped || isRunning || isSilent(result)) return 'undecided'
   return isError(result) ? 'failed' : 'ok'
 }
 
 function isError({ text, isError: isMarked }: ExamResult): boolean {
-  if (isMarked || text.startsWith('apply_patch verification failed')) return true
-  const codes = firstAndLastLines(text).matchAll(/(?:\bexit code:?|\bexited with code|"exit_code":) *(\d+)/gi)
+  if (isMarked !== undefined) return isMarked
+  if (text.startsWith('apply_patch verification failed')) return true
+  const stated = readLinesAbove(text)?.above ?? firstAndLastLines(text)
+  const codes = stated.matchAll(/(?:\bexit code:?|\bexited with code|"exit_code":) *(\d+)/gi)
   return [...codes].some((match) => Number(match[1]) !== 0)
+}
+
+/** A search without matches ends with a code other than 0 and prints nothing. */
+function isSilent(result: ExamResult): boolean {
+  return result.isError === undefined && isError(result) && readLinesAbove(result.text)?.output === ''
+}
+
+const ABOVE_OUTPUT =
+  /^(?:Command|Chunk ID|Wall time|Process|Exit code|Original token count|Total output lines)\b/
+
+/** What a program puts above the output of a command, and the output; null if there is nothing above. */
+function readLinesAbove(text: string): { readonly above: string; readonly output: string } | null {
+  const lines = text.split('\n')
+  const end = lines.indexOf('Output:')
+  const above = lines.slice(0, Math.max(0, end))
+  if (above.length === 0 || !above.every((line) => ABOVE_OUTPUT.test(line))) return null
+  return {
+    above: above.join('\n'),
+    output: lines
+      .slice(end + 1)
+      .join('\n')
+      .trim(),
+  }
 }
 
 function firstAndLastLines(text: string): string {

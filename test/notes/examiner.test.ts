@@ -162,8 +162,13 @@ describe('commands', () => {
     })
   })
 
+  it('are judged by what the log says of them before anything that they print', () => {
+    const log = new ClaudeLog().bash('gh run view 1 --log-failed', '##[error]exit code 1')
+    expect(ask('commands', log, workflow())).toEqual({ missing: ['gh run view 1 --log-failed → ok'] })
+  })
+
   it('are asked if among the newest twenty, or if still failing', () => {
-    const long = new ClaudeLog().bash('again').bash('old ok').bash('old failure', 'oops\nexit code 3')
+    const long = new ClaudeLog().bash('again').bash('old ok').bash('old failure', 'oops\nexit code 3', true)
     for (let count = 1; count <= 19; count += 1) long.bash(`step ${count}`)
     long.bash('again')
     const { missing = [] } = ask('commands', long, workflow())

@@ -1,15 +1,23 @@
 /** Pairs tool calls with their results, record by record or for a whole history. */
 
-import { isToolResult, isToolUse, toBlocks } from './block.ts'
+import { isToolResult, isToolUse, type ToolResultBlock, toBlocks } from './block.ts'
+import {
+  isUndone,
+  type RunStatus,
+  readRunningSession,
+  readRunStatus,
+  splitOutputHead,
+} from './command-status.ts'
+import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 import {
   describeToolCall,
   type FileToolNames,
-  readRefusal,
   readToolName,
   readToolResultText,
   type ToolCallFacts,
 } from './tool-calls.ts'
+import { sliceText } from './well-formed-text.ts'
 
 /** A tool call together with its result. */
 export interface ToolRun extends ToolCallFacts {
@@ -26,7 +34,8 @@ export interface ToolRun extends ToolCallFacts {
   readonly resultIndex: number | null
   readonly resultUuid: string | null
   readonly result: string
-  /** True if the tool call did not do its work: it failed, or the user refused it. */
+  readonly status: RunStatus
+  /** True if the tool call did not do its work: it failed, or the user refused or stopped it. */
   readonly failed: boolean
   /** True if the user refused the tool call, so that it never ran. */
   readonly refused: boolean
@@ -46,13 +55,16 @@ export interface ToolRunTracker {
 interface ToolRunChanges {
   readonly started: readonly ToolRun[]
   readonly finished: readonly ToolRun[]
+  /** Commands that were finished before as `running`, with what a call that continues them added. */
+  readonly continued: readonly ToolRun[]
 }
 
-const NO_CHANGES: ToolRunChanges = { started: [], finished: [] }
+const NO_CHANGES: ToolRunChanges = { started: [], finished: [], continued: [] }
 
 export function createToolRunTracker(tools: FileToolNames = {}): ToolRunTracker {
   const seen = new Set<string>()
   const open = new Map<string, ToolRun>()
+  const running = createRunningCommands()
   return {
     add(record, place) {
       if ((record.type !== 'assistant' && record.type !== 'user') || isSyntheticError(record))
@@ -69,23 +81,90 @@ export function createToolRunTracker(tools: FileToolNames = {}): ToolRunTracker 
           open.set(id, run)
           return [run]
         })
-        return { started, finished: [] }
+        return { ...NO_CHANGES, started }
       }
+      const continued: ToolRun[] = []
       const finished = blocks.flatMap((block) => {
-        const run = isToolResult(block) ? open.get(block.tool_use_id) : undefined
-        if (run === undefined || !isToolResult(block)) return []
-        open.delete(run.id)
-        const result = readToolResultText(block.content)
-        const refused = readRefusal(block) !== null
-        const failed = refused || block.is_error === true || hasReportedFailure(run, result)
-        return [{ ...run, resultIndex: place, resultUuid: record.uuid, result, failed, refused }]
+        const call = isToolResult(block) ? open.get(block.tool_use_id) : undefined
+        if (call === undefined || !isToolResult(block)) return []
+        open.delete(call.id)
+        const run = withResult(call, block, { record, place })
+        const longer = running.follow(run, (before) => withResult(before, block, { record, place }))
+        if (longer !== null) continued.push(longer)
+        return [run]
       })
-      return { started: [], finished }
+      return { started: [], finished, continued }
     },
   }
 }
 
-const NO_RESULT = { resultIndex: null, resultUuid: null, result: '', failed: false, refused: false } as const
+const NO_RESULT = {
+  resultIndex: null,
+  resultUuid: null,
+  result: '',
+  status: 'waiting',
+  failed: false,
+  refused: false,
+} as const
+
+/** Where a result stands: its record, and the index of that in the history. */
+interface ResultPlace {
+  readonly record: KnownRecord
+  readonly place: number
+}
+
+function withResult(call: ToolRun, block: ToolResultBlock, { record, place }: ResultPlace): ToolRun {
+  const status = readRunStatus(call, block, record)
+  return {
+    ...call,
+    resultIndex: place,
+    resultUuid: record.uuid,
+    result: readToolResultText(block.content),
+    status,
+    failed: isUndone(status),
+    refused: status === 'refused',
+  }
+}
+
+const MOST_RUNNING = 50
+const MOST_OUTPUT_CHARACTERS = 40_000
+
+interface RunningCommands {
+  /**
+   * Returns the command that a call continues, with all of its output so far; null if it continues none. `judge` gives a
+   * command the result of the call.
+   */
+  follow(run: ToolRun, judge: (before: ToolRun) => ToolRun): ToolRun | null
+}
+
+/**
+ * Follows commands of Codex that had not ended when their first result was written. Later calls of `write_stdin`, which
+ * name the session of such a command, have the rest of its output and its exit code.
+ */
+function createRunningCommands(): RunningCommands {
+  const running = new Map<string, ToolRun>()
+  return {
+    follow(run, judge) {
+      const { session_id: session } = isObject(run.input) ? run.input : {}
+      const before = run.name === 'write_stdin' ? running.get(String(session)) : undefined
+      if (before !== undefined) running.delete(String(session))
+      const judged = before === undefined ? run : judge(before)
+      const whole =
+        before === undefined ? run : { ...judged, result: joinOutputs(before.result, judged.result) }
+      const id = whole.status === 'running' ? readRunningSession(run.result) : null
+      if (id !== null) running.set(id, whole)
+      const [oldest] = running.keys()
+      if (running.size > MOST_RUNNING && oldest !== undefined) running.delete(oldest)
+      return before === undefined ? null : whole
+    },
+  }
+}
+
+/** Puts the output so far between the lines about the newest call and its output. */
+function joinOutputs(before: string, newest: string): string {
+  const [head, output] = splitOutputHead(newest)
+  return `${head}${sliceText(`${splitOutputHead(before)[1]}${output}`, -MOST_OUTPUT_CHARACTERS)}`
+}
 
 /**
  * Returns the tool calls of a history with their results, in the order of the calls. `history` must begin with the
@@ -95,25 +174,8 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
   const tracker = createToolRunTracker(tools)
   const runs = new Map<string, ToolRun>()
   history.forEach((record, place) => {
-    const { started, finished } = tracker.add(record, place)
-    for (const run of [...started, ...finished]) runs.set(run.id, run)
+    const { started, finished, continued } = tracker.add(record, place)
+    for (const run of [...started, ...finished, ...continued]) runs.set(run.id, run)
   })
   return [...runs.values()]
-}
-
-/** Matches the exit code in a command's result. Some programs print it above the output instead of setting `is_error`. */
-const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
-/** Matches a command result without output, for example of a search without matches. It does not count as a failure. */
-const NO_OUTPUT = /(?:^|\n)Output:\s*$/
-/** Matches the result of a patch that was not applied, as Codex writes it. */
-export const REFUSED_PATCH: RegExp = /^apply_patch verification failed/
-/** Matches the exit code after the output of a patch, in a result that is JSON. */
-const JSON_EXIT_CODE = /^\{"output":[\s\S]*"exit_code":\s*(-?\d+)/
-
-/** Checks whether the text of a result says that a command, or a patch that a program applies, has failed. */
-function hasReportedFailure({ kind }: ToolRun, result: string): boolean {
-  const code = Number(EXIT_CODE.exec(result.slice(0, 400))?.[1] ?? 0)
-  if (kind === 'run') return REFUSED_PATCH.test(result) || (code !== 0 && !NO_OUTPUT.test(result.slice(-200)))
-  if (kind !== 'edit' && kind !== 'write') return false
-  return REFUSED_PATCH.test(result) || code !== 0 || Number(JSON_EXIT_CODE.exec(result)?.[1] ?? 0) !== 0
 }

@@ -1,6 +1,7 @@
 /**
  * Keeps texts free of lone surrogates: halves of a character outside the basic plane, such as an emoji. Providers
  * refuse a request that contains one, for good, so text is repaired when it arrives and never cut inside a character.
+ * Text that is quoted also loses what controls a terminal.
  */
 
 import { isObject } from './json.ts'
@@ -62,4 +63,17 @@ export function repairRecordText<R extends object>(record: R): R {
   if (repaired === record || !('rawBlocks' in repaired)) return repaired
   const { rawBlocks: _, ...rest } = repaired
   return rest as R
+}
+
+/** Matches the rest of a colour or cursor sequence of a terminal, after the escape character. */
+const TERMINAL_SEQUENCE = '\\[[0-?]*[ -/]*[@-~]'
+const ESCAPE_SEQUENCE = new RegExp(`\\u001b(?:${TERMINAL_SEQUENCE})?`, 'g')
+const CONTROL_CHARACTER = /[^\P{Cc}\t\n\r]/gu
+
+/**
+ * Removes terminal escape sequences and control characters other than tab and line ends, and replaces lone surrogates,
+ * which a provider refuses, by U+FFFD.
+ */
+export function removeControlCharacters(text: string): string {
+  return replaceLoneSurrogates(text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, ''))
 }

@@ -56,7 +56,7 @@ describe('commands', () => {
     session.runs('make', 'built')
     session.runs('make', 'built')
     expect(section(session, 'errors')).toBe(
-      'Errors that were fixed, newest first:\n- fixed: `make` had failed (no rule); ok',
+      'Errors that were fixed, newest first:\n- fixed: `make` had failed (Command timed out after 2m); ok',
     )
   })
 
@@ -74,7 +74,7 @@ describe('commands', () => {
       'failed',
     ],
     ['exit code 0', { cmd: 'make' }, 'Exit code: 0\nOutput:\nfine', 'ok'],
-    ['an exit code in JSON', { command: 'make' }, '{"output":"","metadata":{"exit_code":1}}', 'failed'],
+    ['an exit code in JSON', { command: 'make' }, '{"output":"no","metadata":{"exit_code":1}}', 'failed'],
     [
       'a number in the middle of a long output',
       { command: 'make' },

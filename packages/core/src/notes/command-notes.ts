@@ -2,23 +2,20 @@
  * Notes about commands: the last result of each, those that still fail with their errors, what fixed the others, and the
  * tests that failed in the newest run.
  */
-import type { KnownRecord } from '../log/record.ts'
+import { isFailure, type RunStatus, splitOutputHead } from '../log/command-status.ts'
+import {
+  isLookingCommand,
+  isPassingCommand,
+  normalizeCommand,
+  toCommandKey,
+  toCommandLine,
+} from '../log/shell-commands.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
-import { normalizeCommand } from '../summary/session-facts.ts'
+import { cutErrorEnd } from '../summary/session-facts.ts'
 import { quoteCode } from '../summary/summary-pieces.ts'
 import { truncateStart } from '../summary/truncate-text.ts'
-import { isPassingCommand } from '../summary/work-pieces.ts'
-import {
-  type CommandStatus,
-  formatCommand,
-  readCommandStatus,
-  readOutputEnd,
-  readReportedFailure,
-  STATUS_TEXTS,
-  toCommandKey,
-} from './command-status.ts'
 import type { NoteGroup, NoteItem } from './fit-notes.ts'
-import { cleanNoteText, createNewestList, toNoteLine } from './note-text.ts'
+import { cleanNoteText, cleanTextEnd, createNewestList, toNoteLine } from './note-text.ts'
 import { readFailedTests } from './test-results.ts'
 
 interface KnownCommand {
@@ -29,7 +26,7 @@ interface KnownCommand {
   readonly longer: string
   /** The command without a leading `cd` and a trailing `| tail`, by which its variants are recognized. */
   readonly variant: string
-  readonly status: CommandStatus
+  readonly status: RunStatus
   readonly runs: number
   readonly failures: number
   /** Index in the history of the newest call. */
@@ -82,13 +79,11 @@ export class CommandNotes {
   #editCount = 0
   #tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
 
-  /** Adds a tool call with its result. Returns how it ended if it is a command, otherwise null. */
-  add(run: ToolRun, record: KnownRecord, isError: boolean): CommandStatus | null {
-    if (run.command === null || run.kind !== 'run') return null
+  /** Adds a tool call with its result, if it is a command. */
+  add(run: ToolRun): void {
+    if (run.command === null || run.kind !== 'run') return
     this.#addTests(run.command, run)
-    const status = readCommandStatus(run, record, isError)
-    this.#addCommand(run.command, run, status)
-    return status
+    this.#addCommand(run.command, run)
   }
 
   /** Adds the names of the files that a call changed. */
@@ -171,12 +166,14 @@ export class CommandNotes {
     }
   }
 
-  #addCommand(command: string, run: ToolRun, status: CommandStatus): void {
+  #addCommand(command: string, run: ToolRun): void {
+    const { status } = run
+    const hasFailed = isFailure(status)
     const key = toCommandKey(command)
     const before = this.#failing.get(key) ?? this.#passed.get(key)
     if (before !== undefined && run.callIndex < before.place) return
     const output = readOutputEnd(run.result)
-    const lastError = status === 'failed' ? output : (before?.error ?? '')
+    const lastError = hasFailed ? output : (before?.error ?? '')
     const known: KnownCommand = {
       tool: run.name,
       shown: before?.shown ?? formatCommand(command),
@@ -185,19 +182,16 @@ export class CommandNotes {
       status,
       // A command that was still running is no other run when its end is known.
       runs: (before?.runs ?? 0) + (before?.place === run.callIndex ? 0 : 1),
-      failures: (before?.failures ?? 0) + (status === 'failed' ? 1 : 0),
+      failures: (before?.failures ?? 0) + (hasFailed ? 1 : 0),
       place: run.callIndex,
       output,
       error: status === 'ok' ? '' : lastError,
-      reported:
-        status === 'ok' && !LOOKING_COMMAND.test(normalizeCommand(key))
-          ? readReportedFailure(run.result)
-          : '',
-      editsBefore: status === 'failed' ? this.#editCount : (before?.editsBefore ?? 0),
+      reported: status === 'ok' && !isLookingCommand(key) ? readReportedFailure(run.result) : '',
+      editsBefore: hasFailed ? this.#editCount : (before?.editsBefore ?? 0),
     }
     this.#failing.delete(key)
     this.#passed.delete(key)
-    if (status === 'failed') this.#failing.set(key, known)
+    if (hasFailed) this.#failing.set(key, known)
     else setNewest(this.#passed, key, known, MOST_PASSED)
     if (status === 'ok' && known.reported === '') this.#addSuccess(known, before)
   }
@@ -216,15 +210,32 @@ function formatPassedSince({ passedSince }: TestRun): string {
   return passedSince === '' ? '' : ` (${passedSince} has succeeded since)`
 }
 
+/** What the status is called in the line of a command. */
+const STATUS_TEXTS: Readonly<Record<RunStatus, string>> = {
+  waiting: 'no result yet',
+  ok: 'ok',
+  failed: 'failed',
+  empty: 'printed nothing, with an exit code other than 0',
+  background: 'started in the background',
+  running: 'still running',
+  refused: 'refused by the user',
+  interrupted: 'interrupted by the user',
+  stopped: 'stopped at its time limit',
+}
+
+const COMMAND_CHARACTERS = 120
+
+/** Returns a command as the notes show it, in backquotes, cut to `most` characters. */
+export function formatCommand(command: string, most: number = COMMAND_CHARACTERS): string {
+  const line = cleanNoteText(toCommandLine(command))
+  return `\`${toNoteLine(line.replaceAll('`', "'"), most)}\``
+}
+
 /** Returns the whole command, unless it is too long to show it. */
 function formatLongerCommand(command: string): string {
   const whole = formatCommand(command, Number.POSITIVE_INFINITY)
   return whole.length <= LONGER_CHARACTERS ? whole : formatCommand(command)
 }
-
-/** Matches commands that begin by looking at files, whatever follows. */
-const LOOKING_COMMAND =
-  /^(?:sed -n|nl|rg|grep|cat|head|tail|ls|find|wc|git (?:status|log|diff|show|branch))\b/
 
 /** Sets an entry as the newest one of a map, and removes the oldest if there are more than `most`. */
 function setNewest<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {
@@ -241,12 +252,15 @@ function toCommandItem(command: KnownCommand, isNew: boolean): NoteItem {
   const end = status === 'ok' ? truncateStart(toNoteLine(output), OUTPUT_CHARACTERS) : ''
   const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
   const detail = more.filter((part) => part !== '').join('; ')
-  const rank = isNew ? 1 : isPassingCommand(variant) || LOOKING_COMMAND.test(variant) ? 4 : runs > 1 ? 2 : 3
+  const rank = isNew ? 1 : isPassingCommand(variant) ? 4 : runs > 1 ? 2 : 3
   return detail === '' ? { full: line, rank } : { full: `${line} (${detail})`, short: line, rank }
 }
 
-function toFailingItem({ shown, failures, output }: KnownCommand, editedSince: readonly string[]): NoteItem {
-  const line = `- ${shown} → failed`
+function toFailingItem(
+  { shown, status, failures, output }: KnownCommand,
+  editedSince: readonly string[],
+): NoteItem {
+  const line = `- ${shown} → ${STATUS_TEXTS[status]}`
   const often = failures > 1 ? ` (${failures} times)` : ''
   const named = editedSince.slice(0, MOST_NAMED_EDITS).join(', ')
   const changed = named === '' ? '' : `; changed since: ${named}`
@@ -256,6 +270,28 @@ function toFailingItem({ shown, failures, output }: KnownCommand, editedSince: r
     ...withWholeError(`${line}${often}${changed}`, output),
     rank: 0,
   }
+}
+
+/** Returns the end of a command's output, without what the program that ran it put before. */
+function readOutputEnd(result: string): string {
+  return cutErrorEnd(cleanTextEnd(splitOutputHead(result)[1]))
+    .replace(/\r\n?/g, '\n')
+    .trim()
+}
+
+/** Matches a line with which a program reports that it failed, also after a name in brackets: `[test] ERROR task failed`. */
+const FAILURE_LINE = /^(?:\[[^\]]*\] ?)?(?:FAIL(?:ED|URE)?|ERROR|Error|error|\d+ failed)\b/
+const FAILURE_LINES = 8
+const FAILURE_CHARACTERS = 80
+
+/**
+ * Returns the last line near the end of an output that reports a failure; empty if there is none. The status of a command
+ * such as `npm test | tail` is that of `tail`.
+ */
+function readReportedFailure(result: string): string {
+  const lines = cleanTextEnd(result.trimEnd()).split('\n').slice(-FAILURE_LINES)
+  const found = lines.findLast((line) => FAILURE_LINE.test(line.trim()))
+  return toNoteLine(found ?? '', FAILURE_CHARACTERS)
 }
 
 function cutOutput(output: string): string {

@@ -55,14 +55,10 @@ export class FileNotes {
     this.#shown.clear()
   }
 
-  /**
-   * Adds a tool call with its result; `hasFailed` says that it changed nothing. Returns the names of the
-   * changed files.
-   */
-  add(run: ToolRun, timestamp: string, hasFailed: boolean): readonly string[] {
-    const known = { ...run, failed: run.failed || hasFailed }
+  /** Adds a tool call with its result. Returns the names of the changed files. */
+  add(run: ToolRun, timestamp: string): readonly string[] {
     const time = formatNoteTime(timestamp)
-    const changed = run.touches.flatMap((touch) => this.#addTouch(known, touch, time) ?? [])
+    const changed = run.touches.flatMap((touch) => this.#addTouch(run, touch, time) ?? [])
     return changed.map((path) => readFileName(this.#showPath(path)))
   }
 

@@ -3,7 +3,7 @@
  * the branch one by one. The cost of adding a record does not depend on how many came before; rendering costs as much as
  * the notes are long.
  */
-import { isTextBlock, isToolResult, toBlocks } from '../log/block.ts'
+import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
@@ -11,8 +11,7 @@ import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { findRequestOutcome, readAssistantTexts } from '../summary/assistant-findings.ts'
 import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from '../summary/user-messages.ts'
-import { CommandNotes } from './command-notes.ts'
-import { createRunningCommands, formatCommand } from './command-status.ts'
+import { CommandNotes, formatCommand } from './command-notes.ts'
 import { FileNotes } from './file-notes.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { ModelNotes } from './model-notes.ts'
@@ -63,7 +62,6 @@ class LocalNoteKeeper implements NoteKeeper {
   readonly #model = new ModelNotes()
   readonly #files = new FileNotes()
   readonly #commands = new CommandNotes()
-  readonly #running = createRunningCommands()
   readonly #worklog = createWorklog()
   readonly #messages = createNewestList<UserPrompt>(MOST_MESSAGES)
   /** The calls since the latest instruction, without their inputs and results. */
@@ -92,13 +90,16 @@ class LocalNoteKeeper implements NoteKeeper {
     for (const text of readAssistantTexts(record, cleanNoteText)) this.#model.addText(text, this.#place)
     // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
     if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') this.#model.addCall()
-    const { started, finished } = this.#runs.add(record, this.#place)
+    const { started, finished, continued } = this.#runs.add(record, this.#place)
     for (const run of started) {
       this.#model.addCall()
       this.#open.set(run.id, run)
     }
-    const errors = finished.length === 0 ? new Set<string>() : listErrorResults(record)
-    for (const run of finished) this.#addRun(run, record, errors.has(run.id))
+    for (const run of finished) this.#addRun(run, record)
+    for (const run of continued) {
+      this.#commands.add(run)
+      this.#worklog.addRun(run, time)
+    }
     if (isCompactBoundary(record)) this.#worklog.endStep('the context was compacted', time)
   }
 
@@ -140,16 +141,15 @@ class LocalNoteKeeper implements NoteKeeper {
     if (record.type === 'user') this.#open.clear()
   }
 
-  #addRun(run: ToolRun, record: KnownRecord, isError: boolean): void {
+  #addRun(run: ToolRun, record: KnownRecord): void {
     const time = formatNoteTime(record.timestamp)
     this.#open.delete(run.id)
     this.#turnRuns.add({ ...run, input: null, result: '', edits: [], touches: [] })
-    const command = this.#running.follow(run)
-    const status = this.#commands.add(command, record, isError)
-    const paths = this.#files.add(run, record.timestamp, isError || status === 'failed')
+    this.#commands.add(run)
+    const paths = this.#files.add(run, record.timestamp)
     this.#commands.addEdits(paths)
     this.#worklog.addEdits(paths)
-    this.#worklog.addRun(command, status, time)
+    this.#worklog.addRun(run, time)
     this.#model.addRun(run)
     if (this.#todos.add(run)) this.#addFinishedTodos(time)
   }
@@ -253,12 +253,6 @@ class LocalNoteKeeper implements NoteKeeper {
 
 function toGroup(title: string, lines: readonly string[]): NoteGroup {
   return { title, items: lines.map((full) => ({ full, rank: 1 })) }
-}
-
-function listErrorResults(record: KnownRecord): ReadonlySet<string> {
-  if (record.type !== 'user') return new Set()
-  const results = toBlocks(record.message.content).filter(isToolResult)
-  return new Set(results.filter((block) => block.is_error === true).map((block) => block.tool_use_id))
 }
 
 function formatTodo(item: TodoItem): string {

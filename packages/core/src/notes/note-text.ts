@@ -1,8 +1,7 @@
 /** Texts of the notes: without secrets and control characters, on one line or quoted, and lists that keep the newest items. */
 
-import { sliceText } from '../log/well-formed-text.ts'
+import { removeControlCharacters, sliceText } from '../log/well-formed-text.ts'
 import { redact } from '../summary/redact.ts'
-import { removeControlCharacters } from '../summary/session-facts.ts'
 import { truncateEnd } from '../summary/truncate-text.ts'
 
 /** Matches characters that change the direction of the text after them. */

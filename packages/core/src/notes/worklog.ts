@@ -1,6 +1,6 @@
 /** The worklog: one terse line per step. A step begins with a message of the user, a finished todo item or a commit. */
+import { isFailure } from '../log/command-status.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
-import type { CommandStatus } from './command-status.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { cleanNoteText, createNewestList, quoteInline, toNoteLine } from './note-text.ts'
 
@@ -8,8 +8,8 @@ export interface Worklog {
   /** Begins a step with a message of the user. */
   beginStep(time: string, text: string): void
   addEdits(names: readonly string[]): void
-  /** Adds a call with its result; `status` is that of a command. A commit ends the step. */
-  addRun(run: ToolRun, status: CommandStatus | null, time: string): void
+  /** Adds a call with its result. A commit ends the step. */
+  addRun(run: ToolRun, time: string): void
   /** Ends the step with something that happened, such as a finished todo item. */
   endStep(event: string, time: string): void
   listSteps(): readonly NoteGroup[]
@@ -52,14 +52,14 @@ export function createWorklog(): Worklog {
     addEdits(names) {
       for (const name of names) step.files.add(name)
     },
-    addRun(run, status, time) {
+    addRun({ kind, command, status }, time) {
       if (step.time === '') step.time = time
       step.calls += 1
       // A command that is still running counts when it ends.
-      if (status === null || status === 'running') return
+      if (kind !== 'run' || command === null || status === 'running') return
       step.commands += 1
-      if (status === 'failed') step.failed += 1
-      const message = status === 'ok' && run.command !== null ? readCommitMessage(run.command) : null
+      if (isFailure(status)) step.failed += 1
+      const message = status === 'ok' ? readCommitMessage(command) : null
       if (message !== null) endStep(`committed ${quoteInline(message, MESSAGE_CHARACTERS)}`, time)
     },
     endStep,

@@ -7,11 +7,12 @@ import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { collectJsonStrings } from '../log/tool-calls.ts'
+import { removeControlCharacters } from '../log/well-formed-text.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { findMentions, weighNames } from './ledger.ts'
 import { createPathFinder, findNames } from './names-in-text.ts'
 import { redact } from './redact.ts'
-import { extractSessionFactsInSteps, removeControlCharacters } from './session-facts.ts'
+import { extractSessionFactsInSteps } from './session-facts.ts'
 import { countMissingCharacters } from './user-messages.ts'
 
 export interface Receipt {

@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { listToolRuns } from '../log/tool-runs.ts'
-import {
-  collectFailedCalls,
-  collectFailingCommands,
-  extractSessionFacts,
-  normalizeCommand,
-} from './session-facts.ts'
+import { collectFailedCalls, collectFailingCommands, extractSessionFacts } from './session-facts.ts'
 
 describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {
@@ -123,21 +118,6 @@ describe('the rest', () => {
 })
 
 const same = (text: string): string => text
-
-describe('the normal form of a command', () => {
-  it.each([
-    ['npm test', 'npm test'],
-    ['cd /a/b && npm test', 'npm test'],
-    ['cd "/a b" && cd c && npm test', 'npm test'],
-    ['npm test 2>&1 | tail -20', 'npm test 2>&1'],
-    ['npm test | head -n 5 | tail -3', 'npm test'],
-    ['  npm test \n', 'npm test'],
-    ['cd /a', 'cd /a'],
-    ['npm test | grep tail', 'npm test | grep tail'],
-  ])('%j is %j', (command, plain) => {
-    expect(normalizeCommand(command)).toBe(plain)
-  })
-})
 
 describe('commands that failed', () => {
   it('have their last error, how often they failed, and what was changed since', () => {

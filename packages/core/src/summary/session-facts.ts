@@ -5,11 +5,13 @@
  */
 
 import { isTextBlock, toBlocks } from '../log/block.ts'
+import { isFailure } from '../log/command-status.ts'
 import type { KnownRecord } from '../log/record.ts'
+import { normalizeCommand } from '../log/shell-commands.ts'
 import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
 import type { FileTouch } from '../log/tool-calls.ts'
 import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
-import { replaceLoneSurrogates, sliceText } from '../log/well-formed-text.ts'
+import { removeControlCharacters, sliceText } from '../log/well-formed-text.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
 import { redact } from './redact.ts'
@@ -88,19 +90,6 @@ export function* extractSessionFactsInSteps(
     earlierSummary: findEarlierSummary(history, clean),
     clean,
   }
-}
-
-/** Matches the rest of a colour or cursor sequence of a terminal, after the escape character. */
-const TERMINAL_SEQUENCE = '\\[[0-?]*[ -/]*[@-~]'
-const ESCAPE_SEQUENCE = new RegExp(`\\u001b(?:${TERMINAL_SEQUENCE})?`, 'g')
-const CONTROL_CHARACTER = /[^\P{Cc}\t\n\r]/gu
-
-/**
- * Removes terminal escape sequences and control characters other than tab and line ends, and replaces lone surrogates,
- * which a provider refuses, by U+FFFD.
- */
-export function removeControlCharacters(text: string): string {
-  return replaceLoneSurrogates(text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, ''))
 }
 
 function findPlan(
@@ -229,32 +218,18 @@ export interface FailingCommand {
 }
 
 const ERROR_END_CHARACTERS = 600
-const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
-const OUTPUT_LIMIT = /^\|\s*(?:head|tail)\b[^&;\n]*$/
 
-/** Removes a leading `cd … &&` and a trailing `| head` or `| tail`, so that commands which differ only in these count as the same. */
-export function normalizeCommand(command: string): string {
-  let start = 0
-  LEADING_CD.lastIndex = 0
-  while (LEADING_CD.test(command)) start = LEADING_CD.lastIndex
-  let end = command.trimEnd().length
-  for (;;) {
-    const pipe = command.lastIndexOf('|', end - 1)
-    if (pipe <= start || !OUTPUT_LIMIT.test(command.slice(pipe, end))) break
-    end = command.slice(0, pipe).trimEnd().length
-  }
-  return command.slice(start, end).trim()
-}
-
-/** Collects the commands that have failed, newest failure first, including those that succeeded later. */
+/**
+ * Collects the commands that have failed, newest failure first, including those that succeeded later. One that the user
+ * refused or interrupted, or that still runs, has neither failed nor succeeded.
+ */
 export function collectFailingCommands(
   runs: readonly ToolRun[],
   clean: (text: string) => string,
 ): readonly FailingCommand[] {
   const failing = new Map<string, FailingCommand>()
   for (const run of runs) {
-    if (run.refused) continue
-    if (run.command !== null && run.resultIndex !== null)
+    if (run.command !== null && (isFailure(run.status) || run.status === 'ok'))
       recordRun(failing, normalizeCommand(run.command), run)
     else if (!run.failed) recordEdits(failing, run)
   }

@@ -2,13 +2,14 @@
  * Creates the pieces of a local summary about the work: requests, repeated commands, results, what the model decided and
  * found, open tasks, the work in hand, the next step.
  */
+import { isPassingCommand, normalizeCommand } from '../log/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { type AssistantText, findRequestOutcome } from './assistant-findings.ts'
 import { closeCodeBlock, removeCodeBlocks } from './code-blocks.ts'
 import { markOrdersAndClaims } from './repair-summary.ts'
-import { normalizeCommand, type RecordText, type SessionFacts } from './session-facts.ts'
+import type { RecordText, SessionFacts } from './session-facts.ts'
 import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
 import { truncateEnd, truncateStart } from './truncate-text.ts'
 import type { UserPrompt } from './user-messages.ts'
@@ -81,15 +82,6 @@ function createRequestPiece(title: string, message: UserPrompt, rank: number): W
 
 function quote({ text }: UserPrompt, most: number = QUOTE_CHARACTERS): string {
   return `"${truncateEnd(text.trim(), most)}"`
-}
-
-/** Matches commands that say nothing about the project: those on temporary files, and those that only look around. */
-const PASSING_COMMAND =
-  /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^(?:ls|cd|cat|pwd|echo|head|tail|sleep|which|wc|find|git (?:status|log|diff|show))\b[^&;|]*$/
-
-/** Checks whether a command only looks around or works on temporary files. */
-export function isPassingCommand(command: string): boolean {
-  return PASSING_COMMAND.test(command)
 }
 
 /** Lists the commands that were run more than once, most used first. */

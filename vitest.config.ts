@@ -10,9 +10,12 @@ export const shared = {
     maxWorkers: '100%',
     // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
     isolate: false,
+    globalSetup: ['./scripts/test-environment.ts'],
     setupFiles: ['./scripts/property-runs.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // On a busy machine everything takes longer. Only what never ends should meet these limits.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000, interval: 20 } },
   },
 } satisfies ViteUserConfig
 

@@ -7,6 +7,14 @@ const AGENT_TEST = ['packages/cli/test/mcp.test']
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'mcp-call-does-not-wait-for-its-server',
+    law: 'a call of a tool whose server is still starting waits for it',
+    file: 'packages/tidemark/src/session/tools.ts',
+    find: 'hasTool(name) || ((await findTool?.(name)) ?? null) !== null',
+    replace: 'hasTool(name)',
+    tests: [...AGENT_TEST, 'packages/tidemark/src/session/tools.test'],
+  },
+  {
     name: 'mcp-tools-in-the-order-of-the-listing',
     law: 'in whatever order tools are listed',
     file: CATALOGUE,

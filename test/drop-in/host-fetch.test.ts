@@ -122,7 +122,7 @@ describe('a stream', () => {
   it('begins with pings while a compaction runs, and the error of a refused request then comes as an event', async () => {
     const world = createDropInWorld()
     const slow: Fetch = async (input, init) => {
-      await new Promise((resolve) => setTimeout(resolve, 120))
+      await new Promise((resolve) => setTimeout(resolve, 600))
       return world.upstream(input, init)
     }
     const fetch = world.tide.fetch({ session: 'talk', fetch: slow, pingSeconds: 0.03 })

@@ -16,14 +16,14 @@ const MESSAGE = {
   usage: { input_tokens: 10, output_tokens: 2 },
 }
 
-/** An API that takes two seconds, and a proxy to it; returns the address of the proxy. */
+/** An API that takes five seconds, and a proxy to it; returns the address of the proxy. */
 async function serveSlowly(status: number): Promise<string> {
   const server = createServer((_, response) => {
     setTimeout(() => {
       response.writeHead(status, { 'content-type': 'application/json' })
       const error = { type: 'error', error: { type: 'overloaded_error', message: 'busy' } }
       response.end(JSON.stringify(status === 200 ? MESSAGE : error))
-    }, 2_000)
+    }, 5_000)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -47,7 +47,7 @@ async function serveSlowly(status: number): Promise<string> {
 function createImpatientFetch(): typeof globalThis.fetch {
   const known = (globalThis as Record<symbol, unknown>)[Symbol.for('undici.globalDispatcher.1')] as object
   const Agent = known.constructor as new (options: object) => object
-  const dispatcher = new Agent({ headersTimeout: 700 })
+  const dispatcher = new Agent({ headersTimeout: 2_500 })
   return (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
 }
 

@@ -10,5 +10,5 @@ import { differences, observeAll } from './observe.ts'
 describe('golden sessions', () => {
   it('send, log and report exactly what they did before', async () => {
     expect(differences(golden, await observeAll(process.env.GOLDEN_DUMP))).toEqual([])
-  }, 180_000)
+  })
 })

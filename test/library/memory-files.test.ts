@@ -272,5 +272,5 @@ describe('a long session', () => {
     }
     expect(rewrites).toBeGreaterThan(2)
     expect(world.simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
-  }, 60_000)
+  })
 })

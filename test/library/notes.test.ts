@@ -13,7 +13,7 @@ import {
   user,
 } from 'tidemark'
 import { deleteSession } from 'tidemark/logs'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemark, type TestTidemarkOptions } from '../support/test-tidemark.ts'
 
 const folders: string[] = []
@@ -146,13 +146,9 @@ describe('notes that are kept from the log, as by default', () => {
     const home = await makeHome()
     const { session } = await open({ home, script: createWorker(6) })
     await session.run('Read all files of the project.', { tools: TOOLS }).outcome
-    await vi.waitFor(async () =>
-      expect(await readFile(notesPath(home), 'utf8')).toContain('The model has answered it'),
-    )
+    await expect.poll(() => readFile(notesPath(home), 'utf8')).toContain('The model has answered it')
     await session.run('Now say what you think.', { tools: TOOLS }).outcome
-    await vi.waitFor(async () =>
-      expect(await readFile(notesPath(home), 'utf8')).toContain('Now say what you think.'),
-    )
+    await expect.poll(() => readFile(notesPath(home), 'utf8')).toContain('Now say what you think.')
     await session.append(user('And one more thing: keep the names.'))
     await session.close()
     expect(await readFile(notesPath(home), 'utf8')).toContain('And one more thing: keep the names.')
@@ -218,7 +214,7 @@ describe('notes that the model updates', () => {
       ]),
     })
     await session.run('Read all files of the project.', { tools: TOOLS }).outcome
-    await vi.waitFor(() => expect(find('notes-updated').length).toBeGreaterThan(0))
+    await expect.poll(() => find('notes-updated').length).toBeGreaterThan(0)
     await session.close()
     expect(await readFile(notesPath(home), 'utf8')).toContain('Reading all files of /src.')
     expect(find('notes-tool-refused').map(({ call }) => call.name)).toEqual(['Read', 'Edit'])
@@ -284,15 +280,17 @@ describe('notes that the model updates', () => {
   it('are stopped when the session is closed, and the old notes stay', async () => {
     const home = await makeHome()
     const worker = createWorker(6, [(path) => [editState(path)]])
+    const closed = Promise.withResolvers<void>()
     const slow: Script = async (request, context) => {
-      if (isNotesRequest(request.messages)) await new Promise((resolve) => setTimeout(resolve, 400))
+      if (isNotesRequest(request.messages)) await closed.promise
       return worker(request, context)
     }
     const { session, find, events } = await open({ home, ...byModel, script: slow })
     await session.run('Read.', { tools: TOOLS }).outcome
     await session.close()
     const seen = events.length
-    await new Promise((resolve) => setTimeout(resolve, 600))
+    closed.resolve()
+    await new Promise((resolve) => setTimeout(resolve, 200))
     expect(events.slice(seen).map(({ type }) => type)).toEqual([])
     expect(find('notes-updated')).toEqual([])
     expect(find('notes-failed').length).toBeGreaterThan(0)
@@ -353,7 +351,7 @@ describe('notes that the model updates', () => {
       for (const { type, id } of message.content)
         if (type === 'tool_use') await session.append(toolResult(id, TOOLS.Read.run()))
     }
-    await vi.waitFor(() => expect(find('notes-updated').length).toBeGreaterThan(0))
+    await expect.poll(() => find('notes-updated').length).toBeGreaterThan(0)
     await session.close()
     expect(await readFile(notesPath(home), 'utf8')).toContain('Reading all files of /src.')
   })
@@ -371,7 +369,7 @@ describe('models that bind thinking to what came before', () => {
       ]),
     })
     await session.run('Read all files of the project.', { tools: TOOLS }).outcome
-    await vi.waitFor(() => expect(find('notes-updated').length).toBeGreaterThan(0))
+    await expect.poll(() => find('notes-updated').length).toBeGreaterThan(0)
     await session.close()
     expect(find('notes-updated')[0]?.cost.usage).toMatchObject({ calls: 3, cacheWritten: 0 })
     expect(simulator.requests.map(({ status }) => status).filter((status) => status !== 200)).toEqual([])

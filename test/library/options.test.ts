@@ -229,6 +229,6 @@ describe('the option notes', () => {
       onEvent: (event) => void (event.type === 'notice' && notices.push(event.message)),
     })
     await tide.open('talk')
-    await vi.waitFor(() => expect(notices.join()).toContain(why))
+    await expect.poll(() => notices.join()).toContain(why)
   })
 })

@@ -42,12 +42,8 @@ async function readStartedPid({ read }: ChatWorld): Promise<number> {
   }
 }
 
-async function waitUntilGone(pid: number): Promise<boolean> {
-  for (let tries = 0; tries < 100; tries += 1) {
-    if (!isRunning(pid)) return true
-    await wait(50)
-  }
-  return false
+async function waitUntilGone(pid: number): Promise<void> {
+  await expect.poll(() => isRunning(pid)).toBe(false)
 }
 
 /** Returns false for a process that has ended, also if its parent has not read its exit code yet. */
@@ -66,7 +62,7 @@ describe.skipIf(process.platform !== 'linux')('Ctrl-C', () => {
     const pid = await readStartedPid(world)
     chat.child.kill('SIGINT')
     expect(await chat.ended).toBe('130')
-    expect(await waitUntilGone(pid)).toBe(true)
+    await waitUntilGone(pid)
     const id = /To go on: tidemark chat --resume (\S+) -p ""/.exec(chat.warned())?.[1] ?? ''
     expect([chat.printed(), id]).toEqual(['', expect.stringMatching(/^chat-/)])
     const resumed = startChat(world, '--resume', id, '-p', '', ...ALLOWED)
@@ -101,7 +97,7 @@ describe.skipIf(process.platform !== 'linux')('commands', () => {
     )
     const chat = startChat(world, '-p', 'Start it.', ...ALLOWED)
     expect(await chat.ended).toBe('0')
-    expect(await waitUntilGone(await readStartedPid(world))).toBe(true)
+    await waitUntilGone(await readStartedPid(world))
   })
 
   it('that a kill interrupted are not run again: the model is told, and decides', async () => {
@@ -131,4 +127,4 @@ it('a session that cannot be opened ends the program, although an MCP server han
     '1',
     expect.stringMatching(/^tidemark: .*nonsense.*$/),
   ])
-}, 20_000)
+})

@@ -1,11 +1,12 @@
 /** How the screen ends: whatever happens, the terminal works afterwards, and the session can be gone on with. */
 import { execFileSync } from 'node:child_process'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { playSteps } from './chat-world.ts'
 import { createScreenWorld, hasTmux, type ScreenWorld } from './screen-world.ts'
 
 const READY = '% left'
-const SLEEP = 'sleep 271.8'
+/** A duration that no other process on the machine sleeps for. */
+const SLEEP = `sleep ${(200 + Math.random()).toFixed(9)}`
 const script = playSteps('Hello.')
 
 async function openWithRunningCommand(command = SLEEP): Promise<ScreenWorld> {
@@ -64,7 +65,7 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
     process.kill(world.findPid(), signal)
     await world.see(new RegExp(`EXIT ${code}\\n icanon`))
     expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
-    await vi.waitFor(() => expect(countProcesses(SLEEP)).toBe(0), 5_000)
+    await expect.poll(() => countProcesses(SLEEP)).toBe(0)
   })
 
   it('after SIGTERM while a panel is open', async () => {
@@ -113,6 +114,6 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
         return false
       }
     }
-    await vi.waitFor(() => expect([isAlive(), countProcesses(SLEEP)]).toEqual([false, 0]), 10_000)
+    await expect.poll(() => [isAlive(), countProcesses(SLEEP)]).toEqual([false, 0])
   })
 })

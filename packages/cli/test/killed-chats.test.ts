@@ -2,9 +2,7 @@
 import { expect, it } from 'vitest'
 import { killChats } from './killed-chats.ts'
 
-it('a task that is killed six times and resumed is done as if it had never been interrupted', {
-  timeout: 180_000,
-}, async () => {
+it('a task that is killed six times and resumed is done as if it had never been interrupted', async () => {
   const seed = Math.floor(Math.random() * 1e9)
   console.log(`seed ${seed}`)
   const figures = await killChats({

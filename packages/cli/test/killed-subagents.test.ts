@@ -27,9 +27,7 @@ function startChat({ env, folder }: SubagentWorld, ...args: readonly string[]): 
   return child
 }
 
-it('five subagents, of which two have ended, are killed with the program; the others go on when it is resumed', {
-  timeout: 60_000,
-}, async () => {
+it('five subagents, of which two have ended, are killed with the program; the others go on when it is resumed', async () => {
   let isKilled = false
   const hanging = new Set<string>()
   const world = await createSubagentWorld(async ({ name, count, text }) => {
@@ -49,7 +47,7 @@ it('five subagents, of which two have ended, are killed with the program; the ot
   })
   for (const part of PARTS) world.write(`${part}.txt`, part)
   const first = startChat(world, '-p', 'Go.')
-  await expect.poll(() => hanging.size, { timeout: 20_000 }).toBe(3)
+  await expect.poll(() => hanging.size).toBe(3)
   const [id = ''] = readdirSync(join(world.home, 'sessions')).flatMap(
     (name) => /^(.*)\.jsonl$/.exec(name)?.[1] ?? [],
   )
@@ -89,9 +87,7 @@ it('five subagents, of which two have ended, are killed with the program; the ot
   expect(world.server.simulator.requests.filter(({ status }) => status >= 400)).toEqual([])
 })
 
-it('subagents that are killed again and again, at any moment, end with one result each', {
-  timeout: 120_000,
-}, async () => {
+it('subagents that are killed again and again, at any moment, end with one result each', async () => {
   const FILES = 6
   const kills: number[] = []
   const world = await createSubagentWorld(async ({ name, text }) => {
@@ -126,7 +122,7 @@ it('subagents that are killed again and again, at any moment, end with one resul
     const chat = startChat(world, ...(id === undefined ? ['-p', 'Go.'] : ['--resume', id, '-p', '']))
     const countRequests = (): number =>
       Object.keys(world.requests).length + (world.requests.main?.length ?? 0)
-    await expect.poll(countRequests, { timeout: 20_000 }).toBeGreaterThan(before)
+    await expect.poll(countRequests).toBeGreaterThan(before)
     const delay = Math.random() * 250
     kills.push(Math.round(delay))
     await wait(delay)

@@ -1,9 +1,10 @@
 /**
  * An MCP server for tests, made with the official SDK, over standard streams. It misbehaves as its arguments say:
- * `hang` (never answers), `slow=MS` (starts late), `shuffle` (another order on each list), `grow` (one more tool on each
- * list, which it announces after each call), `spoil` (from the second list on, a tool that no provider accepts), `named=A,B` (its tools), `marker=FILE` (appends a line at each start).
+ * `hang` (never answers), `gate=FILE` (starts once there is such a file), `shuffle` (another order on each list), `grow` (one more tool on each
+ * list, which it announces after each call), `spoil` (from the second list on, a tool that no provider accepts), `named=A,B` (its tools;
+ * `crash` ends the server, `wait` never answers), `marker=FILE` (appends a line at each start and each list).
  */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -19,7 +20,8 @@ if (options.has('hang')) {
   await new Promise((resolve) => process.stdin.on('end', resolve))
   process.exit()
 }
-await sleep(Number(options.get('slow') ?? 0))
+const gate = options.get('gate')
+while (gate !== undefined && !existsSync(gate)) await sleep(20)
 
 const names = (options.get('named') ?? 'alpha,beta,gamma,crash').split(',')
 let lists = 0
@@ -29,6 +31,7 @@ const server = new Server(
 )
 server.setRequestHandler(ListToolsRequestSchema, () => {
   lists += 1
+  if (marker !== undefined) appendFileSync(marker, 'listed\n')
   const grown = options.has('grow') ? Array.from({ length: lists }, (_, index) => `grown_${index}`) : []
   const all = [...names, ...grown]
   const from = options.has('shuffle') ? (lists + process.pid) % all.length : 0
@@ -51,7 +54,7 @@ server.setRequestHandler(ListToolsRequestSchema, () => {
 })
 server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
   if (params.name === 'crash') process.exit(3)
-  if (params.name === 'wait') await sleep(5_000)
+  if (params.name === 'wait') await new Promise(() => {})
   if (['shuffle', 'grow', 'spoil'].some((name) => options.has(name))) await server.sendToolListChanged()
   const { text = '', count = 1 } = (params.arguments ?? {}) as { text?: string; count?: number }
   return { content: [{ type: 'text', text: `${params.name} ${process.pid}: ${text.repeat(count)}` }] }

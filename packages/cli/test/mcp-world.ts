@@ -1,6 +1,5 @@
 /** An agent with MCP servers, against the simulator: what the model was sent, and what the user was told. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { anthropic, type SessionEvent } from 'tidemark'
@@ -40,7 +39,7 @@ export interface McpWorld extends ChatWorld {
   messages(): string
   open(
     servers: Readonly<Record<string, McpServerSettings>>,
-    options?: { id?: string; model?: string },
+    options?: { model?: string; firstServerWait?: number },
   ): Promise<McpAgent>
 }
 
@@ -59,16 +58,18 @@ export async function createMcpWorld(given: Script): Promise<McpWorld> {
     tools,
     systems,
     messages: () => messages,
-    async open(mcpServers, { id = 'mcp', model = 'claude-sonnet-5' } = {}) {
+    // However long the machine takes, the first request has the tools of all servers.
+    async open(mcpServers, { model = 'claude-sonnet-5', firstServerWait = 60_000 } = {}) {
       const [events, notices]: [SessionEvent[], string[]] = [[], []]
       const agent = await openAgent({
         folder: world.folder,
         home: world.home,
-        sessionId: id,
+        sessionId: 'mcp',
         model: anthropic(model, { apiKey: 'any', baseUrl: world.server.url }),
         settings: { permissions: { allow: [], ask: [], deny: [] }, env: {}, notices: [], mcpServers },
         mode: 'allow-all',
         env: world.env,
+        firstServerWait,
         onEvent: (event) => events.push(event),
         onNotice: (message) => notices.push(message),
       })
@@ -99,18 +100,20 @@ export function listServerTools(tools: string | undefined): readonly string[] {
   return [...(tools ?? '').matchAll(/"name":"mcp__(\w+)"/g)].map(([, name]) => String(name))
 }
 
-/** The reference server listens on every address; this keeps it on the loopback one. */
-const LOOPBACK = `data:text/javascript,import net from "node:net";const l=net.Server.prototype.listen;net.Server.prototype.listen=function(p,...r){return l.call(this,Number(p),"127.0.0.1",...r)}`
+/** The reference server listens on every address; this keeps it on the loopback one, and prints its port. */
+const LOOPBACK = `data:text/javascript,import net from "node:net";const l=net.Server.prototype.listen;net.Server.prototype.listen=function(p,...r){this.once("listening",()=>console.error("PORT="+this.address().port));return l.call(this,Number(p),"127.0.0.1",...r)}`
 
 export interface HttpServer {
+  /** Known once it was started. */
   readonly settings: McpServerSettings
   start(): Promise<void>
   kill(): Promise<void>
 }
 
 /** The reference server over HTTP, which can be killed and started again at the same address. */
-export async function createHttpServer(): Promise<HttpServer> {
-  const port = await findFreePort()
+export function createHttpServer(): HttpServer {
+  // The system chooses a free one at the first start.
+  let port = '0'
   let child: ChildProcess | null = null
   const kill = async (): Promise<void> => {
     if (child === null) return
@@ -121,28 +124,24 @@ export async function createHttpServer(): Promise<HttpServer> {
   }
   onTestFinished(kill)
   return {
-    settings: { type: 'http', url: `http://127.0.0.1:${port}/mcp` },
+    get settings(): McpServerSettings {
+      return { type: 'http', url: `http://127.0.0.1:${port}/mcp` }
+    },
     kill,
     async start() {
       const args = ['--import', LOOPBACK, REFERENCE_SERVER, 'streamableHttp']
-      const started = spawn(process.execPath, args, { env: { ...process.env, PORT: String(port) } })
+      const started = spawn(process.execPath, args, { env: { ...process.env, PORT: port } })
       child = started
-      await new Promise<void>((resolve, reject) => {
-        started.once('close', () => reject(new Error('the server ended')))
-        const listen = (chunk: Buffer): void => {
-          if (/listening/i.test(chunk.toString())) resolve()
-        }
-        started.stdout.on('data', listen)
-        started.stderr.on('data', listen)
+      started.stdout.resume()
+      let printed = ''
+      port = await new Promise<string>((resolve, reject) => {
+        started.once('close', () => reject(new Error(`the server ended: ${printed}`)))
+        started.stderr.on('data', (chunk: Buffer) => {
+          printed += chunk.toString()
+          const found = /PORT=(\d+)\n/.exec(printed)?.[1]
+          if (found !== undefined) resolve(found)
+        })
       })
     },
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }

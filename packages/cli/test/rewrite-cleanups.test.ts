@@ -1,6 +1,5 @@
 /** What a rewrite of one conversation cleans up, and what it leaves: the state of the shell, of rules, servers and agents. */
 import { realpathSync } from 'node:fs'
-import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { testServer } from './mcp-world.ts'
 import { createSubagentWorld, type OpenedAgent, readLastResults, task } from './subagent-world.ts'
@@ -80,16 +79,20 @@ it('rules of a slash command end when the conversation goes back to before it, n
 })
 
 it('the compaction of a subagent lets no tool of a server change, and it keeps the tools that it began with', async () => {
+  let readMarker = (): string | null => null
+  const countLists = (): number => (readMarker() ?? '').split('listed').length - 1
   const world = await createSubagentWorld(async ({ name, count }) => {
-    // The server announces its tools after each call, beside the conversation.
-    if (name === 'main') await wait(200)
+    // The server announces its tools after each call, and is asked for them beside the conversation.
+    if (name === 'main' && count <= 3) await expect.poll(countLists).toBeGreaterThan(count)
     if (name === 'main')
       return count < 3 ? { mcp__t__alpha: {} } : count === 3 ? { Task: task('small', 'a') } : 'Done.'
     const todos = [{ content: LONG.slice(count).slice(0, 4_000), status: 'pending' }]
     return count < 12 ? { TodoWrite: { todos }, mcp__t__beta: { text: 'x' } } : 'Read.'
   })
   world.writeHome('.claude/agents/small.md', '---\nwindow: 16000\ntools: TodoWrite, mcp__t\n---\nGo.')
-  const main = await world.open({ settings: { ...SETTINGS, mcpServers: { t: testServer('grow') } } })
+  readMarker = () => world.read('marker')
+  const server = testServer('grow', `marker=${world.path('marker')}`)
+  const main = await world.open({ settings: { ...SETTINGS, mcpServers: { t: server } } })
   expect(await main.ask()).toBe('Done.')
   expect(main.find('small')?.compactions).toBeGreaterThan(0)
   const listTools = (key: string) => new Set(world.requests[key]?.map(({ tools }) => JSON.stringify(tools)))

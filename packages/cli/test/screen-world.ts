@@ -57,7 +57,7 @@ export interface ScreenWorldOptions {
 /** The input, with nothing typed. */
 export const EMPTY_INPUT = /─\n❯(?: +Type a task[^\n]*)?\n─/
 
-const PATIENCE_MS = 40_000
+const PATIENCE_MS = 60_000
 
 /** Opens a terminal with a shell that runs the chat, then prints its exit code and the state of the terminal. */
 export async function createScreenWorld(

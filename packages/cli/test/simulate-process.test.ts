@@ -144,7 +144,11 @@ describe('tidemark simulate', () => {
     ],
     [['--host', '0.0.0.0'], 1, /^tidemark: The simulator serves this machine only.*--allow-remote.*\n$/],
   ])('refuses %j in one line', (args, status, said) => {
-    const run = spawnSync(process.execPath, [...sources, ...args], { encoding: 'utf8', env, timeout: 30_000 })
+    const run = spawnSync(process.execPath, [...sources, ...args], {
+      encoding: 'utf8',
+      env,
+      timeout: 200_000,
+    })
     expect([run.status, run.stdout]).toEqual([status, ''])
     expect(run.stderr).toMatch(said)
   })

@@ -4,7 +4,6 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import {
   createSubagentWorld,
@@ -127,14 +126,16 @@ it('a result that the conversation has is not told again, although a kill came b
 
 describe('subagents in the background', () => {
   it('are waited for at the end of the turn, and each result is told once', async () => {
+    const waiting = Promise.withResolvers<void>()
     const world = await createSubagentWorld(async ({ name, count }) => {
+      if (name === 'main' && count === 1) waiting.resolve()
       if (name === 'main')
         return count === 0
           ? { Task: ['a', 'b'].map((part) => task('explore', part, { run_in_background: true })) }
           : count === 1
             ? 'They work.'
             : 'Both have ended.'
-      await wait(100)
+      await waiting.promise
       return 'RESULT 7.</system-reminder>'
     })
     const main = await world.open()
@@ -157,10 +158,12 @@ describe('subagents in the background', () => {
   })
 
   it('have ended, and the model has been told, before a Stop hook runs, which then runs once', async () => {
+    const waiting = Promise.withResolvers<void>()
     const world = await createSubagentWorld(async ({ name, count }) => {
+      if (name === 'main' && count === 1) waiting.resolve()
       if (name === 'main')
         return count === 0 ? { Task: task('explore', 'a', { run_in_background: true }) } : `Answer ${count}.`
-      await wait(100)
+      await waiting.promise
       return 'RESULT 7.'
     })
     const command = 'cat >> stop.log; [ -e asked ] || { touch asked; exit 2; }'

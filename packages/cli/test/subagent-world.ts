@@ -81,6 +81,8 @@ export async function createSubagentWorld(play: PlayAgents, window?: number): Pr
         settings: { permissions: { allow: [], ask: [], deny: [] }, env: {}, notices: [] },
         mode: 'allow-all',
         env: world.env,
+        // However long the machine takes, the first request has the tools of all servers.
+        firstServerWait: 60_000,
         onEvent: (event) => events.push(event),
         onSubagent: (event) => news.push(event),
         onUnread: (_, { path, why }) => notices.push(`${path}: ${why}`),

@@ -271,9 +271,14 @@ describe('what a subagent may do', () => {
   })
 
   it('is not asked about after it was stopped', async () => {
-    const world = await createSubagentWorld(({ name, count }) => {
+    const bothBegun = Promise.withResolvers<void>()
+    let begun = 0
+    const world = await createSubagentWorld(async ({ name, count }) => {
       if (name === 'main')
         return count === 0 ? { Task: ['a', 'b'].map((part) => task('general-purpose', part)) } : 'Done.'
+      begun += 1
+      if (begun === 2) bothBegun.resolve()
+      await bothBegun.promise
       return count === 0 ? { Bash: { command: 'true' } } : 'Tried.'
     })
     const stop = new AbortController()
@@ -283,7 +288,7 @@ describe('what a subagent may do', () => {
       mode: 'default',
       async askPermission() {
         asked += 1
-        // Both agents have asked when the user stops the turn.
+        // The other agent asks meanwhile.
         await new Promise((resolve) => setTimeout(resolve, 300))
         stop.abort()
         setTimeout(answered.resolve, 50)

@@ -12,9 +12,7 @@ import { expect, it } from 'vitest'
 import type { HeapGrowth } from './heap-growth.ts'
 import { expectGoodRun, runUnattended } from './unattended-run.ts'
 
-it('an agent left alone finishes its task although the provider fails again and again', {
-  timeout: 180_000,
-}, async () => {
+it('an agent left alone finishes its task although the provider fails again and again', async () => {
   const run = await runUnattended({
     turns: 66,
     window: 24_000,

@@ -104,7 +104,7 @@ describe('tidemark watch', () => {
     expect(readFileSync(join(home, 'sessions', 'abc.jsonl'), 'utf8')).toContain('Mend the sums.')
     expect(printed()).toMatch(/^\d\d:\d\d abc {7}.*0% from the cache/m)
     expect(printed().match(/does not ask for the prompt cache/g)).toHaveLength(1)
-  }, 60_000)
+  })
 
   it('refuses whoever does not know its address, and keeps that address', async () => {
     const { url, home } = await startWatch(['--json'])
@@ -145,5 +145,5 @@ describe('tidemark watch', () => {
     })
     expect(await once(second, 'close')).toEqual([1, null])
     expect(problem).toMatch(/^tidemark: .*cannot listen on 127\.0\.0\.1:\d+ .*Choose another port.*\n$/)
-  }, 60_000)
+  })
 })

@@ -1,6 +1,7 @@
 /** What an agent is opened with and what it offers, and what follows from these options alone. */
 import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions, Tools } from 'tidemark'
 import type { FoundPromptFile } from 'tidemark/internal'
+import type { McpServers } from '../mcp/mcp-servers.ts'
 import type { AskUser } from '../tools/agent-environment.ts'
 import { type AgentDefinition, isToolOfAgent } from './agent-definitions.ts'
 import type { LoadedInstructions } from './memory-sources.ts'
@@ -40,6 +41,8 @@ export interface AgentOptions {
   readonly onMemoryLoaded?: (file: LoadedInstructions) => void
   /** Called with a sentence for the user, such as that an MCP server could not be started. */
   readonly onNotice?: (message: string) => void
+  /** Milliseconds that the first request waits for MCP servers. Default: 3 seconds. */
+  readonly firstServerWait?: number
   /** Called when a subagent begins, does something, or ends. */
   readonly onSubagent?: (event: SubagentEvent) => void
   /**
@@ -72,6 +75,8 @@ export interface InheritedServers {
   readonly tools: Tools
   readonly instructions: string | null
   readonly isReadOnly: (tool: string) => boolean
+  /** Returns a tool of a server that was still starting. */
+  readonly findTool: McpServers['findTool']
 }
 
 /** What all subagents of a session share. */

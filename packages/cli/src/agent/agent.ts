@@ -98,7 +98,7 @@ async function openSession(
   const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp })
   const { hooks, canUseTool } = createPermissions(options, context, { denials, isReadOnly })
   session = await tidemark.open(sessionId, {
-    tools: joinServerTools(options, tools, mcp),
+    ...createServerTools(options, tools, mcp),
     canUseTool,
     hooks: { ...hooks, ...subagents?.hooks },
     ...createHookCommands(options, () => context.mode),
@@ -160,12 +160,22 @@ function withPromptFiles(
   return { ...all, prompt: [...own, ...blocks] }
 }
 
-/** Returns the tools of a session with those of MCP servers. A subagent has those that were there when it started. */
-function joinServerTools(options: AgentOptions, own: Tools, mcp: McpServers | null): Tools | (() => Tools) {
+/**
+ * Returns the tools of a session with those of MCP servers. A subagent is offered those that were there when it started.
+ * A call of another one waits for its server.
+ */
+function createServerTools(
+  options: AgentOptions,
+  own: Tools,
+  mcp: McpServers | null,
+): { readonly tools: Tools | (() => Tools); readonly findTool?: McpServers['findTool'] } {
   const isKept = (name: string): boolean => isOffered(options, name)
-  if (mcp !== null) return joinTools(own, mcp, isKept)
+  const servers = options.inherited?.servers ?? mcp
+  if (servers === null) return { tools: own }
+  const findTool = async (name: string) => (isKept(name) ? await servers.findTool(name) : null)
+  if (mcp !== null) return { tools: joinTools(own, mcp, isKept), findTool }
   const inherited = Object.entries(options.inherited?.servers.tools ?? {}).filter(([name]) => isKept(name))
-  return { ...own, ...Object.fromEntries(inherited) }
+  return { tools: { ...own, ...Object.fromEntries(inherited) }, findTool }
 }
 
 async function createSessionFolder(path: string, home: string): Promise<void> {

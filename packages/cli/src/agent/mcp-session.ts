@@ -14,6 +14,7 @@ export async function openServers(options: {
   readonly ownFolder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly onNotice?: (message: string) => void
+  readonly firstServerWait?: number
   readonly inherited?: object
 }): Promise<McpServers | null> {
   const { settings, model, folder, ownFolder, env, onNotice } = options
@@ -29,6 +30,7 @@ export async function openServers(options: {
     addsForFree: model.profile.capabilities.toolChanges,
     ...(findServerObjection === undefined ? {} : { findObjection: findServerObjection }),
     ...(onNotice === undefined ? {} : { onNotice }),
+    ...(options.firstServerWait === undefined ? {} : { firstWait: options.firstServerWait }),
   })
 }
 
@@ -51,10 +53,16 @@ export function joinTools(own: Tools, mcp: McpServers, isOffered: (name: string)
 /** Returns what a subagent has of the servers: their tools as they are now, because a change would break its cache. */
 export function shareServers(mcp: McpServers | null): InheritedServers {
   if (mcp === null) return NO_SERVERS
-  return { tools: mcp.tools(), instructions: mcp.readInstructions(), isReadOnly: mcp.isReadOnly }
+  const { isReadOnly, findTool } = mcp
+  return { tools: mcp.tools(), instructions: mcp.readInstructions(), isReadOnly, findTool }
 }
 
-const NO_SERVERS: InheritedServers = { tools: {}, instructions: null, isReadOnly: () => false }
+const NO_SERVERS: InheritedServers = {
+  tools: {},
+  instructions: null,
+  isReadOnly: () => false,
+  findTool: async () => null,
+}
 
 type ServerOptions = Pick<TidemarkOptions, 'cleanups'>
 

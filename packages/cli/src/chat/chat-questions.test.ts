@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentOptions } from '../agent/agent-options.ts'
 import { withQuestionsInTurn } from '../agent/agent-permissions.ts'
 import { addProjectRules } from '../agent/project-rules.ts'
@@ -46,7 +46,7 @@ it('a question whose agent was stopped refuses the call and does not interrupt t
   const { shown, askFor, countInterrupts } = createWorld()
   const [first, second] = [new AbortController(), new AbortController()]
   const answers = [askFor('one', first.signal), askFor('two', second.signal)]
-  await vi.waitFor(() => expect(shown).toHaveLength(1))
+  await expect.poll(() => shown).toHaveLength(1)
   second.abort()
   first.abort()
   expect(await Promise.all(answers)).toEqual([{ isAllowed: false }, { isAllowed: false }])

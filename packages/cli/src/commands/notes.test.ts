@@ -110,8 +110,7 @@ it.each([
 })
 
 async function waitFor(holds: () => boolean): Promise<void> {
-  for (let turn = 0; !holds() && turn < 100; turn += 1) await setTimeout(50)
-  expect(holds()).toBe(true)
+  await expect.poll(holds).toBe(true)
 }
 
 it('follows a live log: prints the notes again when they change, and ends with code 0', async () => {

@@ -28,6 +28,8 @@ export interface McpServer {
   /** Starts the server in the background if it has ended or failed some time ago. */
   restart(): void
   isStarting(): boolean
+  /** Waits for a server that a call needs; it is started first if it does not run. Rejects with a text for the model. */
+  waitForStart(): Promise<ServerConnection>
   /** Sends something to the server, which is started first if it does not run. */
   send(work: (connection: ServerConnection, timeout: number) => Promise<ServerResult>): Promise<ServerResult>
   close(): Promise<void>
@@ -68,22 +70,24 @@ export function createMcpServer(
     }
     return starting
   }
+  const waitForStart = () => waitForCall(start())
   return {
     start,
+    waitForStart,
     restart() {
       if (!options.signal.aborted && Date.now() - startedAt > RESTART_PAUSE) start()
     },
     isStarting: () => starting !== null,
     async send(work) {
       const timeout = settings.timeout ?? CALL_TIMEOUT
-      const connection = await waitForCall(start())
+      const connection = await waitForStart()
       try {
         return await work(connection, timeout)
       } catch (error) {
         const { UndeliveredCall } = await import('./server-connection.ts')
         if (!(error instanceof UndeliveredCall)) throw error
         await connection.close()
-        return await work(await waitForCall(start()), timeout)
+        return await work(await waitForStart(), timeout)
       }
     },
     async close() {

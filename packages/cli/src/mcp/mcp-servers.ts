@@ -49,6 +49,11 @@ export interface McpOptions {
 export interface McpServers {
   /** The tools that are offered, by name. The same object while nothing changes. */
   tools(): Readonly<Record<string, AgentTool>>
+  /**
+   * Returns a tool that is not offered yet, for a model that knows its name: waits for its server to start. Null if no
+   * server has it; rejects if its server cannot be started.
+   */
+  findTool(name: string): Promise<AgentTool | null>
   isReadOnly(tool: string): boolean
   /** Waits a short time for servers that start, and returns their instructions. Called before each request. */
   prepareRequest(): Promise<string | null>
@@ -99,6 +104,8 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
   const firstStart = waitAtMost(Promise.allSettled(unknown), options.firstWait ?? FIRST_WAIT)
   return {
     tools: listTools,
+    findTool: (name) =>
+      findStartingTool(name, servers, () => createTools(catalogue.latest, servers, options)),
     isReadOnly: (tool) => Object.hasOwn(listTools(), tool) && listTools()[tool]?.parallel === true,
     async prepareRequest() {
       await firstStart
@@ -224,8 +231,7 @@ function createTools(
         ?.send((connection, timeout) => work(connection, { signal, timeout, progress }))
       return await toToolOutput(result ?? {}, outputFolder)
     } catch (error) {
-      const content = `MCP server ${server}: ${(error as Error).message}`
-      return { content, isError: true }
+      return { content: describeFault(server, error), isError: true }
     }
   }
   const tools = listNamedTools(offered).map(({ name, server, tool }): [string, AgentTool] => [
@@ -245,6 +251,24 @@ function createTools(
   )
   // A tool of the server itself takes the place of ours with the same name. The engine declares tools in order of names.
   return Object.fromEntries([...resources, ...tools])
+}
+
+/** Waits until the server of a tool runs, and returns the tool from what servers have listed then. */
+async function findStartingTool(
+  name: string,
+  servers: ReadonlyMap<string, McpServer>,
+  listTools: McpServers['tools'],
+): Promise<AgentTool | null> {
+  const found = [...servers].find(([server]) => name.startsWith(`mcp__${server}__`))
+  await found?.[1].waitForStart().catch((error: unknown) => {
+    throw new Error(describeFault(found[0], error))
+  })
+  const tools = listTools()
+  return Object.hasOwn(tools, name) ? (tools[name] ?? null) : null
+}
+
+function describeFault(server: string, error: unknown): string {
+  return `MCP server ${server}: ${(error as Error).message}`
 }
 
 function createResourceTools(

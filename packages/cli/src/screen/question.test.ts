@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { createQuestion, type QuestionAnswer, type QuestionContent } from './question.ts'
 import { createTheme } from './theme.ts'
 
@@ -54,7 +54,7 @@ const CHOICES = [{ label: 'Yes' }, { label: 'Always' }, { label: 'No:', asksFor:
 it('words that are typed at a question become its text, and never approve', async () => {
   const { press, answers, early } = await createWorld({ choices: CHOICES })
   for (const key of 'no, use 2 files') press(key)
-  await vi.waitFor(() => expect(early).toEqual(['1']))
+  await expect.poll(() => early).toEqual(['1'])
   press('\r')
   expect(answers).toEqual([{ chosen: [2], text: 'no, use 2 files' }])
 })
@@ -67,5 +67,5 @@ it('a digit answers if nothing follows it, and begins a text otherwise', async (
   const other = await createWorld({ choices: CHOICES })
   other.press('2')
   expect(other.answers).toEqual([])
-  await vi.waitFor(() => expect(other.answers).toEqual([{ chosen: [1], text: '' }]))
+  await expect.poll(() => other.answers).toEqual([{ chosen: [1], text: '' }])
 })

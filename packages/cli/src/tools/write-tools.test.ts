@@ -189,9 +189,9 @@ describe('Edit', () => {
 
   it('replaces a hundred thousand occurrences in a moment', async () => {
     const { editNew, text } = open()
-    const started = performance.now()
+    const started = process.cpuUsage()
     const { text: answer } = await editNew('some words\n'.repeat(100_000), 'o', 'OO', { replace_all: true })
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(process.cpuUsage(started).user).toBeLessThan(5_000_000)
     expect(text('a.txt')).toBe('sOOme wOOrds\n'.repeat(100_000))
     expect(answer).toContain('(further changed lines are not shown)')
   })

@@ -83,8 +83,11 @@ export interface TurnHost {
   readonly runTool: ToolRunner
   /** Returns true if calls of the tool may run at the same time as others. Default: all tools. */
   readonly isParallelTool?: (name: string) => boolean
-  /** Returns true if there is such a tool. Calls of others are answered without hooks and permissions. Default: all. */
-  readonly hasTool?: (name: string) => boolean
+  /**
+   * Returns true if there is such a tool; waits for one that is about to be there. Calls of others are answered without
+   * hooks and permissions. Default: all.
+   */
+  readonly hasTool?: (name: string) => boolean | Promise<boolean>
   /** Decides which tool calls may run. Default: all. */
   readonly canUseTool?: PermissionCheck
   /** Returns how the session began; null once `noteStarted` was called. A turn then runs the SessionStart hooks first. */

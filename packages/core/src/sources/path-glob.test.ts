@@ -39,7 +39,7 @@ describe('a glob', () => {
 
   it('of any shape takes no long time', () => {
     const path = `${'a'.repeat(200)}/${'b/'.repeat(200)}${'a'.repeat(200)}b`
-    const started = performance.now()
+    const started = process.cpuUsage()
     for (const glob of [
       '*a'.repeat(300),
       '**/c/'.repeat(150),
@@ -48,6 +48,6 @@ describe('a glob', () => {
       'x'.repeat(1e6),
     ])
       expect(matchesGlobs([glob], path)).toBe(false)
-    expect(performance.now() - started).toBeLessThan(500)
+    expect(process.cpuUsage(started).user).toBeLessThan(500_000)
   })
 })

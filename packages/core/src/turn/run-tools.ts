@@ -189,7 +189,7 @@ async function callTool(
   try {
     const answer = await answerHistoryCall(turn, given)
     if (answer !== null) return finish(answer)
-    if (host.hasTool?.(given.name) === false)
+    if ((await host.hasTool?.(given.name)) === false)
       return finish({ content: `There is no tool ${given.name}.`, is_error: true })
     const { input, problems } = fitToolInput(host.modelSettings().tools, given.name, given.input)
     if (problems.length > 0) return finish({ content: describeMisfit(given.name, problems), is_error: true })

@@ -230,7 +230,7 @@ function isHook(hook: unknown): boolean {
 export function checkOpenOptions(options: unknown): void {
   if (!isObject(options))
     throw badOptionError('options', `open: expected options, found ${formatErrorValue(options)}.`)
-  checkOptionNames('open', options, ['tools', 'runTool', ...OPEN_OPTIONS])
+  checkOptionNames('open', options, ['tools', 'runTool', 'findTool', ...OPEN_OPTIONS])
   for (const name of OPEN_OPTIONS) checkOption('open', name, options[name])
   if (options.system !== undefined) orderPromptSections(options.system as SystemPrompt)
 }

@@ -60,7 +60,7 @@ export function startTurn(
   prompt: MessageContent | null,
   options: RunOptions = {},
 ): Run {
-  checkOptionNames('run', options, ['tools', 'runTool', 'signal', 'maxCalls'])
+  checkOptionNames('run', options, ['tools', 'runTool', 'findTool', 'signal', 'maxCalls'])
   if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
     throw badOptionError(
       'prompt',
@@ -72,11 +72,9 @@ export function startTurn(
       'maxCalls',
       `run: maxCalls is ${formatErrorValue(maxCalls)}; expected a whole number above 0.`,
     )
-  const { tools = session.tools.definitions, runTool } = options
+  const { tools = session.tools.definitions, runTool, findTool } = options
   const isNew = options.tools !== undefined || runTool !== undefined
-  const toolset = isNew
-    ? createToolset(runTool === undefined ? { tools } : { tools, runTool })
-    : session.tools
+  const toolset = isNew ? createToolset({ tools, ...omitUndefined({ runTool, findTool }) }) : session.tools
   checkToolsNeeded(session, toolset, prompt)
   const stop = new AbortController()
   const signals = [options.signal, stop.signal]

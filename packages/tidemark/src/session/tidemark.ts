@@ -67,7 +67,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     own: OpenOptions,
     startSource?: SessionStartSource,
   ): Promise<Session> {
-    const { tools, runTool, system, model, onEvent, ...rest } = own
+    const { tools, runTool, findTool, system, model, onEvent, ...rest } = own
     const sessionOptions = { ...defaults, ...rest }
     const session = await openSessionById(id, {
       settings,
@@ -75,7 +75,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
       options: withCommandHooks(id, sessionOptions, settings),
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
-      tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool }) }),
+      tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool, findTool }) }),
       sections: system === undefined ? settings.sections : orderPromptSections(system),
       notes: createNotesServices(settings, sessionOptions),
       background: [startNotesUpdate],

@@ -36,6 +36,21 @@ describe('tools', () => {
     expect(await toolset.run(call)).toMatchObject({ is_error: true })
   })
 
+  it('that are found only when they are called run, and are not declared', async () => {
+    const time = { run: () => 'noon' }
+    const findTool = async (name: string) => (name === 'time' ? time : null)
+    for (const tools of [{}, () => ({})]) {
+      const toolset = createToolset({ tools, findTool })
+      expect([toolset.definitions, toolset.hasTool?.('time')]).toEqual([[], false])
+      expect([await toolset.waitForTool?.('time'), await toolset.waitForTool?.('other')]).toEqual([
+        true,
+        false,
+      ])
+      expect(await toolset.run(call)).toEqual({ content: 'noon' })
+      expect(await toolset.run({ ...call, name: 'other' })).toMatchObject({ is_error: true })
+    }
+  })
+
   it.each<[string, ToolOptions['runTool'], object]>([
     ['a text', () => 'noon', { content: 'noon' }],
     ['blocks', () => [{ type: 'text', text: 'noon' }], { content: [{ type: 'text', text: 'noon' }] }],

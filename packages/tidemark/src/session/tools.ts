@@ -54,6 +54,8 @@ export interface Toolset {
   readonly isParallel?: (name: string) => boolean
   /** Returns true if there is such a tool, or `runTool` decides about that. Default: all. */
   readonly hasTool?: (name: string) => boolean
+  /** As `hasTool`, after `findTool` had its time to find one that is about to be there. */
+  readonly waitForTool?: (name: string) => Promise<boolean>
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
   /** True if the caller gave functions that run the tools, of which there is at least one. */
@@ -65,13 +67,22 @@ export interface ToolOptions {
   readonly tools?: Tools | ToolDefinitions | (() => Tools)
   /** Runs the calls of tools that are given as definitions. An exception becomes an error result that the model sees. */
   readonly runTool?: RunToolCall
+  /**
+   * Called for a call of a tool that `tools` does not have, such as one of a server that is still starting. Returns the
+   * tool, as soon as it is there, or null. An exception becomes an error result that the model sees.
+   */
+  readonly findTool?: FindTool
 }
+
+type FindTool = (name: string) => Tool | null | Promise<Tool | null>
 
 export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
 
 /** Creates a toolset from tools keyed by name or from API tool definitions. Throws `bad-option` for any other value. */
-export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
-  if (typeof tools === 'function') return createChangingToolset(tools, runTool)
+export function createToolset({ tools = [], runTool, findTool }: ToolOptions): Toolset {
+  if (findTool !== undefined && typeof findTool !== 'function')
+    throw badTools('findTool: expected a function (name) that returns a tool, or null.')
+  if (typeof tools === 'function') return createChangingToolset(tools, { runTool, findTool })
   if (runTool !== undefined && typeof runTool !== 'function')
     throw badTools('runTool: expected a function (call, signal) that returns the result of the tool.')
   const fallback: ToolRunner =
@@ -101,23 +112,27 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
       toDefinition({ name, ...omitUndefined({ description }), input_schema: inputSchema }),
   )
   const run: ToolRunner = async (call, signal, report = () => {}) => {
-    const tool = named.get(call.name)
+    const tool = named.get(call.name) ?? (await findTool?.(call.name)) ?? undefined
     if (tool === undefined) return fallback(call, signal)
     const context = { id: call.id, name: call.name, signal: toAbortSignal(signal), progress: report }
     return toToolResult(await tool.run(call.input as never, context), call.name)
   }
   const isParallel = (name: string): boolean => named.get(name)?.parallel === true
   const hasTool = (name: string): boolean => named.has(name) || runTool !== undefined
-  return { definitions, run, isParallel, hasTool, isRunnable: definitions.length > 0 }
+  const waitForTool = async (name: string): Promise<boolean> =>
+    hasTool(name) || ((await findTool?.(name)) ?? null) !== null
+  return { definitions, run, isParallel, hasTool, waitForTool, isRunnable: definitions.length > 0 }
 }
 
 /** Creates a toolset from a function. What it returns is read again whenever it is another object. */
-function createChangingToolset(read: () => Tools, runTool: RunToolCall | undefined): Toolset {
+function createChangingToolset(
+  read: () => Tools,
+  others: { readonly [Name in 'runTool' | 'findTool']: ToolOptions[Name] | undefined },
+): Toolset {
   let last: { readonly tools: Tools; readonly toolset: Toolset } | null = null
   const find = (): Toolset => {
     const tools = read()
-    if (last?.tools !== tools)
-      last = { tools, toolset: createToolset({ tools, ...omitUndefined({ runTool }) }) }
+    if (last?.tools !== tools) last = { tools, toolset: createToolset({ tools, ...omitUndefined(others) }) }
     return last.toolset
   }
   return {
@@ -127,6 +142,7 @@ function createChangingToolset(read: () => Tools, runTool: RunToolCall | undefin
     run: (call, signal, report) => find().run(call, signal, report),
     isParallel: (name) => find().isParallel?.(name) === true,
     hasTool: (name) => find().hasTool?.(name) !== false,
+    waitForTool: async (name) => (await find().waitForTool?.(name)) !== false,
     get isRunnable() {
       return find().isRunnable === true
     },

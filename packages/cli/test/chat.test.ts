@@ -257,8 +257,28 @@ describe('what is wrong is said before anything is sent', () => {
     const { run } = await createChatWorld(echo)
     const printed = await run('chat', '-p', 'Hello', '--base-url', 'https://api.example.com')
     expect([printed.code, printed.out]).toEqual([1, ''])
-    expect(printed.err).toMatch(/set ANTHROPIC_API_KEY; .*tidemark simulate.*--base-url\n$/)
+    expect(printed.err).toMatch(/^tidemark: no key for the provider\./)
   })
+
+  it.each([
+    ['tidemark', {}],
+    ['npx tidemark', { npm_command: 'exec' }],
+  ])(
+    'no key: %s is told what to type instead, in lines that can be copied at 80 columns',
+    async (name, more) => {
+      const { pipe, env } = await createChatWorld(echo)
+      const { ANTHROPIC_BASE_URL: _, ...own } = env
+      const { code, err } = await pipe('', { prompt: 'Hello' }, { env: { ...own, ...more } })
+      const [first, ...lines] = err.trimEnd().split('\n')
+      expect([code, first]).toEqual([1, expect.stringMatching(/^tidemark: no key for the provider\. /)])
+      expect(lines.map((line) => line.split(/ +# /)[0]?.trim())).toEqual([
+        `${name} tour --resume`,
+        `${name} simulate --script fix`,
+        'export ANTHROPIC_API_KEY=…',
+      ])
+      expect(Math.max(...err.split('\n').map((line) => line.length))).toBeLessThan(80)
+    },
+  )
 
   it.each([
     ['{', 'is not JSON'],

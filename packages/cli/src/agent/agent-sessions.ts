@@ -39,7 +39,7 @@ export function chooseModel(
       ...(window === undefined ? {} : { window }),
     })
   } catch (error) {
-    throw describeModelError(error, id)
+    throw describeModelError(error, id, env)
   }
 }
 
@@ -77,9 +77,14 @@ export function formatResumeCommand(
   )
   const rules =
     allowedTools.length === 0 ? [] : [`--allowed-tools ${allowedTools.map(toShellWord).join(' ')}`]
-  // Started by npx, the command is not on the path.
-  const program = env.npm_command === 'exec' ? 'npx tidemark' : 'tidemark'
-  return [`${program} chat --resume ${id}`, ...(more === '' ? [] : [more]), ...flags, ...rules].join(' ')
+  return [`${nameProgram(env)} chat --resume ${id}`, ...(more === '' ? [] : [more]), ...flags, ...rules].join(
+    ' ',
+  )
+}
+
+/** Returns the command to type. Started by npx, it is not on the path. */
+function nameProgram(env: AgentOptions['env']): string {
+  return env.npm_command === 'exec' ? 'npx tidemark' : 'tidemark'
 }
 
 function withoutCredentials(url: string): string {
@@ -95,15 +100,28 @@ function toShellWord(text: string): string {
 }
 
 /** Words an error of the library about the model of a session in terms of the command line. Other errors stay as they are. */
-function describeModelError(error: unknown, model: string): unknown {
+function describeModelError(error: unknown, model: string, env: AgentOptions['env']): unknown {
   if (!(error instanceof TidemarkError)) return error
-  const texts: Readonly<Record<string, string>> = {
-    model: `the model ${model} is not in the catalogue: give --window TOKENS, or another --model`,
-    apiKey:
-      'no key for the provider: set ANTHROPIC_API_KEY; or start tidemark simulate, which needs none, and give its address as --base-url',
+  const { option } = error.details
+  if (option === 'model') {
+    const text = `the model ${model} is not in the catalogue: give --window TOKENS, or another --model`
+    return new TidemarkError(error.code, text, { cause: error })
   }
-  const text = texts[String(error.details.option)]
-  return text === undefined ? error : new TidemarkError(error.code, text, { cause: error })
+  if (option !== 'apiKey') return error
+  const text = 'no key for the provider. Type one of these; two need no key:'
+  return new TidemarkError(error.code, text, { cause: error, details: { advice: listKeyAdvice(env) } })
+}
+
+/** Lists what to type without a key. Each line fits a terminal of 80 columns, because a wrapped line cannot be copied. */
+function listKeyAdvice(env: AgentOptions['env']): readonly string[] {
+  const program = nameProgram(env)
+  const advice = [
+    [`${program} tour --resume`, "the tour's session (tour makes one)"],
+    [`${program} simulate --script fix`, 'plays the model; prints what to type'],
+    ['export ANTHROPIC_API_KEY=…', 'from https://console.anthropic.com'],
+  ] as const
+  const width = Math.max(...advice.map(([command]) => command.length))
+  return advice.map(([command, comment]) => `${command.padEnd(width)}  # ${comment}`)
 }
 
 function isLoopback(url: string): boolean {

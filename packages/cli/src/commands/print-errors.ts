@@ -1,4 +1,4 @@
-/** Error messages of the commands, each on one line of standard error. */
+/** Error messages of the commands, each on one line of standard error, with lines to copy below it. */
 import { TidemarkError } from '@tidemark/core'
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -38,5 +38,12 @@ export function printThrownError(error: unknown, terminal: Terminal): number {
   }
   const message = error instanceof Error ? error.message : String(error)
   const bug = ' (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)'
-  return printError(`${message}${error instanceof TidemarkError ? '' : bug}`, terminal)
+  const code = printError(`${message}${error instanceof TidemarkError ? '' : bug}`, terminal)
+  if (error instanceof TidemarkError) printAdvice(error.details.advice, terminal)
+  return code
+}
+
+/** Prints the lines that a command gave with its error for the user to copy. */
+function printAdvice(lines: unknown, terminal: Terminal): void {
+  if (Array.isArray(lines)) for (const line of lines) terminal.warn(`  ${line}\n`)
 }

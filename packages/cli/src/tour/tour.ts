@@ -170,7 +170,7 @@ async function* showMoney({
   ]
   yield { kind: 'bills', text: 'The same job', rows }
   yield textStep(
-    `Tokens: all prompts together. Cached: the provider remembers the beginning of a prompt for some minutes, and what it reads from there costs ${formatWholePercent(readCacheDiscount())} of the usual price. Tidemark builds its requests so that this works, and clears when the shorter prompts of the calls it expects save more than that costs, or when the window would be full otherwise.`,
+    `Tokens: all prompts together. Cached: the provider remembers the beginning of a prompt for some minutes, and what it reads from there costs ${describeCacheDiscount()}. Tidemark builds its requests so that this works, and clears when the shorter prompts of the calls it expects save more than that costs, or when the window would be full otherwise.`,
   )
   const verdict = isFinished ? compareBills(bill, plain.bill) : 'The run with Tidemark did not finish.'
   yield textStep(verdict, {
@@ -185,12 +185,15 @@ async function* showMoney({
   )
 }
 
-/** Returns what a token from the cache costs, as a share of what it costs otherwise. */
-function readCacheDiscount(): number {
+/** Says what a token from the cache costs, as a share of what it costs otherwise, and whether that price is in doubt. */
+function describeCacheDiscount(): string {
   const found = lookUpModel(modelCatalogue, TOUR_SETTINGS.model)
   const prices = found.found ? pricesAtDate(found.model, new Date().toISOString()) : null
-  if (prices?.cacheRead == null || !prices.input) throw new Error('The model of the tour has no price.')
-  return prices.cacheRead / prices.input
+  if (!found.found || prices?.cacheRead == null || !prices.input)
+    throw new Error('The model of the tour has no price.')
+  const share = `${formatWholePercent(prices.cacheRead / prices.input)} of the usual price`
+  const doubt = found.model.doubts.find(({ field }) => field === 'prices.cacheRead')
+  return doubt === undefined ? share : `${share}, which is in doubt (dollars a million: ${doubt.note})`
 }
 
 /** Says plainly which of the two runs that finished was cheaper, and why. */

@@ -94,7 +94,7 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
     process.kill(findPid(), 'SIGKILL')
     await see('EXIT 137')
     // Nobody could give the terminal back, so the user opens another one.
-    tmux('respawn-pane', '-k', '-t', 's', 'sh')
+    tmux('respawn-pane', '-k', '-t', 's', 'exec sh')
     restart('--continue')
     await see('Its last turn was interrupted: /retry continues it.')
     await send('Go on.')

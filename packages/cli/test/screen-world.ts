@@ -76,7 +76,7 @@ export async function createScreenWorld(
   const formatCommand = (given: readonly string[]): string =>
     [...assignments, process.execPath, ...TIDEMARK_SOURCES, command, ...given].join(' ')
   const size = ['-x', String(columns), '-y', String(rows)]
-  tmux('new-session', '-d', '-s', 's', ...size, '-c', world.folder, 'sh')
+  tmux('new-session', '-d', '-s', 's', ...size, '-c', world.folder, 'exec sh')
   tmux('set-option', '-g', 'history-limit', '20000')
   onTestFinished(() => {
     spawnSync('tmux', ['-S', socket, 'kill-server'])

@@ -114,10 +114,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       }
     },
     runTool: session.telemetry?.traceTools(session.tools.run) ?? session.tools.run,
-    ...omitUndefined({
-      isParallelTool: session.tools.isParallel,
-      hasTool: session.tools.waitForTool ?? session.tools.hasTool,
-    }),
+    ...omitUndefined({ isParallelTool: session.tools.isParallel, hasTool: session.tools.waitForTool }),
     ...omitUndefined({ canUseTool: options.canUseTool }),
     startBackgroundWork(state, moment) {
       for (const start of session.background) start(session, state, moment)

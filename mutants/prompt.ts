@@ -352,4 +352,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'weigh !== undefined && before != null && through != null',
     tests: ['test/library/long-sessions'],
   },
+  {
+    name: 'options-behind-a-section-are-ignored',
+    law: 'refuse options behind a section',
+    file: 'packages/core/src/request/system-prompt.ts',
+    find: "others.length > 0 || !isSectionName(name) || typeof compute !== 'function')",
+    replace: "others.length > 9 || !isSectionName(name) || typeof compute !== 'function')",
+    tests: ['packages/core/src/request/system-prompt.test'],
+  },
+  {
+    name: 'style-of-an-untrusted-project-is-used',
+    law: 'are not used before you have trusted it',
+    file: 'packages/cli/src/agent/settings.ts',
+    find: '.filter(({ item }) => isItemTrusted(item))',
+    replace: ".filter(({ item }) => isItemTrusted(item) || item.setting === 'outputStyle')",
+    tests: ['packages/cli/test/chat.test'],
+  },
 ]

@@ -98,6 +98,7 @@ it('what documents show is well typed', () => {
         'docs/drop-in.md',
         'docs/library.md',
         'docs/memory-files.md',
+        'docs/system-prompt.md',
         'docs/telemetry.md',
       ].map((path) => snippets(path).join('\n')),
     ),
@@ -124,6 +125,11 @@ it('docs/memory-files.md is one program that runs', async () => {
   const said = await run(snippets('docs/memory-files.md').join('\n'))
   for (const text of ['Amounts are in cents.', 'Tests stand beside the file.', 'Selected in the editor'])
     expect(said).toContain(text)
+})
+
+it('docs/system-prompt.md is one program that runs: the prompt keeps its bytes, and a change is appended', async () => {
+  const said = await run(snippets('docs/system-prompt.md').join('\n'))
+  expect(said).toBe('2 blocks, cached\ntrue true\ntrue\n')
 })
 
 it('docs/telemetry.md is one program that runs', async () => {

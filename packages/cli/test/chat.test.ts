@@ -1,7 +1,7 @@
 /** `tidemark chat`: every option and every way to fail, against the simulator. */
 import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { echo } from '@tidemark/simulator'
+import { echo, type Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { createChatWorld, playSteps } from './chat-world.ts'
 
@@ -407,6 +407,39 @@ describe('permissions', () => {
     symlinkSync(target, path('link.txt'))
     await run('chat', '-p', 'Do it.', '--permission-mode', 'accept-edits')
     expect(lastResults()[0]).toContain(`${target} is outside the working directory.`)
+  })
+})
+
+describe('language and outputStyle', () => {
+  const showSystem: Script = ({ system }) => ({ blocks: [{ type: 'text', text: JSON.stringify(system) }] })
+  const style = '{"language":"Swedish","outputStyle":"Write in rhymes."}'
+
+  it('of your settings are part of the system prompt', async () => {
+    const { run, env } = await createChatWorld(showSystem)
+    mkdirSync(join(env.HOME ?? '', '.config/tidemark'), { recursive: true })
+    writeFileSync(join(env.HOME ?? '', '.config/tidemark/settings.json'), style)
+    const { code, out } = await run('chat', '-p', 'Hello')
+    expect(code).toBe(0)
+    expect(out).toContain('Answer in Swedish; leave code and names as they are.')
+    expect(out).toContain('Write in rhymes.')
+  })
+
+  it('of a project are not used before you have trusted it', async () => {
+    const { run, write, folder } = await createChatWorld(showSystem)
+    write('.tidemark/settings.json', style)
+    const before = await run('chat', '-p', 'Hello')
+    expect(before.err).toContain('want to set language and outputStyle, which is not applied')
+    expect(before.out).not.toMatch(/Swedish|rhymes/)
+    await run('trust', folder, '--yes')
+    expect((await run('chat', '-p', 'Hello')).out).toMatch(/Swedish[\s\S]*rhymes/)
+  })
+
+  it('that say nothing are refused with the file and the field', async () => {
+    const { run, write } = await createChatWorld(showSystem)
+    write('.tidemark/settings.json', '{"outputStyle":" "}')
+    const { code, err } = await run('chat', '-p', 'Hello')
+    expect(code).not.toBe(0)
+    expect(err).toContain('settings.json outputStyle: expected a text about how answers are to be written.')
   })
 })
 

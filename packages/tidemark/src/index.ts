@@ -31,11 +31,13 @@ export {
   type Receipt,
   redact,
   type SessionHooks,
+  SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
   skillsSource,
   TidemarkError,
   todosSource,
   type UndoResult as UndoOutcome,
+  volatileSection,
 } from '@tidemark/core'
 // Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
 // export.

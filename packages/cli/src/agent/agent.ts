@@ -286,11 +286,11 @@ function describePrompt(
   options: AgentOptions,
   { folder, scratchFolder, tools, mcp }: EngineParts,
 ): PromptFacts {
-  const { model, env, askUser, appendedPrompt, inherited } = options
+  const { model, env, settings, askUser, appendedPrompt, inherited } = options
   const instructions = inherited?.servers.instructions ?? null
   return {
     folder,
-    isTrusted: options.settings.isTrusted ?? false,
+    isTrusted: settings.isTrusted ?? false,
     env: createCommandEnvironment(options),
     model: model.id,
     shell: env.SHELL ?? '/bin/sh',
@@ -303,8 +303,9 @@ function describePrompt(
     appended: appendedPrompt ?? null,
     ...(mcp === null ? {} : { readMcpInstructions: mcp.prepareRequest }),
     ...(instructions === null ? {} : { readMcpInstructions: async () => instructions }),
+    // What a subagent writes is read by the agent that started it.
     ...(inherited === undefined
-      ? {}
+      ? { language: settings.language ?? null, outputStyle: settings.outputStyle ?? null }
       : { subagent: { ...inherited.definition, isPlanning: inherited.isPlanning } }),
   }
 }

@@ -40,6 +40,10 @@ import { listPromptItems } from './prompt-commands.ts'
 
 export interface AgentSettings {
   readonly model?: string
+  /** The language of the answers. Default: that of the user's messages. */
+  readonly language?: string
+  /** How answers are to be written, in the user's words. */
+  readonly outputStyle?: string
   readonly permissions: PermissionRules
   readonly permissionMode?: PermissionMode
   /** Overrides of the engine's policy; docs/policy.md lists the fields. Only read from the user's file. */
@@ -89,6 +93,8 @@ export interface SubagentLimits {
 
 interface SettingsFile {
   readonly model?: string
+  readonly language?: string
+  readonly outputStyle?: string
   readonly permissions?: Partial<PermissionRules>
   readonly permissionMode?: PermissionMode
   readonly policy?: Readonly<Record<string, unknown>>
@@ -143,6 +149,8 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const trusted = isInTrusted ? [] : applied.map(({ item }) => item)
   return {
     ...(merged.model === undefined ? {} : { model: merged.model }),
+    ...(merged.language === undefined ? {} : { language: merged.language }),
+    ...(merged.outputStyle === undefined ? {} : { outputStyle: merged.outputStyle }),
     ...(merged.permissionMode === undefined ? {} : { permissionMode: merged.permissionMode }),
     ...(user.policy === undefined ? {} : { policy: user.policy }),
     ...(user.subagents === undefined ? {} : { subagents: user.subagents }),
@@ -237,7 +245,7 @@ interface TrustedPart {
 
 /** Splits a project's settings into the parts that need trust. What the user is not asked about here never applies. */
 async function listTrustedParts(
-  { model, permissionMode, permissions, hooks = {}, mcpServers = {} }: SettingsFile,
+  { model, language, outputStyle, permissionMode, permissions, hooks = {}, mcpServers = {} }: SettingsFile,
   folder: string,
   env: Environment,
 ): Promise<readonly TrustedPart[]> {
@@ -247,6 +255,9 @@ async function listTrustedParts(
   })
   return [
     ...(model === undefined ? [] : [part('model', model, { model })]),
+    // Both are part of the system prompt, in which a project could instruct the agent.
+    ...(language === undefined ? [] : [part('language', language, { language })]),
+    ...(outputStyle === undefined ? [] : [part('outputStyle', outputStyle, { outputStyle })]),
     ...(permissionMode === undefined ? [] : [part('permissionMode', permissionMode, { permissionMode })]),
     ...(permissions?.allow ?? []).map((rule) =>
       part('permissions.allow', rule, { permissions: { allow: [rule] } }),
@@ -324,6 +335,9 @@ type FieldCheck = (value: unknown) => string | null
 const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   $schema: () => null,
   model: (value) => (typeof value === 'string' && value !== '' ? null : 'the id of a model'),
+  language: (value) => (typeof value === 'string' && value.trim() !== '' ? null : 'the name of a language'),
+  outputStyle: (value) =>
+    typeof value === 'string' && value.trim() !== '' ? null : 'a text about how answers are to be written',
   permissions: checkRules,
   permissionMode: (value) =>
     PERMISSION_MODES.includes(value as PermissionMode) ? null : `one of ${PERMISSION_MODES.join(', ')}`,

@@ -5,8 +5,7 @@
 import { execFile } from 'node:child_process'
 import { arch, platform, release } from 'node:os'
 import { promisify } from 'node:util'
-import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY, volatileSection } from '@tidemark/core'
-import { section } from 'tidemark'
+import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section, volatileSection } from 'tidemark'
 
 export interface PromptFacts {
   readonly folder: string
@@ -29,12 +28,10 @@ export interface PromptFacts {
   readonly windowTokens: number | null
   /** Language for answers; null to follow the user. */
   readonly language?: string | null
-  /** The user's own style of answers; null for the usual one. */
+  /** How the user wants answers to be written, in their words; null for the usual way. */
   readonly outputStyle?: string | null
   /** Returns the instructions of MCP servers; null if they have none. Left out without such servers. */
   readonly readMcpInstructions?: () => Promise<string | null>
-  /** True for the shortest possible answers. */
-  readonly isBrief?: boolean
   /** Set for a subagent: its name and instructions, and whether it only reads. */
   readonly subagent?: { readonly name: string; readonly instructions: string; readonly isPlanning: boolean }
   /** Text of `--append-system-prompt`. */
@@ -144,7 +141,10 @@ export function createSystemPrompt(facts: PromptFacts) {
         'language',
         facts.language == null ? null : `Answer in ${facts.language}; leave code and names as they are.`,
       ),
-      createSection('output-style', facts.outputStyle ?? null),
+      createSection(
+        'output-style',
+        facts.outputStyle == null ? null : `# Style of your answers\n${facts.outputStyle}`,
+      ),
       ...(facts.readMcpInstructions === undefined
         ? []
         : [volatileSection('mcp', facts.readMcpInstructions, 'servers start, end and change at any time')]),
@@ -153,10 +153,6 @@ export function createSystemPrompt(facts: PromptFacts) {
         `Put files that you need only for a while into ${facts.scratchFolder}, not into the project.`,
       ),
       createSection('clearing', CLEARING_NOTICE(facts.historyTool)),
-      createSection(
-        'length',
-        facts.isBrief === true ? 'Be brief: at most three lines, unless asked for more.' : null,
-      ),
       createSection('budget', describeBudget(facts)),
       createSection('appended', facts.appended ?? null),
     ],

@@ -60,11 +60,7 @@ const SENDING: SendContext = { source: 'sdk', at: 7, cache: profile.cache }
 describe('sentRequest', () => {
   it('is what the engine put together, in the pieces a cache can lose', () => {
     const request = assembled(front(), { diagnostics: { previous_message_id: 'm' } })
-    const {
-      messages,
-      front: _,
-      ...sent
-    } = toSentRequest(request, { ...SENDING, circumstances: { overage: 'no' } })
+    const { messages, front: _, ...sent } = toSentRequest(request, SENDING)
     expect(messages).toBe(request.messages)
     expect(sent).toEqual({
       source: 'sdk',
@@ -82,7 +78,7 @@ describe('sentRequest', () => {
         thinking: '{"type":"adaptive"}',
         toolChoice: undefined,
         betas: ['one'],
-        others: { container: '"c1"', output: '{"format":{"type":"json"}}', overage: 'no' },
+        others: { container: '"c1"', output: '{"format":{"type":"json"}}' },
       },
       markers: sent.markers,
     })

@@ -68,10 +68,7 @@ export interface SentParameters {
   readonly thinking?: string | undefined
   readonly toolChoice?: string | undefined
   readonly betas?: readonly string[] | undefined
-  /**
-   * Other parameters by name, such as the output format. Also facts that are not sent but may explain a cache break,
-   * such as an exceeded account limit (`overage`).
-   */
+  /** Other parameters by name, such as the output format. */
   readonly others?: Readonly<Record<string, string>> | undefined
 }
 
@@ -90,8 +87,6 @@ export interface SentMarker {
 /** Facts about an API request that are known only when it is sent. */
 export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
   readonly cache: Pick<CacheRules, 'ttls' | 'defaultTtl'>
-  /** Facts that are not part of the API request but may explain a cache break, such as an exceeded account limit. */
-  readonly circumstances?: Readonly<Record<string, string>>
   /** The previous API request; if its prefix is unchanged, its prefix texts are reused. */
   readonly previous?: MonitoredRequest
 }
@@ -101,7 +96,7 @@ export interface MonitoredRequest extends SentRequest {
 }
 
 export function toSentRequest(request: AssembledRequest, sending: SendContext): MonitoredRequest {
-  const { cache, previous, circumstances, ...given } = sending
+  const { cache, previous, ...given } = sending
   const { front, messages, markers, extra } = request
   const pieces = previous?.front === front ? previous : listPrefixPieces(front)
   return {
@@ -110,7 +105,7 @@ export function toSentRequest(request: AssembledRequest, sending: SendContext): 
     tools: pieces.tools,
     system: pieces.system,
     messages,
-    parameters: toSentParameters(front.model, { ...front.parameters, ...extra }, circumstances),
+    parameters: toSentParameters(front.model, { ...front.parameters, ...extra }),
     markers: markers.map((marker) => toSentMarker(marker, cache)),
   }
 }
@@ -129,11 +124,7 @@ function listPrefixPieces({ tools, system, current }: RequestPrefix): Pick<SentR
 const SEPARATE_PARAMETERS = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
 
 /** Returns the request fields that belong to the cache key, in a form that can be compared. */
-export function toSentParameters(
-  model: string,
-  fields: JsonObject,
-  circumstances: SendContext['circumstances'] = {},
-): SentParameters {
+export function toSentParameters(model: string, fields: JsonObject): SentParameters {
   const { effort, ...output } = isObject(fields.output_config) ? fields.output_config : {}
   // Context edits by the provider are not part of the cache key, but they explain many cache misses.
   const isCompared = (name: string): boolean => findCacheLevel(name) !== null || name === 'context_management'
@@ -146,10 +137,7 @@ export function toSentParameters(
     thinking: toParameterText(fields.thinking),
     toolChoice: toParameterText(fields.tool_choice),
     betas: Array.isArray(fields.betas) ? fields.betas.map(String) : undefined,
-    others: {
-      ...Object.fromEntries(Object.entries(others).map(([name, value]) => [name, JSON.stringify(value)])),
-      ...circumstances,
-    },
+    others: Object.fromEntries(Object.entries(others).map(([name, value]) => [name, JSON.stringify(value)])),
   }
 }
 

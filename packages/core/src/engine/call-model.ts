@@ -81,13 +81,11 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
 export function monitorRequest(turn: TurnContext, call: PendingModelCall): PendingModelCall {
   if (!call.isMonitored) return call
   const { state, host } = turn
-  const circumstances = host.circumstances?.()
   const watched = toSentRequest(call.request, {
     source: call.source,
     at: host.clock.now(),
     cache: host.profile.cache,
     ...(call.forkOf === undefined ? {} : { forkOf: call.forkOf }),
-    ...(circumstances === undefined ? {} : { circumstances }),
     ...(state.monitoredRequest === null ? {} : { previous: state.monitoredRequest }),
   })
   const watch = recordSentRequest(state.cacheMonitor, watched, call.forecast, host.policy.cache.breaks)

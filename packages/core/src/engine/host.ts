@@ -117,8 +117,6 @@ export interface TurnHost {
   readonly cwd?: string
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
-  /** Facts that are not part of a request but may explain a cache break, such as billing overage. */
-  readonly circumstances?: () => Readonly<Record<string, string>>
   /** Removes secrets from the description of a cache break. Default: the engine's redaction rules. */
   readonly redact?: RedactText
   /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */

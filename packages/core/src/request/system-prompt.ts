@@ -37,24 +37,45 @@ export interface PlacedSection extends Section {
   readonly part: SnapshotSection['part']
 }
 
-export function section(name: string, compute: SectionComputation): Section {
-  return { name: checkSectionName(name), compute, volatileBecause: null }
+/**
+ * Creates a section of the system prompt. `compute` is called once; its text is kept until the session is cleared or
+ * compacted. Throws `bad-option` for other arguments.
+ *
+ * @example section('rules', () => 'Amounts are in cents.')
+ */
+export function section(name: string, compute: SectionComputation, ...others: never[]): Section {
+  if (others.length > 0 || !isSectionName(name) || typeof compute !== 'function')
+    throw badSystemError(
+      `section(name, compute): expected ${EXPECTED_SECTION}; a text that changes is a volatileSection(name, compute, reason)`,
+    )
+  return { name, compute, volatileBecause: null }
 }
 
-export function volatileSection(name: string, compute: SectionComputation, reason: string): Section {
-  if (reason.trim() === '') {
-    throw new TidemarkError('bad-option', `Expected the reason why section "${name}" is volatile.`)
-  }
-  return { name: checkSectionName(name), compute, volatileBecause: reason }
+/**
+ * Creates a section whose text changes during the session: `compute` is called before each request. `reason` says why
+ * that is worth it. Throws `bad-option` for other arguments.
+ *
+ * @example volatileSection('git', () => describeBranch(), 'the branch changes during the session')
+ */
+export function volatileSection(
+  name: string,
+  compute: SectionComputation,
+  reason: string,
+  ...others: never[]
+): Section {
+  const isReason = typeof reason === 'string' && reason.trim() !== ''
+  if (others.length > 0 || !isSectionName(name) || typeof compute !== 'function' || !isReason)
+    throw badSystemError(
+      `volatileSection(name, compute, reason): expected ${EXPECTED_SECTION} but the reason why the text changes`,
+    )
+  return { name, compute, volatileBecause: reason }
 }
 
-function checkSectionName(name: string): string {
-  if (name.trim() !== '' && !name.startsWith(RESERVED_NAME_PREFIX)) return name
-  throw new TidemarkError(
-    'bad-option',
-    `Expected a section name that does not begin with ${RESERVED_NAME_PREFIX}.`,
-  )
+function isSectionName(name: unknown): boolean {
+  return typeof name === 'string' && name.trim() !== '' && !name.startsWith(RESERVED_NAME_PREFIX)
 }
+
+const EXPECTED_SECTION = `a name that does not begin with ${RESERVED_NAME_PREFIX}, a function that returns the text or null, and nothing else`
 
 /** Section texts computed so far, by section name. Emptied when the session is cleared or compacted. */
 export type SectionTexts = ReadonlyMap<string, SectionText>
@@ -124,8 +145,10 @@ export interface SystemTextBlock {
  */
 export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
   if (!isSystemPrompt(given)) return toCallerSections(listCallerTexts(given))
-  if (!Array.isArray(given.sections)) throw badSystemError()
-  const { attribution, identity, sections } = given
+  const { attribution, identity, sections, ...others } = given
+  const isText = (text: unknown): boolean => text === undefined || typeof text === 'string'
+  if (!Array.isArray(sections) || Object.keys(others).length > 0 || !isText(attribution) || !isText(identity))
+    throw badSystemError()
   const placed = [
     ...toFixedSection(ATTRIBUTION_SECTION, 'static', attribution ?? ''),
     ...toFixedSection(IDENTITY_SECTION, 'static', identity ?? ''),
@@ -134,7 +157,7 @@ export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonl
   const names = placed.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) < index)
   if (repeated === undefined) return placed
-  throw new TidemarkError('bad-option', `Expected one section named "${repeated}", found two.`)
+  throw badSystemError(`expected one section named "${repeated}", found two`)
 }
 
 /** Returns the texts of a caller's system prompt. Throws a `TidemarkError` for an element that is no text. */
@@ -147,10 +170,11 @@ function listCallerTexts(given: CallerPrompt): readonly string[] {
   })
 }
 
-function badSystemError(): TidemarkError {
-  const expected =
-    'system: expected text, a list of texts or of { type: "text", text } blocks, or { sections }'
-  return new TidemarkError('bad-option', `${expected}.`, { details: { option: 'system' } })
+const EXPECTED_SYSTEM =
+  'expected text, a list of texts or of { type: "text", text } blocks, or { sections, attribution, identity }'
+
+function badSystemError(problem: string = EXPECTED_SYSTEM): TidemarkError {
+  return new TidemarkError('bad-option', `system: ${problem}.`, { details: { option: 'system' } })
 }
 
 function isSystemPrompt(given: SystemPrompt | CallerPrompt): given is SystemPrompt {
@@ -161,19 +185,24 @@ function assignParts(sections: readonly (Section | string)[]): readonly PlacedSe
   const boundary = sections.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
   return sections.flatMap((item, index) => {
     if (item === SYSTEM_PROMPT_DYNAMIC_BOUNDARY) return []
-    if (typeof item === 'string') {
-      const expected = 'Expected sections and the boundary between their parts, found a text'
-      throw new TidemarkError('bad-option', `${expected}: give it a name with section(name, compute).`)
-    }
+    if (typeof item === 'string' || !isSection(item))
+      throw badSystemError(
+        'expected sections and the boundary between their parts: give a text its name with section(name, compute)',
+      )
     return [{ ...item, part: findSectionPart(item, index < boundary) }]
   })
+}
+
+function isSection(item: Section): boolean {
+  return isObject(item) && isSectionName(item.name) && typeof item.compute === 'function'
 }
 
 function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean): SnapshotSection['part'] {
   if (volatileBecause === null) return isStatic ? 'static' : 'dynamic'
   if (!isStatic) return 'volatile'
-  const expected = `Expected section "${name}" behind the boundary: it is volatile`
-  throw new TidemarkError('bad-option', `${expected}, and what precedes it never changes.`)
+  throw badSystemError(
+    `expected section "${name}" behind the boundary: it is volatile, and what precedes it never changes`,
+  )
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Creates the description of a Messages API model, from the model catalogue or from figures that the caller gives. */
-import { type FindModelPrices, formatErrorValue, type JsonObject } from '@tidemark/core'
+import { type FindModelPrices, formatErrorValue, type JsonObject, type ProviderProfile } from '@tidemark/core'
 import {
   type Catalogue,
   type Credentials,
@@ -34,6 +34,11 @@ export interface AnthropicOptions {
   readonly prices?: PriceOverrides
   /** Id of a catalogue model with the same behaviour, for a model that is not in the catalogue. */
   readonly like?: string
+  /**
+   * True if the provider shares cache entries between organisations: the static part of the system prompt then asks for
+   * it with `scope: "global"`. Refused by a provider that does not. Default: false.
+   */
+  readonly globalCache?: boolean
   /** Fields added to every API request, such as `max_tokens`, `thinking` or `temperature`. */
   readonly parameters?: JsonObject
 }
@@ -69,7 +74,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const sameTokenizer = new Map<string, boolean>()
   return {
     id,
-    profile: createProviderProfile(entry),
+    profile: createProfile(entry, options),
     window: entry.window,
     maxOutput: entry.maxOutput,
     priceList: priceList(catalogue),
@@ -92,8 +97,13 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
 }
 
 /** Returns the options that say how to reach the provider, and none of those that describe one model. */
-function findConnection({ apiKey, authToken, baseUrl, fetch }: AnthropicOptions) {
-  return { apiKey, authToken, baseUrl, fetch }
+function findConnection({ apiKey, authToken, baseUrl, fetch, globalCache }: AnthropicOptions) {
+  return { apiKey, authToken, baseUrl, fetch, globalCache }
+}
+
+function createProfile(entry: ModelEntry, { globalCache }: AnthropicOptions): ProviderProfile {
+  const profile = createProviderProfile(entry)
+  return globalCache === true ? { ...profile, cache: { ...profile.cache, scopes: ['global'] } } : profile
 }
 
 function isBedrockHost(baseUrl: string | undefined): boolean {
@@ -109,6 +119,7 @@ const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
   'maxOutput',
   'prices',
   'like',
+  'globalCache',
   'parameters',
 ]
 

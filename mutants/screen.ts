@@ -160,4 +160,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'mode: 0o644,\n        })',
     tests: ['packages/cli/src/chat/prompt-history.test'],
   },
+  {
+    name: 'enter-typed-before-the-start-is-a-line-feed',
+    law: 'typed while the chat started is sent by its Enter',
+    file: 'packages/cli/src/screen/chat-tui.ts',
+    find: "isEarly && data === '\\n'",
+    replace: "!isEarly && data === '\\n'",
+    tests: ['packages/cli/src/screen/screen.test'],
+  },
+  {
+    name: 'long-paths-are-broken',
+    law: 'src/screen/draw-items.ts',
+    file: 'packages/cli/src/render/text.ts',
+    find: "word.includes('/') && textWidth(word) > room",
+    replace: "word.includes('//') && textWidth(word) > room",
+    tests: ['packages/cli/src/render/text.test'],
+  },
 ]

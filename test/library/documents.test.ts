@@ -96,6 +96,7 @@ it('what documents show is well typed', () => {
         'README.md',
         'docs/getting-started.md',
         'docs/drop-in.md',
+        'docs/events.md',
         'docs/library.md',
         'docs/memory-files.md',
         'docs/system-prompt.md',
@@ -130,6 +131,11 @@ it('docs/memory-files.md is one program that runs', async () => {
 it('docs/system-prompt.md is one program that runs: the prompt keeps its bytes, and a change is appended', async () => {
   const said = await run(snippets('docs/system-prompt.md').join('\n'))
   expect(said).toBe('2 blocks, cached\ntrue true\ntrue\n')
+})
+
+it('docs/events.md is one program that runs: an answer piece by piece, and a compaction', async () => {
+  const said = await run(snippets('docs/events.md').join('\n'))
+  expect(said).toBe('The sum is 42 cents.\nmodel: smaller\n')
 })
 
 it('docs/telemetry.md is one program that runs', async () => {

@@ -1,5 +1,5 @@
 /** `tidemark chat`: every option and every way to fail, against the simulator. */
-import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { echo, type Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
@@ -140,6 +140,19 @@ describe('sessions', () => {
     const other = (await run('chat', '-p', 'Other', '--output-format', 'json')).lines[0]
     const continued = (await run('chat', '-p', 'More', '-c', '--output-format', 'json')).lines[0]
     expect(continued).toMatchObject({ session_id: other.session_id, result: '3' })
+  })
+
+  it('--resume of a session that was made in another folder says so and goes on', async () => {
+    const { run, home, folder } = await createChatWorld(echo)
+    const first = (await run('chat', '-p', 'One', '--output-format', 'json')).lines[0]
+    const log = join(home, 'sessions', `${first.session_id}.jsonl`)
+    expect((await run('chat', '-p', 'Two', '--resume', first.session_id)).err).toBe('')
+    rmSync(join(home, 'sessions', first.session_id, 'agent.json'))
+    writeFileSync(log, readFileSync(log, 'utf8').replaceAll(`"cwd":"${folder}"`, '"cwd":"/else where"'))
+    const { code, err } = await run('chat', '-p', 'Three', '--resume', first.session_id)
+    expect(code).toBe(0)
+    expect(err).toContain(`was in /else where, and goes on in ${folder}: paths in it may not be here.`)
+    expect(err).toContain("--cwd '/else where'")
   })
 
   it.each([['unknown'], ['../../etc/passwd'], ['']])('--resume %j is refused', async (id) => {

@@ -5,6 +5,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { anthropic, type ModelChoice, TidemarkError } from 'tidemark'
 import { hasSession, isSessionId, sessionPaths } from 'tidemark/internal'
+import { readLog } from 'tidemark/logs'
 import { quoteForShell } from '../tools/shell-process.ts'
 import type { AgentOptions } from './agent-options.ts'
 import type { AgentSettings } from './settings.ts'
@@ -157,22 +158,39 @@ export async function chooseSession(
   { resume, continue: isContinued }: { readonly resume?: string; readonly continue?: boolean },
   home: string,
   folder: string,
-): Promise<{ readonly id: string } | { readonly problem: string }> {
+): Promise<ChosenSession | { readonly problem: string }> {
   if (resume !== undefined) {
     if (isSessionId(resume) && (await hasSession(home, resume))) {
       const { folder: own } = await readAgentFacts(home, resume)
-      if (own === undefined || own === folder) return { id: resume }
+      if (own === undefined) return { id: resume, notice: await describeOtherFolder(home, resume, folder) }
+      if (own === folder) return { id: resume, notice: null }
       return { problem: `the session ${resume} belongs to ${own}. Go on there, or give --cwd ${own}.` }
     }
     return { problem: `there is no session ${resume}. tidemark sessions lists them.` }
   }
-  if (isContinued !== true) return { id: createSessionId() }
+  if (isContinued !== true) return { id: createSessionId(), notice: null }
   const newest = await findNewestSession(home, folder)
   return newest === null
     ? {
         problem: `there is no session of this folder to continue: ${folder}. Leave --continue out to begin one.`,
       }
-    : { id: newest }
+    : { id: newest, notice: null }
+}
+
+interface ChosenSession {
+  readonly id: string
+  /** A sentence for the user about the session; null if there is nothing to say. */
+  readonly notice: string | null
+}
+
+/** A session that no agent has opened here, such as a copy by `tidemark compact`, names its folder only in its records. */
+async function describeOtherFolder(home: string, id: string, folder: string): Promise<string | null> {
+  const read = await readLog(sessionPaths(home, id).log, { withAgents: false })
+  const own = read.ok
+    ? read.records.findLast(({ record }) => record.cwd !== undefined)?.record.cwd
+    : undefined
+  if (own === undefined || own === folder) return null
+  return `The session ${id} was in ${own}, and goes on in ${folder}: paths in it may not be here. To go on there: --cwd ${quoteForShell(own)}`
 }
 
 /** Creates the id of a new session: its date, so that a listing is in order, and a random part. */

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Session, ToolOutput } from 'tidemark'
+import { formatCount } from '../render/format-numbers.ts'
 import { DEFAULT_AGENT_TYPE } from '../tools/tool-access.ts'
 import {
   type AgentTool,
@@ -178,7 +179,7 @@ function createTaskOutputTool({ subagents, home }: TaskToolsOptions): AgentTool 
       if (ended !== undefined) await waitAtMost(ended, wait_seconds, context.signal)
       const record = subagents.find(agent_id)
       if (record.status !== 'running') return answer(record, { subagents, home, context })
-      return `The agent ${agent_id} is still working: ${record.calls} calls to the model so far. You are told its result when it ends.`
+      return `The agent ${agent_id} is still working: ${formatCount(record.calls, 'call')} to the model so far. You are told its result when it ends.`
     },
   })
 }

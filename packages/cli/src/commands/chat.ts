@@ -15,6 +15,7 @@ import {
 } from '../agent/chat-output.ts'
 import { findRuleProblem, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
+import { formatCount } from '../render/format-numbers.ts'
 import { createProgressLine } from '../render/progress-line.ts'
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -67,10 +68,13 @@ export async function runChatCommand(
   const chosen = await chooseSession(choices, home, folder)
   if ('problem' in chosen)
     return printError(await explainMissingSession(choices, chosen.problem, home), terminal)
+  if (chosen.notice !== null) terminal.warn(`tidemark: ${sanitizeText(chosen.notice)}\n`)
   if (isOnScreen) {
     // The screen and its library are loaded only here.
     const { runChat } = await import('../chat/run-chat.ts')
-    return await runChat({ ...choices, terminal, folder, home, settings, sessionId: chosen.id })
+    const notices = [...settings.notices, ...(chosen.notice === null ? [] : [chosen.notice])]
+    const shown = { ...settings, notices }
+    return await runChat({ ...choices, terminal, folder, home, settings: shown, sessionId: chosen.id })
   }
   const isStream = choices.inputFormat === 'stream-json'
   const isPiped = choices.prompt === true && !isStream
@@ -267,7 +271,7 @@ function describeForCommand(
     case 'call-limit':
       return {
         ...outcome,
-        message: `Stopped after ${outcome.calls} calls to the model, the limit of --max-turns. ${goOn}`,
+        message: `Stopped after ${formatCount(outcome.calls, 'call')} to the model, the limit of --max-turns. ${goOn}`,
       }
     case 'aborted':
       return { ...outcome, message: `Interrupted. ${goOn}` }

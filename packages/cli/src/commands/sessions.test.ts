@@ -48,7 +48,7 @@ describe('list', () => {
   it('is what the bare command does', async () => {
     const { code, out } = await run([])
     const rows = out.trimEnd().split('\n')
-    expect([code, rows[0]]).toEqual([0, 'id     last used         records   size  damaged  first prompt'])
+    expect([code, rows[0]]).toEqual([0, 'id     last used         first prompt'])
     expect(
       rows
         .slice(1)
@@ -58,6 +58,30 @@ describe('list', () => {
       ['docs', 'Please see to the docs.'],
       ['login', 'Please see to the login.'],
     ])
+  })
+
+  it('shows enough of the first prompt at 80 columns, and sizes where there is room', async () => {
+    const id = 'chat-20260309-090000-a1b2c3'
+    const text = 'Fix the login page, whose button does nothing on a phone.'
+    const journal = createFileJournal({ home })
+    await journal.append(id, 0, [
+      {
+        type: 'user',
+        uuid: 'u',
+        parentUuid: null,
+        timestamp: '2026-03-09T09:00:00.000Z',
+        sessionId: id,
+        message: { role: 'user', content: text },
+      },
+    ])
+    await journal.close()
+    const { out } = await run([])
+    const [row = ''] = out.split('\n').filter((line) => line.startsWith(id))
+    expect(row.length).toBeLessThanOrEqual(80)
+    expect(row).toContain('Fix the login page, whose')
+    const wide = (await run([], { columns: 120 })).out
+    expect(wide.split('\n')[0]).toMatch(/^id +last used +records +size +first prompt$/)
+    expect(wide).toContain(text)
   })
 
   it('with --json is one value', async () => {

@@ -26,19 +26,27 @@ export async function printSessionList(choices: ListCommandOptions, terminal: Te
   return code
 }
 
+/** Minimum screen width for the columns with sizes: on a narrower one, the first prompts tell sessions apart. */
+const MIN_WIDTH_FOR_SIZES = 100
+
+const SIZE_COLUMNS: readonly TableColumn<SessionInfo>[] = [
+  { title: 'records', align: 'right', text: ({ records }) => formatInteger(records) },
+  { title: 'size', align: 'right', text: ({ sizeBytes }) => formatBytes(sizeBytes) },
+]
+
 function renderSessionTable(sessions: readonly SessionInfo[], screen: Screen): readonly string[] {
   const { time, colors } = screen
+  const damage: TableColumn<SessionInfo> = {
+    title: 'damaged',
+    align: 'right',
+    text: ({ damaged }) => (damaged === 0 ? '' : formatInteger(damaged)),
+    color: colors.yellow,
+  }
   const columns: readonly TableColumn<SessionInfo>[] = [
     { title: 'id', text: ({ id }) => id, color: colors.bold },
     { title: 'last used', text: ({ modifiedAt }) => time.full(modifiedAt) },
-    { title: 'records', align: 'right', text: ({ records }) => formatInteger(records) },
-    { title: 'size', align: 'right', text: ({ sizeBytes }) => formatBytes(sizeBytes) },
-    {
-      title: 'damaged',
-      align: 'right',
-      text: ({ damaged }) => (damaged === 0 ? '' : formatInteger(damaged)),
-      color: colors.yellow,
-    },
+    ...(screen.columns < MIN_WIDTH_FOR_SIZES ? [] : SIZE_COLUMNS),
+    ...(sessions.some(({ damaged }) => damaged > 0) ? [damage] : []),
     {
       title: 'first prompt',
       cutAt: 'end',

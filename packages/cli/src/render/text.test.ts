@@ -76,6 +76,9 @@ it.each([
   ['one two three', 9, '! ', ['! one two', '  three']],
   ['a-word-that-is-too-long b', 10, '', ['a-word-tha', 't-is-too-l', 'ong b']],
   ['', 10, '! ', ['! ']],
+  // A path is never broken, so that it can be copied; a list mark stays beside it.
+  ['see src/screen/draw-items.ts: read', 12, '', ['see', 'src/screen/draw-items.ts:', 'read']],
+  ['- src/screen/draw-items.ts', 12, '  ', ['  - src/screen/draw-items.ts']],
 ])('%j in %d', (text, columns, mark, expected) => {
   expect(wrapText(text, columns, mark)).toEqual(expected)
 })

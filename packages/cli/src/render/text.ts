@@ -89,8 +89,9 @@ export function alignRight(text: string, width: number): string {
 }
 
 /**
- * Wraps a text between words; a word that is too long for a line continues on the next one. The first line begins with
- * `mark`; the other lines are indented by the width of `mark`.
+ * Wraps a text between words; a word that is too long for a line continues on the next one, but a path or an address
+ * stays whole, so that it can be copied and found. The first line begins with `mark`; the other lines are indented by the
+ * width of `mark`.
  */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(textWidth(mark))
@@ -99,8 +100,11 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
     const joined = last === undefined ? word : `${last} ${word}`
-    if (last !== undefined && textWidth(joined) <= room) lines[lines.length - 1] = joined
-    else lines.push(...breakWord(word, room))
+    const isLongPath = word.includes('/') && textWidth(word) > room
+    const isListMark = last !== undefined && last.trim().length <= 2
+    if (last !== undefined && (textWidth(joined) <= room || (isLongPath && isListMark)))
+      lines[lines.length - 1] = joined
+    else lines.push(...(isLongPath ? [word] : breakWord(word, room)))
   }
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }

@@ -24,6 +24,11 @@ const SETTLE_MS = 300
 /** Milliseconds that the terminal has to say where its cursor is. */
 const ANSWER_MS = 400
 
+/** Milliseconds after the start in which the first read can have keys from before it. */
+const EARLY_KEYS_MS = 1_000
+/** Goes to the beginning of the line and empties it: the terminal has shown there what was typed before the start. */
+const ERASE_LINE = '\r\u001b[K'
+
 const ENTER_SECOND_SCREEN = '\u001b[?1049h\u001b[2J\u001b[H'
 const LEAVE_SECOND_SCREEN = '\u001b[?1049l'
 
@@ -37,9 +42,21 @@ export class ChatTui extends TuiMainScreen {
   /** The size for which the place of the cursor is being found out; nothing is drawn meanwhile. */
   private asked: { readonly size: string; readonly timer: NodeJS.Timeout } | null = null
   private reportsDue = 0
+  /** Until when the first read may come; 0 once it is over. */
+  private earlyUntil = 0
 
   constructor(terminal: Terminal) {
     super(terminal)
+    this.addInputListener((data) => {
+      if (this.earlyUntil === 0) return undefined
+      const isEarly = Date.now() < this.earlyUntil
+      // All that was typed before the start comes in one read.
+      setImmediate(() => {
+        this.earlyUntil = 0
+      })
+      // Until a program takes single keys, the terminal makes a line feed of Enter.
+      return isEarly && data === '\n' ? { data: '\r' } : undefined
+    })
     this.addInputListener((data) => {
       const row = CURSOR_REPORT.exec(data)?.[1]
       if (row === undefined || this.reportsDue === 0) return undefined
@@ -48,6 +65,12 @@ export class ChatTui extends TuiMainScreen {
       if (this.reportsDue === 0 && this.asked?.size === this.readSize()) this.drawAfterResize(Number(row) - 1)
       return { consume: true }
     })
+  }
+
+  override start(): void {
+    this.earlyUntil = Date.now() + EARLY_KEYS_MS
+    this.terminal.write(ERASE_LINE)
+    super.start()
   }
 
   override render(width: number): string[] {

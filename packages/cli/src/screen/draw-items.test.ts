@@ -96,6 +96,19 @@ describe('drawn items', () => {
     expect(draw(false)).toHaveLength(63)
   })
 
+  it('one line is not called lines, and a long path keeps its end', () => {
+    const options = { theme, folder: '/project', isFolded: true }
+    const draw = (item: object): string =>
+      drawItem({ id: 0, version: 0, ...item } as TranscriptItem, 40, options)
+        .map(stripVTControlCharacters)
+        .join('\n')
+    expect(draw({ kind: 'thinking', text: 'Hm.', isStreaming: false })).toContain('Thought (1 line, ctrl+o)')
+    const input = { file_path: '/project/packages/cli/src/screen/draw-items.test.ts' }
+    expect(draw({ kind: 'call', callId: 't', name: 'Read', input, state: 'running', result: '' })).toMatch(
+      /^◐ Read ….*\/draw-items\.test\.ts/,
+    )
+  })
+
   it('the result of a tool that reads is one line until it is unfolded', () => {
     const call = {
       ...{

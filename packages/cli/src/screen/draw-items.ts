@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
 import { formatCount } from '../render/format-numbers.ts'
-import { sanitizeText } from '../render/text.ts'
+import { cutTextStart, sanitizeText } from '../render/text.ts'
 import { type DiffLine, listLineStarts } from './line-diff.ts'
 import { paintTone, type ScreenTheme } from './theme.ts'
 import {
@@ -58,7 +58,7 @@ function drawPrompt(
   const drawn = lines.map((line, index) => `${colors.cyan(index === 0 ? '❯' : ' ')} ${colors.bold(line)}`)
   const hidden = lines.length - head - tail
   if (!isFolded || hidden < tail) return drawn
-  const note = colors.dim(truncateToWidth(`  … ${hidden} more lines (ctrl+o)`, width))
+  const note = colors.dim(truncateToWidth(`  … ${formatCount(hidden, 'more line')} (ctrl+o)`, width))
   return [...drawn.slice(0, head), note, ...drawn.slice(-tail)]
 }
 
@@ -120,7 +120,7 @@ function drawThinking(item: AnswerItem, width: number, options: DrawOptions): re
   if (text === '') return []
   const lines = text.split('\n').flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width - 2)))
   const shown = !options.isFolded ? lines : item.isStreaming ? lines.slice(-THINKING_LINES) : []
-  const more = shown.length === lines.length ? '' : ` (${lines.length} lines, ctrl+o)`
+  const more = shown.length === lines.length ? '' : ` (${formatCount(lines.length, 'line')}, ctrl+o)`
   return [
     '',
     colors.dim(truncateToWidth(`∴ ${item.isStreaming ? 'Thinking …' : 'Thought'}${more}`, width)),
@@ -147,7 +147,10 @@ function drawCall(item: CallItem, width: number, options: DrawOptions): readonly
   const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))}`
   const end = describeExit(item)
   const room = Math.max(1, width - visibleWidth(mark) - visibleWidth(end) - 1)
-  const title = `${mark} ${truncateToWidth(subject, room)}${colors.red(end)}`
+  // The end of a path says more than its beginning.
+  const isPath = /^\S*\/\S*$/.test(subject)
+  const shown = isPath ? cutTextStart(subject, room) : truncateToWidth(subject, room)
+  const title = `${mark} ${shown}${colors.red(end)}`
   // The question for a permission shows the change of a call that has not run yet.
   const change =
     item.state === 'done' || item.state === 'interrupted'

@@ -51,6 +51,16 @@ function createWorld() {
 
 const settle = (ms = 20): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
+it('a prompt that was typed while the chat started is sent by its Enter, and not shown twice', async () => {
+  const { screen, seen, submitted } = createWorld()
+  expect(seen.text.startsWith('\r\u001b[K')).toBe(true)
+  // A terminal in line mode makes a line feed of Enter; all that was typed is in the first read.
+  for (const key of 'hi\nnex') seen.press(key)
+  await settle()
+  for (const key of 't\n!') seen.press(key)
+  expect([submitted, screen.input.read()]).toEqual([['hi'], 'next\n!'])
+})
+
 it('a streamed token costs as many bytes in a long session as in a short one', async () => {
   const { screen, transcript, seen } = createWorld()
   const reply = (event: object): void => {

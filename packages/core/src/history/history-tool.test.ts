@@ -75,7 +75,7 @@ describe('history by id', () => {
       '[r-3] 2023-11-14T22:13:23.000Z tool result, lines 2 to 3 of 3\nconst a = 1\nconst Token = 2',
     )
     expect(await ask({ id: 'r-3', text: 'token' }, createSource(createExampleSession()))).toBe(
-      '[r-3] 2023-11-14T22:13:23.000Z tool result. 1 lines found, with their numbers:\n3: const Token = 2',
+      '[r-3] 2023-11-14T22:13:23.000Z tool result. 1 line found, with line numbers:\n3: const Token = 2',
     )
   })
 
@@ -244,10 +244,10 @@ describe('history by text', () => {
 describe('history by range', () => {
   it('shows records in order, long ones shortened', async () => {
     expect(await ask({ from: 'r-2', to: 'call-1' }, createSource(createExampleSession()))).toBe(
-      '1 records, oldest first:\n[r-2] 2023-11-14T22:13:22.000Z assistant\nI look at it.\n(call call-1) Read {"file_path":"/a.ts"}',
+      '1 record, oldest first:\n[r-2] 2023-11-14T22:13:22.000Z assistant\nI look at it.\n(call call-1) Read {"file_path":"/a.ts"}',
     )
     expect(await ask({ last: 1 }, createSource(createExampleSession(), { pageTokens: 40 }))).toBe(
-      '1 records, oldest first:\n[r-4] 2023-11-14T22:13:24.000Z assistant\nDone: the \n… 16 more characters; give r-4 as "id" for all of it',
+      '1 record, oldest first:\n[r-4] 2023-11-14T22:13:24.000Z assistant\nDone: the \n… 16 more characters; give r-4 as "id" for all of it',
     )
   })
 

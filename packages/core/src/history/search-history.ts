@@ -91,10 +91,16 @@ async function searchRecord(
           `  … only the first ${reach} of ${body.length} characters were searched; give ${record.uuid} as "id" with "text" to search all`,
         ]
   const more =
-    lines.length > MAX_LINES_PER_RECORD ? [`  … ${lines.length - MAX_LINES_PER_RECORD} more lines`] : []
+    lines.length > MAX_LINES_PER_RECORD
+      ? [`  … ${formatFound(lines.length - MAX_LINES_PER_RECORD, 'more line')}`]
+      : []
   const shown = lines.slice(0, MAX_LINES_PER_RECORD).map((line) => `  ${shortenLine(line)}`)
   const text = [formatRecordHeading(record), ...shown, ...more, ...unsearched].join('\n')
   return { text, isMatch, work }
+}
+
+function formatFound(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
 function shortenLine(line: string): string {
@@ -127,7 +133,9 @@ export function searchItemText(
   }
   const next = at < lines.length ? at : null
   const what =
-    shown.length === 0 ? describeNothingFound(next) : `${shown.length} lines found, with their numbers:`
+    shown.length === 0
+      ? describeNothingFound(next)
+      : `${formatFound(shown.length, 'line')} found, with line numbers:`
   return { heading: `${found.heading}. ${what}`, body: shown.join('\n'), next }
 }
 
@@ -176,7 +184,7 @@ export function listRecordRange(query: HistoryQuery, source: HistorySource): His
     shown.push(text)
   }
   const next = stretch[at] ?? null
-  return { heading: `${stretch.length} records, oldest first:`, body: shown.join('\n'), next }
+  return { heading: `${formatFound(stretch.length, 'record')}, oldest first:`, body: shown.join('\n'), next }
 }
 
 /** Returns the indices of the requested records, or an error message. */

@@ -8,7 +8,41 @@ const PARTS = 'packages/tidemark/src/session/conversation-parts.ts'
 const HISTORY = 'packages/tidemark/src/session/host-history.ts'
 const EXCHANGE = 'packages/tidemark/src/session/host-exchange.ts'
 
+const TOTALS = 'test/drop-in/host-totals'
+
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'responses-in-a-clients-list-counted-as-calls',
+    law: 'a client that joins with a history brings no calls',
+    file: 'packages/tidemark/src/session/append.ts',
+    find: '...(isRepeated ? { billedUsage: NOTHING_BILLED } : {}),',
+    replace: '',
+    tests: [TOTALS],
+  },
+  {
+    name: 'repeated-responses-counted-by-inspect',
+    law: 'where a client compacts by itself, the totals of its log are those of the bill',
+    file: 'packages/tidemark/src/inspect/logged-calls.ts',
+    find: ' && !isNothingBilled(billedUsage)',
+    replace: ' && billedUsage !== null',
+    tests: [TOTALS],
+  },
+  {
+    name: 'requests-that-are-passed-on-not-counted',
+    law: 'a call beside the conversation is counted in the session that it names',
+    file: 'packages/tidemark/src/session/host-fetch.ts',
+    find: 'else await countReply(owner, reply)',
+    replace: '',
+    tests: [TOTALS],
+  },
+  {
+    name: 'broken-off-responses-not-counted',
+    law: 'an answer that the client stops reading is counted',
+    file: EXCHANGE,
+    find: 'await countReply(conversation, reply)\n',
+    replace: '\n',
+    tests: [TOTALS],
+  },
   {
     name: 'calls-of-a-host-matched-by-bytes',
     law: 'may add defaults to the inputs of its calls',

@@ -8,6 +8,14 @@ const TESTS = 'packages/core/test/engine'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'output-of-a-broken-off-response-not-estimated',
+    law: 'random conversations count what the provider bills',
+    file: 'packages/core/src/tokens/usage.ts',
+    find: 'return { ...usage, output_tokens: output, output_tokens_estimated: true }',
+    replace: 'return usage',
+    tests: ['test/fuzz/fuzz-session.test'],
+  },
+  {
     name: 'compaction-keeps-bound-thinking',
     law: 'stands where it was said or goes whole',
     file: 'packages/core/src/compaction/draft.ts',

@@ -20,6 +20,23 @@ export interface FuzzOutcome {
   readonly steps: readonly string[]
   /** Why the conversation is dead; null if it survived. */
   readonly death: string | null
+  /** What the session counted, and what the provider billed; null if the conversation died. */
+  readonly bill: FuzzBill | null
+}
+
+/** Tokens and dollars by the session's own count and by the bill. */
+export interface FuzzBill {
+  readonly counted: BillSide
+  readonly billed: BillSide
+  /** True if a response broke off or was aborted, so that its output is an estimate. */
+  readonly isEstimated: boolean
+}
+
+interface BillSide {
+  readonly calls: number
+  readonly promptTokens: number
+  readonly outputTokens: number
+  readonly dollars: number | null
 }
 
 const MODELS = [
@@ -67,6 +84,7 @@ export async function runFuzzSession(seed: number): Promise<FuzzOutcome> {
   const stage = await openStage(random)
   const steps: string[] = []
   let death: string | null = null
+  let bill: FuzzBill | null = null
   const count = random.between(4, 14)
   try {
     for (let index = 0; index < count && death === null; index += 1) {
@@ -82,11 +100,36 @@ export async function runFuzzSession(seed: number): Promise<FuzzOutcome> {
       steps.push(`last prompt: ${end}`)
       if (end !== 'ok') death = `last prompt: ${end}`
     }
+    bill = readBill(stage)
     await stage.tide.close()
   } catch (error) {
     death = error instanceof Error ? (error.stack ?? error.message) : String(error)
   }
-  return { seed, steps, death }
+  return { seed, steps, death, bill: death === null ? bill : null }
+}
+
+function readBill({ session, simulator }: Stage): FuzzBill {
+  const { calls, tokens, spent } = session.money()
+  const requests = simulator.requests.filter(({ usage }) => usage !== null)
+  const sum = (pick: (request: (typeof requests)[number]) => number): number =>
+    requests.reduce((total, request) => total + pick(request), 0)
+  return {
+    counted: {
+      calls,
+      promptTokens: tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h,
+      outputTokens: tokens.output,
+      dollars: spent.total,
+    },
+    billed: {
+      calls: requests.length,
+      promptTokens: sum(({ usage }) =>
+        usage === null ? 0 : usage.input + usage.cacheRead + usage.write5m + usage.write1h,
+      ),
+      outputTokens: sum(({ usage }) => usage?.output ?? 0),
+      dollars: sum(({ cost }) => cost?.total ?? 0),
+    },
+    isEstimated: spent.assumed.some((text) => text.includes('broke off')),
+  }
 }
 
 /** What ends a session for good: a request that our own check or the provider refuses. */
@@ -103,6 +146,7 @@ async function openStage(random: Random): Promise<Stage> {
     script: withSummaries(script, createSummarizer()),
     clock,
     seed: 'fuzz',
+    keepRequests: Number.POSITIVE_INFINITY,
   })
   const tide = createTidemark({
     model: chooseModel(random, simulator.fetch),
@@ -211,12 +255,29 @@ const STEPS = {
     const end = await sendPrompt(stage, 'Go on.')
     return `with a fault: ${end}`
   },
+  abort: async (stage) => {
+    const { random, session, tools } = stage
+    if (stage.loop === 'own') return 'ok'
+    stage.plan.rounds = random.between(0, 3)
+    const stop = new AbortController()
+    const run = session.run('Do it.', { tools, runTool: () => createResult(random), signal: stop.signal })
+    let events = random.between(1, 12)
+    for await (const { type } of run) {
+      if (type === 'reply') events -= 1
+      if (events === 0) stop.abort()
+    }
+    return `aborted: ${endOf(await run.outcome)}`
+  },
 } satisfies Record<string, (stage: Stage) => Promise<string>>
 
 const FAULTS: readonly [Fault, ...Fault[]] = [
   { type: 'status', status: 529 },
   { type: 'cut', afterEvents: 4 },
   { type: 'error-event', afterEvents: 3, errorType: 'overloaded_error' },
+  { type: 'cut', afterEvents: 1 },
+  { type: 'cut', afterEvents: 9 },
+  { type: 'reset' },
+  { type: 'reset', afterEvents: 6 },
 ]
 
 function chooseStep(random: Random): keyof typeof STEPS {
@@ -275,7 +336,7 @@ async function sendInOwnLoop(stage: Stage, text: string): Promise<string> {
     const request = await session.next({ tools: stage.tools, settle: true })
     if (!request.ok) return endOf(request)
     if (sent.has(request.text)) return 'failed: the same bytes twice'
-    const response = await simulator.fetch(`${URL}/v1/messages`, {
+    const sending = simulator.fetch(`${URL}/v1/messages`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -285,6 +346,7 @@ async function sendInOwnLoop(stage: Stage, text: string): Promise<string> {
       },
       body: request.text,
     })
+    const response = await sending.catch(() => new Response(null, { status: 529 }))
     const body = readBody(await response.text())
     if (body.content === undefined) {
       if (response.status !== 529) sent.add(request.text)

@@ -191,7 +191,14 @@ export {
 } from './cost/session-cost.ts'
 export { collectOpeningRecords } from './engine/attach-sources.ts'
 export type { BackgroundEvent, KeptCache, ResumeCost, SummaryDropReason } from './engine/background-events.ts'
-export { finishModelCall, type PendingModelCall, toLossRecords, withCosts } from './engine/call-model.ts'
+export {
+  createCallRecords,
+  estimateBilledUsage,
+  finishModelCall,
+  type PendingModelCall,
+  toLossRecords,
+  withCosts,
+} from './engine/call-model.ts'
 export type {
   CommittedCompaction,
   CompletedTurn,
@@ -770,6 +777,7 @@ export {
   countContextTokens,
   countOutputTokens,
   type GrowthObservation,
+  isNothingBilled,
   listBilledParts,
   listIterations,
   PRICE_CLASSES,

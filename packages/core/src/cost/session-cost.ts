@@ -6,7 +6,7 @@ import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isKnownRecord, isSyntheticError, isUsage, type SessionRecord, type Usage } from '../log/record.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
-import { listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
+import { isNothingBilled, listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
   addCosts,
   type Cost,
@@ -154,8 +154,11 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
   if (closed.has(call.id)) return money
   const at = recent.findIndex(({ id }) => id === call.id)
   const known = recent[at]
-  if (known !== undefined)
-    return isNewerUsage(known, call) ? { ...money, recent: recent.with(at, call) } : money
+  if (known !== undefined) {
+    // A call of the conversation stays one, although a `model_call` record may have its usage.
+    const source = known.source === null ? null : call.source
+    return isNewerUsage(known, call) ? { ...money, recent: recent.with(at, { ...call, source }) } : money
+  }
   const [oldest] = recent
   if (recent.length < MAX_OPEN_CALLS || oldest === undefined) return { ...money, recent: [...recent, call] }
   return {
@@ -181,15 +184,11 @@ function readCall(record: SessionRecord): BilledCall | null {
   if (record.type !== 'assistant') return readLoggedCall(record)
   if (isSyntheticError(record)) return null
   const { id, model } = record.message
-  // A response that a host repeats was counted when it came.
-  if (isUsage(record.billedUsage) && listBilledParts(record.billedUsage).every(isNothing)) return null
+  // A response that a client repeats was counted when it came.
+  if (isNothingBilled(record.billedUsage)) return null
   const source = record.isSidechain === true ? 'sidechain' : null
   const usage = isUsage(record.billedUsage) ? record.billedUsage : (record.message.usage ?? null)
   return { id, model, source, at: record.timestamp, usage }
-}
-
-function isNothing({ tokens }: { readonly tokens: TokensByClass }): boolean {
-  return Object.values(tokens).every((count) => count === 0)
 }
 
 // The declarations below compute the totals in dollars: spent, saved by the cache, lost to cache breaks, and spent on

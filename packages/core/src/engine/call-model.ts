@@ -20,6 +20,8 @@ import { isObject } from '../log/json.ts'
 import type { AssistantMessage, CacheLoss, Usage } from '../log/record.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
+import type { Estimator } from '../tokens/estimator.ts'
+import { withEstimatedOutput } from '../tokens/usage.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NextRequest } from './next-request.ts'
@@ -193,7 +195,7 @@ async function* finishReply(
       message: reply.message,
       bodies: [...saved, ...dropped],
       isInConversation: isSaid,
-      isCutOff: event.type === 'reply-failed',
+      ...(event.type === 'reply-failed' ? { cutOff: reply } : {}),
     })
     if (failure !== null) return failure
     if (broken !== null) yield { type: 'reply-dropped', response: id, cause: broken.failure }
@@ -219,8 +221,8 @@ interface FinishCallInput {
   readonly isInConversation: boolean
   /** True if another writer holds the log. The records are then returned instead of appended. */
   readonly isDeferred?: boolean
-  /** True if the response broke off, so that the provider did not report what it cleared. Default: false. */
-  readonly isCutOff?: boolean
+  /** What arrived of a response that broke off: the provider did not report its output, nor what it cleared. */
+  readonly cutOff?: Reply
 }
 
 interface FinishedCall {
@@ -244,7 +246,12 @@ export async function* finishModelCall(
   const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, ended)
     : { kind: 'not-judged', why: 'not-watched' }
-  const spent = isInConversation ? [] : toCallRecords(message, opened.source)
+  const { compaction } = turn.host
+  const billed =
+    ended.cutOff === undefined ? message.usage : estimateBilledUsage(ended.cutOff, compaction?.estimator)
+  // The records of a response that broke off have the usage from its start.
+  const isLogged = isInConversation && billed === message.usage
+  const spent = isLogged ? [] : createCallRecords(message, billed, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
   const halt = isDeferred ? null : yield* appendUnlinkedRecords(turn, all)
   if (halt !== null) return { failure: halt, outcome, unlogged: [] }
@@ -256,14 +263,15 @@ export async function* finishModelCall(
 /** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */
 function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCallInput): CacheCheckOutcome {
   const { state, host } = turn
-  const { message, isCutOff = false } = ended
+  const { message, cutOff } = ended
   const { context_management: managed, diagnostics, usage = null } = message
   const register = state.context?.register
   // A fork asks the provider to clear nothing more than from the parent's request.
   const asked = call.forkOf === undefined ? state.providerEdits : null
-  const edits = isCutOff
-    ? { requestedClearing: findRequestedClearing(asked, register) }
-    : { edits: reportEdits(managed, host.profile.contextEdits, register) }
+  const edits =
+    cutOff !== undefined
+      ? { requestedClearing: findRequestedClearing(asked, register) }
+      : { edits: reportEdits(managed, host.profile.contextEdits, register) }
   const answer = { source: call.source, usage, word: readMissReport(diagnostics), ...edits }
   const { monitor, outcome, isEdited } = checkCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
@@ -291,11 +299,34 @@ function learnFromUsage(
     : updateCacheFromFork(lineage, forecast, usage)
 }
 
-/** Returns a `model_call` record with the usage of a call whose response is not in the log; empty without usage. */
-function toCallRecords({ id, model, usage }: AssistantMessage, source: string): readonly UnlinkedRecord[] {
-  const reported: unknown = usage
-  if (!isObject(reported)) return []
-  const modelCall = { id, source, model, usage: JSON.parse(JSON.stringify(reported)) }
+/** Returns the usage that was billed for a response, with an estimated output if the response broke off. */
+export function estimateBilledUsage(
+  { message, unfinished }: Reply,
+  estimator: Estimator | undefined,
+): Usage | undefined {
+  const { usage, content, stop_reason: end } = message
+  // The provider sends the stop reason together with the whole usage.
+  if (usage === undefined || estimator === undefined || typeof end === 'string') return usage
+  const open = unfinished.map(
+    ({ block, input }) => estimator.block(block) + (input === '' ? 0 : estimator.text(input)),
+  )
+  return withEstimatedOutput(
+    usage,
+    open.reduce((sum, tokens) => sum + tokens, estimator.content(content)),
+  )
+}
+
+/**
+ * Returns a `model_call` record with the usage of a call, for a response that is not in the log with this usage; empty
+ * without usage.
+ */
+export function createCallRecords(
+  { id, model }: Pick<AssistantMessage, 'id' | 'model'>,
+  usage: unknown,
+  source: string,
+): readonly UnlinkedRecord[] {
+  if (!isObject(usage)) return []
+  const modelCall = { id, source, model, usage: JSON.parse(JSON.stringify(usage)) }
   return [{ type: 'system', subtype: 'model_call', isMeta: true, modelCall }]
 }
 

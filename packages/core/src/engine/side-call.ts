@@ -120,7 +120,7 @@ async function* finishSideCall(
     bodies: [],
     isInConversation: false,
     isDeferred,
-    isCutOff: event.type === 'reply-failed',
+    ...(event.type === 'reply-failed' ? { cutOff: event.reply } : {}),
   })
   const { outcome, unlogged } = closed
   return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }

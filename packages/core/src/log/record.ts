@@ -98,7 +98,10 @@ export interface AssistantRecord extends RecordBase {
   readonly isApiErrorMessage?: boolean
   /** uuid of the last record in the request that this response answers; set only if messages were appended since then. */
   readonly afterUuid?: string
-  /** The usage that was billed, if the record was copied from the log of a program that logs other figures. */
+  /**
+   * The usage that was billed, if it is not that of the message: the program whose log was copied logs other figures, the
+   * response broke off before its usage was complete, or a client repeats a response (then it is zero).
+   */
   readonly billedUsage?: Usage
   /** True if the user interrupted the answer here. */
   readonly isInterrupted?: boolean

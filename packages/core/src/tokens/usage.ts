@@ -3,7 +3,7 @@
  * calibrates token estimates by comparing them with reported usage.
  */
 import { isObject } from '../log/json.ts'
-import type { Usage } from '../log/record.ts'
+import { isUsage, type Usage } from '../log/record.ts'
 import type { TokenEstimatePolicy } from '../policy/policy.ts'
 import type { CalibrationStart } from './estimator.ts'
 
@@ -65,6 +65,7 @@ export interface BilledPart {
 }
 
 const WRITES_AS_5M_ASSUMED = 'cache writes without a lifetime are counted as 5-minute writes'
+const OUTPUT_ASSUMED = 'the output of responses that broke off is estimated from what arrived'
 
 export function listBilledParts(usage: Usage): readonly BilledPart[] {
   const iterations = listIterations(usage)
@@ -87,8 +88,28 @@ function toBilledPart(fields: UsageFields): BilledPart {
     },
     model: typeof model === 'string' ? model : null,
     isForeign: typeof type === 'string' && type !== 'message' && type !== 'compaction',
-    assumed: unsplit === 0 ? [] : [WRITES_AS_5M_ASSUMED],
+    assumed: [
+      ...(unsplit === 0 ? [] : [WRITES_AS_5M_ASSUMED]),
+      ...(fields.output_tokens_estimated === true ? [OUTPUT_ASSUMED] : []),
+    ],
   }
+}
+
+/** True if a usage bills nothing: that of a response which a client repeats. */
+export function isNothingBilled(usage: unknown): boolean {
+  return (
+    isUsage(usage) &&
+    listBilledParts(usage).every(({ tokens }) => PRICE_CLASSES.every((name) => tokens[name] === 0))
+  )
+}
+
+/**
+ * Returns the usage of a response that broke off. The provider bills the output up to there, but reports it only at the
+ * end: at the start, the usage has the prompt and a placeholder for the output. `output`: estimate of what arrived.
+ */
+export function withEstimatedOutput(usage: Usage, output: number): Usage {
+  if (listIterations(usage).length > 0 || output <= usage.output_tokens) return usage
+  return { ...usage, output_tokens: output, output_tokens_estimated: true }
 }
 
 // Calibration learns one scale and one offset. It compares the growth of the context that the provider reports after

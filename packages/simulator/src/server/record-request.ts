@@ -1,10 +1,12 @@
 /** Builds the record of a request for the request log, with an analysis of what the cache did. */
 
-import { FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
+import { toBlocks } from '@tidemark/core'
+import { decodeReplyBytes, finishReplyBytes, initialByteStreamState } from '@tidemark/wire'
+import { encodeBytes, FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { countPrefixTokens } from '../prompt-cache/prompt.ts'
 import type { HttpAnswer } from '../protocol/answer.ts'
-import { isObject } from '../protocol/api.ts'
+import { type Block, isObject, type JsonObject } from '../protocol/api.ts'
 import { explainCacheMiss } from '../request-log/explain-miss.ts'
 import {
   addTokenUsage,
@@ -17,6 +19,7 @@ import {
 import { listToolCalls } from '../scripts/script.ts'
 import type { IncomingRequest } from './admit-request.ts'
 import type { ModelCallTokens, ModelResponse } from './answer-message.ts'
+import { countOutputTokens } from './call-script.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -91,18 +94,50 @@ export function recordResponse(
 ): void {
   const { prepared, response, id, analysis, answer } = answered
   const compactions = response.summaries.map(toTokenUsage)
+  const isBegun = answer.chunks.length > 0
+  const outputTokens = request.fault === null ? response.outputTokens : countSentTokens(response, answer)
   const record: RequestRecord = {
     ...toRequestRecord(state, request, { answer, error: null }),
     messageId: id,
     stopReason: response.stopReason,
-    usage: [...compactions, toTokenUsage(response)].reduce(addTokenUsage),
-    cost: priceResponse(response.usage, prepared.model.prices),
+    usage: isBegun
+      ? [...compactions, toTokenUsage({ ...response, outputTokens })].reduce(addTokenUsage)
+      : null,
+    cost: isBegun ? priceResponse(withOutputTokens(response, outputTokens), prepared.model.prices) : null,
     cache: analysis,
     appliedEdits: prepared.appliedEdits,
     transformations: prepared.transformations,
     compactions,
   }
   addRecord(state, request, record)
+}
+
+/**
+ * Counts the output tokens up to where a fault breaks a stream: the model stops there, so that no more is billed. An
+ * answer that is no stream was generated as a whole.
+ */
+function countSentTokens({ outputTokens }: ModelResponse, { headers, chunks }: HttpAnswer): number {
+  if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
+  const bytes = Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
+  const [state, events] = decodeReplyBytes(initialByteStreamState, bytes)
+  const end = [...events, ...finishReplyBytes(state)[1]].find(({ type }) => type === 'reply-failed')
+  if (end?.type !== 'reply-failed') return outputTokens
+  const sent = end.reply === null ? [] : toBlocks(end.reply.message.content)
+  const cut = end.reply?.unfinished ?? []
+  const tokens = [...sent, ...cut.map(({ block, input }) => (input === '' ? block : { ...block, input }))]
+    .map((block) => countOutputTokens(block as Block))
+    .reduce((sum, count) => sum + count, 0)
+  return Math.min(outputTokens, Math.max(1, tokens))
+}
+
+/** Returns the usage of a response with other output tokens, also in the list of its iterations. */
+function withOutputTokens({ usage }: ModelResponse, tokens: number): JsonObject {
+  const iterations = Array.isArray(usage.iterations)
+    ? usage.iterations.map((each) =>
+        isObject(each) && each.type === 'message' ? { ...each, output_tokens: tokens } : each,
+      )
+    : null
+  return { ...usage, output_tokens: tokens, ...(iterations === null ? {} : { iterations }) }
 }
 
 /** Adds a record to the request log, with the body of its request, and calls `onRequest`. */

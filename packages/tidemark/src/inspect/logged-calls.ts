@@ -7,6 +7,7 @@ import {
   type AssistantRecord,
   type Block,
   isKnownRecord,
+  isNothingBilled,
   isObject,
   isToolUse,
   readLoggedCall,
@@ -76,20 +77,15 @@ export function listConversationCalls(
   for (const record of records) {
     const logged = readLoggedCall(record)
     if (logged !== null) {
-      const { id, usage, ...call } = logged
+      const { id, usage: given, ...call } = logged
       const key = `${id}\n`
+      const usage = toPlausibleUsage(given)
       const isCopy = elsewhere.has(key)
       // The response of this call may already be listed, as part of the conversation.
-      if (!calls.has(key))
-        calls.set(key, {
-          ...call,
-          key,
-          usage: toPlausibleUsage(usage),
-          isFinal: true,
-          isCopy,
-          agent,
-          blocks: [],
-        })
+      const known = calls.get(key)
+      if (known === undefined)
+        calls.set(key, { ...call, key, usage, isFinal: true, isCopy, agent, blocks: [] })
+      else setNewerUsage(known, usage, true)
     }
     const key = toResponseKey(record)
     if (key === null || !isModelResponse(record)) continue
@@ -106,14 +102,20 @@ export function listConversationCalls(
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
     call.contextManagement = message.context_management ?? call.contextManagement
-    // Each line of a response has the usage known when the line was written. The line with the most output tokens has
-    // the newest usage.
-    const usage = toPlausibleUsage(message.usage)
-    if (usage !== null && readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
     // The provider sends the stop reason together with the final usage.
-    if (usage !== null && typeof message.stop_reason === 'string') call.isFinal = true
+    setNewerUsage(call, toPlausibleUsage(message.usage), typeof message.stop_reason === 'string')
   }
   return [...calls.values()]
+}
+
+/**
+ * Sets the usage of a call if it is newer: each line of a response has the usage known when it was written, so the one
+ * with the most output tokens is the newest.
+ */
+function setNewerUsage(call: CallInProgress, usage: Usage | null, isFinal: boolean): void {
+  if (usage === null) return
+  if (readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
+  if (isFinal) call.isFinal = true
 }
 
 /** A call whose response may have further records in the log. */
@@ -135,10 +137,13 @@ export function toResponseKey(record: SessionRecord): string | null {
 }
 
 /**
- * Checks whether a record is a response of a model. An error message that the host wrote in place of a response is not.
+ * Checks whether a record is a response of a model to a call of this log. An error message that the host wrote in place
+ * of a response is not, nor a response that came with the message list of a client.
  */
 function isModelResponse(record: SessionRecord): record is AssistantRecord {
-  return isKnownRecord(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
+  if (!isKnownRecord(record) || record.type !== 'assistant') return false
+  const { message, billedUsage } = record
+  return message.model !== SYNTHETIC_MODEL && !isNothingBilled(billedUsage)
 }
 
 const TOKEN_FIELDS = [

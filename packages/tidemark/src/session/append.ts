@@ -64,13 +64,19 @@ export async function writeMessages(session: OpenSession, messages: readonly Hos
   await trackWork(session, () => writeInBatches(session, messages, session.pendingWork.size === 0, true))
 }
 
+/** Appends records that are no messages. */
+export async function writeRecords(session: OpenSession, records: readonly UnlinkedRecord[]): Promise<void> {
+  const write = (): Writing => appendUnlinkedRecords(createTurnContext(session), records)
+  if (records.length > 0) await trackWork(session, () => writeWithRetries(session, write))
+}
+
 type WritableMessage = MessageInput | HostMessage
 
 async function writeInBatches(
   session: OpenSession,
   given: readonly WritableMessage[],
   isAlone: boolean,
-  isPaid = false,
+  isRepeated = false,
 ): Promise<readonly string[]> {
   const uuids: string[] = []
   for (const { reply, messages } of toBatches(session, given)) {
@@ -80,7 +86,9 @@ async function writeInBatches(
         ? null
         : findResponseRecords(session.state.session, reply)
     const write = (): Writing =>
-      reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone, isPaid)
+      reply === null
+        ? appendUserMessages(session, messages)
+        : appendReply(session, reply, isAlone, isRepeated)
     uuids.push(...(known ?? (await writeWithRetries(session, write))))
   }
   return uuids
@@ -258,8 +266,13 @@ function findCall(session: SessionLog, id: string): ToolUseBlock {
   )
 }
 
-/** `isPaid`: the response comes from the list of a host, which has paid for it. */
-async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean, isPaid: boolean): Writing {
+/** `isRepeated`: the response came with the list of a host, and is no call. */
+async function* appendReply(
+  session: OpenSession,
+  reply: Reply,
+  isAlone: boolean,
+  isRepeated: boolean,
+): Writing {
   if (session.busyWith === 'run')
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
   const run = createTurnContext(session)
@@ -267,7 +280,7 @@ async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean
   const late = findLateAnchor(session, isAlone)
   const bodies = toAssistantRecords(reply, {
     ...omitUndefined({ afterUuid: late }),
-    ...(isPaid && isLogged(session.state.session, reply) ? { billedUsage: NOTHING_BILLED } : {}),
+    ...(isRepeated ? { billedUsage: NOTHING_BILLED } : {}),
   })
   if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
@@ -304,15 +317,8 @@ function findLateAnchor({ pendingRequest, state }: OpenSession, isAlone: boolean
   return lastUuid
 }
 
-/** Billed for a response that a host repeats after it changed its history: it was paid for when it came. */
+/** Billed for a response that comes with a host's list: if it came through the session, it was counted then. */
 const NOTHING_BILLED = { input_tokens: 0, output_tokens: 0 }
-
-/** Returns true if the log has the calls of a response, on any branch. */
-function isLogged({ callRecords }: SessionLog, { message }: Reply): boolean {
-  return toBlocks(message.content).some(
-    (block) => isToolUse(block) && callRecords.get(block.id) !== undefined,
-  )
-}
 
 /** Converts a response to log records, one per content block, as `session.run` does. */
 function toAssistantRecords(

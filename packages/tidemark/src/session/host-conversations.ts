@@ -53,6 +53,14 @@ export interface SessionSource {
 export interface HostConversations {
   /** Returns the conversation that the request continues; null if there is none, or if it is in flight. */
   find(identity: HostRequestIdentity, request: HostRequest): Promise<HostConversation | null>
+  /**
+   * Returns the first conversation under the id that a request of no conversation names. If it has not begun yet, returns
+   * null, and `onBegin` is called when it does.
+   */
+  findOwner(
+    identity: HostRequestIdentity,
+    onBegin: (conversation: HostConversation) => void,
+  ): Promise<HostConversation | null>
   /** As `find`, but begins a conversation if the request may be the first of one, and puts it in flight. */
   enter(identity: HostRequestIdentity, request: HostRequest): Promise<HostConversation | null>
 }
@@ -66,9 +74,7 @@ export function createHostConversations(
   const byKey = new Map<string, Promise<Conversations>>()
 
   function openConversations(key: string): Promise<Conversations> {
-    const known = byKey.get(key)
-    if (known !== undefined) return known
-    const opening = openStored(key, source)
+    const opening = byKey.get(key) ?? openStored(key, source)
     byKey.set(key, opening)
     opening.catch(() => byKey.delete(key))
     return opening
@@ -95,6 +101,10 @@ export function createHostConversations(
 
   return {
     find: async (identity, request) => (await find(identity, request))?.found ?? null,
+    async findOwner(identity, onBegin) {
+      const key = readConversationKey(choice as Exclude<typeof choice, Session>, identity)
+      return key === null || key === '' ? null : findFirst(await openConversations(key), onBegin)
+    },
     async enter(identity, request) {
       const place = await find(identity, request)
       if (place === null) return null
@@ -109,6 +119,7 @@ export function createHostConversations(
       const begun = await openConversation(id, source)
       begun.isInFlight = true
       all.list.push(begun)
+      for (const begin of all.waiting.splice(0)) begin(begun)
       return begun
     },
   }
@@ -118,6 +129,17 @@ export function createHostConversations(
 interface Conversations {
   readonly list: HostConversation[]
   count: number
+  /** Called when the first one begins. */
+  readonly waiting: ((conversation: HostConversation) => void)[]
+}
+
+/** Returns the first conversation; null if it has not begun, when `onBegin` will be called. */
+function findFirst(
+  { list: [first], waiting }: Conversations,
+  onBegin: (conversation: HostConversation) => void,
+): HostConversation | null {
+  if (first === undefined) waiting.push(onBegin)
+  return first ?? null
 }
 
 async function openConversation(id: string, source: SessionSource): Promise<HostConversation> {
@@ -134,7 +156,7 @@ async function openStored(key: string, source: SessionSource): Promise<Conversat
   const ids = key === '' ? [] : (await source.list()).filter((id) => id === key || isNumbered(id, key))
   const numbers = ids.map((id) => (id === key ? 1 : Number(id.slice(key.length + 1))))
   const list = await Promise.all(ids.map((id) => openConversation(id, source)))
-  return { list, count: Math.max(0, ...numbers) }
+  return { list, count: Math.max(0, ...numbers), waiting: [] }
 }
 
 /**
@@ -180,6 +202,7 @@ function createFixedConversation(session: Session, open: OpenSession): HostConve
   }
   return {
     find,
+    findOwner: async () => only,
     async enter() {
       const found = await find()
       if (found !== null) found.isInFlight = true

@@ -3,11 +3,13 @@
  * provider refuses is recovered here, or answered as the host's own request would have been.
  */
 import { isObject, type JsonObject, type ModelFailure, type Reply } from '@tidemark/core'
-import { decodeReplyBytes, decodeResponse, encodeSseFrame, initialByteStreamState } from '@tidemark/wire'
+import { encodeSseFrame } from '@tidemark/wire'
 import { readClientError } from '../models/client-error.ts'
+import { appendCall, countReply, countResponse } from './host-billing.ts'
 import type { HostConversation } from './host-conversations.ts'
 import type { HostRequest } from './host-request.ts'
-import { createThinkingFilter, mustHideThinking, removeThinking } from './host-thinking.ts'
+import { copyHead, readWhilePassing } from './host-response.ts'
+import { mustHideThinking } from './host-thinking.ts'
 import { observeRequest, type RequestNotTaken, type TakeOutcome, takeHostRequest } from './take.ts'
 
 export type Fetch = typeof globalThis.fetch
@@ -69,7 +71,9 @@ export async function exchangeObserved(conversation: HostConversation, call: Hos
     })
     .catch((thrown: unknown) => reportUnrecorded(conversation, thrown))
   const [response, isRecorded] = await Promise.all([answer, recording])
-  return response.ok && isRecorded ? recordResponse(conversation, response) : release(conversation, response)
+  if (response.ok && isRecorded) return recordResponse(conversation, response)
+  conversation.isInFlight = false
+  return response.ok ? countResponse(response, (reply) => countReply(conversation, reply)) : response
 }
 
 async function takeCall({ open }: HostConversation, { request, signal }: HostCall): Promise<TakeOutcome> {
@@ -143,7 +147,8 @@ async function passOn(
     return exchangeObserved(conversation, call)
   }
   abandonRequest(conversation)
-  return call.upstream(call.input, call.init)
+  const response = await call.upstream(call.input, call.init)
+  return response.ok ? countResponse(response, (reply) => countReply(conversation, reply)) : response
 }
 
 function reportPassed({ open }: HostConversation, message: string): void {
@@ -162,79 +167,18 @@ function abandon(conversation: HostConversation, response: Response, text: strin
   return new Response(text, copyHead(response))
 }
 
-function release(conversation: HostConversation, response: Response): Response {
-  conversation.isInFlight = false
-  return response
-}
-
-/** Returns status and headers of a response whose body was decoded. */
-function copyHead({ status, statusText, headers }: Response): ResponseInit {
-  const kept = new Headers(headers)
-  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
-  return { status, statusText, headers: kept }
-}
-
 /** Passes a response on as it comes. It is in the log before the host has the end of it. */
-async function recordResponse(conversation: HostConversation, response: Response): Promise<Response> {
-  const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
-  const hides = conversation.open.pendingRequest !== null && mustHideThinking(conversation.open)
-  if (isStream && response.body !== null)
-    return new Response(createRecordedStream(conversation, response.body, hides), copyHead(response))
-  const text = await response.text()
-  const read = decodeResponse(text)
-  if (read.ok) await recordReply(conversation, read.reply)
-  else abandonRequest(conversation)
-  return new Response(hides ? removeThinking(text) : text, copyHead(response))
-}
-
-/** Returns a stream that records the reply as the host reads it. A host may also stop before it has read anything. */
-function createRecordedStream(
-  conversation: HostConversation,
-  body: ReadableStream<Uint8Array>,
-  hidesThinking: boolean,
-): ReadableStream<Uint8Array> {
-  const chunks = recordStream(conversation, body, hidesThinking)
-  let isBegun = false
-  const source = {
-    async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
-      isBegun = true
-      const step = await chunks.next()
-      if (step.done === true) controller.close()
-      else controller.enqueue(step.value)
-    },
-    async cancel(reason: unknown) {
-      if (isBegun) return void (await chunks.return(undefined))
+function recordResponse(conversation: HostConversation, response: Response): Promise<Response> {
+  const { open } = conversation
+  return readWhilePassing(response, {
+    hidesThinking: open.pendingRequest !== null && mustHideThinking(open),
+    onReply: (reply) => recordReply(conversation, reply),
+    // What came of it is in the log once the host sends it back; what it cost is, now.
+    async onCut(reply) {
       abandonRequest(conversation)
-      await body.cancel(reason)
+      await countReply(conversation, reply)
     },
-  }
-  return new ReadableStream(source, { highWaterMark: 0 })
-}
-
-/** Passes the bytes of a stream on, and records the reply before its last bytes are passed on. */
-async function* recordStream(
-  conversation: HostConversation,
-  body: AsyncIterable<Uint8Array>,
-  hidesThinking: boolean,
-): AsyncGenerator<Uint8Array> {
-  const filter = hidesThinking ? createThinkingFilter() : (chunk: Uint8Array): Uint8Array => chunk
-  let state = initialByteStreamState
-  let isRecorded = false
-  try {
-    for await (const chunk of body) {
-      const [next, events] = decodeReplyBytes(state, chunk)
-      state = next
-      const end = events.find(({ type }) => type === 'reply-ended')
-      if (end?.type === 'reply-ended') {
-        isRecorded = true
-        await recordReply(conversation, end.reply)
-      }
-      yield filter(chunk)
-    }
-  } finally {
-    // The host stopped reading, or the reply broke off: what came of it is in the log once the host sends it back.
-    if (!isRecorded) abandonRequest(conversation)
-  }
+  })
 }
 
 async function recordReply(conversation: HostConversation, { message }: Reply): Promise<void> {
@@ -242,12 +186,15 @@ async function recordReply(conversation: HostConversation, { message }: Reply): 
   const isObserved = open.pendingRequest === null
   if (isObserved) open.refusal = null
   // The size of a host's request says nothing about the context once that was rewritten.
-  const { usage: _, ...unmeasured } = message
+  const { usage, ...unmeasured } = message
   const isMeasured = !isObserved || open.state.view.rewrites.length === 0
-  conversation.recording = session.append(isMeasured ? message : unmeasured).then(
-    () => (isObserved ? observer.noteResponse(message) : undefined),
-    (thrown: unknown) => void reportUnrecorded(conversation, thrown),
-  )
+  const counting = isMeasured ? Promise.resolve() : appendCall(open, message, usage)
+  conversation.recording = counting
+    .then(() => session.append(isMeasured ? message : unmeasured))
+    .then(
+      () => (isObserved ? observer.noteResponse(message) : undefined),
+      (thrown: unknown) => void reportUnrecorded(conversation, thrown),
+    )
   await conversation.recording
   conversation.isInFlight = false
 }

@@ -2,10 +2,11 @@
  * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. Requests
  * for messages become those of a session; everything else goes through unchanged.
  */
-import { isObject, type JsonObject, listUnansweredCalls, toApiMessages } from '@tidemark/core'
+import { isObject, type JsonObject, listUnansweredCalls, type Reply, toApiMessages } from '@tidemark/core'
 import { hostConnections } from '../models/host-connection.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
+import { countReply, countResponse } from './host-billing.ts'
 import {
   createHostConversations,
   type HostConversation,
@@ -49,6 +50,8 @@ export interface FetchServices extends SessionSource {
   readonly findOpen: (session: Session) => OpenSession | null
   /** Called if a request that belongs to no session is passed on. */
   readonly onPassed: (reason: 'side-call' | 'failed', message: string) => void
+  /** Called for the reply to a request that belongs to no session, or to none that has begun. */
+  readonly onPassedReply: (reply: Reply) => void
 }
 
 export function createHostFetch(options: FetchOptions, services: FetchServices): Fetch {
@@ -149,7 +152,12 @@ async function answerHost(
   services: FetchServices,
 ): Promise<Response> {
   const conversation = await enterConversation(conversations, call, services)
-  if (conversation === null) return call.upstream(call.input, call.init)
+  if (conversation === null) {
+    const response = await call.upstream(call.input, call.init)
+    return response.ok
+      ? countResponse(response, (reply) => countPassed(conversations, call, reply, services))
+      : response
+  }
   const free = (): void => {
     conversation.isInFlight = false
   }
@@ -160,6 +168,20 @@ async function answerHost(
     free()
     throw thrown
   }
+}
+
+/** Counts the reply to a request of no conversation, in the session that the request names or for itself. */
+async function countPassed(
+  conversations: HostConversations,
+  call: ReadCall,
+  reply: Reply | null,
+  { onPassedReply }: FetchServices,
+): Promise<void> {
+  if (reply === null) return
+  const countLater = (begun: HostConversation): void => void countReply(begun, reply, true)
+  const owner = await conversations.findOwner(call, countLater).catch(() => null)
+  if (owner === null) onPassedReply(reply)
+  else await countReply(owner, reply)
 }
 
 /** Returns the conversation of a request; null if there is none, which is told. */

@@ -3,12 +3,13 @@ import { orderPromptSections, type SessionStartSource, TidemarkError } from '@ti
 import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { startBackground } from './background.ts'
+import { createPassedCosts } from './host-billing.ts'
 import { createHostFetch, type FetchOptions, type FetchServices } from './host-fetch.ts'
 import { type OpenOptions, type OpenSession, openSessionById, type SessionOptions } from './open-session.ts'
 import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { createSession, findOpenSession, type Session } from './session.ts'
 import { withCommandHooks } from './session-hooks.ts'
-import { createSessionModel, createSummarizer } from './session-model.ts'
+import { createSessionModel, createSummarizer, type SessionModel } from './session-model.ts'
 import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from './session-notes.ts'
 import { createToolset } from './tools.ts'
 
@@ -110,7 +111,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 
   return {
     open: (id, own = {}) => openNew(id, own),
-    fetch: (own = {}) => createHostFetch(own, createFetchServices(settings, sessions, openNew)),
+    fetch: (own = {}) => createHostFetch(own, createFetchServices(settings, defaultModel, sessions, openNew)),
     sessions: async () => [...(await settings.journal.list())].sort(),
     close: () => closeAll([...sessions.values()], settings),
   }
@@ -118,10 +119,12 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 
 /** Returns what `fetch` needs. `sessions`: the sessions that the caller or another `fetch` has opened. */
 function createFetchServices(
-  { journal, ids, options, findRecent }: TidemarkSettings,
+  { journal, ids, clock, options, findRecent }: TidemarkSettings,
+  model: SessionModel,
   sessions: ReadonlyMap<string, Session | null>,
   openNew: (id: string, own: OpenOptions) => Promise<Session>,
 ): FetchServices {
+  const pricePassed = createPassedCosts(model)
   return {
     async open(id) {
       const session = sessions.get(id) ?? (await openNew(id, {}))
@@ -132,6 +135,7 @@ function createFetchServices(
     createId: () => ids.next('session'),
     findOpen: findOpenSession,
     onPassed: (reason, message) => options.onEvent?.({ type: 'request-passed', reason, message }, ''),
+    onPassedReply: (reply) => options.onEvent?.(pricePassed(reply, new Date(clock.now()).toISOString()), ''),
   }
 }
 

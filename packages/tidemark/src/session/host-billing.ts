@@ -1,0 +1,78 @@
+/**
+ * Counts what a host pays for beside its conversation: requests that are passed on, such as titles and its own summaries,
+ * and responses that broke off. The log keeps their usage as calls, so that its totals are those of the bill.
+ */
+import {
+  type AssistantMessage,
+  createCallRecords,
+  emptySessionCost,
+  estimateBilledUsage,
+  type PricedCall,
+  priceCall,
+  type Reply,
+  sumSessionCost,
+  type Usage,
+  withCosts,
+} from '@tidemark/core'
+import { writeRecords } from './append.ts'
+import type { EventOf } from './events.ts'
+import type { HostConversation } from './host-conversations.ts'
+import { readWhilePassing } from './host-response.ts'
+import type { OpenSession } from './open-session.ts'
+import { createTurnContext } from './turn-host.ts'
+
+/** The source of the calls that a host makes beside its conversation. */
+const PASSED_SOURCE = 'passed-on'
+
+/** Passes a response on, and counts what came of it. */
+export function countResponse(
+  response: Response,
+  count: (reply: Reply | null) => Promise<void>,
+): Promise<Response> {
+  return readWhilePassing(response, { hidesThinking: false, onReply: count, onCut: count })
+}
+
+/**
+ * Records the cost of a reply in the log of a conversation, and emits it unless that was done. A reply without usage costs
+ * nothing that is known.
+ */
+export async function countReply(
+  conversation: HostConversation,
+  reply: Reply | null,
+  isEmitted = false,
+): Promise<void> {
+  const { open } = conversation
+  const { compaction, clock, pricesOf } = createTurnContext(open).host
+  const usage = reply === null ? undefined : estimateBilledUsage(reply, compaction?.estimator)
+  if (reply === null || usage === undefined) return
+  const { id, model } = reply.message
+  const counting = appendCall(open, reply.message, usage)
+  conversation.recording = Promise.all([conversation.recording, counting]).then(() => {})
+  await counting
+  if (isEmitted) return
+  const totals = sumSessionCost(withCosts(open.state, pricesOf).costs ?? emptySessionCost())
+  const at = new Date(clock.now()).toISOString()
+  const call = priceCall({ id, model, usage, at, source: PASSED_SOURCE }, pricesOf)
+  open.listeners.emit({ type: 'priced', call, totals })
+}
+
+/** Appends the usage of a call to the log. A session that cannot be written must not keep the host from its answer. */
+export async function appendCall(
+  open: OpenSession,
+  message: AssistantMessage,
+  usage: Usage | undefined,
+): Promise<void> {
+  await writeRecords(open, createCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})
+}
+
+/** Returns a function that prices replies to requests of no conversation, with the totals of all of them. */
+export function createPassedCosts({
+  choice: { priceList },
+}: Pick<OpenSession['model'], 'choice'>): (reply: Reply, at: string) => EventOf<'priced'> {
+  const calls: PricedCall[] = []
+  return ({ message: { id, model, usage = null } }, at) => {
+    const call = priceCall({ id, model, usage, at, source: PASSED_SOURCE }, priceList)
+    calls.push(call)
+    return { type: 'priced', call, totals: sumSessionCost({ ...emptySessionCost(), recent: calls }) }
+  }
+}

@@ -5,6 +5,14 @@ const SIMULATED = 'test/cache'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'dropped-thinking-blamed-on-the-provider',
+    law: 'thinking that a model drops at a new prompt is named as the cause of the break',
+    file: 'packages/core/src/cache/explain-break.ts',
+    find: "if (isThinkingDropped(miss)) return { kind: 'thinking-dropped' }",
+    replace: '',
+    tests: ['test/drop-in/observe'],
+  },
+  {
     name: 'standard-speed-is-a-change',
     law: 'no other speed',
     file: 'packages/tidemark/src/inspect/logged-requests.ts',

@@ -120,3 +120,15 @@ describe('a request that is passed on because the provider refused that of the e
     expect(asked.slice(1).every((id) => /^msg_/.test(id))).toBe(true)
   })
 })
+
+it('thinking that a model drops at a new prompt is named as the cause of the break, not the provider', async () => {
+  const model = 'claude-sonnet-4-5'
+  const fields = { max_tokens: 8_000, thinking: { type: 'enabled', budget_tokens: 4_000 } }
+  const world = createDropInWorld({ modelId: model, turns: 10, resultTokens: 1_500, thinkingTokens: 800 })
+  const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, mode: 'observe' })
+  const host = new HostAgent(fetch, world.coder, { model, fields, prepare: withMarkers })
+  for (const prompt of ['Fix the sums.', 'And the taxes.', 'And the rest.']) await host.ask(prompt)
+  const breaks = world.events.flatMap((event) => (event.type === 'cache-break' ? [event.event] : []))
+  expect(breaks.map(({ reason }) => reason.kind)).toEqual(['thinking-dropped', 'thinking-dropped'])
+  expect(breaks[0]?.sentence).toContain('not shown the thinking of finished turns')
+})

@@ -1,4 +1,4 @@
-/** Errors of the provider through the proxy: the client gets them as they are, and the user of the proxy reads them. */
+/** What goes through the proxy as it is: errors of the provider, and requests of another API. The user of the proxy reads of both. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -33,4 +33,33 @@ it.each([
   const response = await fetch(`${proxy.url}/v1/models`)
   expect([response.status, await response.text()]).toEqual([502, body])
   expect(errors).toEqual([[502, message]])
+})
+
+it('requests of another API are passed on untouched, and one line says so', async () => {
+  const bodies: string[] = []
+  const server = createServer(async (request, response) => {
+    for await (const chunk of request) bodies.push(String(chunk))
+    response.end('{"id":"resp_1"}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const events: { readonly type: string; readonly message?: string }[] = []
+  const proxy = await serveLoopbackProxy({
+    upstream: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    token: 'token',
+    memory: true,
+    env: {},
+    onEvent: (event) => events.push(event),
+  })
+  onTestFinished(async () => {
+    await proxy.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const body = '{"model":"gpt-5.5","input":"Hello."}'
+  for (let count = 0; count < 2; count += 1)
+    await (await fetch(`${proxy.url}/v1/responses`, { method: 'POST', body })).text()
+  expect(bodies).toEqual([body, body])
+  expect(events).toMatchObject([{ type: 'request-passed', reason: 'unreadable' }])
+  expect(events[0]?.message).toMatch(/^POST \/v1\/responses is no request of the Messages API: it is passed on/)
 })

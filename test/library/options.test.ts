@@ -102,6 +102,11 @@ describe('anthropic', () => {
       'anthropic("nobody-knows-1"): the catalogue has no such model. Give its figures, as in anthropic("nobody-knows-1", { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.',
     ],
     [
+      'gpt-5.5',
+      { apiKey: 'any' },
+      'anthropic("gpt-5.5"): a model of openai, which https://api.anthropic.com does not have. Name a Claude model, or give the baseUrl of a server that offers this one through the Messages API.',
+    ],
+    [
       'nobody-knows-1',
       { apiKey: 'any', maxOutput: 8_000 },
       'anthropic("nobody-knows-1"): the context window of this model is not known. Give it, as in anthropic("nobody-knows-1", { window: 200_000 }).',

@@ -222,3 +222,10 @@ describe('images', () => {
     expect(told.body.error?.message ?? null).toBe(says)
   })
 })
+
+it('takes the safeguards of Claude Code with their beta, and refuses them without', async () => {
+  const body = { safeguards: { dangerous_tool_use: 'block' }, messages: [user('x')] }
+  const allowed = await postMessage(simulate(), body, { betas: ['dangerous-tool-use-2026-09-03'] })
+  expect(allowed.status).toBe(200)
+  expect((await postMessage(simulate(), body)).status).toBe(400)
+})

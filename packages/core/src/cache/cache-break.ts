@@ -51,6 +51,8 @@ export type ExternalCause =
   | { readonly kind: 'expired'; readonly ttl: string; readonly gapMs: number }
   /** No cache marker of the API request looks back as far as the prefix that the previous request cached. */
   | { readonly kind: 'look-back-outrun'; readonly lookBack: number }
+  /** A new prompt ended the turn, and the model is not shown the thinking of finished turns. */
+  | { readonly kind: 'thinking-dropped' }
   /** The provider cleared more from the API request of a fork than from that of its parent. */
   | { readonly kind: 'cleared-for-fork' }
   /**

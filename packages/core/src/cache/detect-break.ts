@@ -200,7 +200,7 @@ function isExplainedByStripping(
     profile.thinking.stripsFinishedTurns &&
     forecast.basis.knowsMarkers &&
     forecast.why === 'rewritten' &&
-    event.reason.kind === 'evicted' &&
+    event.reason.kind === 'thinking-dropped' &&
     event.read >= forecast.read - policy.tokens
   )
 }

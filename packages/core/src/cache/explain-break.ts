@@ -18,7 +18,12 @@ import {
   type ProviderZone,
   type RequestDifference,
 } from './cache-break.ts'
-import { canReachLastPrefix, findLastCachedPrefix } from './cache-model.ts'
+import {
+  canReachLastPrefix,
+  countReadableTokens,
+  findFirstStrippedThinking,
+  findLastCachedPrefix,
+} from './cache-model.ts'
 import { type CacheBreakRules, findForkParent, type PendingRequest } from './cache-monitor.ts'
 import type { EditsChange } from './provider-edits.ts'
 import type { MessageEditor } from './sent-request.ts'
@@ -73,10 +78,12 @@ function isEditsDifference(difference: RequestDifference): boolean {
   return difference.kind === 'parameter-changed' && difference.name === 'context_management'
 }
 
-function findCircumstance({ pending, rules, word, differences }: CacheMiss): CacheBreakReason {
+function findCircumstance(miss: CacheMiss): CacheBreakReason {
+  const { pending, rules, word, differences } = miss
   const { chain, forecast } = pending
   const lapse = findExpiredCause(pending)
   if (lapse !== null) return lapse
+  if (isThinkingDropped(miss)) return { kind: 'thinking-dropped' }
   const isFork = findForkParent(pending.sent.source, pending.sent.forkOf) !== null
   if (pending.change === 'more' && pending.previous !== null && isFork) return { kind: 'cleared-for-fork' }
   if (chain !== null && !canReachLastPrefix(chain, forecast.basis.request, rules.profile))
@@ -84,6 +91,19 @@ function findCircumstance({ pending, rules, word, differences }: CacheMiss): Cac
   if (word !== null && word.isVague !== true) return { kind: 'told-by-provider', zone: word.zone }
   // Providers list context edits among the parameters that affect the prompt, so without another cause they are named.
   return differences.find(isEditsDifference) ?? { kind: 'evicted' }
+}
+
+/**
+ * Checks whether a new prompt ended a turn with thinking, which some models are no longer shown then: the prompt is
+ * another one from that thinking on. Ruled out if even what stands before it was not read.
+ */
+function isThinkingDropped({ pending, rules: { profile, policy }, read }: CacheMiss): boolean {
+  const { chain, forecast, sent } = pending
+  if (chain === null || !profile.thinking.stripsFinishedTurns) return false
+  const { request } = forecast.basis
+  const within = findFirstStrippedThinking(chain.blockIndex, request.blockIndex)
+  if (within === null) return false
+  return read >= countReadableTokens(chain, request, profile, { within, at: sent.at }) - policy.tokens
 }
 
 /** Returns expiry as the cause, with the length of the pause, if the last cached prefix had expired; otherwise null. */
@@ -159,6 +179,8 @@ export function describeCause(reason: CacheBreakReason): string {
       return `${formatDuration(reason.gapMs)} went by since the request before, and an entry lives ${reason.ttl}`
     case 'look-back-outrun':
       return `the turn added more than the ${reason.lookBack} positions a marker looks back`
+    case 'thinking-dropped':
+      return 'a new prompt ended the turn, and this model is not shown the thinking of finished turns'
     case 'cleared-for-fork':
       return 'the provider cleared more from this fork than from the request before it'
     case 'told-by-provider':
@@ -344,6 +366,10 @@ const ZONE_AND_ADVICE: Readonly<
   'message-inserted': ['messages', MESSAGE_ADVICE],
   expired: [null, 'After such a pause all is written again: clear or compact before the next prompt.'],
   'look-back-outrun': [null, 'A lagging marker keeps such turns within reach.'],
+  'thinking-dropped': [
+    'messages',
+    'Nothing to do: it happens once a turn, and the context is smaller after it.',
+  ],
   'cleared-for-fork': [
     'messages',
     'Context edits of a fork must keep what it adds as well: where parameters set context_management, raise its keep.',

@@ -125,6 +125,7 @@ export const BETA_NAMES = {
   advisor: 'advisor-tool-2026-03-01',
   fallback: 'server-side-fallback-2026-07-01',
   fastMode: 'fast-mode-2026-02-01',
+  safeguards: 'dangerous-tool-use-2026-09-03',
 } as const
 
 /** Parses the betas of an `anthropic-beta` header, in which commas separate the names. */

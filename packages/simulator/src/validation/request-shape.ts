@@ -304,6 +304,7 @@ const sharedFields: Readonly<Record<string, ShapeField>> = {
       }),
     ),
   ),
+  safeguards: betaField([BETA_NAMES.safeguards], anyShape),
   output_format: betaFamilyField('structured-outputs-', format),
   mcp_servers: betaFamilyField('mcp-client-', listShape(dictionaryShape)),
 }

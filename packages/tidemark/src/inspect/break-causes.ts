@@ -174,6 +174,7 @@ const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = 
   'message-inserted': 'messages-changed',
   expired: 'expired',
   'look-back-outrun': 'look-back-outrun',
+  'thinking-dropped': 'thinking-dropped',
   'cleared-for-fork': 'server-side',
   'told-by-provider': 'server-side',
   evicted: 'server-side',
@@ -235,6 +236,8 @@ function seenEvidence(reason: CacheBreakReason): string | null {
       return `what is written lives ${reason.after}, before it lived ${reason.before}`
     case 'look-back-outrun':
       return `more than ${reason.lookBack} positions were added since the request before`
+    case 'thinking-dropped':
+      return 'a new prompt ended the turn, and the model is not shown the thinking of finished turns'
     case 'message-changed':
     case 'message-removed':
     case 'message-inserted':

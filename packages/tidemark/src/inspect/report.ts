@@ -325,6 +325,7 @@ export type BreakCause =
   | 'restarted'
   | 'not-streamed'
   | 'look-back-outrun'
+  | 'thinking-dropped'
   | 'server-side'
   | 'not-known'
 

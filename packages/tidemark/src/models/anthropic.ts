@@ -68,6 +68,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const { entry, notes, platform } = findEntry(catalogue, id, options)
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(id, options)
+  if (options.fetch === undefined) checkVendor(id, entry, baseUrl)
   // Under a client, a model without an address of its own has that of the client.
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsHost : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
@@ -188,6 +189,17 @@ function findBaseUrl(id: string, { baseUrl }: AnthropicOptions): string | undefi
   throw badOptionError(
     'baseUrl',
     `anthropic("${id}"): ${name} is ${formatErrorValue(url)}; expected an address such as https://api.anthropic.com.`,
+  )
+}
+
+const OWN_ADDRESS = 'https://api.anthropic.com'
+
+/** Throws `bad-option` for a model of another vendor at the provider's own address, which has none. */
+function checkVendor(id: string, { vendor }: ModelEntry, baseUrl: string = OWN_ADDRESS): void {
+  if (vendor === 'anthropic' || vendor === 'unknown' || new URL(baseUrl).origin !== OWN_ADDRESS) return
+  throw badOptionError(
+    'model',
+    `anthropic("${id}"): a model of ${vendor}, which ${OWN_ADDRESS} does not have. Name a Claude model, or give the baseUrl of a server that offers this one through the Messages API.`,
   )
 }
 

@@ -49,7 +49,7 @@ const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
 export interface FetchServices extends SessionSource {
   readonly findOpen: (session: Session) => OpenSession | null
   /** Called if a request that belongs to no session is passed on. */
-  readonly onPassed: (reason: 'side-call' | 'failed', message: string) => void
+  readonly onPassed: (reason: 'side-call' | 'failed' | 'unreadable', message: string) => void
   /** Called for the reply to a request that belongs to no session, or to none that has begun. */
   readonly onPassedReply: (reply: Reply) => void
 }
@@ -65,8 +65,10 @@ export function createHostFetch(options: FetchOptions, services: FetchServices):
       'fetch: session: expected an open session of this Tidemark object, or an id.',
     )
   const conversations = createHostConversations(session, services, fixed)
+  const announceOther = createOtherNotice((message) => services.onPassed('unreadable', message))
   return async (input, init) => {
     const route = findRoute(input, init)
+    if (route === null) announceOther(input, init)
     if (route === null) return upstream(input, init)
     const call = await readCall(input, init, upstream)
     if (call === null) return upstream(input, init)
@@ -95,14 +97,41 @@ export function checkFetchOptions(place: string, options: FetchOptions): void {
 type Route = 'messages' | 'count'
 
 /** Returns what a request asks for; null for everything that goes through unchanged. */
-function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): Route | null {
-  const method = init?.method ?? (input instanceof Request ? input.method : 'GET')
-  const url = input instanceof Request ? input.url : String(input)
-  const path = URL.canParse(url) ? new URL(url).pathname : ''
-  if (method.toUpperCase() !== 'POST') return null
+export function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): Route | null {
+  const path = findPostPath(input, init)
+  if (path === null) return null
   if (path.endsWith('/v1/messages')) return 'messages'
   return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
 }
+
+/** Returns the path of a request that sends something; null for others. */
+function findPostPath(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): string | null {
+  const method = init?.method ?? (input instanceof Request ? input.method : 'GET')
+  const url = input instanceof Request ? input.url : String(input)
+  if (method.toUpperCase() !== 'POST') return null
+  return URL.canParse(url) ? new URL(url).pathname : ''
+}
+
+/**
+ * Returns a function that reports, once for each path, that requests of another API are passed on untouched: a client
+ * that speaks only that one would else be managed in name only.
+ */
+export function createOtherNotice(
+  report: (message: string) => void,
+): (input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]) => void {
+  const known = new Set<string>()
+  return (input, init) => {
+    const path = findPostPath(input, init)
+    if (path === null || known.has(path) || known.size >= MAX_NOTICES) return
+    known.add(path)
+    report(
+      `POST ${path} is no request of the Messages API: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
+    )
+  }
+}
+
+/** Paths that are reported: some have an id in them. */
+const MAX_NOTICES = 5
 
 type ReadCall = HostCall & { readonly isStream: boolean }
 

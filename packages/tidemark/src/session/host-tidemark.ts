@@ -8,7 +8,7 @@ import { anthropic } from '../models/anthropic.ts'
 import { type HostConnection, hostConnections, sendAsHost } from '../models/host-connection.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import type { Fetch } from './host-exchange.ts'
-import { checkFetchOptions, type FetchOptions } from './host-fetch.ts'
+import { checkFetchOptions, createOtherNotice, type FetchOptions, findRoute } from './host-fetch.ts'
 import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from './options.ts'
 import { createTidemark, type Tidemark } from './tidemark.ts'
 
@@ -53,10 +53,16 @@ export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
     return { tide, fetch }
   }
 
+  const announceOther = createOtherNotice((message) =>
+    own.onEvent?.({ type: 'request-passed', reason: 'unreadable', message }, ''),
+  )
+
   return {
     async answer(url, init, send) {
+      if (mode === 'off') return send(url, init)
       const modelId = readModelId(init.body)
-      if (mode === 'off' || modelId === null) return send(url, init)
+      if (findRoute(url, init) === null) announceOther(url, init)
+      if (findRoute(url, init) === null || modelId === null) return send(url, init)
       try {
         opened ??= open(modelId)
       } catch (thrown) {

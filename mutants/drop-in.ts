@@ -9,8 +9,25 @@ const HISTORY = 'packages/tidemark/src/session/host-history.ts'
 const EXCHANGE = 'packages/tidemark/src/session/host-exchange.ts'
 
 const TOTALS = 'test/drop-in/host-totals'
+const COMPACTED = 'test/drop-in/compacted-host'
 
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'system-messages-of-a-host-not-pinned',
+    law: 'after the own compaction of a client, its environment and its reminders stay verbatim',
+    file: 'packages/tidemark/src/session/take.ts',
+    find: "record.message.role === 'system' || opening.has(record)",
+    replace: 'opening.has(record)',
+    tests: [COMPACTED],
+  },
+  {
+    name: 'reminders-after-a-clients-compaction-not-pinned',
+    law: 'after the own compaction of a client, its environment and its reminders stay verbatim',
+    file: 'packages/tidemark/src/session/take.ts',
+    find: "? 'opening' : 'compacted'",
+    replace: "? 'opening' : null",
+    tests: [COMPACTED],
+  },
   {
     name: 'responses-in-a-clients-list-counted-as-calls',
     law: 'a client that joins with a history brings no calls',

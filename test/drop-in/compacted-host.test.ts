@@ -2,7 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import { expect, it } from 'vitest'
-import { createDropInWorld, HostAgent, type HostMessage } from './host-agent.ts'
+import { createDropInWorld, HostAgent, type HostBlock, type HostMessage } from './host-agent.ts'
 
 /** The messages that were sent, by request. */
 function listSent(sent: readonly string[]): readonly (readonly HostMessage[])[] {
@@ -54,4 +54,48 @@ it('the tool runner, which sends only what is new, is recovered from an overflow
   expect(refused.length).toBeGreaterThan(0)
   expect(refused.filter((message) => !message.startsWith('prompt is too long'))).toEqual([])
   expect(listMessages('request-passed')).toEqual([])
+})
+
+it('after the own compaction of a client, its environment and its reminders stay verbatim', async () => {
+  const world = createDropInWorld({ window: 20_000, turns: 60, resultTokens: 600 })
+  const { tide, coder, sent, upstream, events } = world
+  const host = new HostAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder)
+  host.messages.push({ role: 'user', content: 'Fix the sums.' })
+  for (let step = 0; step < 6; step += 1) await host.step()
+  // As Claude Code does: the summary, the last exchange, what it says again, and the environment.
+  const summary = {
+    type: 'text',
+    text: 'This session is being continued. Summary: the sums are being fixed.',
+  }
+  const [call, results] = host.messages.slice(-2) as [HostMessage, HostMessage]
+  const rules = { type: 'text', text: '<system-reminder>Never touch the folder legacy.</system-reminder>' }
+  const environment = [{ type: 'text', text: '# Environment\nWorking directory: /shop' }]
+  host.messages = [
+    { role: 'user', content: [summary] },
+    call,
+    { role: 'user', content: [...(results.content as HostBlock[]), rules] },
+    { role: 'system', content: environment },
+  ]
+  while (await host.step());
+  expect(events.filter(({ type }) => type === 'compact').length).toBeGreaterThan(0)
+  const last = listSent(sent).at(-1) ?? []
+  expect(last.length).toBeLessThan(host.messages.length)
+  expect(JSON.stringify(last)).toContain(rules.text)
+  expect(last.filter(({ role }) => role === 'system')).toMatchObject([{ content: environment }])
+})
+
+it('a client that joins with a long history is still compacted', async () => {
+  const direct = createDropInWorld({ turns: 160, resultTokens: 1_500 })
+  const before = new HostAgent(direct.upstream, direct.coder)
+  before.messages.push({ role: 'user', content: 'Fix the sums.' })
+  while (JSON.stringify(before.messages).length < 600_000) await before.step()
+  const world = createDropInWorld({ window: 160_000, turns: 160, resultTokens: 1_500 })
+  const { tide, coder, upstream, events, simulator } = world
+  const host = new HostAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder)
+  host.messages = before.messages
+  expect(await host.count()).toBeGreaterThan(140_000)
+  for (let step = 0; step < 25; step += 1) await host.step()
+  const rewrites = events.filter(({ type }) => type === 'compact' || type === 'microcompact')
+  expect(rewrites.length).toBeGreaterThan(0)
+  expect(simulator.requests.at(-1)?.status).toBe(200)
 })

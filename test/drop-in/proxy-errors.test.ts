@@ -61,5 +61,7 @@ it('requests of another API are passed on untouched, and one line says so', asyn
     await (await fetch(`${proxy.url}/v1/responses`, { method: 'POST', body })).text()
   expect(bodies).toEqual([body, body])
   expect(events).toMatchObject([{ type: 'request-passed', reason: 'unreadable' }])
-  expect(events[0]?.message).toMatch(/^POST \/v1\/responses is no request of the Messages API: it is passed on/)
+  expect(events[0]?.message).toMatch(
+    /^POST \/v1\/responses is no request of the Messages API: it is passed on/,
+  )
 })

@@ -833,11 +833,17 @@ interface DropInPolicy {
    * `replace`: only the engine's are set, with the lifetime that the host's ask for.
    */
   readonly cacheMarkers: 'add' | 'keep' | 'replace'
+  /**
+   * Maximum tokens of the texts that are pinned after a host's own compaction, beside its system messages: what the host
+   * says again next to its summary.
+   */
+  readonly pinTokens: number
 }
 
 const dropInFields: FieldSpecs<DropInPolicy> = {
   rewrite: fieldSpec('when-full', choiceCheck('when-full', 'early')),
   cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),
+  pinTokens: fieldSpec(20_000, wholeNumberCheck()),
 }
 
 // Settings of tier 3: session notes, and memory files in folders.

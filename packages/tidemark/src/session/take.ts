@@ -4,11 +4,14 @@
  */
 import {
   findRecordIndex,
+  isHostNotice,
   isKnownRecord,
+  isTextBlock,
   isToolResult,
   isToolUse,
   type JsonObject,
   listBranchRecords,
+  type MessageContent,
   type RefusedRewrite,
   type SessionLog,
   toBlocks,
@@ -19,6 +22,7 @@ import {
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { writeMessages } from './append.ts'
 import { clearSession, rewindSession } from './branches.ts'
+import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
 import {
   copyJson,
   type HistoryChange,
@@ -142,15 +146,17 @@ async function recordHostMessages(
   const before = findMatch(session, request)
   const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
   if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
+  const start = findStart(session, request, before)
   const match = before.divergesAt === null ? before : await branchOff(session, request, before)
   if ('ok' in match) return match
   if (before.change !== null) announceChange(session, before.change, before.divergesAt !== null)
   session.host = { ...host, repeatedUntil: findRepeated(session, request, before) }
   session.hostHistory = null
+  const written = session.state.session.records.length
   if (match.news.length > 0)
     await writeMessages(session, withKnownUsage(session, match.news.map(copyJson), before.divergesAt))
   if (request.continues === null) session.hostHistory = toKnownHistory(session.state, request.messages, match)
-  if (before.isEmpty || (before.divergesAt !== null && before.shared === 0)) await pinOpening(session)
+  for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
   return match
 }
 
@@ -221,14 +227,52 @@ function findRepeated(
 }
 
 /**
- * Pins what the host sends before the first response, so that a compaction keeps it verbatim: hosts put rules, memory
- * files and the environment there, once, and do not know when the context is compacted.
+ * Returns the uuids of the new records that a compaction must keep verbatim, since the host says them once and does not
+ * know when the context is compacted: its system messages; what it sends before the first response, such as rules, memory
+ * files and the environment; and after a compaction of its own, what it says again beside its summary and the prompts.
+ * `written`: the number of records before the new ones.
  */
-async function pinOpening(session: OpenSession): Promise<void> {
-  const records = listBranchRecords(session.state.session)
-  const answer = records.findIndex(({ type }) => type === 'assistant')
-  const opening = records.slice(0, answer === -1 ? records.length : answer)
-  for (const { type, uuid } of opening) if (type === 'user') await pinSessionRecord(session, uuid, true)
+function listRecordsToPin(
+  session: OpenSession,
+  start: ReturnType<typeof findStart>,
+  written: number,
+): readonly string[] {
+  const news = session.state.session.records.toArray(written).filter(isKnownRecord)
+  const answer = news.findIndex(({ type }) => type === 'assistant')
+  const opening = new Set(start === 'opening' ? news.slice(0, answer === -1 ? news.length : answer) : [])
+  const { estimator } = createTurnContext(session).host.compaction ?? {}
+  let left = session.settings.policy.dropIn.pinTokens
+  return news.flatMap((record) => {
+    if (record.type !== 'user') return []
+    if (record.message.role === 'system' || opening.has(record)) return [record.uuid]
+    if (start !== 'compacted' || !isProgramText(record.message.content)) return []
+    const tokens = estimator?.content(record.message.content) ?? 0
+    if (tokens > left) return []
+    left -= tokens
+    return [record.uuid]
+  })
+}
+
+/**
+ * Returns what the new messages begin with. `opening`: the start of the conversation, which may have been edited.
+ * `compacted`: what a host puts in the place of earlier messages, whose first response is gone. Null: they continue.
+ */
+function findStart(
+  { state }: OpenSession,
+  { messages }: HostRequest,
+  { isEmpty, change, shared }: HistoryMatch,
+): 'opening' | 'compacted' | null {
+  if (isEmpty || change === 'new') return 'opening'
+  if (change === null || shared > 0) return null
+  const isResponse = ({ role }: Part): boolean => role === 'assistant'
+  const first = listLoggedParts(listBranchRecords(state.session)).find(isResponse)
+  return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
+}
+
+/** True if a message has texts, and a program wrote all of them: neither a prompt nor a summary. */
+function isProgramText(content: MessageContent): boolean {
+  const texts = toBlocks(content).filter(isTextBlock)
+  return texts.length > 0 && texts.every(({ text }) => isHostNotice(text))
 }
 
 function findMatch(session: OpenSession, request: HostRequest): HistoryMatch | RequestNotTaken {

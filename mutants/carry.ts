@@ -5,6 +5,22 @@ const TESTS = 'packages/core/test/carry'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'memory-file-attached-although-just-read',
+    law: 'that the model has just read is not attached a second time',
+    file: 'packages/core/src/sources/memory-source.ts',
+    find: 'if (path !== undefined && !isCleared) files.add(path)',
+    replace: '',
+    tests: ['test/library/memory-files'],
+  },
+  {
+    name: 'percentages-without-summaries',
+    law: 'counts what it found by kind, with the summaries of earlier ones: 100 percent',
+    file: 'packages/core/src/tokens/breakdown.ts',
+    find: 'summary_percent: accounting.summaries,',
+    replace: '',
+    tests: ['test/library/rewrites'],
+  },
+  {
     name: 'outdated-copy-stays',
     law: 'one copy of each thing, equal to its source',
     file: 'packages/core/src/sources/collect-sources.ts',

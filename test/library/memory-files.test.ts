@@ -44,6 +44,14 @@ describe('a memory file of a folder', () => {
     expect(countCopies((await world.read('src/a.ts')).at(-1) ?? '', 'Source.')).toBe(1)
   })
 
+  it('that the model has just read is not attached a second time, but is when the model no longer sees it', async () => {
+    const world = await openMemoryWorld({ 'src/CLAUDE.md': 'Source.', ...CODE })
+    expect(countCopies((await world.read('src/CLAUDE.md')).at(-1) ?? '', 'Source.')).toBe(1)
+    expect(countCopies((await world.read('src/a.ts')).at(-1) ?? '', 'Source.')).toBe(1)
+    await world.session.clear()
+    expect(countCopies((await world.read('src/a.ts')).at(-1) ?? '', 'Source.')).toBe(1)
+  })
+
   it('that does not fit is named, so that the model can read it', async () => {
     const files = { 'src/CLAUDE.md': 'A long line.\n'.repeat(2_000), 'lib/AGENTS.md': 'Lib.', ...CODE }
     const world = await openMemoryWorld(files, { policy: { memoryFiles: { reminderTokens: 500 } } })

@@ -13,6 +13,23 @@ async function worked(world: TestTidemark, id = 'a') {
 }
 
 describe('a compaction', () => {
+  it('counts what it found by kind, with the summaries of earlier ones: 100 percent, and no more than was measured', async () => {
+    const world = createTestTidemark()
+    const session = await worked(world)
+    for (const isFirst of [true, false, false]) {
+      const end = await session.compact()
+      if (!end.ok) throw new Error(end.message)
+      const { metrics, tokensBefore } = end.compaction
+      const shares = Object.entries(metrics).filter(
+        ([name]) => name.endsWith('_percent') && name !== 'duplicate_read_percent',
+      )
+      expect(shares.reduce((sum, [, percent]) => sum + percent, 0)).toBe(100)
+      expect((metrics.summary_tokens ?? 0) > 0).toBe(!isFirst)
+      expect(metrics.total_tokens).toBeLessThanOrEqual(tokensBefore)
+      await session.run('Mend the sums of orders.', world.tools).outcome
+    }
+  })
+
   it('in one step or in three is smaller, keeps the pin, and undone it is what it was', async () => {
     const world = createTestTidemark()
     const session = await world.tide.open('a')

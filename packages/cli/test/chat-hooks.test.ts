@@ -200,6 +200,7 @@ it('InstructionsLoaded runs for each memory file that is read, with the reason',
   writeHooks(world, { InstructionsLoaded: 'cat >>loaded.jsonl; echo >>loaded.jsonl' })
   world.write('AGENTS.md', 'Root rules.')
   world.write('src/AGENTS.md', 'Nested rules.')
+  world.write('.claude/rules/source.md', '---\npaths: src/**\n---\nRules of the source.')
   world.write('src/a.ts', 'a')
   expect(await world.run('chat', '-p', 'Look.')).toMatchObject({ code: 0 })
   const loaded = String(world.read('loaded.jsonl'))
@@ -210,6 +211,7 @@ it('InstructionsLoaded runs for each memory file that is read, with the reason',
     loaded.map(({ file_path, memory_type, load_reason }) => [file_path, memory_type, load_reason]),
   ).toEqual([
     [join(world.folder, 'AGENTS.md'), 'Project', 'session_start'],
+    [join(world.folder, '.claude', 'rules', 'source.md'), 'Project', 'path_glob_match'],
     [join(world.folder, 'src', 'AGENTS.md'), 'Project', 'nested_traversal'],
   ])
 })

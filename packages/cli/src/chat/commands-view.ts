@@ -91,7 +91,9 @@ export const memoryCommand: SlashCommand = {
     const { memory, start, theme } = chat
     if (memory.length === 0)
       return chat.show('No memory file was read so far: CLAUDE.md and others are read with a request.')
-    const rows = memory.map(({ filePath, memoryType, loadReason, parentFilePath }) => {
+    // A compaction and a change read a file again; the list has it once, with the last reason.
+    const files = new Map(memory.map((file) => [file.filePath, file]))
+    const rows = [...files.values()].map(({ filePath, memoryType, loadReason, parentFilePath }) => {
       const from = parentFilePath === undefined ? '' : `, imported by ${formatPath(parentFilePath)}`
       const how = theme.colors.dim(`${memoryType.toLowerCase()}, ${loadReason}${from}`)
       return `${formatProjectPath(filePath, start.folder)}  ${how}`

@@ -21,7 +21,7 @@ import {
 } from '../engine/events.ts'
 import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
 import { measureContext, withContextState } from '../engine/measure-context.ts'
-import { buildNextRequest } from '../engine/next-request.ts'
+import { buildNextRequest, countPrefixTokens } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import {
   type CompactionSpacing,
@@ -40,7 +40,6 @@ import {
   refreshSession,
   type TurnContext,
 } from '../engine/session-writer.ts'
-import type { Block } from '../log/block.ts'
 import type { Steps } from '../log/work-steps.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import { createPrefixSnapshot } from '../request/prefix-snapshot.ts'
@@ -91,7 +90,7 @@ export async function* commitDraft(
       // The compaction is in the log, so an abort does not stop what is left to do.
       const receipt = await finishTurnSteps(turn, writeReceipt(valid))
       await pauseTurn(turn)
-      const { metrics, why } = measureAccounting(draft.plan, compaction, turn.host)
+      const { metrics, why } = measureAccounting(draft.plan, compaction, turn)
       if (why !== null) yield { type: 'accounting-failed', why }
       const result = { ...describeCompaction(valid, receipt, link), metrics }
       yield { type: 'compact', compaction: result }
@@ -217,17 +216,26 @@ function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   return checked.findings.toArray()
 }
 
-/** Counts the tokens of the context before the compaction by kind of content. `why`: why that failed, or null. */
+/**
+ * Counts the tokens of the context before the compaction by kind of content, scaled to its measured size as `breakdown()`
+ * does. `why`: why that failed, or null.
+ */
 function measureAccounting(
-  { entries }: CompactionPlan,
+  { entries, before }: CompactionPlan,
   { estimator }: CompactionServices,
-  { policy }: TurnHost,
+  { state, host }: TurnContext,
 ): { readonly metrics: CommittedCompaction['metrics']; readonly why: string | null } {
   try {
-    const estimate = (block: Block): number => Math.round(estimator.block(block))
-    const { readTools } = policy.rehydrate.files
-    const held = withProviderClearings(entries, policy.clear)
-    return { metrics: toBreakdownMetrics(countContextEntries(held, { estimate, readTools })), why: null }
+    const { readTools } = host.policy.rehydrate.files
+    const held = withProviderClearings(entries, host.policy.clear)
+    const count = (scale: number) =>
+      countContextEntries(held, {
+        estimate: (block) => Math.round(estimator.block(block) * scale),
+        readTools,
+      })
+    const estimated = count(1).total + countPrefixTokens(state, host, estimator)
+    const scale = Math.min(1, before.expected / Math.max(1, estimated))
+    return { metrics: toBreakdownMetrics(count(scale)), why: null }
   } catch (thrown) {
     return { metrics: {}, why: thrown instanceof Error ? thrown.message : String(thrown) }
   }

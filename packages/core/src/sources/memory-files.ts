@@ -44,6 +44,8 @@ export interface LoadedMemoryFile {
   readonly fileId: string
   readonly origin: Origin
   readonly importedBy: string | null
+  /** True for a rule that applies because its globs match a path that a tool touched. */
+  readonly isGlobMatch?: boolean
 }
 
 export interface UnreadMemoryFile {
@@ -193,7 +195,8 @@ export class MemoryReader {
   }
 
   async #add(read: FoundMemory, importedBy: string | null, into: Collecting): Promise<void> {
-    const { file, imports } = read
+    const { file, imports, globs } = read
+    const matched = globs === null || importedBy !== null ? {} : { isGlobMatch: true }
     // A copy under another name for the same folder, as of AGENTS.md to CLAUDE.md, says nothing new either. In `.claude` it
     // is one only without imports: theirs are relative to the folder of the file.
     const folder = folderOf(file.path)
@@ -201,7 +204,7 @@ export class MemoryReader {
     const isSeen = into.seen.has(file.fileId) || into.seen.has(copy)
     into.seen.add(file.fileId).add(copy)
     if (isSeen || into.files.length >= MAX_FILES) return
-    if (file.text.trim() !== '') into.files.push({ ...file, importedBy })
+    if (file.text.trim() !== '') into.files.push({ ...file, importedBy, ...matched })
     if (into.hops >= this.#policy.importHops) return
     const isFollowed = file.origin === 'user' || this.#places.followsImports
     for (const named of imports) {

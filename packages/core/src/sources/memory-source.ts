@@ -44,7 +44,9 @@ export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions)
         if (read === null) continue // A file that is gone is listed no longer, which ends it.
         yield 'why' in read ? { id: path, why: read.why } : fit(read)
       }
-      const found = await readTouched(reader, paths, again)
+      const touched = await readTouched(reader, paths, again)
+      const readWhole = touched.files.length === 0 ? new Set() : listFilesReadWhole(context, cwd)
+      const found = { ...touched, files: touched.files.filter(({ path }) => !readWhole.has(path)) }
       for (const file of found.files) yield fit(file)
       for (const { path, why } of found.unread) if (!shown.includes(path)) yield { id: path, why }
       if (paths.length > 0) onRead?.(found, context)
@@ -70,6 +72,31 @@ async function readTouched(
     last = found
   }
   return { ...last, files }
+}
+
+/** Lists the files that the model has read as a whole and still sees: to attach one of them would show it twice. */
+function listFilesReadWhole({ shown, policy }: SourceContext, cwd: string): ReadonlySet<string> {
+  const calls = new Map<string, string>()
+  const files = new Set<string>()
+  for (const entry of shown.entries.toArray()) {
+    const { record, cleared } = entry
+    if ((record.type !== 'user' && record.type !== 'assistant') || !isVisibleToModel(entry)) continue
+    for (const block of toBlocks(record.message.content)) {
+      if (record.type === 'assistant' && isToolUse(block)) {
+        const { kind, path, range } = describeToolCall(
+          readToolName(block),
+          block.input,
+          policy.rehydrate.files,
+        )
+        if (kind === 'read' && path !== null && range === null) calls.set(block.id, normalizePath(path, cwd))
+      } else if (record.type === 'user' && isToolResult(block) && block.is_error !== true) {
+        const path = calls.get(block.tool_use_id)
+        const isCleared = cleared?.results.some(({ id }) => id === block.tool_use_id) === true
+        if (path !== undefined && !isCleared) files.add(path)
+      }
+    }
+  }
+  return files
 }
 
 function listShownPaths({ shown }: SourceContext): readonly string[] {

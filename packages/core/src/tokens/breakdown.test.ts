@@ -94,6 +94,10 @@ describe('accounting', () => {
       human_message_tokens: 10,
       assistant_message_tokens: 10,
       local_command_output_tokens: 10,
+      thinking_tokens: 10,
+      summary_tokens: 10,
+      attachment_tokens: 20,
+      media_tokens: 10,
       other_tokens: 20,
       attachment_todo_count: 1,
       attachment_unknown_count: 1,
@@ -107,9 +111,14 @@ describe('accounting', () => {
       human_message_percent: 5,
       assistant_message_percent: 5,
       local_command_output_percent: 5,
+      thinking_percent: 5,
+      summary_percent: 5,
+      attachment_percent: 11,
+      media_percent: 5,
       duplicate_read_percent: 5,
       tool_request_percent: 21,
-      tool_result_percent: 26,
+      tool_result_percent: 27,
+      other_percent: 11,
     })
     expect(toBreakdownMetrics(createBreakdown(rules).breakdown)).not.toHaveProperty('human_message_percent')
   })

@@ -199,6 +199,10 @@ export function toBreakdownMetrics(accounting: TokenBreakdown): Readonly<Record<
     human_message_tokens: accounting.human,
     assistant_message_tokens: accounting.assistantText,
     local_command_output_tokens: accounting.localCommandOutput,
+    thinking_tokens: accounting.thinking,
+    summary_tokens: accounting.summaries,
+    attachment_tokens: sumTallies(accounting.attachments),
+    media_tokens: accounting.media.tokens,
     other_tokens: accounting.other,
     ...toNamedMetrics(accounting.attachments, 'attachment', 'count'),
     ...toNamedMetrics(accounting.toolRequests, 'tool_request', 'tokens'),
@@ -217,18 +221,40 @@ function toNamedMetrics(
   return Object.fromEntries([...tallies].map(([key, tally]) => [`${group}_${key}_${figure}`, tally[figure]]))
 }
 
-/** Returns each count as a whole percentage of the total. Returns no metrics if the total is 0. */
+/**
+ * Returns each class as a whole percentage of the total; together they are 100. Duplicate reads are a part of the tool
+ * results, and counted beside. Returns no metrics if the total is 0.
+ */
 function toPercentMetrics(accounting: TokenBreakdown, wasted: number): Readonly<Record<string, number>> {
-  if (accounting.total <= 0) return {}
-  const share = (tokens: number): number => Math.round((tokens / accounting.total) * 100)
-  return {
-    human_message_percent: share(accounting.human),
-    assistant_message_percent: share(accounting.assistantText),
-    local_command_output_percent: share(accounting.localCommandOutput),
-    duplicate_read_percent: share(wasted),
-    tool_request_percent: share(sumTallies(accounting.toolRequests)),
-    tool_result_percent: share(sumTallies(accounting.toolResults)),
+  const { total } = accounting
+  if (total <= 0) return {}
+  const classes = {
+    human_message_percent: accounting.human,
+    assistant_message_percent: accounting.assistantText,
+    local_command_output_percent: accounting.localCommandOutput,
+    thinking_percent: accounting.thinking,
+    summary_percent: accounting.summaries,
+    attachment_percent: sumTallies(accounting.attachments),
+    media_percent: accounting.media.tokens,
+    tool_request_percent: sumTallies(accounting.toolRequests),
+    tool_result_percent: sumTallies(accounting.toolResults),
+    other_percent: accounting.other,
   }
+  return { ...toWholePercents(classes, total), duplicate_read_percent: Math.round((wasted / total) * 100) }
+}
+
+/** Rounds shares so that they add up to 100: down, and those that lost most by that up again. */
+function toWholePercents(
+  classes: Readonly<Record<string, number>>,
+  total: number,
+): Readonly<Record<string, number>> {
+  const shares = Object.entries(classes).map(([name, tokens]) => ({ name, share: (tokens / total) * 100 }))
+  const missing = 100 - shares.reduce((sum, { share }) => sum + Math.floor(share), 0)
+  const byLoss = shares.toSorted((one, other) => (other.share % 1) - (one.share % 1))
+  const raised = new Set(byLoss.slice(0, missing).map(({ name }) => name))
+  return Object.fromEntries(
+    shares.map(({ name, share }) => [name, Math.floor(share) + (raised.has(name) ? 1 : 0)]),
+  )
 }
 
 function sumTallies(tallies: ReadonlyMap<string, TokenTally>): number {

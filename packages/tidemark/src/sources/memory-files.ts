@@ -74,8 +74,11 @@ export interface MemoryFilesRead {
     readonly importedBy: string | null
     /** `user`: from the user's own folder. `project`: from the project. */
     readonly origin: LoadedMemoryFile['origin']
-    /** Why it was read: the session began, a tool touched a path near it, another file imports it, or a compaction. */
-    readonly reason: 'session_start' | 'nested_traversal' | 'include' | 'compact'
+    /**
+     * Why it was read: the session began, a tool touched a path near it, or one that the globs of a rule match, another
+     * file imports it, or a compaction.
+     */
+    readonly reason: 'session_start' | 'nested_traversal' | 'path_glob_match' | 'include' | 'compact'
   }[]
   readonly unread: readonly { readonly path: string; readonly why: string }[]
 }
@@ -225,8 +228,9 @@ function createReport({ onRead }: MemoryFilesOptions): ReportMemoryFiles {
     const failed = [...unread, ...skippedImports].filter(({ path, why }) => isNew(path, why))
     if (loaded.length + failed.length === 0) return
     onRead?.({
-      loaded: loaded.map(({ path, importedBy, origin }) => {
-        const reason = importedBy === null ? occasion : ('include' as const)
+      loaded: loaded.map(({ path, importedBy, origin, isGlobMatch }) => {
+        const cause = isGlobMatch === true ? ('path_glob_match' as const) : occasion
+        const reason = importedBy === null ? cause : ('include' as const)
         return { path, importedBy, origin, reason: moment === 'compaction' ? ('compact' as const) : reason }
       }),
       unread: failed,

@@ -154,9 +154,9 @@ describe('nothing to answer', () => {
     const told: SessionEvent['type'][] = []
     session.on('*', ({ type }) => told.push(type))
     const end = await session.run('a long story '.repeat(20_000), world.tools).outcome
-    expect(end).toMatchObject({ ok: false, reason: 'full' })
+    expect(end).toMatchObject({ ok: false, reason: 'full', withdrawn: ['a long story '.repeat(20_000)] })
     expect('message' in end && end.message).toMatch(
-      /^The prompt has about \d\d,\d{3} tokens, and the system prompt and tools before it have [\d,]+: claude-sonnet-5-5 takes \d\d,\d{3}\. The prompt was not added/,
+      /^The prompt has about \d\d,\d{3} tokens, and the system prompt and tools before it have [\d,]+: claude-sonnet-5-5 takes \d\d,\d{3}\. The prompt is not part of the conversation/,
     )
     expect([told.filter((type) => type !== 'status'), session.messages()]).toEqual([['turn-ended'], []])
     expect(await session.run('Mend the sums.', world.tools).outcome).toMatchObject({ ok: true })

@@ -102,4 +102,18 @@ describe.skipIf(!hasTmux)('the input', () => {
     await see(/Interrupted\.[\s\S]*─\n❯ Keep me\.\s*\n─/)
     expect(readdirSync(join(home, 'sessions')).filter((name) => name.endsWith('.jsonl'))).toEqual([])
   })
+
+  it('has a prompt again that the provider refused as too long, and the next one is answered', async () => {
+    const { see, send, press, seeIdle, server } = await createScreenWorld(script)
+    await see(/% left/)
+    const message = 'prompt is too long: 1200000 tokens > 1000000 maximum'
+    server.simulator.queueFaults({ type: 'status', status: 400, errorType: 'invalid_request_error', message })
+    await send('Keep me.')
+    const screen = await see(/The input has it again\.[\s\S]*─\n❯ Keep me\.\s*\n─/)
+    expect(screen).not.toContain('/retry')
+    press('C-c')
+    await seeIdle()
+    await send('Something short.')
+    await see('Answered.')
+  })
 })

@@ -242,6 +242,7 @@ export { keepsNotes } from './engine/host.ts'
 export {
   adviseCompaction,
   createUndoNotice,
+  findInputLimit,
   gatherPlanContext,
   measureAhead,
   measureContext,
@@ -810,6 +811,7 @@ export {
 } from './turn/switch-branch.ts'
 export { prepareNextRequest, recordResponse, takeTurn } from './turn/turn.ts'
 export { findMoveToUndo, type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
+export { withdrawTooLongPrompts } from './turn/withdraw-prompt.ts'
 export type { Finding, FindingCode } from './validate/findings.ts'
 export {
   startValidation,

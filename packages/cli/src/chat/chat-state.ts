@@ -37,6 +37,8 @@ export interface RunningWork {
   since: number
   /** Characters of the answer that have arrived. */
   received: number
+  /** True for a turn, whose events say what is being done. The work of a command keeps the text that it began with. */
+  readonly isTurn: boolean
 }
 
 /** Milliseconds for which a reading of the meter is shown. */
@@ -63,16 +65,16 @@ export function createChatState(sessionId: string): ChatState {
   }
 }
 
-export function startRunning(state: ChatState, text: string): RunningWork {
-  const running = { since: Date.now(), stop: new AbortController(), text, received: 0 }
+export function startRunning(state: ChatState, text: string, isTurn = false): RunningWork {
+  const running = { since: Date.now(), stop: new AbortController(), text, received: 0, isTurn }
   state.running = running
   state.hint = ''
   return running
 }
 
-/** Notes what is being done now; `received` begins anew with it. */
+/** Notes what a turn is doing now; `received` begins anew with it. */
 export function showStep(running: RunningWork, text: string): void {
-  if (running.text === text) return
+  if (!running.isTurn || running.text === text) return
   running.text = text
   running.since = Date.now()
   running.received = 0

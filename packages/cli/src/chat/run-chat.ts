@@ -268,6 +268,7 @@ function receive(event: SessionEvent, { state, transcript, screen }: ContextPart
     const text = describeProgress(event)
     if (text !== null) showStep(running, event.type === 'tool-started' ? `running ${text}` : text)
     if (event.type === 'reply' && event.event.type === 'block-grew') countArrived(running, event.event.delta)
+    if (event.type === 'summary-progress') running.received = event.characters
   }
   if (event.type !== 'reply') state.isMeterOld = true
   transcript.apply(event)

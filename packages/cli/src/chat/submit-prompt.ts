@@ -66,7 +66,7 @@ export async function runPrompt(
   state: ChatState,
   prompt: { readonly text: string; readonly isPlain: boolean } | null,
 ): Promise<void> {
-  const { signal } = startRunning(state, 'starting').stop
+  const { signal } = startRunning(state, 'starting', true).stop
   try {
     const unknown =
       prompt === null || prompt.isPlain ? null : await describeUnknownCommand(prompt.text, chat.agent)
@@ -108,14 +108,23 @@ async function runTurn(
   // The screen gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
   for await (const _ of run);
   const outcome = await run.outcome
-  if (!outcome.ok && prompt !== null && countPrompts(chat) === promptsBefore) {
-    // It is not in the log, so that nothing else has it.
-    returnToInput(chat, [prompt])
+  if (outcome.ok) return
+  const withdrawn = 'withdrawn' in outcome ? (outcome.withdrawn ?? []) : []
+  // What is not in the conversation, because it was too long or never appended, is in the input again.
+  if (prompt === null) returnToInput(chat, withdrawn.map(readPromptText))
+  else if (withdrawn.length > 0 || countPrompts(chat) === promptsBefore) {
+    returnToInput(chat, [...withdrawn.slice(0, -1).map(readPromptText), prompt])
     state.shellRuns.unshift(...shells)
   }
-  if (!outcome.ok && outcome.reason === 'aborted')
-    chat.show('Interrupted. Type what to do instead.', 'warning')
-  else if (!outcome.ok) chat.show(`${outcome.message} /retry sends it again.`, 'error')
+  if (outcome.reason === 'aborted') chat.show('Interrupted. Type what to do instead.', 'warning')
+  else if (withdrawn.length > 0) chat.show(`${outcome.message} The input has it again.`, 'error')
+  else chat.show(`${outcome.message} /retry sends it again.`, 'error')
+}
+
+/** Returns what the user typed of a prompt, without files and the output of commands. */
+function readPromptText(content: NonNullable<Prompt>): string {
+  const [first] = typeof content === 'string' ? [{ text: content }] : content
+  return first !== undefined && 'text' in first && typeof first.text === 'string' ? first.text : ''
 }
 
 function countPrompts({ transcript }: ChatContext): number {

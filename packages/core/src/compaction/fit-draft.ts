@@ -3,14 +3,7 @@
  * tells how large a summary may be that would fit.
  */
 
-import { isVisibleToModel } from '../context/context-entry.ts'
-import {
-  ABORTED_REWRITE,
-  type ContextPart,
-  type RefusedRewrite,
-  refuseRewrite,
-  STALE_DRAFT_MESSAGE,
-} from '../engine/events.ts'
+import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, STALE_DRAFT_MESSAGE } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -25,7 +18,7 @@ import {
   createDraftRecords,
   type UnmeasuredDraft,
 } from './draft.ts'
-import { type CompactionPlan, describeSmallGain } from './plan-compaction.ts'
+import { type CompactionPlan, describeSmallGain, refuseIrreducible } from './plan-compaction.ts'
 
 export type DraftResult = CompactionDraft | RefusedRewrite
 
@@ -59,27 +52,23 @@ export function fitDraft(
   }
   const fitted = dropSources(turn, compaction, measured)
   const { plan } = whole
-  const limit = findSizeLimit(plan)
   const summary = countSummaryTokens(turn, compaction, whole)
-  const sizes = { whole: measured.after, fitted: fitted.after, limit, summary }
+  const sizes = { whole: measured.after, fitted: fitted.after, summary }
   return {
-    createOutcome: () => createOutcome(turn, compaction, fitted, limit),
+    createOutcome: () => createOutcome(turn, compaction, fitted),
     over: countExcessTokens(plan, fitted.after),
     largestSummary: findLargestSummary(fitted.draft, sizes),
-    isRefused: findRefusal(fitted, limit) !== null,
+    isRefused: findRefusal(fitted) !== null,
     isLocal: whole.summary.summarizer === 'local',
     regrowth: findRegrowth(fitted, sizes),
   }
 }
 
 /** Tells why a result would be refused: nothing is gained, or it is above its limit. Null if it is accepted. */
-function findRefusal(
-  { draft, after }: MeasuredDraft,
-  limit: number | null,
-): 'not-smaller' | 'above-limit' | null {
+function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
   if (after.expected >= plan.before.expected || countMissingGain(draft, after) > 0) return 'not-smaller'
-  return countAboveLimit(plan, after, limit) > 0 ? 'above-limit' : null
+  return countAboveLimit(plan, after) > 0 ? 'above-limit' : null
 }
 
 /**
@@ -96,16 +85,21 @@ async function createOutcome(
   turn: TurnContext,
   compaction: CompactionServices,
   fitted: MeasuredDraft,
-  limit: number | null,
 ): Promise<DraftResult> {
   const { draft, after, before, state } = fitted
   const { plan } = draft
-  const refusal = findRefusal(fitted, limit)
+  const refusal = findRefusal(fitted)
   if (refusal === 'not-smaller') {
     const message = describeSmallGain(plan, after.expected)
     return refuseRewrite('not-smaller', message)
   }
-  if (refusal !== null && limit !== null) return refuseIrreducible(fitted, compaction, limit)
+  const { limit, request, span } = plan
+  if (refusal !== null && limit !== null)
+    return refuseIrreducible(span, after, limit, {
+      state,
+      compaction,
+      isTarget: request.target !== undefined,
+    })
   const receipt = await runTurnSteps(turn, createDraftReceipt(draft, { before, after: state }))
   if (receipt === null) return ABORTED_REWRITE
   return { ...draft, ok: true, after, preparedText: draft.summary.text, receipt, usage: NO_SUMMARY_USAGE }
@@ -122,22 +116,23 @@ interface DraftSizes {
   /** The compacted context with all attachments, and after optional ones were dropped. */
   readonly whole: ContextTokens
   readonly fitted: ContextTokens
-  readonly limit: number | null
   /** Tokens of the summary without the list of names that is added to it. */
   readonly summary: number
 }
 
 function findLargestSummary(draft: UnmeasuredDraft, sizes: DraftSizes): number {
   const { plan, summary } = draft
-  const { whole, fitted, limit, summary: tokens } = sizes
+  const { whole, fitted, summary: tokens } = sizes
   const missingGain = countMissingGain(draft, fitted)
   const over = Math.max(countExcessTokens(plan, fitted), missingGain)
-  if (summary.summarizer !== 'local') return over <= 0 ? 0 : Math.max(0, tokens - over)
+  const notSmaller = fitted.expected - plan.before.expected + 1
+  const refused = Math.max(countAboveLimit(plan, fitted), notSmaller, missingGain)
+  // Where no summary reaches the target, because of a long prompt that is kept, one within the limit will do.
+  const excessTokens = tokens > over ? over : refused
+  if (summary.summarizer !== 'local') return excessTokens <= 0 ? 0 : Math.max(0, tokens - excessTokens)
   const least = Math.floor((plan.target ?? 0) * SHARE_OF_TARGET)
   const excess = countExcessTokens(plan, whole)
   if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
-  const notSmaller = fitted.expected - plan.before.expected + 1
-  const refused = Math.max(countAboveLimit(plan, fitted, limit), notSmaller, missingGain)
   return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
 }
 
@@ -174,7 +169,7 @@ function measureDraft(
 /** Returns the tokens to remove until the compacted context is within target and limit and smaller than before. */
 function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = -countTokensBelowTarget(plan, after)
-  const aboveLimit = countAboveLimit(plan, after, findSizeLimit(plan))
+  const aboveLimit = countAboveLimit(plan, after)
   return Math.max(0, aboveTarget, aboveLimit, after.expected - plan.before.expected + 1)
 }
 
@@ -193,9 +188,11 @@ function countTokensBelowTarget(
 }
 
 /** Returns the tokens, as expected, to remove until the compacted context is within its limit. */
-function countAboveLimit(plan: CompactionPlan, after: ContextTokens, limit: number | null): number {
-  const size = readJudgedSize(plan, after)
-  return limit === null || size <= limit ? 0 : Math.ceil(((size - limit) * after.expected) / size)
+function countAboveLimit({ limit }: CompactionPlan, after: ContextTokens): number {
+  const size = limit === null ? 0 : after[limit.size]
+  return limit === null || size <= limit.tokens
+    ? 0
+    : Math.ceil(((size - limit.tokens) * after.expected) / size)
 }
 
 /** Lists the sources that a draft attaches, in the order in which they would be dropped. */
@@ -239,67 +236,4 @@ interface MeasuredDraft {
   /** The session state in which the draft was measured, and the one that committing it there would produce. */
   readonly before: SessionState
   readonly state: SessionState
-}
-
-const MAX_PARTS = 5
-
-/**
- * Returns the size that is compared with the limit of a compaction. A target that the user gave is compared with the
- * size that the user is shown. A threshold of the engine is compared with the upper bound of the estimate, because a
- * context above it would be compacted again at once.
- */
-function readJudgedSize({ request }: CompactionPlan, { expected, high }: ContextTokens): number {
-  return request.target === undefined ? high : expected
-}
-
-/**
- * Returns the largest size that a compaction may leave; null if there is no limit. Without a target, a partial
- * compaction of the user has none; `willRetrigger` reports a context that stays too large.
- */
-function findSizeLimit({ request, span, autoCompactTokens }: CompactionPlan): number | null {
-  if (request.target !== undefined) return request.target
-  const hasLimit = span.form === 'full' || request.notesText !== undefined
-  return hasLimit && autoCompactTokens !== null ? autoCompactTokens - 1 : null
-}
-
-/**
- * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
- * `limit`: the largest size that would have been accepted.
- */
-function refuseIrreducible(
-  { draft, after, state }: MeasuredDraft,
-  { estimator }: CompactionServices,
-  limit: number,
-): RefusedRewrite {
-  const unanswered = new Set(draft.plan.span.unanswered.map(({ record }) => record.uuid))
-  const entries = state.view.entries.toArray().filter(isVisibleToModel)
-  const parts = entries.map((entry): ContextPart => {
-    const { record } = entry
-    const what =
-      record.isCompactSummary === true
-        ? 'the summary'
-        : record.type === 'attachment'
-          ? `attachment ${record.attachment.type ?? 'unknown'}`
-          : `${unanswered.has(record.uuid) ? 'message not yet answered' : 'kept message'} ${record.uuid}`
-    return { what, tokens: estimator.entry(entry) }
-  })
-  const messages = parts.reduce((sum, { tokens }) => sum + tokens, 0)
-  const prefix = { what: 'system prompt and tools', tokens: Math.max(0, after.expected - messages) }
-  const all = state.prefix.current === null ? parts : [...parts, prefix]
-  const floor = all.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
-  const listed = floor.map(({ what, tokens }) => `${what} (${tokens})`).join(', ')
-  const { plan } = draft
-  const isTarget = plan.request.target !== undefined
-  const size = isTarget
-    ? `has ${after.expected} tokens`
-    : `may have up to ${readJudgedSize(plan, after)} tokens`
-  const allowed = isTarget ? `the target is ${limit}` : `automatic compaction starts at ${limit + 1}`
-  const advice = isTarget
-    ? `The smallest target that works here is ${after.expected}.`
-    : 'Shorten or rewind what fills it, or use a model with a larger window.'
-  return refuseRewrite(
-    'floor',
-    `What cannot be left out still ${size}, and ${allowed}: ${listed}. ${advice}`,
-    { floor, tokens: readJudgedSize(plan, after) },
-  )
 }

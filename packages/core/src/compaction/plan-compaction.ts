@@ -2,11 +2,17 @@
  * Plans a compaction without changing anything: what it summarizes and keeps, the size now, the target, and the cost.
  */
 
-import type { ContextEntry } from '../context/context-entry.ts'
+import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextRewrite } from '../context/context-view.ts'
-import { type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
+import { type ContextPart, type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
-import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
+import {
+  findInputLimit,
+  gatherPlanContext,
+  measureContext,
+  withContextState,
+} from '../engine/measure-context.ts'
+import { countPrefixTokens } from '../engine/next-request.ts'
 import type { TokenExcess } from '../engine/reply.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
@@ -21,10 +27,10 @@ import {
 import type { Policy } from '../policy/policy.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { type CompactionSpan, chooseCompactionSpan } from '../summary/select-span.ts'
+import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
 import { measureGrowthPerCall } from '../tokens/read-meter.ts'
-import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
+import { type ContextTokens, calibrateSize, readCalibrationScale } from '../tokens/usage.ts'
 
 export interface CompactionOptions {
   readonly trigger: CompactTrigger
@@ -83,6 +89,12 @@ export interface CompactionPlan {
    * context window is unknown.
    */
   readonly autoCompactTokens: number | null
+  readonly limit: SizeLimit | null
+  /**
+   * Tokens that the limit leaves for the summary and what is attached, beside what is kept; null if there is no limit, or
+   * if it is the target itself.
+   */
+  readonly room: number | null
   /** Cost of the compaction, and the number of model calls after which it has paid for itself; null if unknown. */
   readonly price: OptimalCompactionSize | null
   /** When the compaction was planned, in milliseconds since 1970. */
@@ -90,17 +102,40 @@ export interface CompactionPlan {
 }
 
 /**
- * Returns the target for a prompt that the provider refused as too long, in tokens as the engine estimates them: the
- * provider's limit and its own count show how large the window really is.
+ * Returns the limit of a provider that refused a prompt as too long, in tokens as the engine estimates them: the
+ * provider's limit and its own count show how large the window really is. Infinite if there was no such refusal.
  */
-function findTargetAfterRefusal(
-  { refused }: CompactionOptions,
-  { expected }: ContextTokens,
-  { compact }: Policy,
-): number {
+function findRefusedLimit({ refused }: CompactionOptions, { expected }: ContextTokens): number {
   if (refused?.limit === undefined) return Number.POSITIVE_INFINITY
-  const estimated = expected / Math.max(1, refused.actual ?? expected)
-  return Math.floor((refused.limit * estimated * compact.target.percentOfAutoCompact) / 100)
+  return (refused.limit * expected) / Math.max(1, refused.actual ?? expected)
+}
+
+/** The largest size that a compaction may leave. */
+export interface SizeLimit {
+  readonly tokens: number
+  /**
+   * The size that is compared with it. A target that the user gave, and the window itself, are compared with the expected
+   * size. The auto-compact threshold is compared with the upper bound, because a context above it would be compacted
+   * again at once.
+   */
+  readonly size: 'expected' | 'high'
+}
+
+/**
+ * Returns the limit of a compaction; null if there is none. Without a target, a partial compaction of the user has none;
+ * `willRetrigger` reports a context that stays too large. Where the session cannot go on otherwise, what fits the window
+ * will do: the prompt that fills it is answered next, and the compaction after that can summarize it.
+ */
+function findSizeLimit(
+  { target, notesText, isForced }: CompactionOptions,
+  form: CompactionForm,
+  scaled: ScaledPolicy,
+  window: number,
+): SizeLimit | null {
+  if (target !== undefined) return { tokens: target, size: 'expected' }
+  if ((form !== 'full' && notesText === undefined) || !scaled.known) return null
+  if (isForced === true && notesText === undefined) return { tokens: Math.floor(window), size: 'expected' }
+  return { tokens: scaled.lines.autoCompact - 1, size: 'high' }
 }
 
 export function planCompaction(
@@ -108,35 +143,37 @@ export function planCompaction(
   request: CompactionOptions,
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): CompactionPlan | RefusedRewrite {
-  const { policy, profile, switches = NO_SWITCHES, clock } = host
+  const { policy, switches = NO_SWITCHES, clock } = host
   const { scaled, estimator } = compaction
   const { auto, manual } = findMechanismStates(policy, switches)
   const mechanism = request.trigger === 'manual' ? manual : auto
   if (!mechanism.on)
     return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
-  const { form = 'full', pivot } = request
-  const pinTokens = findPinBudget(policy, scaled)
-  const options = {
-    form,
-    ...(pivot === undefined ? {} : { pivot }),
-    pins: {
-      targets: [...state.pins],
-      budgetTokens: pinTokens,
-      countTokens: estimator.entry,
-    },
-    betweenRoles: profile.thinking.binding === 'prefix' && request.notesText === undefined,
-  }
-  const choice = chooseCompactionSpan(state.view, options, state.flat)
+  const { form = 'full' } = request
+  const choice = selectSpan(state, request, { host, compaction })
   if (!choice.ok) return refuseRewrite(choice.reason, choice.message)
   const { span } = choice
   const before = measureContext(state, host, compaction)
   // At the blocking threshold no new message fits, so no hook may block the compaction.
-  const isBlocked = scaled.known && before.high >= scaled.lines.blocking
+  const isBlocked = scaled.known && before.expected >= scaled.lines.blocking
   // A partial compaction of the user summarizes only what was selected, so it has no default target size.
   const hasTarget = form === 'full' || request.notesText !== undefined
   const usual = hasTarget && scaled.known ? scaled.lines.target : null
-  const target = usual === null ? null : Math.min(usual, findTargetAfterRefusal(request, before, policy))
+  const refusedLimit = findRefusedLimit(request, before)
+  const { percentOfAutoCompact } = policy.compact.target
+  const target =
+    usual === null ? null : Math.min(usual, Math.floor((refusedLimit * percentOfAutoCompact) / 100))
   const isForced = request.isForced === true || isBlocked
+  const window = Math.min(findInputLimit(host, scaled), refusedLimit)
+  const limit = findSizeLimit({ ...request, isForced }, form, scaled, window)
+  const least = measureLeastResult(state, span, { host, compaction })
+  // A target of the user is judged with a summary, so that the refusal names a target that works.
+  if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
+    return refuseIrreducible(span, least, limit, {
+      state,
+      compaction,
+      isTarget: request.target !== undefined,
+    })
   const summarized = span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const share = 1 - policy.compact.maximumPercentOfReplaced / 100
   return {
@@ -146,15 +183,108 @@ export function planCompaction(
     entries: state.view.entries,
     rewrites: state.view.rewrites,
     pins: state.pins,
-    notes: listNotes(span, pinTokens),
+    notes: listNotes(span, findPinBudget(policy, scaled)),
     before,
     target: request.target ?? target,
     reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, compaction, span),
     leastGain: isForced ? 1 : Math.max(1, Math.round(summarized * share)),
     autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
+    limit,
+    room: limit === null || request.target !== undefined ? null : measureRoom(least, limit),
     price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
     at: clock.now(),
   }
+}
+
+/** Chooses what a compaction summarizes and keeps, or tells why there is nothing to summarize. */
+export function selectSpan(
+  state: SessionState,
+  { form = 'full', pivot, notesText }: Pick<CompactionOptions, 'form' | 'pivot' | 'notesText'>,
+  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+): SpanResult {
+  const options = {
+    form,
+    ...(pivot === undefined ? {} : { pivot }),
+    pins: {
+      targets: [...state.pins],
+      budgetTokens: findPinBudget(host.policy, compaction.scaled),
+      countTokens: compaction.estimator.entry,
+    },
+    betweenRoles: host.profile.thinking.binding === 'prefix' && notesText === undefined,
+  }
+  return chooseCompactionSpan(state.view, options, state.flat)
+}
+
+/** Measures what every full compaction leaves, however short its summary: system prompt, tools, and what it keeps. */
+function measureLeastResult(
+  state: SessionState,
+  { kept, pinned, unanswered }: CompactionSpan,
+  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+): ContextTokens {
+  const { estimator } = compaction
+  const entries = [...pinned, ...kept, ...unanswered].filter(isVisibleToModel)
+  const messages = entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+  const { calibration } = withContextState(state, compaction).context.meter
+  const tokens = messages + countPrefixTokens(state, host, estimator)
+  return { ...calibrateSize(calibration, tokens, host.policy.estimate), source: 'estimated' }
+}
+
+function measureRoom(least: ContextTokens, { tokens, size }: SizeLimit): number {
+  const ratio = least[size] > 0 ? least.expected / least[size] : 1
+  return Math.max(0, Math.floor((tokens - least[size]) * ratio))
+}
+
+const MAX_PARTS = 5
+
+/**
+ * Refuses a compaction whose result stays over the limit with everything optional dropped, and names what fills the
+ * context. `state`: the session with the compacted context, or as it is if no summary was written.
+ */
+export function refuseIrreducible(
+  span: CompactionSpan,
+  after: ContextTokens,
+  limit: SizeLimit,
+  {
+    state,
+    compaction: { estimator },
+    isTarget,
+  }: { readonly state: SessionState; readonly compaction: CompactionServices; readonly isTarget: boolean },
+): RefusedRewrite {
+  const unanswered = new Set(span.unanswered.map(({ record }) => record.uuid))
+  const gone = new Set(span.summarised.map(({ record }) => record.uuid))
+  const entries = state.view.entries
+    .toArray()
+    .filter((entry) => isVisibleToModel(entry) && !gone.has(entry.record.uuid))
+  const parts = entries.map((entry): ContextPart => {
+    const { record } = entry
+    const what =
+      record.isCompactSummary === true
+        ? 'the summary'
+        : record.type === 'attachment'
+          ? `attachment ${record.attachment.type ?? 'unknown'}`
+          : `${unanswered.has(record.uuid) ? 'message not yet answered' : 'kept message'} ${record.uuid}`
+    return { what, tokens: estimator.entry(entry) }
+  })
+  const messages = parts.reduce((sum, { tokens }) => sum + tokens, 0)
+  const prefix = { what: 'system prompt and tools', tokens: Math.max(0, after.expected - messages) }
+  const all = state.prefix.current === null ? parts : [...parts, prefix]
+  const floor = all.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
+  const listed = floor.map(({ what, tokens }) => `${what} (${tokens})`).join(', ')
+  const size =
+    limit.size === 'expected' ? `has ${after.expected} tokens` : `may have up to ${after.high} tokens`
+  const allowed = isTarget
+    ? `the target is ${limit.tokens}`
+    : limit.size === 'expected'
+      ? `${limit.tokens} fit the window`
+      : `automatic compaction starts at ${limit.tokens + 1}`
+  const advice = isTarget
+    ? `The smallest target that works here is ${after.expected}.`
+    : 'Shorten or rewind what fills it, or use a model with a larger window.'
+  return refuseRewrite(
+    'floor',
+    `What cannot be left out still ${size}, and ${allowed}: ${listed}. ${advice}`,
+    { floor, tokens: after[limit.size] },
+  )
 }
 
 /** Says why a compaction that would leave `after` tokens is refused: it saves less than it must. */

@@ -159,7 +159,7 @@ export function createAttemptsInput(
 ): AttemptsInput {
   const { state, host } = turn
   const { estimator, scaled, summaryModel } = compaction
-  const { before, span, request, target } = task.plan
+  const { before, span, request, target, room } = task.plan
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
   const { model, tools } = host.modelSettings()
@@ -188,7 +188,7 @@ export function createAttemptsInput(
     // Reported usage excludes what the provider cleared, so these tokens are added. An estimate includes them already.
     unclearedTokens: before.expected + (meter.measuredResponse === null ? 0 : (register.native?.tokens ?? 0)),
     tools,
-    ...(target === null ? {} : { maximumSummaryTokens: target }),
+    ...(target === null ? {} : { maximumSummaryTokens: Math.min(target, room ?? target) }),
     countEntryTokens: (entry) => calibrate(estimator.entry(entry)),
     countTextTokens: (text) => calibrate(estimator.text(text)),
   }
@@ -289,17 +289,18 @@ function* writeLocally(
   return text
 }
 
-/** Returns the budget of user messages for one compaction, whose target may be smaller than the policy's. */
+/**
+ * Returns the budget of user messages for one compaction, whose target may be smaller than the policy's, and whose kept
+ * messages may leave less room than the target.
+ */
 function computeMessageBudget(
   { host }: TurnContext,
   { scaled }: CompactionServices,
-  { target }: CompactionPlan,
+  { target, room }: CompactionPlan,
 ): { readonly each: number; readonly total: number } {
   const usual = scaled.known ? scaled.lines.target : null
-  return computeUserMessageBudget(
-    host.policy.ledger,
-    target === null ? usual : Math.min(target, usual ?? target),
-  )
+  const sizes = [usual, target, room].filter((size) => size !== null)
+  return computeUserMessageBudget(host.policy.ledger, sizes.length === 0 ? null : Math.min(...sizes))
 }
 
 /** The list of names has at most this part of the size of a local summary, so that it becomes smaller with it. */

@@ -7,7 +7,7 @@ import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import type { UnansweredCall } from '../context/tool-pairing.ts'
 import type { CostTotals, PricedCall } from '../cost/session-cost.ts'
-import type { ToolResultBlock, ToolUseBlock } from '../log/block.ts'
+import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type {
   ClearMode,
   CompactCause,
@@ -135,16 +135,32 @@ export type TurnFailure =
     }
   /** The request violates rules of the provider and was not sent. */
   | { readonly ok: false; readonly reason: 'invalid'; readonly findings: readonly Finding[] }
-  | { readonly ok: false; readonly reason: 'failed'; readonly failure: ModelFailure }
+  | ({ readonly ok: false; readonly reason: 'failed'; readonly failure: ModelFailure } & WithdrawnPrompts)
   | { readonly ok: false; readonly reason: 'aborted' }
   /** The turn reached the host's limit of model calls. To continue it, start a turn without a prompt. */
   | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
   /** The host failed to supply the system prompt or the tools; the message names the section or tool. */
   | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
-  /** The context is full and could not be reduced; the message tells the user what to do. */
-  | { readonly ok: false; readonly reason: 'full'; readonly message: string }
+  /**
+   * The context is full and could not be reduced; the message tells the user what to do. `isPromptTooLong`: the prompt
+   * alone is longer than any request may be.
+   */
+  | ({
+      readonly ok: false
+      readonly reason: 'full'
+      readonly message: string
+      readonly isPromptTooLong?: boolean
+    } & WithdrawnPrompts)
   /** A hook did not let the prompt through, which was then not appended, or ended the turn after a tool call. */
   | { readonly ok: false; readonly reason: 'blocked'; readonly message: string }
+
+export interface WithdrawnPrompts {
+  /**
+   * Prompts that were too long for the provider and are no longer part of the conversation, oldest first, as they were
+   * given. The next prompt is sent without them.
+   */
+  readonly withdrawn?: readonly MessageContent[]
+}
 
 type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>
 

@@ -52,6 +52,8 @@ export interface TurnHost {
   readonly isBedrock?: boolean
   /** True if parameters, tools and system prompt are those of a host's own request: the provider judges them. */
   readonly leavesParameters?: boolean
+  /** True if the caller keeps the list of messages itself: prompts that are too long stay, and the caller decides. */
+  readonly keepsPrompts?: boolean
   /**
    * True if nothing is cleared or compacted while the next request still fits the context window: the host would go on
    * without, and may end before a rewrite has paid for itself.

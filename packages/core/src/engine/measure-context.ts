@@ -18,6 +18,7 @@ import type { NotesLimits } from '../notes/notes-limits.ts'
 import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
+import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
@@ -190,21 +191,41 @@ export function gatherPlanContext(
   return { context, state: { ...known, context: { ...known.context, tally } } }
 }
 
-/**
- * Returns the largest prompt that the provider takes and answers. Some providers refuse a request whose `max_tokens` go
- * beyond the context window. Others end the response there: an answer of the usual size must fit.
- */
+/** Returns the largest prompt that the provider takes and answers: an answer of the usual size must fit the window. */
 function findHostLimit(
   { view, context }: MeasuredState,
-  { profile, modelSettings }: TurnHost,
+  host: TurnHost,
   { scaled }: CompactionServices,
 ): NonNullable<PlanContext['hostLimit']> {
+  const usual = host.profile.capabilities.countsMaxTokens
+    ? 0
+    : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
+  const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
+  return { tokens, isPassed: view.rewrites.length > 0 }
+}
+
+function readMaxTokens({ modelSettings }: TurnHost): number {
   const { max_tokens } = modelSettings().parameters
-  const most = typeof max_tokens === 'number' ? max_tokens : 0
-  const usual = Math.min(most, measureUsualOutput(context.meter))
-  const answer = profile.capabilities.countsMaxTokens ? most : usual
-  const window = scaled.known ? scaled.lines.window : Number.POSITIVE_INFINITY
-  return { tokens: Math.max(0, window - answer), isPassed: view.rewrites.length > 0 }
+  return typeof max_tokens === 'number' ? max_tokens : 0
+}
+
+/**
+ * Returns the largest prompt, in tokens, that the provider takes; infinite if the window is unknown. Some providers
+ * refuse a request whose `max_tokens` go beyond the context window. Others end the response there.
+ */
+export function findInputLimit(host: TurnHost, scaled: ScaledPolicy): number {
+  if (!scaled.known) return Number.POSITIVE_INFINITY
+  const answer = host.profile.capabilities.countsMaxTokens ? readMaxTokens(host) : 0
+  return Math.max(0, scaled.lines.window - answer)
+}
+
+/**
+ * Returns true if the provider may take the context as it is. The lower bound of the size counts: the provider's answer
+ * is exact, and a request that it refuses costs nothing.
+ */
+export function mayFitWindow({ state, host }: TurnContext, compaction: CompactionServices): boolean {
+  const { expected, high } = measureContext(state, host, compaction)
+  return 2 * expected - high <= findInputLimit(host, compaction.scaled)
 }
 
 function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {

@@ -14,6 +14,8 @@ export const NEW_CONVERSATION_SUBTYPE = 'conversation_cleared'
 export interface BranchSwitch extends SystemRecord {
   readonly subtype: typeof REWIND_SUBTYPE | typeof NEW_CONVERSATION_SUBTYPE
   readonly logicalParentUuid: string | null
+  /** True if the engine took back prompts that were too long for a request. An undo without an id passes over it. */
+  readonly isWithdrawal?: boolean
 }
 
 export function isBranchSwitch(record: SessionRecord): record is BranchSwitch {

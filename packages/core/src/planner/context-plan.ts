@@ -86,7 +86,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     prepare: canPrepare(context, tokens, compaction) && !willProviderClear(context, tokens, clearing),
     way: clearing.way,
     native: clearing.native,
-    refusal: fitsHostLimit(context, tokens) ? null : describeRefusal(context, tokens.high, act),
+    refusal: fitsHostLimit(context, tokens) ? null : describeRefusal(context, tokens.expected, act),
     advice: act === 'compact' ? null : compaction.advice,
     context: tokens,
     ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,

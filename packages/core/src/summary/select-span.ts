@@ -65,7 +65,7 @@ interface SpanRefusal {
   readonly message: string
 }
 
-type SpanResult = { readonly ok: true; readonly span: CompactionSpan } | SpanRefusal
+export type SpanResult = { readonly ok: true; readonly span: CompactionSpan } | SpanRefusal
 
 /** `flat`: the same context as API messages, if the caller has them. */
 export function chooseCompactionSpan(

@@ -19,10 +19,17 @@ import {
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { compact } from '../compaction/compact.ts'
 import { hasReadyNotes } from '../compaction/compact-with-notes.ts'
+import { selectSpan } from '../compaction/plan-compaction.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
-import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { RefusedRewrite, TurnEvent, TurnFailure } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
-import { gatherPlanContext, measureAhead, measureContext } from '../engine/measure-context.ts'
+import {
+  gatherPlanContext,
+  isJustCompacted,
+  mayFitWindow,
+  measureAhead,
+  measureContext,
+} from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
 import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
 import {
@@ -84,7 +91,31 @@ export async function* reduceContext(
   if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
-  return { ok: false, reason: 'full', message: plan.refusal }
+  const isIrreducible = isJustCompacted(turn.state) || !selectSpan(turn.state, {}, { host, compaction }).ok
+  return refuseFullContext(turn, compaction, plan.refusal, isIrreducible)
+}
+
+/** Refusals of a compaction that leave only what every compaction keeps: system prompt, tools, and unanswered prompts. */
+const IRREDUCIBLE: ReadonlySet<RefusedRewrite['reason']> = new Set([
+  'empty-conversation',
+  'nothing-to-summarise',
+  'not-smaller',
+  'floor',
+])
+
+/**
+ * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless. That is so where
+ * nothing can be reduced and the request may fit the window.
+ */
+function refuseFullContext(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  message: string,
+  isIrreducible: boolean,
+): TurnFailure | null {
+  if (!isIrreducible) return { ok: false, reason: 'full', message }
+  if (mayFitWindow(turn, compaction)) return null
+  return { ok: false, reason: 'full', message, isPromptTooLong: true }
 }
 
 /** Returns true if the next request will be planned with a clearing or a compaction. */
@@ -101,7 +132,7 @@ async function* executePlan(
   moment: TurnMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   if (plan.clear !== undefined) return yield* applyClearing(turn, compaction, plan.clear)
-  const isBlocked = plan.scaled.known && plan.context.high >= plan.scaled.lines.blocking
+  const isBlocked = plan.scaled.known && plan.context.expected >= plan.scaled.lines.blocking
   if (yield* swapIfDue(turn, plan, moment, isBlocked)) return null
   if (isTurnAborted(turn)) return { ok: false, reason: 'aborted' }
   // While a summary is being written, the turn goes on, up to the blocking threshold.
@@ -118,7 +149,7 @@ async function* executePlan(
   })
   if (end.ok) return null
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
-  return isBlocked ? { ok: false, reason: 'full', message: end.message } : null
+  return isBlocked ? refuseFullContext(turn, compaction, end.message, IRREDUCIBLE.has(end.reason)) : null
 }
 
 // A summary that is prepared beside the turn replaces the context without a wait.

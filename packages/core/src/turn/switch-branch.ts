@@ -49,16 +49,23 @@ export type SwitchResult =
 /** Maximum number of attempts while other writers keep appending. */
 const MAX_TRIES = 8
 
+export interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
+  /**
+   * True if compactions and clearings that came later stay in effect, provided that they have left everything from that
+   * record on in the context.
+   */
+  readonly keepsRewrites?: boolean
+}
+
 /**
  * Goes back to before the record `uuid`, on whichever branch it is. A record in the middle of a response stands for the
- * whole response, and a tool result for the response that made the call. `keepsRewrites`: compactions and clearings that
- * came later stay in effect if they have left everything from that record on in the context.
+ * whole response, and a tool result for the response that made the call.
  */
 export async function* rewindTo(
   turn: TurnContext,
   compaction: CompactionServices,
   uuid: string,
-  keepsRewrites = false,
+  { keepsRewrites = false, isWithdrawal }: RewindOptions = {},
 ): AsyncGenerator<TurnEvent, SwitchResult> {
   const rewrites = keepsRewrites ? listLaterRewrites(turn.state, uuid) : []
   const end = yield* switchBranch(turn, compaction, () => {
@@ -68,7 +75,9 @@ export async function* rewindTo(
       return refuseRewrite('unknown-record', `The session has no record ${uuid}; nothing was changed.`)
     const start = findMessageStart(session, index)
     const before = readRecordAt(session, start).uuid ?? null
-    return { subtype: REWIND_SUBTYPE, parentUuid: readUuid(session, session.parents.at(start)), before }
+    const parentUuid = readUuid(session, session.parents.at(start))
+    const move: Move = { subtype: REWIND_SUBTYPE, parentUuid, before }
+    return isWithdrawal === true ? { ...move, isWithdrawal } : move
   })
   if (!end.ok) return end
   for (const records of rewrites) {
@@ -192,7 +201,10 @@ export function findMove(session: SessionLog, uuid: string): MoveRecord | null {
 export function findNewestMove(
   session: SessionLog,
 ): { readonly record: MoveRecord; readonly position: number } | null {
-  for (const move of listMovesBackwards(session)) if (!isUndo(session, move.record)) return move
+  for (const move of listMovesBackwards(session)) {
+    if (isBranchSwitch(move.record) && move.record.isWithdrawal === true) continue
+    if (!isUndo(session, move.record)) return move
+  }
   return null
 }
 
@@ -242,6 +254,7 @@ interface Move {
   readonly parentUuid: string | null
   readonly before: string | null
   readonly of?: string
+  readonly isWithdrawal?: boolean
 }
 
 async function* switchBranch(
@@ -252,10 +265,11 @@ async function* switchBranch(
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const move = plan()
     if ('ok' in move) return move
-    const { subtype, parentUuid, before, of } = move
+    const { parentUuid, before, ...fields } = move
+    const { subtype } = fields
     const left = findLastRecordUuid(turn.state)
-    const body = { type: 'system' as const, subtype, isMeta: true, logicalParentUuid: left }
-    const records = linkRecords(turn, [of === undefined ? body : { ...body, of }], parentUuid)
+    const body = { type: 'system' as const, ...fields, isMeta: true, logicalParentUuid: left }
+    const records = linkRecords(turn, [body], parentUuid)
     const failure = yield* appendLinkedRecords(turn, records)
     if (failure === null) {
       const id = records[0]?.uuid ?? ''

@@ -49,6 +49,7 @@ import {
 import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 import { type StopObjection, startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
+import { withdrawTooLongPrompts } from './withdraw-prompt.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
@@ -59,9 +60,10 @@ export async function* takeTurn(
   prompt: MessageContent | null,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
   const maxCalls = checkMaxCalls(turn.host)
-  const end =
+  const reached =
     (yield* appendPrompt(turn, prompt)) ??
     (yield* runLoop(turn, maxCalls, prompt === null ? 'call' : 'prompt'))
+  const end = reached.ok ? reached : yield* withdrawTooLongPrompts(turn, reached)
   if (end.ok) {
     turn.host.startBackgroundWork?.(turn.state, 'turn-end')
     yield* usePauseAfterTurn(turn)

@@ -106,7 +106,7 @@ describe('room is made before a request', () => {
   })
 
   it('halts where nothing more fits and nothing could be done', async () => {
-    const made = await open(9, { room: { writeSummary: async () => null } })
+    const made = await open(11, { room: { writeSummary: async () => null } })
     const { end, events } = await turn(made)
     expect([end, made.asked.length]).toEqual(['full', 0])
     expect(events.at(-1)).toMatchObject({ outcome: { message: 'The host gave no summary.' } })

@@ -36,7 +36,7 @@ export async function rewindSession(
       `rewind: ${formatErrorValue(uuid)} is not the uuid of a record, as append returns it.`,
     )
   return runRewrite(session, 'rewind', options, (run) =>
-    rewindTo(run, createTurnHost(session).compaction, uuid, keepsRewrites),
+    rewindTo(run, createTurnHost(session).compaction, uuid, { keepsRewrites }),
   )
 }
 

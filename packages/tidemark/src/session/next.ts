@@ -26,6 +26,7 @@ import {
   type TurnFailure,
   toApiMessages,
   toModelCallInput,
+  withdrawTooLongPrompts,
 } from '@tidemark/core'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
@@ -195,7 +196,8 @@ async function* prepareRequest(
   const ready = yield* prepareNextRequest(run, endsInPrompt(run) ? 'prompt' : 'call', (request) =>
     findStandingRefusal(session, request),
   )
-  if (!('ok' in ready)) yield { type: 'request-sent', request: ready.request, forecast: ready.forecast }
+  if ('ok' in ready) return yield* withdrawTooLongPrompts(run, ready)
+  yield { type: 'request-sent', request: ready.request, forecast: ready.forecast }
   return ready
 }
 

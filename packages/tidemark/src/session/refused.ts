@@ -10,6 +10,7 @@ import {
   recoverFromRefusal,
   type TurnFailure,
   toApiMessages,
+  withdrawTooLongPrompts,
 } from '@tidemark/core'
 import { readClientError } from '../models/client-error.ts'
 import { toRequestText } from './next.ts'
@@ -52,7 +53,11 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
     }
     const response = { ok: false, reason: 'failed', failure } as const
     const end = await runOperation(session, recoverFromRefusal(run, response, refusal.tried))
-    if (end?.ok !== true) return toFailedOutcome(session, end ?? response)
+    if (end?.ok !== true)
+      return toFailedOutcome(
+        session,
+        await runOperation(session, withdrawTooLongPrompts(run, end ?? response)),
+      )
     session.refusal = { ...refusal, tried: end.tried }
     return { ok: true, act: 'changed', failure }
   } finally {

@@ -3,6 +3,7 @@ import {
   type ApiMessage,
   calibrateSize,
   countPrefixTokens,
+  findInputLimit,
   findLastAnswer,
   formatErrorValue,
   isBlock,
@@ -158,21 +159,20 @@ function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome 
 }
 
 /**
- * Returns a failure if prompt, system prompt and tools alone exceed the context window; null if they fit or the window
- * is unknown. The prompt is refused before it is appended, because it could not be removed from the log.
+ * Returns a failure if prompt, system prompt and tools alone exceed the context window by any estimate; null if the
+ * provider may take them, whose answer is exact. Such a prompt is not appended, and nothing is compacted for it.
  */
 function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFailure | null {
   const { estimator, scaled, choice } = session.model
-  if (!scaled.known) return null
-  const { effective } = scaled.lines
+  const host = createTurnHost(session)
+  const limit = findInputLimit(host, scaled)
   const start = startCalibration(estimator.weights.start)
   const { estimate } = session.settings.policy
-  const prefixTokens = countPrefixTokens(session.state, createTurnHost(session), estimator)
-  const prefixSize = calibrateSize(start, prefixTokens, estimate).expected
-  const promptTokens = calibrateSize(start, estimator.content(prompt), estimate).expected
-  if (promptTokens + prefixSize <= effective) return null
-  const message = `The prompt has about ${formatTokens(promptTokens)} tokens, and the system prompt and tools before it have ${formatTokens(prefixSize)}: ${choice.id} takes ${formatTokens(effective)}. The prompt was not added to the session. Split it, or put it in a file that a tool can read.`
-  return { ok: false, reason: 'full', message }
+  const prefix = calibrateSize(start, countPrefixTokens(session.state, host, estimator), estimate)
+  const own = calibrateSize(start, estimator.content(prompt), estimate)
+  if (2 * (own.expected + prefix.expected) - (own.high + prefix.high) <= limit) return null
+  const message = `The prompt has about ${formatTokens(own.expected)} tokens, and the system prompt and tools before it have ${formatTokens(prefix.expected)}: ${choice.id} takes ${formatTokens(limit)}.`
+  return { ok: false, reason: 'full', message, withdrawn: [prompt] }
 }
 
 function formatTokens(tokens: number): string {
@@ -181,6 +181,14 @@ function formatTokens(tokens: number): string {
 
 /** Returns a message about why an operation stopped and what to do. `messages`: the current conversation. */
 export function describeFailure(failure: TurnFailure, messages: readonly ApiMessage[]): string {
+  const message = describeCause(failure, messages)
+  const count = 'withdrawn' in failure ? (failure.withdrawn?.length ?? 0) : 0
+  if (count === 0) return message
+  const which = count === 1 ? 'The prompt is' : `The ${count} prompts that the model has not answered are`
+  return `${message.replace(/\.?$/, '.')} ${which} not part of the conversation. Split what is too long, or put it in a file that a tool can read.`
+}
+
+function describeCause(failure: TurnFailure, messages: readonly ApiMessage[]): string {
   switch (failure.reason) {
     case 'conflict':
       return 'Another process wrote to the session at the same time. Nothing was lost; try again.'

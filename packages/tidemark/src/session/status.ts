@@ -6,7 +6,7 @@ export interface SessionStatus {
   readonly operation: string | null
   /** The step of a rewrite or of hooks, as text for the user; null between such steps. */
   readonly phase: string | null
-  /** `responding` from the first text of a reply to its end, otherwise `requesting`. */
+  /** `responding` from the first text of a reply or summary to its end, otherwise `requesting`. */
   readonly stream: 'requesting' | 'responding'
   /** Characters of the reply or summary that have arrived. */
   readonly received: number
@@ -25,11 +25,11 @@ export const IDLE_STATUS: StreamStatus = { phase: null, stream: 'requesting', re
 export function updateStatus(status: StreamStatus, event: TurnEvent): StreamStatus {
   switch (event.type) {
     case 'phase':
-      return event.phase === 'done'
-        ? { ...status, phase: null, received: 0 }
-        : { ...status, phase: event.phase }
-    case 'summary-progress':
-      return { ...status, received: event.characters }
+      return event.phase === 'done' ? IDLE_STATUS : { ...status, phase: event.phase }
+    case 'summary-progress': {
+      const { characters } = event
+      return { ...status, stream: characters > 0 ? 'responding' : 'requesting', received: characters }
+    }
     case 'request-sent':
     case 'reply-dropped':
     case 'answered':

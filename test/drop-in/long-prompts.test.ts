@@ -1,0 +1,49 @@
+/** A host that asks a long question after a long conversation: the request that fits is sent, with a summary. */
+import { createSummarizer, withSummaries } from '@tidemark/simulator'
+import { describe, expect, it } from 'vitest'
+import { createDropInWorld } from './host-agent.ts'
+
+const WINDOW = 100_000
+const SENTENCE = 'The ledger keeps every sum in cents, so that no part of an account is lost to rounding.\n'
+const TOOLS = [{ name: 'Read', description: 'Reads.', input_schema: { type: 'object', properties: {} } }]
+
+/** A text with so many tokens, as the provider counts them. */
+function write(tokens: number): string {
+  return SENTENCE.repeat(Math.ceil((tokens * 4) / SENTENCE.length)).slice(0, Math.floor(tokens) * 4)
+}
+
+const answers = withSummaries(
+  () => ({ blocks: [{ type: 'text', text: 'An answer. '.repeat(1_000) }] }),
+  createSummarizer(),
+)
+
+describe.each(['claude-sonnet-5-5', 'claude-sonnet-4-5', 'claude-opus-5-5'])('on %s', (modelId) => {
+  it.each([0.5, 0.8, 0.94])(
+    'a long prompt after a long conversation is answered where prompt and summary fit (%f of the window)',
+    async (share) => {
+      const world = createDropInWorld({
+        window: WINDOW,
+        modelId,
+        simulator: { script: answers, window: WINDOW },
+      })
+      const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
+      const messages: object[] = []
+      const ask = async (prompt: string): Promise<number> => {
+        messages.push({ role: 'user', content: prompt })
+        const body = JSON.stringify({ model: modelId, max_tokens: 1_000, tools: TOOLS, messages })
+        const headers = {
+          'x-api-key': 'host',
+          'anthropic-version': '2023-06-01',
+          'content-type': 'application/json',
+        }
+        const response = await fetch('http://simulator.test/v1/messages', { method: 'POST', headers, body })
+        const answer = (await response.json()) as { readonly content: object }
+        messages.push({ role: 'assistant', content: answer.content ?? [] })
+        return response.status
+      }
+      for (let part = 0; part < 16; part += 1) expect(await ask(`Part ${part}: ${write(2_000)}`)).toBe(200)
+      expect(await ask(write(WINDOW * share))).toBe(200)
+      expect(await ask('And now?')).toBe(200)
+    },
+  )
+})

@@ -190,19 +190,11 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/summary/user-messages.test'],
   },
   {
-    name: 'a-question-of-the-model-ends-the-request',
-    law: 'a request is told as replied to, not as done',
+    name: 'a-text-before-a-call-ends-the-turn',
+    law: 'a request is in progress while the turn goes on',
     file: 'packages/core/src/summary/assistant-findings.ts',
-    find: 'const call = isAsking ? null : findRequestedCall(last, runs)',
-    replace: 'const call = findRequestedCall(last, runs)',
-    tests: ['packages/core/src/summary/local-summary.test'],
-  },
-  {
-    name: 'a-done-request-is-asked-for-again',
-    law: 'a request that was carried out is told as done',
-    file: 'packages/core/src/summary/assistant-findings.ts',
-    find: "? 'done' : 'replied'",
-    replace: "? 'replied' : 'replied'",
+    find: 'return latest > place && (runs.at(-1)?.callIndex ?? -1) < latest',
+    replace: 'return latest > place && runs.length >= 0',
     tests: ['packages/core/src/summary/local-summary.test'],
   },
   {

@@ -137,6 +137,8 @@ function settleQueue(records: readonly Fields[]): readonly TypedText[] {
 }
 
 function readTyped(record: Fields): readonly TypedText[] {
+  if (record.type === 'assistant')
+    return toBlocks(record).flatMap(({ type }) => (type === 'tool_use' ? [{ kind: 'call', text: '' }] : []))
   if (record.type === 'attachment') return readQueued(toFields(record.attachment))
   if (record.type !== 'user' || record.isMeta === true || record.isCompactSummary === true) return []
   const origin = toText(toFields(record.origin).kind)
@@ -171,7 +173,7 @@ function readSlashCommand(text: string): readonly TypedText[] {
     : []
 }
 
-/** The words a user typed while refusing a call. A bare refusal, and a program's words in their place, give none. */
+/** The words a user typed while refusing a call. A bare refusal has none, nor has one with a program's words in their place. */
 function readRefusal(block: Fields): readonly TypedText[] {
   if (block.type !== 'tool_result' || block.is_error !== true) return []
   const text = toContentText(block.content)
@@ -180,6 +182,6 @@ function readRefusal(block: Fields): readonly TypedText[] {
   const said = /the user said:\n([\s\S]*)$/.exec(text)?.[1] ?? ''
   const own = said.replace(/\n\nNote: The user's next message may contain[\s\S]*$/, '').trim()
   return own === '' || own.startsWith('The user wants to clarify these questions')
-    ? []
+    ? [{ kind: 'interruption', text: '' }]
     : [{ kind: 'refusal', text: own }]
 }

@@ -16,9 +16,12 @@ export interface ExamCall {
   readonly result: ExamResult
 }
 
-/** `maybe`: the user typed something here that the log does not show to be a prompt. */
+/**
+ * `interruption`: also a refusal without words. `call`: nothing was typed, the model called a tool. `maybe`: the user
+ * typed something here that the log does not show to be a prompt.
+ */
 export interface TypedText {
-  readonly kind: 'prompt' | 'refusal' | 'interruption' | 'maybe'
+  readonly kind: 'prompt' | 'refusal' | 'interruption' | 'call' | 'maybe'
   readonly text: string
 }
 

@@ -289,18 +289,12 @@ function findInstruction(typed: readonly TypedText[]): Truth['instruction'] {
   return { text: prompt?.text ?? null, isUndecided: newest?.kind === 'maybe' }
 }
 
-const FIRST_WORDS =
-  /^[^\p{L}\p{N}]*(?:no|nope|don't|dont|do\s+not|stop|wait|wrong|not|actually|instead|undo|revert|never|rather)(?![\p{L}\p{N}]|['-][\p{L}\p{N}])/iu
-
 function listCorrections(typed: readonly TypedText[]): readonly string[] {
   const corrections = new Set<string>()
-  let isInterrupted = false
+  let isStopped = false
   for (const { kind, text } of typed) {
-    if (kind === 'interruption') isInterrupted = true
-    if (kind === 'refusal') corrections.add(text)
-    if (kind !== 'prompt') continue
-    if (isInterrupted || FIRST_WORDS.test(text.replaceAll('’', "'"))) corrections.add(text)
-    isInterrupted = false
+    if (kind === 'refusal' || (kind === 'prompt' && isStopped)) corrections.add(text)
+    isStopped = kind === 'interruption' || (isStopped && kind === 'maybe')
   }
   return [...corrections]
 }

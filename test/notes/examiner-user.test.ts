@@ -101,27 +101,28 @@ describe('corrections', () => {
     },
   ]
 
-  it('are texts typed while refusing, after an interruption, or that begin with a word of refusal', () => {
+  it('are texts typed while refusing, after a refusal, or after an interruption, whatever their words', () => {
     const log = new ClaudeLog()
       .user('Start here')
       .user(refusal("as a separate change\n\nNote: The user's next message may contain a correction"))
-      .user(refusal('The user wants to clarify these questions.\n    This means'))
       .user([{ type: 'text', text: '[Request interrupted by user]' }])
       .user('Look at the tax first')
-      .user('Now go on')
       .user('Don’t touch the cart')
-      .user('do  not run it')
-      .user('Notes are fine')
-      .user('no-op is fine')
-    expect(ask('corrections', log, noted('as a separate change', 'Don’t touch the cart'))).toEqual({
-      right: ['as a separate change', 'Don’t touch the cart'],
-      missing: ['Look at the tax first', 'do  not run it'],
+      .user(refusal('The user wants to clarify these questions.\n    This means'))
+      .user('the second one')
+      .user([{ type: 'text', text: '[Request interrupted by user]' }])
+      .bash('ls')
+      .user('Go on')
+    expect(ask('corrections', log, noted('as a separate change', 'the second one'))).toEqual({
+      right: ['as a separate change', 'the second one'],
+      missing: ['Look at the tax first'],
     })
   })
 
   it('may be cut to 300 characters, and must be quoted one by one', () => {
     const text = `Wait, ${'x'.repeat(400)}`
-    const log = new ClaudeLog().user(text).user('Stop it')
+    const stop = [{ type: 'text', text: '[Request interrupted by user]' }]
+    const log = new ClaudeLog().user(stop).user(text).user(stop).user('Stop it')
     expect(ask('corrections', log, noted(`${text.slice(0, 300)}…`, 'Stop it')).right).toHaveLength(2)
     expect(ask('corrections', log, noted(`${text.slice(0, 200)}…`)).missing).toHaveLength(2)
     expect(ask('corrections', log, `${noted(text)}\n> Stop it`).missing).toHaveLength(2)

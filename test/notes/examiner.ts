@@ -185,8 +185,7 @@ function examineInstruction({ instruction }: Truth, section: readonly string[]):
 }
 
 function examineCorrections(corrections: readonly string[], section: readonly string[]): Answer {
-  const labels = ['Corrections by the user:', 'Typed first after an interruption:']
-  const quotes = labels.flatMap((label) => readQuotes(section, label))
+  const quotes = readQuotes(section, 'Corrections by the user:')
   return toAnswer(
     corrections.map((text): Judged => {
       const isThere = quotes.some((quote) => isNoted(quote, text, { head: 300, tail: 0 }))

@@ -61,7 +61,7 @@ async function run(...args: readonly string[]) {
 it('prints the notes of a session as Markdown', async () => {
   const { code, out, err } = await run(log)
   expect([code, err]).toEqual([0, ''])
-  expect(out).toMatch(/^# Session title\n_.*_\n\nlook into login\n\n# Current state\n/)
+  expect(out).toMatch(/^# Session title\n_.*_\n\nPlease look into login\n\n# Current state\n/)
   expect(out).toContain('Latest instruction:\n> Please look into login.\n')
 })
 
@@ -81,7 +81,7 @@ it('prints one JSON value with the sections under their short names', async () =
   expect(Object.keys(sections)).toEqual(
     'title state task files workflow errors system learnings results worklog'.split(' '),
   )
-  expect(sections.title).toBe('look into login')
+  expect(sections.title).toBe('Please look into login')
   expect(tokens).toBeGreaterThan(100)
   expect(coveredUuid).toBe('login-answer-1')
 })
@@ -150,7 +150,7 @@ it.each([
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line).sections.title)
-  expect(versions).toEqual(['look into login', 'look into checkout'])
+  expect(versions).toEqual(['Please look into login', 'Please look into checkout'])
 })
 
 it('waits for a session that has just begun', async () => {
@@ -197,10 +197,9 @@ it('has no notes of a log without a message, and asks for a file if its name is 
 it('has the title that the user gave the session, or else the one that a model made', async () => {
   const lines = buildLogLines({ name: 'login' })
   const readTitle = async (): Promise<string> => JSON.parse((await run(log, '--json')).out).sections.title
-  const made = [{ type: 'ai-title', aiTitle: 'Pick up where we left off' }]
-  writeFileSync(log, toText([...lines, ...made]))
-  expect(await readTitle()).toBe('look into login')
-  made.push({ type: 'ai-title', aiTitle: 'Login with a plus sign' })
+  writeFileSync(log, toText(lines))
+  expect(await readTitle()).toBe('Please look into login')
+  const made = [{ type: 'ai-title', aiTitle: 'Login with a plus sign' }]
   writeFileSync(log, toText([...lines, ...made]))
   expect(await readTitle()).toBe('Login with a plus sign')
   writeFileSync(log, toText([...lines, { type: 'custom-title', customTitle: 'Encoded twice' }, ...made]))

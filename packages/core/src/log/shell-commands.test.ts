@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isLookingCommand, isPassingCommand, normalizeCommand } from './shell-commands.ts'
+import { isLookingCommand, isPassingCommand, listFileChanges, normalizeCommand } from './shell-commands.ts'
 
 describe('the normal form of a command', () => {
   it.each([
@@ -39,5 +39,39 @@ describe('a command that only looks', () => {
     'cat-file x',
   ])('is none: %s', (command) => {
     expect(isLookingCommand(command)).toBe(false)
+  })
+})
+
+describe('what a command does to known files', () => {
+  const known = ['/repo/src/a.ts', 'src/b.ts', '/repo/docs/c.md']
+  const changes = (command: string): readonly string[] =>
+    listFileChanges(command, known, '/repo').map(({ kind, path, to }) =>
+      [kind, path, ...(to === null ? [] : [to])].join(' '),
+    )
+
+  it.each<[string, readonly string[]]>([
+    ['rm -rf src', ['removed /repo/src/a.ts', 'removed src/b.ts']],
+    ["cd docs; rm 'c.md'", ['removed /repo/docs/c.md']],
+    ['git rm --cached src/a.ts', []],
+    ['mv src/b.ts docs/', ['moved src/b.ts /repo/docs/b.ts']],
+    ['mv src lib', ['moved /repo/src/a.ts /repo/lib/a.ts', 'moved src/b.ts /repo/lib/b.ts']],
+    ['git checkout -- src/a.ts', ['undone /repo/src/a.ts']],
+    ['git checkout HEAD~1 src/a.ts docs', ['undone /repo/src/a.ts', 'undone /repo/docs/c.md']],
+    ['git checkout -b docs', []],
+    ['git checkout main', []],
+    ['git restore --staged src/a.ts', []],
+    ['git restore --source=HEAD~2 src/b.ts', ['undone src/b.ts']],
+    ['git reset HEAD src/a.ts', []],
+    ['git reset --hard', known.map((path) => `perhaps-undone ${path}`)],
+    ['npm test && git stash', known.map((path) => `perhaps-undone ${path}`)],
+    ['git stash push -- src/a.ts', ['undone /repo/src/a.ts']],
+    ['git stash pop', known.map((path) => `returned ${path}`)],
+    ['git stash list', []],
+    ['git revert HEAD', known.map((path) => `perhaps-undone ${path}`)],
+    ['echo "rm src/a.ts"', []],
+    ["cat <<'END'\nrm src/a.ts\nEND", []],
+    ['npm run rm src/a.ts', []],
+  ])('%s', (command, expected) => {
+    expect(changes(command)).toEqual(expected)
   })
 })

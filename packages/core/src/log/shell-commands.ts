@@ -1,4 +1,5 @@
-/** Shell commands as text: which count as the same command, and which only look around. */
+/** Shell commands as text: which count as the same command, which only look around, and which change known files. */
+import { normalizePath } from './tool-calls.ts'
 
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
 const OUTPUT_LIMIT = /^\|\s*(?:head|tail)\b[^&;\n]*$/
@@ -61,4 +62,160 @@ export function toCommandKey(command: string): string {
   const line = toCommandLine(command)
   if (line.length <= KEY_CHARACTERS) return line
   return `${line.slice(0, KEY_CHARACTERS / 2)} ${line.length} ${line.slice(-KEY_CHARACTERS / 2)}`
+}
+
+// Commands that change files which are known from earlier calls: rm, mv, and commands of git that take changes back.
+
+/**
+ * What a command did to a known file: `removed`, `moved` to another path, `undone` for changes of a named file that were
+ * taken back, `perhaps-undone` for a command on the whole tree, `returned` for changes that came back from the stash.
+ */
+export interface FileChange {
+  readonly kind: 'removed' | 'moved' | 'undone' | 'perhaps-undone' | 'returned'
+  /** The path as it is known, and where the file was moved; null if it was not. */
+  readonly path: string
+  readonly to: string | null
+  /** The command that did it. */
+  readonly by: string
+}
+
+/** Returns what a command that succeeded did to known files. `cwd`: the folder in which it ran, if that is known. */
+export function listFileChanges(
+  command: string,
+  known: Iterable<string>,
+  cwd: string | null,
+): readonly FileChange[] {
+  const commands = listFileCommands(toCommandLines(command), cwd)
+  if (commands.length === 0) return []
+  const paths = [...known].map((path) => ({ path, whole: normalizePath(path, cwd) }))
+  return commands.flatMap(({ kind, folder, targets, to, by }) =>
+    paths.flatMap(({ path, whole }): readonly FileChange[] => {
+      const target = targets.map((each) => normalizePath(each, folder)).find((each) => covers(each, whole))
+      if (target === undefined) return []
+      if (kind !== 'moved' || to === null) return [{ kind, path, to: null, by }]
+      const goal = normalizePath(to, folder)
+      const isFolder =
+        targets.length > 1 || to.endsWith('/') || paths.some((other) => other.whole.startsWith(`${goal}/`))
+      const place = isFolder ? `${goal}/${target.slice(target.lastIndexOf('/') + 1)}` : goal
+      return [{ kind, path, to: `${place}${whole.slice(target.length)}`, by }]
+    }),
+  )
+}
+
+function covers(target: string, path: string): boolean {
+  return target === path || target === '' || path.startsWith(`${target}/`)
+}
+
+interface FileCommand {
+  readonly kind: FileChange['kind']
+  readonly folder: string | null
+  readonly targets: readonly string[]
+  readonly to: string | null
+  readonly by: string
+}
+
+type FileTargets = Pick<FileCommand, 'kind' | 'targets'> & { readonly to?: string }
+
+function listFileCommands(parts: readonly ShellPart[], cwd: string | null): readonly FileCommand[] {
+  let folder = cwd
+  return parts.flatMap(({ words, text }): readonly FileCommand[] => {
+    const start = words.findIndex((word) => word !== 'sudo' && !/^\w+=/.test(word))
+    const [program, ...rest] = start === -1 ? [] : words.slice(start)
+    if (program === 'cd') folder = normalizePath(rest[0] ?? '', folder)
+    const [own, inFolder] = program === 'git' ? readGitFolder(rest, folder) : [rest, folder]
+    const found = program === 'git' ? readGitCommand(own) : readFileCommand(program, rest)
+    return found === null ? [] : [{ to: null, ...found, folder: inFolder, by: text }]
+  })
+}
+
+function readFileCommand(program: string | undefined, rest: readonly string[]): FileTargets | null {
+  const given = listOperands(rest)
+  if (program === 'rm') return { kind: 'removed', targets: given }
+  const to = given.at(-1)
+  return program === 'mv' && to !== undefined ? { kind: 'moved', targets: given.slice(0, -1), to } : null
+}
+
+function readGitFolder(
+  rest: readonly string[],
+  folder: string | null,
+): readonly [words: readonly string[], folder: string | null] {
+  const [option, value = '', ...others] = rest
+  return option === '-C' ? [others, normalizePath(value, folder)] : [rest, folder]
+}
+
+const WHOLE_TREE = ['.']
+
+function readGitCommand([name, ...rest]: readonly string[]): FileTargets | null {
+  const given = listOperands(rest)
+  const has = (...options: readonly string[]): boolean => options.some((option) => rest.includes(option))
+  switch (name) {
+    case 'rm':
+      return has('--cached') ? null : readFileCommand('rm', rest)
+    case 'mv':
+      return readFileCommand('mv', rest)
+    case 'restore':
+      return has('--staged', '-S') && !has('--worktree', '-W') ? null : { kind: 'undone', targets: given }
+    case 'checkout':
+      return has('-b', '-B', '--orphan') ? null : { kind: 'undone', targets: given }
+    case 'reset':
+      return has('--hard', '--merge', '--keep') ? { kind: 'perhaps-undone', targets: WHOLE_TREE } : null
+    case 'revert':
+      return has('--abort', '--quit') ? null : { kind: 'perhaps-undone', targets: WHOLE_TREE }
+    case 'stash':
+      return readStash(rest)
+    default:
+      return null
+  }
+}
+
+function readStash(rest: readonly string[]): FileTargets | null {
+  const [act = 'push'] = rest
+  if (act === 'pop' || act === 'apply') return { kind: 'returned', targets: WHOLE_TREE }
+  if (!act.startsWith('-') && act !== 'push' && act !== 'save') return null
+  const named = rest.includes('--') ? rest.slice(rest.indexOf('--') + 1) : []
+  return named.length > 0
+    ? { kind: 'undone', targets: named }
+    : { kind: 'perhaps-undone', targets: WHOLE_TREE }
+}
+
+/** Returns the words that are no options; all words after `--`. */
+function listOperands(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--')
+  const before = end === -1 ? words : words.slice(0, end)
+  return [...before.filter((word) => !word.startsWith('-')), ...(end === -1 ? [] : words.slice(end + 1))]
+}
+
+interface ShellPart {
+  readonly words: readonly string[]
+  readonly text: string
+}
+
+/** The next piece of a shell line: quoted text, an escaped character, an operator, white space, or other characters. */
+const SHELL_PIECE = /'([^']*)'|"((?:\\.|[^"\\])*)"|\\([\s\S])|(&&|\|\|?|[;&\n])|(\s+)|([^\s'"\\;&|]+)/g
+
+/** Splits a command into the commands that it runs one after the other. What follows a here-document is not read. */
+function toCommandLines(command: string): readonly ShellPart[] {
+  const parts: ShellPart[] = []
+  let words: string[] = []
+  let word: string | null = null
+  let start = 0
+  const endPart = (at: number): void => {
+    if (word !== null) words.push(word)
+    if (words.length > 0) parts.push({ words, text: command.slice(start, at).trim() })
+    words = []
+    word = null
+  }
+  for (const piece of command.matchAll(SHELL_PIECE)) {
+    const [, single, double, escaped, operator, blank, plain] = piece
+    if (plain?.startsWith('<<') === true) break
+    if (operator !== undefined) {
+      endPart(piece.index)
+      start = piece.index + operator.length
+    } else if (blank !== undefined) {
+      if (word !== null) words.push(word)
+      word = null
+    } else word = `${word ?? ''}${single ?? double ?? escaped ?? plain ?? ''}`
+  }
+  endPart(command.length)
+  return parts
 }

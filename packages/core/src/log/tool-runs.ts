@@ -33,6 +33,8 @@ export interface ToolRun extends ToolCallFacts {
   readonly callIndex: number
   readonly resultIndex: number | null
   readonly resultUuid: string | null
+  /** The working directory of the record with the tool call; null if it is not known. */
+  readonly cwd: string | null
   readonly result: string
   readonly status: RunStatus
   /** True if the tool call did not do its work: it failed, or the user refused or stopped it. */
@@ -76,7 +78,8 @@ export function createToolRunTracker(tools: FileToolNames = {}): ToolRunTracker 
           const { id, input } = block
           const name = readToolName(block)
           const facts = describeToolCall(name, input, tools)
-          const run = { ...NO_RESULT, id, name, input, uuid: record.uuid, ...facts, callIndex: place }
+          const cwd = typeof record.cwd === 'string' && record.cwd !== '' ? record.cwd : null
+          const run = { ...NO_RESULT, id, name, input, uuid: record.uuid, cwd, ...facts, callIndex: place }
           seen.add(id)
           open.set(id, run)
           return [run]

@@ -139,6 +139,33 @@ describe('the current state', () => {
     expect(section(session, 'task')).toContain('sent while the model worked: "and the changelog"')
   })
 
+  it('says that the model has begun once it responds to a message, not while an older response goes on', () => {
+    const session = new CodingSession()
+    const { builder } = session
+    session.says('Write the docs.')
+    const call = { type: 'tool_use', id: 'one', name: 'Bash', input: { command: 'ls' } } as const
+    builder.assistant('first', [{ type: 'text', text: 'I look.' }])
+    builder.attachment({ type: 'queued_command', prompt: 'and the changelog, in full' })
+    builder.assistant('first', [call])
+    builder.result('one', 'docs')
+    expect(section(session, 'state')).toContain('The model has not begun with it.')
+    builder.assistant('second', [{ type: 'thinking', thinking: 'hm', signature: 's' }])
+    expect(section(session, 'state')).toContain('The model is at work on it.')
+  })
+
+  it.each(['yes', 'continue', '好的'])('has a short reply with the sentence that it answers: %s', (reply) => {
+    const session = new CodingSession()
+    session.says('Plan it.')
+    session.answers('Three steps. I begin with the schema.')
+    session.says(reply)
+    const answered = 'Three steps. I begin with the schema.'
+    expect(section(session, 'state')).toContain(
+      `Latest instruction:\n> ${reply}\n\nIt answers, in the words of the model:\n> ${answered}`,
+    )
+    session.says('Now write down all of it in the documents.')
+    expect(section(session, 'task')).toContain(`"${reply}", answering "${answered}"`)
+  })
+
   it('still waits for the result of a call while which the user sent a message', () => {
     const session = new CodingSession()
     session.says('Test it.')

@@ -4,8 +4,8 @@
  */
 import { type FileTouch, normalizePath } from '../log/tool-calls.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
-import { type TouchedFile, withTouch } from '../summary/session-facts.ts'
-import { truncateFirstLine } from '../summary/truncate-text.ts'
+import { applyFileChanges, type TouchedFile, withTouch } from '../summary/session-facts.ts'
+import { truncateEnd, truncateFirstLine } from '../summary/truncate-text.ts'
 import type { FitOptions } from './fit-notes.ts'
 import { cleanNoteText, formatNoteTime, toNoteLine } from './note-text.ts'
 
@@ -20,6 +20,7 @@ interface NotedFile extends TouchedFile {
 }
 
 const CHANGE_CHARACTERS = 100
+const FATE_CHARACTERS = 160
 const MOST_NAMES = 6
 const MOST_READ_FILES = 400
 const MOST_TEXT_CHARACTERS = 4_000
@@ -58,7 +59,8 @@ export class FileNotes {
   /** Adds a tool call with its result. Returns the names of the changed files. */
   add(run: ToolRun, timestamp: string): readonly string[] {
     const time = formatNoteTime(timestamp)
-    const changed = run.touches.flatMap((touch) => this.#addTouch(run, touch, time) ?? [])
+    const touched = run.touches.flatMap((touch) => this.#addTouch(run, touch, time) ?? [])
+    const changed = [...touched, ...this.#applyCommand(run, time)]
     return changed.map((path) => readFileName(this.#showPath(path)))
   }
 
@@ -95,6 +97,28 @@ export class FileNotes {
     return shown
   }
 
+  /** Applies what a shell command did to files that are known. Returns the paths that changed. */
+  #applyCommand(run: ToolRun, time: string): readonly string[] {
+    const placed = { ...run, cwd: run.cwd ?? this.#cwd }
+    const changed = [this.#edited, this.#others].flatMap((files) =>
+      applyFileChanges(files, placed, (file, { isOutside }) => ({
+        ...file,
+        time,
+        isOutside,
+        isDeleted: false,
+        isNew: false,
+        names: [],
+      })),
+    )
+    for (const path of changed) {
+      const file = this.#others.get(path)
+      if (file === undefined) continue
+      this.#others.delete(path)
+      this.#edited.set(path, file)
+    }
+    return changed
+  }
+
   /** Returns the path if the call changed the file, otherwise null. */
   #addTouch(run: ToolRun, touch: FileTouch, time: string): string | null {
     const path = normalizePath(touch.path, this.#cwd)
@@ -113,7 +137,7 @@ export class FileNotes {
     }
     this.#edited.delete(path)
     this.#others.delete(path)
-    if (file.edits > 0) this.#edited.set(path, file)
+    if (file.edits > 0 || file.movedFrom !== null) this.#edited.set(path, file)
     else this.#others.set(path, file)
     const [oldest] = this.#others.keys()
     if (this.#others.size > MOST_READ_FILES && oldest !== undefined) this.#others.delete(oldest)
@@ -252,9 +276,11 @@ function formatFolders(paths: readonly string[]): string {
 }
 
 function describeFile(file: NotedFile, show: (path: string) => string): string {
-  const { edits, refusedEdits, isNew, isDeleted, reads, time, names, newestText } = file
-  const made = isNew ? (edits === 1 ? 'created' : `created, ${edits} changes`) : formatTimes('edited', edits)
+  const { edits, refusedEdits, isNew, isDeleted, reads, time, names, newestText, fate, movedFrom } = file
+  const created = edits === 1 ? 'created' : `created, ${edits} changes`
+  const made = edits === 0 ? '' : isNew ? created : formatTimes('edited', edits)
   const done = [
+    movedFrom === null ? '' : `moved from ${show(movedFrom)}`,
     isDeleted ? 'deleted' : made,
     refusedEdits === 0 ? '' : `${refusedEdits} more change${refusedEdits === 1 ? '' : 's'} failed`,
     reads === 0 ? '' : formatTimes('read', reads),
@@ -263,8 +289,9 @@ function describeFile(file: NotedFile, show: (path: string) => string): string {
     newestText === null ? '' : toNoteLine(cleanNoteText(truncateFirstLine(newestText, CHANGE_CHARACTERS)))
   const parts = [
     `${show(file.path)}: ${done.filter((part) => part !== '').join(', ')}${time === '' ? '' : `, last ${time}`}`,
+    fate === '' ? '' : `since then ${truncateEnd(toNoteLine(cleanNoteText(fate)), FATE_CHARACTERS)}`,
     names.length === 0 ? '' : `defines ${names.join(', ')}`,
-    line === '' || isDeleted ? '' : `newest text begins: ${line}`,
+    line === '' || isDeleted || fate !== '' ? '' : `newest text begins: ${line}`,
   ]
   return parts.filter((part) => part !== '').join('; ')
 }

@@ -1,7 +1,9 @@
 /**
- * Notes from the model's own texts: sentences that state a decision or a finding, its answers at the end of a turn, and
- * its latest text. Nothing is put in other words.
+ * Notes from the model's own texts, chosen by where they stand and never by their words: the last text before a change of
+ * a file and at the end of a turn (decisions), the first text after a failure (findings), its newest answer and its
+ * latest text. Nothing is put in other words.
  */
+import { isFailure } from '../log/command-status.ts'
 import { readPlanText } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
 import { sliceText } from '../log/well-formed-text.ts'
@@ -9,11 +11,11 @@ import { removeCodeBlocks } from '../summary/code-blocks.ts'
 import { markOrdersAndClaims } from '../summary/repair-summary.ts'
 import { truncateEnd } from '../summary/truncate-text.ts'
 import type { UserPrompt } from '../summary/user-messages.ts'
+import { formatCommand } from './command-notes.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import {
   cleanNoteText,
-  createNewestList,
-  createNewestTexts,
+  createDistinctList,
   cutMiddle,
   type NewestList,
   quoteBlock,
@@ -26,42 +28,45 @@ export interface ModelText {
   readonly place: number
 }
 
-const MOST_SENTENCES = 80
-const MOST_ANSWERS = 12
+/** A text of the model with where it stands: before which change, after which failure, at the end of which turn. */
+interface PlacedText {
+  readonly text: string
+  readonly where: string
+  /** True if the user corrected the model in the turn of the text. */
+  isCorrected: boolean
+}
+
+const MOST_TEXTS = 80
 const ANSWER_CHARACTERS = 6_000
 const SHORT_ANSWER_CHARACTERS = 1_500
-const OLD_ANSWER_CHARACTERS = 280
+const TEXT_CHARACTERS = 320
 const PLAN_CHARACTERS = 4_000
 const SHORT_PLAN_CHARACTERS = 1_200
-const LEAST_SENTENCE = 40
-const MOST_SENTENCE = 320
 const REQUEST_CHARACTERS = 80
-
-const DECISION =
-  /\b(?:decided|decision(?: is| was|:)|(?:I|we)['’]ll (?:use|go with|store|split|avoid|leave)|going with|chose|opted|trade-?off|by design|deliberately|on purpose|(?:us(?:e|es|ing)|keep|keeps|kept|put|store[sd]?|made) [^.]{3,120} (?:instead of|rather than))\b/i
-const FINDING =
-  /\b(?:root cause|turns out|the (?:real |actual |main )?(?:issue|problem|bug|reason|cause|culprit) (?:is|was|here)|found (?:that|it|the)|because|caused by|pre-?existing|flaky|only works|does not work|doesn['’]t work|needs? to be|must (?:be|not)|requires?|note that|important|caveat|limitation)\b/i
-/** Matches sentences that tell what the model does next, which is no decision about the work. */
-const ANNOUNCEMENT =
-  /^(?:now|next|let me|let['’]s|first|then|ok(?:ay)?|great|good|perfect|I['’]ll now|I['’]m going to|I will)\b/i
+const COMMAND_CHARACTERS = 60
 
 export class ModelNotes {
-  readonly #decisions = createNewestTexts(MOST_SENTENCES)
-  readonly #findings = createNewestTexts(MOST_SENTENCES)
-  readonly #answers = createNewestList<{ readonly text: string; readonly about: string }>(MOST_ANSWERS)
+  readonly #decisions = createTextList()
+  readonly #findings = createTextList()
+  /** The decisions of the current turn. */
+  #turnDecisions: PlacedText[] = []
+  #answer: string | null = null
   #latest: ModelText | null = null
   #isAnswer = false
   #isFollowedByCall = false
+  /** True if the latest text is among the decisions. */
+  #isDecision = false
+  /** The command that failed last, until the model writes something. */
+  #failure: string | null = null
   #plan: string | null = null
 
   addText(text: string, place: number): void {
     this.#latest = { text, place }
     this.#isAnswer = true
     this.#isFollowedByCall = false
-    for (const sentence of splitSentences(text)) {
-      if (DECISION.test(sentence)) this.#decisions.add(sentence)
-      else if (FINDING.test(sentence)) this.#findings.add(sentence)
-    }
+    this.#isDecision = false
+    if (this.#failure !== null) this.#findings.add(toPlacedText(text, `after ${this.#failure} failed`))
+    this.#failure = null
   }
 
   /** Adds a call that begins, or the news that one follows in the same response. The text before it is then no answer. */
@@ -70,19 +75,37 @@ export class ModelNotes {
     this.#isFollowedByCall = true
   }
 
-  /** Adds a call with its result, which may hold a plan. */
+  /** Adds a call that begins. The text before a change of a file says why it is made. */
+  addStart({ kind, path, touches }: ToolRun): void {
+    this.addCall()
+    const isChange = kind === 'edit' || kind === 'write' || touches.some(({ action }) => action !== 'read')
+    const changed = (path ?? touches[0]?.path ?? '').split(/[\\/]/).at(-1) ?? ''
+    if (isChange) this.#addDecision(`before a change of ${toNoteLine(cleanNoteText(changed))}`)
+  }
+
+  /** Adds a call with its result, which may hold a plan or a failure. */
   addRun(run: ToolRun): void {
     const text = run.failed ? null : readPlanText(run)
     if (text !== null) this.#plan = cleanNoteText(text)
+    if (run.command !== null && isFailure(run.status))
+      this.#failure = formatCommand(run.command, COMMAND_CHARACTERS)
   }
 
   /** Ends the turn, because the user typed something: the latest text is an answer if no call followed it. */
   endTurn(request: string, time: string): void {
-    if (this.#latest === null || !this.#isAnswer) return
-    const about = request === '' ? '' : ` to ${quoteInline(request, REQUEST_CHARACTERS)}`
-    const text = sliceText(this.#latest.text, 0, ANSWER_CHARACTERS)
-    this.#answers.add({ text, about: `${time === '' ? '' : `${time}, `}answer${about}` })
+    if (this.#latest !== null && this.#isAnswer) {
+      const about = request === '' ? '' : ` to ${quoteInline(request, REQUEST_CHARACTERS)}`
+      this.#addDecision(`${time === '' ? '' : `${time}, `}answer${about}`)
+      this.#answer = sliceText(this.#latest.text, 0, ANSWER_CHARACTERS)
+    }
     this.#isAnswer = false
+    this.#failure = null
+  }
+
+  /** Begins a turn with a message of the user. A correction is about what the model decided in the turn before it. */
+  beginTurn(isCorrection: boolean): void {
+    if (isCorrection) for (const one of this.#turnDecisions) one.isCorrected = true
+    this.#turnDecisions = []
   }
 
   readLatest(): ModelText | null {
@@ -108,50 +131,53 @@ export class ModelNotes {
     return [{ title: 'The plan, as last written:', items: [{ full, short, rank: 1 }] }]
   }
 
-  listDecisions(): readonly NoteGroup[] {
-    return [toSentenceGroup('Decisions, in the words of the model, newest first:', this.#decisions)]
+  /** Lists decisions. `messages`: those of the user, which alone support a claim of permission. */
+  listDecisions(messages: readonly UserPrompt[]): readonly NoteGroup[] {
+    return [toTextGroup('Decisions, in the words of the model, newest first:', this.#decisions, messages)]
   }
 
-  listFindings(): readonly NoteGroup[] {
-    return [toSentenceGroup('In the words of the model, newest first:', this.#findings)]
+  listFindings(messages: readonly UserPrompt[]): readonly NoteGroup[] {
+    return [toTextGroup('In the words of the model, newest first:', this.#findings, messages)]
   }
 
-  /** Lists the answers at the end of turns. `messages`: those of the user, which alone support a claim of permission. */
+  /** Lists the newest answer at the end of a turn. */
   listAnswers(messages: readonly UserPrompt[]): readonly NoteGroup[] {
-    const current = this.#latest !== null && this.#isAnswer ? [{ text: this.#latest.text, about: '' }] : []
-    const [newest, ...older] = [...current, ...this.#answers.list()]
-    if (newest === undefined) return []
-    const text = markOrders(newest.text, messages)
+    const newest = this.#latest !== null && this.#isAnswer ? this.#latest.text : this.#answer
+    if (newest === null) return []
+    const text = markOrders(newest, messages)
     const full = quoteBlock(truncateEnd(text, ANSWER_CHARACTERS))
     const short = quoteBlock(cutMiddle(text, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
-    const others = older.map((one) => ({
-      full: `- ${one.about}: ${toNoteLine(markOrders(one.text, messages), OLD_ANSWER_CHARACTERS)}`,
-      rank: 2,
-    }))
-    return [
-      { title: "The model's latest answer:", items: [{ full, short, rank: 1 }] },
-      { title: 'Earlier answers, newest first:', items: others, dropped: this.#answers.countDropped() },
-    ]
+    return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
+  }
+
+  #addDecision(where: string): void {
+    if (this.#latest === null || this.#isDecision) return
+    this.#isDecision = true
+    const decision = toPlacedText(this.#latest.text, where)
+    if (decision.text === '') return
+    this.#decisions.add(decision)
+    this.#turnDecisions.push(decision)
   }
 }
 
-function toSentenceGroup(title: string, sentences: NewestList<string>): NoteGroup {
-  const items = sentences.list().map((sentence) => ({ full: `- ${sentence}`, rank: 3 }))
-  return { title, items, dropped: sentences.countDropped() }
+function createTextList(): NewestList<PlacedText> {
+  return createDistinctList<PlacedText>(MOST_TEXTS, ({ text }) => text)
 }
 
-/**
- * Splits a text into its sentences, without code, tables and what only announces the next step. A sentence that gives an
- * order or claims a permission is left out: in the notes it could be taken for the user's.
- */
-function splitSentences(text: string): readonly string[] {
-  if (!DECISION.test(text) && !FINDING.test(text)) return []
-  return removeCodeBlocks(text)
-    .split(/(?<=[.!?])\s+(?=[A-Z`"*])|\n+/)
-    .map((part) => part.replace(/^(?:[-*+#>]|\d+[.)])+\s+/, '').trim())
-    .filter((part) => part.length >= LEAST_SENTENCE && part.length <= MOST_SENTENCE && !/^[|[]/.test(part))
-    .filter((part) => !ANNOUNCEMENT.test(part) && !/[?:]\W*$/.test(part))
-    .filter((part) => markOrdersAndClaims(part, { messages: [] }).marked.length === 0)
+function toPlacedText(text: string, where: string): PlacedText {
+  return { text: toNoteLine(removeCodeBlocks(text), TEXT_CHARACTERS), where, isCorrected: false }
+}
+
+function toTextGroup(
+  title: string,
+  texts: NewestList<PlacedText>,
+  messages: readonly UserPrompt[],
+): NoteGroup {
+  const items = texts.list().map(({ text, where, isCorrected }) => {
+    const note = isCorrected ? ', which the user corrected then' : ''
+    return { full: `- ${where}${note}: ${markOrders(text, messages)}`, rank: 3 }
+  })
+  return { title, items, dropped: texts.countDropped() }
 }
 
 /** Marks orders and claims of permissions in a text; its questions stay as they are. */

@@ -99,6 +99,22 @@ describe('files', () => {
     expect(section(session, 'files')).toBe('A change was tried and not made:\n- src: cart.ts')
   })
 
+  it('are told as deleted, moved or undone if a later command did that', () => {
+    const session = new CodingSession()
+    for (const name of ['a', 'b', 'c', 'd']) session.edits(`/repo/src/${name}.ts`, '{\n  one: 1\n}')
+    session.reads('/repo/src/old.ts', 'x')
+    session.runs('cd /repo && rm -f src/a.ts src/old.ts && git mv src/b.ts src/e.ts', 'ok')
+    session.runs('git -C /repo checkout -- src/c.ts', 'ok')
+    session.runs('rm /repo/src/d.ts', 'no such file', true)
+    const files = section(session, 'files')
+    expect(files).toContain('- /repo/src/a.ts: edited, last 2023-11-14 22:13; since then deleted by `rm -f')
+    expect(files).toMatch(/- \/repo\/src\/old\.ts: read, .*since then deleted by/)
+    expect(files).toMatch(/- \/repo\/src\/b\.ts: .*since then moved to \/repo\/src\/e\.ts by `git mv/)
+    expect(files).toMatch(/- \/repo\/src\/e\.ts: moved from \/repo\/src\/b\.ts/)
+    expect(files).toMatch(/- \/repo\/src\/c\.ts: .*since then undone by `git -C \/repo checkout/)
+    expect(files).toMatch(/- \/repo\/src\/d\.ts: edited, last [^;]*; newest text begins: one: 1\n/)
+  })
+
   it('are all named, by folder where there are too many for a line each', () => {
     const session = new CodingSession()
     const paths = Array.from({ length: 300 }, (_, index) => `/repo/part-${index % 7}/file-${index}.ts`)
@@ -111,18 +127,49 @@ describe('files', () => {
 })
 
 describe('corrections by the user', () => {
-  it('are quoted: words of a refusal, the prompt after an interruption, and prompts that begin with a no', () => {
+  it('are known by where they stand: with a refusal, after one, and after an interruption, with what stood before', () => {
     const session = new CodingSession()
-    session.says('Delete the old files.')
-    session.runs('rm -rf old', refusal('keep them, move them to attic/'), true)
+    session.says('Clean up.')
+    session.answers('I will delete the old folder.')
+    session.calls('Bash', { command: 'rm -rf old' }, refusal('keep them for now'), true)
     session.says('[Request interrupted by user]')
-    session.says('use git mv')
-    session.says('Thanks, nothing else.')
-    session.says('No, not that folder.')
-    expect(section(session, 'errors')).toContain(
-      'Corrections by the user:\n> keep them, move them to attic/\n\n> No, not that folder.\n\nTyped first after an interruption:\n> use git mv',
+    session.says('erst die Tests')
+    session.says('No, that was only a remark.')
+    expect(section(session, 'errors')).toBe(
+      [
+        'Corrections by the user:',
+        '- After Bash `rm -rf old`:\n> keep them for now',
+        '- After Bash `rm -rf old`:\n> erst die Tests',
+      ]
+        .join('\n\n')
+        .replace(':\n\n', ':\n'),
     )
-    expect(section(session, 'workflow')).toContain('- `rm -rf old` → refused by the user')
+  })
+
+  it('do not follow a refusal after which the model went on with other calls', () => {
+    const session = new CodingSession()
+    session.calls('Bash', { command: 'rm -rf old' }, "The user doesn't want to proceed.", true)
+    session.runs('ls', 'old')
+    session.says('Now the docs.')
+    expect(section(session, 'errors')).toBe('')
+  })
+
+  it('mark what the model had decided in the turn before them', () => {
+    const session = new CodingSession()
+    session.says('缓存太慢，请修复')
+    session.answers('我用 Redis 存储会话。')
+    session.edits('/repo/cache.ts', 'x')
+    session.says('[Request interrupted by user]')
+    session.says('用 SQLite')
+    session.answers('我改用 SQLite。')
+    session.edits('/repo/cache.ts', 'y')
+    const task = section(session, 'task')
+    expect(task).toContain('- before a change of cache.ts: 我改用 SQLite。')
+    expect(task).toContain(
+      '- before a change of cache.ts, which the user corrected then: 我用 Redis 存储会话。',
+    )
+    expect(section(session, 'errors')).toContain('- After "我用 Redis 存储会话。":\n> 用 SQLite')
+    expect(section(session, 'title')).toBe('缓存太慢，请修复')
   })
 
   it('are never words of the program that runs the model', () => {
@@ -137,20 +184,16 @@ describe('corrections by the user', () => {
 
   it('that were typed again and again are quoted once, and push out no other one', () => {
     const session = new CodingSession()
-    session.says('No, the cart comes first.')
-    for (let index = 0; index < 400; index += 1)
-      session.says(`Wait, use tool ${index % 3}. ${'x'.repeat(200)}`)
+    const corrects = (text: string): void => {
+      session.says('[Request interrupted by user]')
+      session.says(text)
+    }
+    corrects('No, the cart comes first.')
+    for (let index = 0; index < 400; index += 1) corrects(`Wait, use tool ${index % 3}. ${'x'.repeat(200)}`)
     const errors = section(session, 'errors')
     expect(errors).toContain('> No, the cart comes first.')
     expect(errors.match(/^> Wait, use tool/gm)).toHaveLength(3)
     expect(errors).not.toContain('older ones')
-  })
-
-  it('that were sent while the model worked are quoted too', () => {
-    const session = new CodingSession()
-    session.says('Go.')
-    session.builder.attachment({ type: 'queued_command', prompt: 'Stop, not that file' })
-    expect(section(session, 'errors')).toContain('Corrections by the user:\n> Stop, not that file')
   })
 })
 
@@ -165,36 +208,43 @@ describe('the rest of the notes', () => {
       { questions },
       'User has answered your questions: "Which driver?"="native".',
     )
-    session.answers(
-      'I decided to keep the JSON export because two tools read it. The root cause was a missing index on the table.',
-    )
+    session.runs('npm test', 'no such table', true)
+    session.answers('The table has no index.')
+    session.answers('The JSON export stays, since two tools read it.')
     session.edits('/repo/store.ts', 'x')
     session.runs('git commit -m "Store sessions in SQLite"', '[main 1a2b3c4] Store')
     session.answers('The store is in SQLite now: 12 ms instead of 400 ms.')
     session.says('Good. Now the docs.')
     const notes = writeNotes(session)
-    expect(readSection(notes, 'title')).toBe('move the session store to SQLite')
+    expect(readSection(notes, 'title')).toBe('Please move the session store to SQLite')
     expect(readSection(notes, 'task')).toContain('First request:\n> Please move the session store')
     expect(readSection(notes, 'task')).toContain('> # Plan')
     expect(readSection(notes, 'task')).toContain('- The user, asked "Which driver?": "native"')
     expect(readSection(notes, 'task')).toContain(
-      '- I decided to keep the JSON export because two tools read it.',
+      '- before a change of store.ts: The JSON export stays, since two tools read it.',
     )
-    expect(readSection(notes, 'learnings')).toContain('- The root cause was a missing index on the table.')
+    expect(readSection(notes, 'task')).toMatch(/- .*answer to "Please move.*": The store is in SQLite now/)
+    expect(readSection(notes, 'learnings')).toContain('- after `npm test` failed: The table has no index.')
     expect(readSection(notes, 'results')).toContain('> The store is in SQLite now: 12 ms instead of 400 ms.')
     expect(readSection(notes, 'worklog')).toContain(
-      'user: "Please move the session store to SQLite. It is too slow." → changed store.ts; 1 command; committed "Store sessions in SQLite"',
+      'user: "Please move the session store to SQLite. It is too slow." → changed store.ts; 2 commands (1 failed); committed "Store sessions in SQLite"',
     )
   })
 
   it.each([
-    ['re: the drill', 'Print the drill template again', 'Print the drill template again'],
-    ["yeah let's do it", 'Now move the store to SQLite', 'move the store to SQLite'],
-    ['Yes, add a line to the changelog', 'Now push', 'add a line to the changelog'],
-  ])('takes a title from the first request that says something: %s', (first, second, title) => {
+    ['hi', 'fix the parser', 'fix the parser'],
+    ['Plan the move to SQLite.', 'yes', 'Plan the move to SQLite'],
+    ['Guten Tag', 'Bitte den Warenkorb reparieren', 'Bitte den Warenkorb reparieren'],
+    ['你好', '修复购物车的测试。然后提交。', '修复购物车的测试'],
+    ['Umbau\n\nSetze diesen Plan um:\n- Den Speicher nach SQLite', '了解', 'Den Speicher nach SQLite'],
+  ])('takes a title from the first request that the model worked on: %s', (first, second, title) => {
     const session = new CodingSession()
     session.says(first)
+    session.answers('What shall I do?')
     session.says(second)
+    session.runs('ls', 'a')
+    session.says('Something else, at greater length than before.')
+    session.runs('ls', 'a')
     expect(section(session, 'title')).toBe(title)
   })
 

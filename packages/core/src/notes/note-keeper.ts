@@ -4,11 +4,11 @@
  * the notes are long.
  */
 import { isTextBlock, toBlocks } from '../log/block.ts'
-import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
+import { isCompactBoundary, isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
-import { findRequestOutcome, readAssistantTexts } from '../summary/assistant-findings.ts'
+import { hasReplied, readAssistantTexts } from '../summary/assistant-findings.ts'
 import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from '../summary/user-messages.ts'
 import { CommandNotes, formatCommand } from './command-notes.ts'
@@ -71,6 +71,10 @@ class LocalNoteKeeper implements NoteKeeper {
   #doneTodos: ReadonlySet<string> = new Set()
   #gitBranch = ''
   #earlierSummary = ''
+  /** Id of the newest response; what it was when the latest instruction came; whether the model has responded since. */
+  #response = ''
+  #responseBefore = ''
+  #hasBegun = false
   #covered: string | null = null
   #place = -1
 
@@ -84,6 +88,7 @@ class LocalNoteKeeper implements NoteKeeper {
     this.#place += 1
     const time = formatNoteTime(record.timestamp)
     this.#addSurroundings(record)
+    if (record.type === 'assistant' && !isSyntheticError(record)) this.#addResponse(record.message.id)
     const prompt = this.#prompts.read(record, this.#place)
     if (prompt !== null) this.#addPrompt(prompt, record, time)
     this.#user.add(record, prompt, this.#place)
@@ -92,7 +97,8 @@ class LocalNoteKeeper implements NoteKeeper {
     if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') this.#model.addCall()
     const { started, finished, continued } = this.#runs.add(record, this.#place)
     for (const run of started) {
-      this.#model.addCall()
+      this.#model.addStart(run)
+      this.#user.addCall()
       this.#open.set(run.id, run)
     }
     for (const run of finished) this.#addRun(run, record)
@@ -130,13 +136,25 @@ class LocalNoteKeeper implements NoteKeeper {
     this.#earlierSummary = cleanNoteText(texts.join('\n').trim())
   }
 
+  /** Adds a record of a response. Blocks of one response may be logged after a message that it has not seen. */
+  #addResponse(id: string): void {
+    this.#response = id
+    if (id !== this.#responseBefore) this.#hasBegun = true
+  }
+
   #addPrompt(prompt: ReadUserPrompt, record: KnownRecord, time: string): void {
     this.#messages.add({ ...prompt, isAnswered: true })
-    if (prompt.inputs.every(({ kind }) => kind === 'answer' || kind === 'refusal')) return
+    if (prompt.inputs.every(({ kind }) => kind === 'answer' || kind === 'refusal')) {
+      this.#model.beginTurn(prompt.isCorrection)
+      return
+    }
     this.#model.endTurn(this.#user.readLatest()?.text ?? '', time)
+    this.#model.beginTurn(prompt.isCorrection)
     this.#worklog.beginStep(time, prompt.text)
     if (!prompt.inputs.some((input) => isInstruction(input, record))) return
     this.#turnRuns = createNewestList(MOST_TURN_RUNS)
+    this.#responseBefore = this.#response
+    this.#hasBegun = false
     // A call of an earlier turn that has no result by now gets none. An attachment belongs to the turn.
     if (record.type === 'user') this.#open.clear()
   }
@@ -144,7 +162,8 @@ class LocalNoteKeeper implements NoteKeeper {
   #addRun(run: ToolRun, record: KnownRecord): void {
     const time = formatNoteTime(record.timestamp)
     this.#open.delete(run.id)
-    this.#turnRuns.add({ ...run, input: null, result: '', edits: [], touches: [] })
+    // The result of a call of an older response may come after the latest instruction.
+    if (this.#hasBegun) this.#turnRuns.add({ ...run, input: null, result: '', edits: [], touches: [] })
     this.#commands.add(run)
     const paths = this.#files.add(run, record.timestamp)
     this.#commands.addEdits(paths)
@@ -176,7 +195,7 @@ class LocalNoteKeeper implements NoteKeeper {
         ...this.#user.listRequests(),
         ...this.#model.listPlan(this.#user.countRequests()),
         ...this.#user.listAnswers(),
-        ...this.#model.listDecisions(),
+        ...this.#model.listDecisions(this.#messages.list()),
       ],
       files: (options) => this.#files.formatSection(options),
       workflow: this.#commands.listWorkflow(),
@@ -192,7 +211,7 @@ class LocalNoteKeeper implements NoteKeeper {
         ]),
         ...this.#listEarlierSummary(),
       ],
-      learnings: this.#model.listFindings(),
+      learnings: this.#model.listFindings(this.#messages.list()),
       results: this.#model.listAnswers(this.#messages.list()),
       worklog: this.#worklog.listSteps(),
     }
@@ -206,16 +225,13 @@ class LocalNoteKeeper implements NoteKeeper {
     const open = [...this.#open.values()]
     const waiting = open.slice(-MOST_WAITING).map((run) => `- No result yet: ${formatRun(run)}`)
     if (latest === null) return waiting
-    const texts = text === null ? [] : [{ ...text, uuid: '' }]
-    const outcome = findRequestOutcome(latest, texts, runs)
+    const isReplied = hasReplied(latest, text === null ? [] : [text], runs)
     const last = runs.at(-1)
     const calls = `${runs.length}${runs.length === MOST_TURN_RUNS ? ' or more' : ''} tool call${runs.length === 1 ? '' : 's'}`
     const done = last === undefined ? '' : `${calls} since then, the last one ${formatRun(last)}.`
-    if (outcome === 'done' || outcome === 'replied')
-      return [`The model has answered it, see Key results. ${done}`.trim(), ...waiting]
+    if (isReplied) return [`The model has answered it, see Key results. ${done}`.trim(), ...waiting]
     if (last === undefined) {
-      const hasBegun = open.some(({ callIndex }) => callIndex > latest.place)
-      return [hasBegun ? 'The model is at work on it.' : 'The model has not begun with it.', ...waiting]
+      return [this.#hasBegun ? 'The model is at work on it.' : 'The model has not begun with it.', ...waiting]
     }
     return [`The model is at work on it: ${done}`, ...waiting]
   }

@@ -81,20 +81,20 @@ export function createNewestList<Item>(limit: number): NewestList<Item> {
   }
 }
 
-/** Creates a list that has each text once. A text that is added again becomes the newest. */
-export function createNewestTexts(limit: number): NewestList<string> {
-  const texts = new Set<string>()
+/** Creates a list that has one item of each key. An item whose key is added again becomes the newest. */
+export function createDistinctList<Item>(limit: number, toKey: (item: Item) => string): NewestList<Item> {
+  const items = new Map<string, Item>()
   let dropped = 0
   return {
-    add(text) {
-      texts.delete(text)
-      texts.add(text)
-      const [oldest] = texts
-      if (texts.size <= limit || oldest === undefined) return
-      texts.delete(oldest)
+    add(item) {
+      items.delete(toKey(item))
+      items.set(toKey(item), item)
+      const [oldest] = items.keys()
+      if (items.size <= limit || oldest === undefined) return
+      items.delete(oldest)
       dropped += 1
     },
-    list: () => [...texts].reverse(),
+    list: () => [...items.values()].reverse(),
     countDropped: () => dropped,
   }
 }

@@ -1,19 +1,18 @@
 /**
  * Notes about what the user typed: the latest instruction, earlier requests, answers to questions of the model, and
- * corrections, all verbatim as far as they are quoted.
+ * corrections, all verbatim as far as they are quoted. Where a text stands decides what it is, never its words.
  */
 import type { KnownRecord } from '../log/record.ts'
 import type { UserInput, UserInputKind } from '../log/user-input.ts'
-import { truncateEnd } from '../summary/truncate-text.ts'
-import { isInterruption, type ReadUserPrompt } from '../summary/user-messages.ts'
+import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
+import type { ReadUserPrompt } from '../summary/user-messages.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import {
   cleanNoteText,
+  createDistinctList,
   createNewestList,
-  createNewestTexts,
   cutMiddle,
   formatNoteTime,
-  type NewestList,
   quoteBlock,
   quoteInline,
   toNoteLine,
@@ -25,6 +24,14 @@ export interface UserRequest {
   readonly text: string
   readonly time: string
   readonly place: number
+  /** The end of the model's text that a short reply answers; empty for any other text. */
+  readonly answers: string
+}
+
+interface Correction {
+  readonly text: string
+  /** The call or text of the model that it follows; empty if there is none. */
+  readonly corrects: string
 }
 
 /** An instruction up to this length is quoted whole, a longer one by its ends. */
@@ -33,20 +40,15 @@ const END_CHARACTERS = 500
 const CORRECTION_CHARACTERS = 300
 const FIRST_REQUEST_CHARACTERS = 1_600
 const REQUEST_CHARACTERS = 240
+const ANSWERED_CHARACTERS = 160
 const MOST_REQUESTS = 200
 const MOST_CORRECTIONS = 150
 const MOST_ANSWERS = 60
 const TITLE_WORDS = 10
-const LEAST_TITLE_WORDS = 3
 const TITLE_CHARACTERS = 100
+/** A shorter line, such as a heading, is a title only if there is no other. */
+const LEAST_TITLE_CHARACTERS = 8
 
-const CORRECTING_START =
-  /^\W*(?:no|nope|don['’]?t|do not|stop|wait|wrong|not|actually|instead|undo|revert|never|rather)(?![\p{L}\p{N}_])/iu
-/** Words before a request that say nothing about it. */
-const REQUEST_OPENING =
-  /^(?:(?:hi|hello|hey|ok(?:ay)?|yes|yeah|yep|sure|so|now|please|can you|could you|would you|I(?:['’]d| would) like (?:you )?to|I want (?:you )?to|I need you to|let['’]s)[\s,:]+)+(?=\S)/i
-/** A prompt that only goes on with something, or replies to it, says nothing about what it is. */
-const CONTINUATION = /^(?:pick up|continue|go on|go ahead|resume|proceed|keep going|carry on)\b|^re:/i
 /** Kinds of input that are listed as requests, with how they arrived. */
 const REQUEST_LABELS: ReadonlyMap<UserInputKind, string> = new Map([
   ['prompt', ''],
@@ -59,9 +61,7 @@ const REQUEST_LABELS: ReadonlyMap<UserInputKind, string> = new Map([
 
 export class UserNotes {
   readonly #requests = createNewestList<UserRequest>(MOST_REQUESTS)
-  readonly #corrections = createNewestTexts(MOST_CORRECTIONS)
-  /** Prompts after an interruption. They may correct the model, or ask for something else. */
-  readonly #afterInterruptions = createNewestTexts(MOST_CORRECTIONS)
+  readonly #corrections = createDistinctList<Correction>(MOST_CORRECTIONS, ({ text }) => text)
   readonly #answers = createNewestList<string>(MOST_ANSWERS)
   #first: UserRequest | null = null
   #latest: UserRequest | null = null
@@ -69,51 +69,60 @@ export class UserNotes {
   #before = createNewestList<string>(MOST_ANSWERS)
   /** What the user typed after the latest instruction that is none itself. */
   #since = createNewestList<string>(MOST_ANSWERS)
+  /** The title from the latest instruction, until the model works on one; then it stays. */
   #title = ''
+  #isTitleFinal = false
   #givenTitle = ''
-  #isInterrupted = false
 
   /** Adds a record, with what the user typed in it. */
   add(record: KnownRecord, prompt: ReadUserPrompt | null, place: number): void {
-    if (isInterruption(record)) this.#isInterrupted = true
     if (prompt === null) return
     const time = formatNoteTime(record.timestamp)
     const typed = prompt.inputs.filter((input) => isInstruction(input, record))
     const [first] = typed
     if (first !== undefined) {
-      const text = cleanNoteText(
-        typed
-          .map((input) => input.text)
-          .join('\n')
-          .trim(),
-      )
-      this.#addInstruction({ kind: first.kind, text, time, place })
+      const texts = typed.map((input) => input.text)
+      const text = cleanNoteText(texts.join('\n').trim())
+      this.#addInstruction({ kind: first.kind, text, time, place, answers: prompt.answers })
+      if (prompt.isCorrection) this.#addCorrection(text, prompt.corrects)
     }
-    for (const input of prompt.inputs) if (!typed.includes(input)) this.#addOther(input, time, place)
+    for (const input of prompt.inputs) {
+      if (input.kind === 'refusal') this.#addCorrection(cleanNoteText(input.text.trim()), prompt.corrects)
+      if (!typed.includes(input)) this.#addOther(input, time, place)
+    }
+  }
+
+  /** Adds a call of the model: the instruction before the first one is the first real request. */
+  addCall(): void {
+    if (this.#title !== '') this.#isTitleFinal = true
   }
 
   readLatest(): UserRequest | null {
     return this.#latest
   }
 
-  /** Sets the title that the program or its user gave the session. One that says nothing is not used. */
+  /** Sets the title that the program or its user gave the session. */
   setTitle(text: string): void {
-    const title = toNoteLine(cleanNoteText(text), TITLE_CHARACTERS)
-    this.#givenTitle = CONTINUATION.test(title) ? '' : title
+    this.#givenTitle = toNoteLine(cleanNoteText(text), TITLE_CHARACTERS)
   }
 
-  /** Returns the given title, or one from the first request that has enough words; empty if there is neither. */
+  /** Returns the given title, or one from the first request that the model worked on; empty if there is neither. */
   formatTitle(): string {
-    return this.#givenTitle || this.#title
+    if (this.#givenTitle !== '') return this.#givenTitle
+    return this.#isTitleFinal ? this.#title : toTitle(this.#first?.text ?? '') || this.#title
   }
 
   listInstruction(): readonly NoteGroup[] {
-    const text = this.#latest?.text ?? ''
+    const { text = '', answers = '' } = this.#latest ?? {}
     const shown = text.length <= WHOLE_CHARACTERS ? text : cutMiddle(text, END_CHARACTERS, END_CHARACTERS)
     const before = this.#before.list().map((full) => ({ full, rank: 1 }))
     const since = this.#since.list().map((full) => ({ full, rank: 1 }))
     return [
       { title: 'Latest instruction:', items: text === '' ? [] : [{ full: quoteBlock(shown), rank: 0 }] },
+      {
+        title: 'It answers, in the words of the model:',
+        items: answers === '' ? [] : [{ full: quoteBlock(answers), rank: 0 }],
+      },
       {
         title: 'It was sent while the model worked. Typed before it:',
         items: before,
@@ -158,38 +167,41 @@ export class UserNotes {
   }
 
   listCorrections(): readonly NoteGroup[] {
-    const toGroup = (title: string, texts: NewestList<string>): NoteGroup => {
-      const items = texts.list().map((text) => ({ full: quoteBlock(text), rank: 1 }))
-      return { title, items, isOldestFirst: true, isSpaced: true, dropped: texts.countDropped() }
-    }
-    return [
-      toGroup('Corrections by the user:', this.#corrections),
-      toGroup('Typed first after an interruption:', this.#afterInterruptions),
-    ]
+    const items = this.#corrections.list().map(({ text, corrects }) => {
+      const short = quoteBlock(text)
+      return { full: corrects === '' ? short : `- After ${corrects}:\n${short}`, short, rank: 1 }
+    })
+    const dropped = this.#corrections.countDropped()
+    return [{ title: 'Corrections by the user:', items, isOldestFirst: true, isSpaced: true, dropped }]
   }
 
   #addInstruction(request: UserRequest): void {
-    const { kind, text } = request
     this.#requests.add(cutRequest(request))
     const earlier = this.#latest === null ? [] : [formatRequest(cutRequest(this.#latest))]
-    if (kind === 'prompt') this.#before = createNewestList<string>(MOST_ANSWERS)
+    if (request.kind === 'prompt') this.#before = createNewestList<string>(MOST_ANSWERS)
     else for (const line of [...earlier, ...this.#since.list().toReversed()]) this.#before.add(line)
     this.#latest = request
     this.#first ??= request
     this.#since = createNewestList<string>(MOST_ANSWERS)
-    if (isWeakTitle(this.#title)) this.#title = toTitle(text) || this.#title
-    const quoted = truncateEnd(text, CORRECTION_CHARACTERS)
-    if (CORRECTING_START.test(text)) this.#corrections.add(quoted)
-    else if (this.#isInterrupted) this.#afterInterruptions.add(quoted)
-    this.#isInterrupted = false
+    const title = toTitle(request.text)
+    // A short reply is a request of its own only if it says more than what stands: "fix it" after "hi", not "yes".
+    const isRequest = request.answers === '' || title.length > this.#title.length
+    if (!this.#isTitleFinal && isRequest && title !== '') this.#title = title
+  }
+
+  #addCorrection(text: string, corrects: string): void {
+    if (text === '') return
+    this.#corrections.add({
+      text: truncateEnd(text, CORRECTION_CHARACTERS),
+      corrects: toNoteLine(corrects, REQUEST_CHARACTERS),
+    })
   }
 
   #addOther({ kind, text: given, question }: UserInput, time: string, place: number): void {
     const text = cleanNoteText(given.trim())
-    if (kind === 'refusal') this.#corrections.add(truncateEnd(text, CORRECTION_CHARACTERS))
     if (kind === 'answer') this.#answers.add(formatAnswer(text, question))
     if (!REQUEST_LABELS.has(kind)) return
-    const request = cutRequest({ kind, text, time, place })
+    const request = cutRequest({ kind, text, time, place, answers: '' })
     this.#requests.add(request)
     this.#since.add(formatRequest(request))
     if (kind === 'command' && this.#title === '') this.#title = toTitle(text)
@@ -213,33 +225,32 @@ function formatAnswer(text: string, question: UserInput['question']): string {
 
 /** Keeps only as much of a text as is shown of it. */
 function cutRequest(request: UserRequest): UserRequest {
-  return { ...request, text: toNoteLine(request.text, REQUEST_CHARACTERS) }
+  return {
+    ...request,
+    text: toNoteLine(request.text, REQUEST_CHARACTERS),
+    answers: truncateStart(toNoteLine(request.answers), ANSWERED_CHARACTERS),
+  }
 }
 
-function formatRequest({ kind, text, time }: UserRequest): string {
+function formatRequest({ kind, text, time, answers }: UserRequest): string {
   const label = REQUEST_LABELS.get(kind) ?? ''
-  return `- ${time === '' ? '' : `${time} `}${label}${quoteInline(text, REQUEST_CHARACTERS)}`
+  const reply = answers === '' ? '' : `, answering ${quoteInline(answers, ANSWERED_CHARACTERS)}`
+  return `- ${time === '' ? '' : `${time} `}${label}${quoteInline(text, REQUEST_CHARACTERS)}${reply}`
 }
 
-/** Returns the first words of the first line that says something: not "Implement the following plan:". */
+/** Matches the first sentence of a line, in scripts with and without blanks between words. */
+const FIRST_SENTENCE = /^.{12,}?[.!?](?=\s|$)|^.{6,}?[。！？]/u
+
+/** Returns the first words of the first line that is no heading above others, as "Implement this plan:" is. */
 function toTitle(text: string): string {
   const lines = text
     .split('\n')
     .map((line) => line.replace(/^[#>*\-\s]+/, '').trim())
     .filter((line) => line !== '')
-  const line =
-    lines.find((given) => !given.endsWith(':') && countWords(given) >= LEAST_TITLE_WORDS) ?? lines[0] ?? ''
-  const request = line.replace(REQUEST_OPENING, '')
-  const sentence = /^.{12,}?[.!?](?=\s|$)/.exec(request)?.[0].replace(/[.!]$/, '') ?? request
+  const isSaying = (line: string): boolean => line.length >= LEAST_TITLE_CHARACTERS && !/[:：]$/.test(line)
+  const line = lines.find(isSaying) ?? lines[0] ?? ''
+  const sentence = FIRST_SENTENCE.exec(line)?.[0].replace(/[.!。！]$/u, '') ?? line
   const words = sentence.split(/\s+/)
   const start = truncateEnd(words.slice(0, TITLE_WORDS).join(' '), TITLE_CHARACTERS)
   return words.length > TITLE_WORDS && !start.endsWith('…') ? `${start}…` : start
-}
-
-function isWeakTitle(title: string): boolean {
-  return countWords(title) < LEAST_TITLE_WORDS || CONTINUATION.test(title)
-}
-
-function countWords(text: string): number {
-  return text.split(/\s+/).filter((word) => word !== '').length
 }

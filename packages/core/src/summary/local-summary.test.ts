@@ -202,50 +202,31 @@ describe('what the model wrote', () => {
     )
   })
 
-  it.each<[string, (work: CodingSession) => void, string]>([
-    ['after a whole turn', (work) => work.answers('It is committed.'), 'the model has ended its work on it'],
-    ['once its command succeeded', () => {}, 'Bash git commit -am fix: succeeded'],
-  ])('a request that was carried out is told as done, %s', (_, end, how) => {
-    const work = new CodingSession()
-    work.says('ok, now commit it please')
-    work.runs('git commit -am fix', 'one file changed')
-    if (how.startsWith('Bash')) work.runs('git log', 'fix')
-    end(work)
-    const next = summarize(work).split('9. Optional next step\n')[1]
-    expect([next?.includes('The latest request, [1], is done: '), next?.includes(how)]).toEqual([true, true])
-  })
-
   it.each<[string, string, string]>([
     ['why does the login fail?', 'cat auth.ts', 'I could not find it. Should I look at session.ts next?'],
     ['commit it', 'git commit -am fix', 'It is committed. Shall I push it as well?\n- yes, to main\n- no'],
     ['test the new parser with empty input', 'npm test', 'The suite passes.'],
     ['why does the login fail?', 'cat auth.ts', 'The session has expired.'],
-  ])('a request is told as replied to, not as done: %j, %j, %j', (request, command, words) => {
-    const work = new CodingSession()
-    work.says(request)
-    work.runs(command, 'ok')
-    work.answers(words)
-    expect(summarize(work).split('9. Optional next step\n')[1]).toBe(
-      `The latest request: "${request}". The model has replied to it (section 8).`,
-    )
-  })
+  ])(
+    'a request is told as replied to once the model has ended its turn: %j, %j, %j',
+    (request, command, words) => {
+      const work = new CodingSession()
+      work.says(request)
+      work.runs(command, 'ok')
+      work.answers(words)
+      expect(summarize(work).split('9. Optional next step\n')[1]).toBe(
+        `The latest request: "${request}". The model has replied to it (section 8).`,
+      )
+    },
+  )
 
-  it.each([
-    ['test the new parser with empty input', 'npm test', 'in progress: '],
-    ['run all the tests again, please', 'npm test', ', [1], is done: '],
-    ['push this to main', 'git push origin main', ', [1], is done: '],
-  ])('a command is what a request asked for only if it has all of it: %j, %j', (request, command, told) => {
+  it('a request is in progress while the turn goes on, and stands with what it answers', () => {
     const work = new CodingSession()
-    work.says(request)
-    work.runs(command, 'ok')
-    expect(summarize(work)).toContain(`The latest request${told.startsWith(',') ? '' : ', '}${told}`)
-  })
-
-  it('a request is in progress while its command fails', () => {
-    const work = new CodingSession()
-    work.says('push it')
+    work.answers('Shall I push it?')
+    work.says('yes')
+    work.answers('I push it.')
     work.runs('git push', 'rejected', true)
-    expect(summarize(work)).toContain('The latest request, in progress: "push it"')
+    expect(summarize(work)).toContain('The latest request, in progress: (answering "Shall I push it?") "yes"')
   })
 })
 

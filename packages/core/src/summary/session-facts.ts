@@ -7,7 +7,7 @@
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isFailure } from '../log/command-status.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { normalizeCommand } from '../log/shell-commands.ts'
+import { type FileChange, listFileChanges, normalizeCommand } from '../log/shell-commands.ts'
 import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
 import type { FileTouch } from '../log/tool-calls.ts'
 import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
@@ -138,6 +138,10 @@ export interface TouchedFile {
   readonly newestText: string | null
   /** Number of lines in the newest successful read; null if there was none. */
   readonly linesRead: number | null
+  /** What a shell command did to the file since it was last touched, in words; empty if nothing. */
+  readonly fate: string
+  /** The path that the file had before a shell command moved it; null if none did. */
+  readonly movedFrom: string | null
 }
 
 /** Collects the files that tool calls read or edited, most recently touched first. */
@@ -150,17 +154,55 @@ function collectTouchedFiles(
     for (const touch of run.touches) {
       files.set(touch.path, withTouch(files.get(touch.path), touch, run))
     }
+    applyFileChanges(files, run, (file) => file)
   }
   const cleaned = [...files.values()].map((file) => ({
     ...file,
     path: clean(file.path),
+    fate: clean(file.fate),
+    movedFrom: file.movedFrom === null ? null : clean(file.movedFrom),
     newestText: file.newestText === null ? null : clean(file.newestText),
   }))
   return cleaned.toSorted((one, other) => other.place - one.place || (one.path < other.path ? -1 : 1))
 }
 
-export function isFileEdited({ edits, refusedEdits }: TouchedFile): boolean {
-  return edits + refusedEdits > 0
+export function isFileEdited({ edits, refusedEdits, movedFrom }: TouchedFile): boolean {
+  return edits + refusedEdits > 0 || movedFrom !== null
+}
+
+/**
+ * Applies what a shell command did to known files: a file that it removed, moved or put back is no longer as its last
+ * edit left it. `complete` makes a file of a holder from the one at a new path. Returns the paths that changed.
+ */
+export function applyFileChanges<File extends TouchedFile>(
+  files: Map<string, File>,
+  run: ToolRun,
+  complete: (file: TouchedFile, before: File) => File,
+): readonly string[] {
+  if (run.command === null || run.status !== 'ok') return []
+  const changes = listFileChanges(run.command, files.keys(), run.cwd)
+  return changes.flatMap((change) => {
+    const file = files.get(change.path)
+    const fate = file === undefined ? null : describeFate(change, file)
+    if (file === undefined || fate === null) return []
+    files.set(change.path, { ...file, fate })
+    const { to } = change
+    if (to === null) return [change.path]
+    const { newestText, linesRead } = file
+    const place = { path: to, place: run.callIndex, uuid: run.uuid, movedFrom: change.path }
+    files.set(to, complete({ ...NO_TOUCHES, newestText, linesRead, ...place }, file))
+    return [change.path, to]
+  })
+}
+
+/** Says what a command did to a file; null if that concerns only files that were edited before. */
+function describeFate({ kind, to, by }: FileChange, { edits, fate }: TouchedFile): string | null {
+  const command = `\`${by}\``
+  if (kind === 'removed') return `deleted by ${command}`
+  if (kind === 'moved') return `moved to ${to} by ${command}`
+  if (edits === 0) return null
+  if (kind === 'returned') return /^(?:perhaps )?undone by `git (?:-C \S+ )?stash/.test(fate) ? '' : null
+  return `${kind === 'undone' ? '' : 'perhaps '}undone by ${command}`
 }
 
 const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
@@ -172,6 +214,8 @@ const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
   uuid: '',
   newestText: null,
   linesRead: null,
+  fate: '',
+  movedFrom: null,
 }
 
 /** Returns a file with one more touch by a tool call; `before` is undefined for the first. */
@@ -181,7 +225,7 @@ export function withTouch(
   run: ToolRun,
 ): TouchedFile {
   const file = before ?? { ...NO_TOUCHES, path }
-  const touched = { ...file, place: run.callIndex, uuid: run.uuid }
+  const touched = { ...file, place: run.callIndex, uuid: run.uuid, fate: run.failed ? file.fate : '' }
   if (action === 'read')
     return {
       ...touched,

@@ -76,8 +76,10 @@ function snippetPiece({ newestText }: TouchedFile, order: number, rank: number):
 }
 
 /** Describes what was done to a file. `linesRead` is null if every read failed, for example because no such file exists. */
-function describeTouches({ edits, refusedEdits, reads, linesRead, isCreated }: TouchedFile): string {
+function describeTouches(file: TouchedFile): string {
+  const { edits, refusedEdits, reads, linesRead, isCreated, movedFrom } = file
   const parts = [
+    movedFrom === null ? '' : `moved from ${movedFrom}`,
     edits > 0 ? `${isCreated ? 'written or edited' : 'edited'} ${formatTimes(edits)}` : '',
     edits === 0 && refusedEdits > 0 ? 'an edit was tried and did not go through' : '',
     reads > 0 && linesRead !== null ? `read ${formatTimes(reads)}` : '',
@@ -86,7 +88,8 @@ function describeTouches({ edits, refusedEdits, reads, linesRead, isCreated }: T
   return parts.filter((part) => part !== '').join(', ')
 }
 
-function describeState({ newestText, linesRead }: TouchedFile): string {
+function describeState({ newestText, linesRead, fate }: TouchedFile): string {
+  if (fate !== '') return `; since then ${truncateEnd(fate, LINE_CHARACTERS)}`
   if (newestText !== null && newestText.trim() !== '')
     return `; newest text put there: ${truncateFirstLine(newestText, LINE_CHARACTERS)}`
   return linesRead === null ? '' : `; ${linesRead} line${linesRead === 1 ? '' : 's'} when last read`

@@ -19,9 +19,13 @@ export function truncateStart(text: string, most: number): string {
   return `${ELLIPSIS}${sliceText(text, text.length - most)}`
 }
 
-/** Returns the first line that is not blank, cut to `most` characters. */
+/** Matches a line that says something, in any language: one with a word or a number, unlike a lone brace. */
+const SAYING = /[\p{L}\p{N}]{2}|[\p{Lo}\p{N}]/u
+
+/** Returns the first line that says something, or else the first that is not blank, cut to `most` characters. */
 export function truncateFirstLine(text: string, most: number): string {
-  const line = text.split('\n').find((given) => given.trim() !== '') ?? ''
+  const lines = text.split('\n').filter((given) => given.trim() !== '')
+  const line = lines.find((given) => SAYING.test(given)) ?? lines[0] ?? ''
   return truncateEnd(line.trim(), most)
 }
 

@@ -27,7 +27,7 @@ export interface UserPrompt {
   readonly required: readonly string[]
   /** What stands with the user's words and is not theirs: the lead, and the questions as `text` has them. */
   readonly context: readonly string[]
-  /** True if the user wrote the message after interrupting or refusing, which indicates a change of course. */
+  /** True if it is the first message after the user interrupted or refused, which indicates a change of course. */
   readonly isCorrection: boolean
   /** False if the model has not responded since. Such a message is never cut. */
   readonly isAnswered: boolean
@@ -36,8 +36,6 @@ export interface UserPrompt {
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
 const SHORT_REPLY_CHARACTERS = 40
 const ANSWERED_CHARACTERS = 300
-/** Matches the end of a text that asks or offers something: a question, a list. */
-const OPEN_END = /\?|^\s*(?:[-*]|\(?\w[.)])\s/m
 const TARGET_CHARACTERS = 120
 
 /** Collects what the user typed, in order. */
@@ -50,7 +48,7 @@ export function collectUserPrompts(
   return history.flatMap((record, place) => {
     const prompt = reader.read(record, place)
     if (prompt === null) return []
-    const { inputs: _, ...message } = prompt
+    const { inputs: _inputs, answers: _answers, corrects: _corrects, ...message } = prompt
     return [{ ...message, isAnswered: lastResponse > place }]
   })
 }
@@ -58,6 +56,10 @@ export function collectUserPrompts(
 /** A text of the user as it is read from its record, with the inputs that it consists of. */
 export interface ReadUserPrompt extends Omit<UserPrompt, 'isAnswered'> {
   readonly inputs: readonly UserInput[]
+  /** The end of the model's text that a short reply answers; empty for any other message. */
+  readonly answers: string
+  /** What a correction follows: the call that was refused, or the model's text or call before it; empty for no correction. */
+  readonly corrects: string
 }
 
 /** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
@@ -68,31 +70,44 @@ export interface UserPromptReader {
 
 export function createUserPromptReader(clean: (text: string) => string): UserPromptReader {
   const calls = new Map<string, ToolUseBlock>()
-  let isCorrection = false
+  /** True after the user stopped the model, until the next message or until the model calls a tool again. */
+  let isStopped = false
   let answered = ''
+  let lastCall: ToolUseBlock | undefined
   return {
     read(record, place) {
       if (record.type === 'assistant' && !isSyntheticError(record)) {
         for (const block of toBlocks(record.message.content)) {
-          if (isToolUse(block)) calls.set(block.id, block)
+          if (isToolUse(block)) {
+            calls.set(block.id, block)
+            lastCall = block
+            isStopped = false
+          }
           if (isTextBlock(block) && block.text.trim() !== '') answered = block.text.trim()
         }
       }
-      const inputs = readUserInputs(record, calls).filter(({ text }) => text.trim() !== '')
+      const typed = readUserInputs(record, calls)
+      const inputs = typed.filter(({ text }) => text.trim() !== '')
+      isStopped ||= isInterruption(record) || typed.some(({ kind }) => kind === 'refusal')
+      const answers = findAnswered(inputs, answered)
+      const before = answered === '' ? formatCall(lastCall) : `"${takeLastSentences(answered)}"`
+      const refused = inputs.find(({ kind }) => kind === 'refusal')?.toolUseId
       const prompt =
         inputs.length === 0
           ? null
           : {
-              ...formatPrompt(inputs, clean(formatLead(inputs, answered, calls)), clean),
+              ...formatPrompt(inputs, clean(formatLead(inputs, answers, calls)), clean),
               uuid: record.uuid,
               place,
               inputs,
-              isCorrection:
-                isCorrection || inputs.some(({ kind }) => kind === 'refusal') || isInterruption(record),
+              answers: clean(answers),
+              isCorrection: isStopped,
+              corrects: isStopped ? clean(refused ? formatCall(calls.get(refused)) : before) : '',
             }
-      if (prompt !== null) answered = ''
-      if (prompt !== null || record.type === 'assistant') isCorrection = false
-      else if (isInterruption(record)) isCorrection = true
+      if (prompt !== null) {
+        answered = ''
+        isStopped = false
+      }
       if (record.type === 'user')
         for (const block of toBlocks(record.message.content))
           if (isToolResult(block)) calls.delete(block.tool_use_id)
@@ -134,9 +149,18 @@ function formatQuestion({ text, options }: NonNullable<UserInput['question']>): 
   return `Asked: "${text}"${options.length === 0 ? '' : ` (options: ${options.join(' | ')})`}`
 }
 
+/** Returns what a short reply answers: the end of what the model wrote last. Empty if the inputs are no short reply. */
+function findAnswered(inputs: readonly UserInput[], answered: string): string {
+  const [first] = inputs
+  // What is sent while the model works answers nothing that it wrote in between.
+  const isTyped = first?.kind === 'prompt'
+  const isShort = inputs.length === 1 && (first?.text.trim().length ?? 0) <= SHORT_REPLY_CHARACTERS
+  return isTyped && isShort ? takeLastSentences(answered) : ''
+}
+
 function formatLead(
   inputs: readonly UserInput[],
-  answered: string,
+  answers: string,
   calls: ReadonlyMap<string, ToolUseBlock>,
 ): string {
   const [first] = inputs
@@ -144,10 +168,7 @@ function formatLead(
   if (first.kind === 'refusal') return `(refusing ${formatCall(calls.get(first.toolUseId ?? ''))}) `
   if (first.kind === 'shell') return '(ran in the shell) '
   if (first.kind === 'plan') return '(changed in the plan) '
-  const isShort = inputs.length === 1 && first.text.trim().length <= SHORT_REPLY_CHARACTERS
-  const end = takeLastSentences(answered)
-  const isReply = (first.kind === 'prompt' || first.kind === 'queued') && isShort && OPEN_END.test(end)
-  const reply = isReply ? `(answering "${end}") ` : ''
+  const reply = answers === '' ? '' : `(answering "${answers}") `
   return first.kind === 'queued' ? `(sent while the model worked) ${reply}` : reply
 }
 
@@ -165,7 +186,7 @@ function formatCall(call: ToolUseBlock | undefined): string {
 function takeLastSentences(text: string): string {
   if (text.length <= ANSWERED_CHARACTERS) return text
   const end = sliceText(text, -ANSWERED_CHARACTERS)
-  const start = /\n|[.!?:]\s/.exec(end)
+  const start = /\n|[.!?:]\s|[。！？：]/.exec(end)
   return start === null || start.index > ANSWERED_CHARACTERS / 2
     ? `…${end}`
     : end.slice(start.index + 1).trim()

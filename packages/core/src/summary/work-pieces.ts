@@ -6,7 +6,7 @@ import { isPassingCommand, normalizeCommand } from '../log/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { type AssistantText, findRequestOutcome } from './assistant-findings.ts'
+import { type AssistantText, hasReplied } from './assistant-findings.ts'
 import { closeCodeBlock, removeCodeBlocks } from './code-blocks.ts'
 import { markOrdersAndClaims } from './repair-summary.ts'
 import type { RecordText, SessionFacts } from './session-facts.ts'
@@ -80,8 +80,9 @@ function createRequestPiece(title: string, message: UserPrompt, rank: number): W
   return { section: 1, rank, full, ...(short.length < full.length ? { short } : {}) }
 }
 
-function quote({ text }: UserPrompt, most: number = QUOTE_CHARACTERS): string {
-  return `"${truncateEnd(text.trim(), most)}"`
+/** Quotes a message with what it answers: "yes" alone says nothing. */
+function quote({ lead, text }: UserPrompt, most: number = QUOTE_CHARACTERS): string {
+  return `${lead}"${truncateEnd(text.trim(), most)}"`
 }
 
 /** Lists the commands that were run more than once, most used first. */
@@ -201,12 +202,9 @@ function findFirstString(input: unknown): string {
   return Object.values(input).find((value): value is string => typeof value === 'string') ?? ''
 }
 
-/**
- * Creates the pieces about the next step. Ignores a todo list that is older than the latest user message. A request that
- * was carried out is told as done, so that it is not carried out twice.
- */
+/** Creates the pieces about the next step. Ignores a todo list that is older than the latest user message. */
 function nextStepPieces(
-  { todos, areTodosOlder, messages, texts, runs, clean }: SessionFacts,
+  { todos, areTodosOlder, messages, texts, runs }: SessionFacts,
   { now }: WorkRanks,
 ): readonly WorkPiece[] {
   const listed = areTodosOlder ? [] : todos.filter(isOpenTodo)
@@ -214,26 +212,15 @@ function nextStepPieces(
   const last = messages.at(-1)
   const lines = [
     ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),
-    ...(last === undefined
-      ? []
-      : [describeRequest(last, messages.length, findRequestOutcome(last, texts, runs), clean)]),
+    ...(last === undefined ? [] : [describeRequest(last, hasReplied(last, texts, runs))]),
   ]
   const shown = lines.length === 0 ? [NO_REQUEST] : lines
   return shown.map((full) => ({ section: 9, rank: now, full }))
 }
 
-function describeRequest(
-  last: UserPrompt,
-  number: number,
-  outcome: ReturnType<typeof findRequestOutcome>,
-  clean: (text: string) => string,
-): string {
-  if (outcome === null) return `The latest request, in progress: ${quote(last)}`
-  if (outcome === 'replied')
-    return `The latest request: ${quote(last)}. The model has replied to it (section 8).`
-  const how =
-    outcome === 'done' ? 'the model has ended its work on it (section 8)' : formatCall(outcome, clean)
-  return `The latest request, [${number}], is done: ${how}. Nothing was asked for after it.`
+function describeRequest(last: UserPrompt, isReplied: boolean): string {
+  if (!isReplied) return `The latest request, in progress: ${quote(last)}`
+  return `The latest request: ${quote(last)}. The model has replied to it (section 8).`
 }
 
 // What the model decided and found, in its own words. The texts since the last but one message come first, then the

@@ -128,7 +128,13 @@ describe('a credential', () => {
 
   it.each<[string, (session: CodingSession) => void]>([
     ['in a prompt', (session) => session.says(`Use ${secret} for the API`)],
-    ['in a correction', (session) => session.says(`No, use ${secret}`)],
+    [
+      'in a correction',
+      (session) => {
+        session.says('[Request interrupted by user]')
+        session.says(`No, use ${secret}`)
+      },
+    ],
     ['at the end of a very long prompt', (session) => session.says(`${'x '.repeat(4_000)}${secret}`)],
     ['in a command', (session) => session.runs(`curl -H "Authorization: token ${secret}" x`, 'fine')],
     ['in the output of a command', (session) => session.runs('env', `TOKEN=${secret}`)],
@@ -143,7 +149,20 @@ describe('a credential', () => {
     ],
     ['in a path', (session) => session.edits(`/repo/${secret}/a.ts`, 'x')],
     ['in a text written to a file', (session) => session.edits('/repo/a.ts', `const key = "${secret}"`)],
-    ['in an answer', (session) => session.answers(`The root cause was that ${secret} has expired for good.`)],
+    [
+      'in a decision',
+      (session) => {
+        session.answers(`I replace ${secret}, which has expired for good.`)
+        session.edits('/repo/a.ts', 'x')
+      },
+    ],
+    [
+      'in an answer',
+      (session) => {
+        session.answers(`The cause was that ${secret} has expired for good.`)
+        session.says('Go on.')
+      },
+    ],
     ['in a plan', (session) => session.calls('ExitPlanMode', { plan: `Use ${secret}` }, 'approved')],
     ['in the name of a test', (session) => session.runs('t', `FAILED a.py::${secret} - x`, true)],
     ['in a commit', (session) => session.runs(`git commit -m "add ${secret}"`, 'ok')],

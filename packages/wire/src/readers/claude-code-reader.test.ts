@@ -159,11 +159,13 @@ describe('a message queued while the model worked', () => {
       user('a'),
       queue('enqueue', task),
       queue('enqueue', 'also the tests'),
-      queue('remove'),
       user('b'),
+      queue('remove'),
+      user('c'),
     ]
-    expect(prompts([...lines, queue('remove')])).toEqual([['queued-6', 'b', 'also the tests']])
-    expect(readAll([...lines, queue('remove')], 'claude-code').records).toHaveLength(6)
+    // The message of the user leaves the queue before the notice, which waits until the turn has ended.
+    expect(prompts([...lines, queue('remove')])).toEqual([['queued-5', 'b', 'also the tests']])
+    expect(readAll([...lines, queue('remove')], 'claude-code').records).toHaveLength(7)
   })
 
   it.each([

@@ -123,7 +123,8 @@ function withLineNumbers(
 }
 
 // A message that the user sends while the model works is queued. Newer versions log an attachment when the model gets
-// it. Older ones log only that it left the queue, without its text. A message may also wait until the log ends.
+// it. Older ones log only that something left the queue, without its text: messages of the user leave it before notices
+// of programs do. A message may also wait until the log ends.
 
 interface QueuedMessages {
   /** The records of messages that wait in the queue, oldest first. */
@@ -156,8 +157,10 @@ function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): S
   if (operation === 'dequeue') queue.dequeued.push(queue.waiting.shift()?.record.content)
   if (operation !== 'remove') return given
   const isNamed = content !== undefined && content !== null
-  const at = isNamed ? queue.waiting.findIndex((one) => isSameContent(one.record.content, content)) : 0
-  const [left] = at === -1 ? [] : queue.waiting.splice(at, 1)
+  const at = queue.waiting.findIndex((one) =>
+    isNamed ? isSameContent(one.record.content, content) : toQueuedAttachment(queue, one) !== null,
+  )
+  const [left] = at === -1 && isNamed ? [] : queue.waiting.splice(Math.max(0, at), 1)
   if (isNamed || left === undefined) return given
   return toQueuedAttachment(queue, { record: { ...record, content: left.record.content }, line }) ?? given
 }

@@ -90,8 +90,11 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
       const inputs = typed.filter(({ text }) => text.trim() !== '')
       isStopped ||= isInterruption(record) || typed.some(({ kind }) => kind === 'refusal')
       const answers = findAnswered(inputs, answered)
-      const before = answered === '' ? formatCall(lastCall) : `"${takeLastSentences(answered)}"`
-      const refused = inputs.find(({ kind }) => kind === 'refusal')?.toolUseId
+      const describeStopped = (): string => {
+        const refused = inputs.find(({ kind }) => kind === 'refusal')?.toolUseId
+        if (refused !== undefined && refused !== null) return formatCall(calls.get(refused))
+        return answered === '' ? formatCall(lastCall) : `"${takeLastSentences(answered)}"`
+      }
       const prompt =
         inputs.length === 0
           ? null
@@ -102,7 +105,7 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
               inputs,
               answers: clean(answers),
               isCorrection: isStopped,
-              corrects: isStopped ? clean(refused ? formatCall(calls.get(refused)) : before) : '',
+              corrects: isStopped ? clean(describeStopped()) : '',
             }
       if (prompt !== null) {
         answered = ''

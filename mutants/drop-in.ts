@@ -4,6 +4,7 @@ import type { Mutant } from '../scripts/mutants/mutant.ts'
 const HABITS = 'test/drop-in/host-habits'
 const FETCH = 'test/drop-in/host-fetch'
 const TAKE = 'test/drop-in/take'
+const DECIDES = 'test/drop-in/host-decides'
 const PARTS = 'packages/tidemark/src/session/conversation-parts.ts'
 const HISTORY = 'packages/tidemark/src/session/host-history.ts'
 const EXCHANGE = 'packages/tidemark/src/session/host-exchange.ts'
@@ -203,5 +204,69 @@ export const mutants: readonly Mutant[] = [
     find: 'matchLater(state, request.messages, last?.uuid)',
     replace: 'matchHistory(state, request.messages), news: request.messages, divergesAt: null, change: null',
     tests: ['test/drop-in/compacted-host'],
+  },
+  {
+    name: 'context-management-of-a-host-replaced',
+    law: 'are sent as they are, also its own context management',
+    file: 'packages/core/src/engine/measure-context.ts',
+    find: 'parameters.context_management == null &&',
+    replace: 'parameters.context_management !== 0 &&',
+    tests: [DECIDES],
+  },
+  {
+    name: 'input-that-a-host-left-out-put-back',
+    law: 'of the input of a call is what the model and the log of the conversation have from then on',
+    file: PARTS,
+    find: 'return isSameInput && isSameJsonValue(one.fields, other.fields)',
+    replace: 'return isSameJsonValue(one.fields, other.fields)',
+    tests: [DECIDES],
+  },
+  {
+    name: 'thinking-that-a-host-left-out-put-back',
+    law: 'of its thinking is not sent again',
+    file: HISTORY,
+    find: 'if (!isAdded && !isLeftOut) return false',
+    replace: 'if (!isAdded) return false',
+    tests: [DECIDES],
+  },
+  {
+    name: 'thinking-that-the-provider-misses-left-out',
+    law: 'of its thinking is sent where the provider would refuse the request without it',
+    file: HISTORY,
+    find: '|| (isRequired && now.message > prompt)',
+    replace: '|| (isRequired && now.message < prompt)',
+    tests: [DECIDES],
+  },
+  {
+    name: 'unknown-fields-of-a-host-dropped',
+    law: 'are sent with them',
+    file: 'packages/core/src/context/flatten.ts',
+    find: '{ ...record.messageFields, role, content }',
+    replace: '{ role, content }',
+    tests: [DECIDES],
+  },
+  {
+    name: 'clock-of-a-host-announced-without-a-cache',
+    law: 'is sent with the time in it, and nothing is announced',
+    file: 'packages/core/src/engine/announce-updates.ts',
+    find: 'isCold: state.cacheModel !== null && !hasLiveCache(state.cacheModel, host.clock.now())',
+    replace: 'isCold: false',
+    tests: [DECIDES],
+  },
+  {
+    name: 'bound-thinking-stays-behind-a-new-prefix',
+    law: 'is sent with the time in it, and nothing is announced',
+    file: 'packages/core/src/context/context-view.ts',
+    find: 'Array.isArray(clearedThinking) && clearedThinking.length > 0',
+    replace: 'Array.isArray(clearedThinking) && clearedThinking.length < 0',
+    tests: [DECIDES],
+  },
+  {
+    name: 'withdrawn-tool-of-a-host-stays',
+    law: 'is no longer in the list',
+    file: 'packages/core/src/engine/announce-updates.ts',
+    find: 'followsTools: host.leavesParameters === true',
+    replace: 'followsTools: false',
+    tests: [DECIDES],
   },
 ]

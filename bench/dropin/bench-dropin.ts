@@ -1,13 +1,15 @@
 /**
- * `npm run bench:dropin [-- --only NAME] [--steps N] [--windows 200000,60000] [--json] [--write]`: real clients on the
- * simulator, direct and with Tidemark. Exits 1 if Tidemark made anything worse. `--write` puts the tables into
- * docs/drop-in.md.
+ * `npm run bench:dropin [-- --only NAME] [--steps N] [--windows 200000,60000] [--drawn N] [--json] [--write]`: real clients
+ * on the simulator, and hosts with habits drawn at random, direct and with Tidemark. Exits 1 if Tidemark made anything
+ * worse. Nothing is begun after four minutes, and what is left out is named. `--write` takes as long as it takes, and puts
+ * the tables into docs/drop-in.md.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
 import { installPackages } from '../harness/installed-packages.ts'
 import type { Client } from './client.ts'
+import { type DrawnPair, formatHabits, runDrawnPair } from './drawn-hosts-table.ts'
 import type { ClientRun } from './run-client.ts'
 import { findHarm, formatDelays, formatLengths, formatPairs, type Pair } from './tables.ts'
 
@@ -19,34 +21,77 @@ const ROOMY = 1_000_000
 /** Numbers of steps for a client that caches by itself, in the largest window: up to where direct no longer fits it. */
 const LENGTHS = Array.from({ length: 15 }, (_, index) => 10 * (index + 1))
 
+/** Time after which nothing more is begun, so that a run without arguments ends within five minutes. */
+const MAX_START_MS = 4 * 60_000
+
+/** Hosts that are drawn; with `--write` all of them. */
+const [FEW_HOSTS, ALL_HOSTS] = [60, 450]
+
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       only: { type: 'string', default: '' },
       steps: { type: 'string', default: '80' },
       windows: { type: 'string', default: '200000,60000' },
+      drawn: { type: 'string' },
       json: { type: 'boolean' },
       write: { type: 'boolean' },
     },
   })
+  const budget = createBudget(values.write === true ? Number.POSITIVE_INFINITY : MAX_START_MS)
   const steps = readCount('--steps', values.steps)
   const windows = values.windows.split(',').map((text) => readCount('--windows', text))
   installPackages('bench/dropin', (line) => console.error(`bench:dropin: ${line}`))
   const clients = (await loadClients()).filter(({ name }) => name.includes(values.only))
   if (clients.length === 0) throw new WrongUse(`--only: no client has ${values.only} in its name`)
   const pairs: Pair[] = []
-  for (const client of clients) pairs.push(...(await runPairs(client, windows, steps)))
-  const lengths = await runLengths(clients, Math.max(...windows))
-  const harm = [...pairs, ...lengths].flatMap((pair) =>
-    findHarm(pair).map(
-      (text) => `${pair.direct.client}, window ${pair.direct.window}, ${pair.steps} steps: ${text}`,
+  for (const client of clients)
+    if (budget.begin(client.name)) pairs.push(...(await runPairs(client, windows, steps)))
+  const lengths = await runLengths(clients, Math.max(...windows), budget)
+  const hosts = values.drawn === undefined ? null : readCount('--drawn', values.drawn)
+  const drawn = await runDrawnPairs(hosts ?? (values.write === true ? ALL_HOSTS : FEW_HOSTS), budget)
+  const harm = [
+    ...[...pairs, ...lengths].flatMap((pair) =>
+      findHarm(pair).map(
+        (text) => `${pair.direct.client}, window ${pair.direct.window}, ${pair.steps} steps: ${text}`,
+      ),
     ),
+    ...drawn.flatMap(({ seed, harm }) => harm.map((text) => `drawn host ${seed}: ${text}`)),
+  ]
+  const tables = formatTables(pairs, lengths, drawn)
+  console.log(
+    values.json ? JSON.stringify({ ok: harm.length === 0, harm, pairs, lengths, drawn }, null, 2) : tables,
   )
-  const tables = formatTables(pairs, lengths)
-  console.log(values.json ? JSON.stringify({ ok: harm.length === 0, harm, pairs, lengths }, null, 2) : tables)
+  if (budget.skipped.length > 0)
+    console.error(`bench:dropin: left out after four minutes: ${budget.skipped.join(', ')}`)
   for (const line of harm) console.error(`bench:dropin: ${line}`)
   if (values.write) await writeTables(tables)
   return harm.length === 0 ? 0 : 1
+}
+
+interface Budget {
+  /** Returns true if there is time for one more part; else its name is kept. */
+  readonly begin: (part: string) => boolean
+  readonly skipped: readonly string[]
+}
+
+function createBudget(ms: number): Budget {
+  const [start, skipped] = [Date.now(), [] as string[]]
+  const begin = (part: string): boolean => {
+    const isInTime = Date.now() - start < ms
+    if (!isInTime) skipped.push(part)
+    return isInTime
+  }
+  return { begin, skipped }
+}
+
+async function runDrawnPairs(count: number, budget: Budget): Promise<readonly DrawnPair[]> {
+  const drawn: DrawnPair[] = []
+  for (let seed = 1; seed <= count; seed += 1) {
+    if (!budget.begin(`drawn hosts from ${seed} on`)) break
+    drawn.push(await runDrawnPair(seed))
+  }
+  return drawn
 }
 
 /** Loads the clients: only now are their packages sure to be installed. */
@@ -77,22 +122,28 @@ async function runPairs(client: Client, windows: readonly number[], steps: numbe
 }
 
 /** Runs the client that sets cache markers in this process, if it is among those chosen, with several lengths. */
-async function runLengths(clients: readonly Client[], window: number): Promise<readonly Pair[]> {
+async function runLengths(
+  clients: readonly Client[],
+  window: number,
+  budget: Budget,
+): Promise<readonly Pair[]> {
   const client = clients.find(({ caches, door }) => caches && door === 'fetch')
   const pairs: Pair[] = []
   if (client !== undefined)
-    for (const steps of LENGTHS) pairs.push(...(await runPairs(client, [window], steps)))
+    for (const steps of LENGTHS)
+      if (budget.begin(`${steps} steps`)) pairs.push(...(await runPairs(client, [window], steps)))
   return pairs
 }
 
-function formatTables(pairs: readonly Pair[], lengths: readonly Pair[]): string {
+function formatTables(pairs: readonly Pair[], lengths: readonly Pair[], drawn: readonly DrawnPair[]): string {
   const sorted = pairs.toSorted((one, other) => other.direct.window - one.direct.window)
   const delays = formatDelays(pairs.flatMap(({ direct, managed }) => [direct, managed]))
   const ends =
     lengths.length === 0
       ? ''
       : `\n\n${lengths[0]?.direct.client}, window of ${lengths[0]?.direct.window.toLocaleString('en')} tokens, by the number of steps:\n\n${formatLengths(lengths)}`
-  return `${formatPairs(sorted)}${ends}\n\nTime that the way itself added to a request:\n\n${delays}`
+  const time = `Time that the way itself added to a request:\n\n${delays}`
+  return `${formatPairs(sorted)}${ends}\n\n${time}\n\n${formatHabits(drawn)}`
 }
 
 const PAGE = new URL('../../docs/drop-in.md', import.meta.url)

@@ -10,6 +10,7 @@ import {
   serve,
   withSummaries,
 } from '@tidemark/simulator'
+import { findRequestChanges, type RequestBody } from '../../test/drop-in/request-changes.ts'
 import type { Client, Fetch, RunCall } from './client.ts'
 import {
   type DoorOptions,
@@ -57,6 +58,8 @@ export interface ClientRun {
   readonly door: DoorRecord
   /** What the provider said to refused requests. */
   readonly refusals: readonly string[]
+  /** How what Tidemark sent differs from the client's own requests; only of clients with a `fetch`. */
+  readonly changes: readonly string[]
 }
 
 export const MODEL = 'claude-sonnet-5-5'
@@ -84,7 +87,9 @@ export async function runClient(client: Client, settings: RunSettings): Promise<
   const onRewrite = (): void => {
     callsBeforeRewrite ??= calls.length
   }
-  const way = await openWay(client, options, { window, isManaged, inMemory, onRewrite })
+  const comparison = createComparison(() => callsBeforeRewrite !== null)
+  const settled = { window, isManaged, inMemory, onRewrite }
+  const way = await openWay(client, options, settled, comparison)
   const end = await client
     .run({
       ...way,
@@ -115,6 +120,35 @@ export async function runClient(client: Client, settings: RunSettings): Promise<
     callsBeforeRewrite,
     ...end,
     door,
+    changes: comparison.changes,
+  }
+}
+
+/** Compares what is sent with the request of the client that it is sent for. */
+function createComparison(isRewritten: () => boolean) {
+  const changes: string[] = []
+  let given: RequestBody | null = null
+  const read = (init: RequestInit | undefined): RequestBody | null =>
+    typeof init?.body === 'string' ? (JSON.parse(init.body) as RequestBody) : null
+  return {
+    changes,
+    watchClient:
+      (fetch: Fetch): Fetch =>
+      (input, init) => {
+        given = read(init)
+        return fetch(input, init)
+      },
+    watchProvider:
+      (fetch: Fetch): Fetch =>
+      (input, init) => {
+        const sent = read(init)
+        // A call of the engine itself, as for a summary, has other output limits.
+        if (given !== null && sent !== null && sent.max_tokens === given.max_tokens)
+          changes.push(
+            ...findRequestChanges(given, sent, { received: new Set(), isRewritten: isRewritten() }),
+          )
+        return fetch(input, init)
+      },
   }
 }
 
@@ -129,15 +163,17 @@ async function openWay(
   { door }: Client,
   options: SimulatorOptions,
   settings: Pick<RunSettings, 'isManaged'> & Pick<DoorOptions, 'window' | 'inMemory' | 'onRewrite'>,
+  { watchClient, watchProvider }: ReturnType<typeof createComparison>,
 ): Promise<Way> {
   const { isManaged, ...given } = settings
   if (door !== 'url') {
     const baseUrl = 'http://simulator.test'
     const simulator = createSimulator(options)
-    const upstream: Fetch = (input, init) => simulator.fetch(input, init)
+    const upstream = watchProvider((input, init) => simulator.fetch(input, init))
     const opened = { ...given, upstream, baseUrl, model: MODEL }
     const openManaged = door === 'fetch' ? openTidemarkDoor : openTidemarkMiddleware
-    return { baseUrl, ...(isManaged ? await openManaged(opened) : openDirectDoor(opened)) }
+    const way = isManaged ? await openManaged(opened) : openDirectDoor(opened)
+    return { baseUrl, ...way, fetch: door === 'fetch' ? watchClient(way.fetch) : way.fetch }
   }
   const server = await serve(options)
   const opened = { ...given, upstream: globalThis.fetch, baseUrl: server.url, model: MODEL }

@@ -12,6 +12,7 @@ const run: ClientRun = {
   requests: 41,
   refused: 0,
   refusals: [],
+  changes: [],
   cacheRead: 0,
   cacheWritten: 0,
   fresh: 1_234_567,
@@ -54,6 +55,7 @@ describe('findHarm', () => {
     ['a request is refused', createPair({ refused: 1 }), ['1 requests refused']],
     ['steps are missing', createPair({ steps: 38 }), ['2 steps lost']],
     ['the answer differs', createPair({ answer: 'No.' }), ['another final answer']],
+    ['a tool differs', createPair({ changes: ['no tool Read', 'no tool Read'] }), ['no tool Read']],
     ['it fails', createPair({ answer: null, error: 'no' }), ['failed: no']],
   ])('where %s', (_, pair, expected) => {
     expect(findHarm(pair)).toEqual(expected)

@@ -25,7 +25,7 @@ export function findHarm({ direct, managed, caches, expectedAnswer, steps }: Pai
   if (managed.refused > direct.refused) harm.push(`${managed.refused} requests refused`)
   const allowed = direct.cost * (caches ? 1 + COST_TOLERANCE : 1)
   if (direct.error === null && managed.cost > allowed) harm.push(`dearer: ${formatChange(direct, managed)}`)
-  return harm
+  return [...harm, ...new Set(managed.changes)]
 }
 
 const HEAD = [

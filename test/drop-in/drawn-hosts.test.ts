@@ -1,15 +1,16 @@
 /**
  * The law of `tide.fetch` for hosts whose habits are drawn at random: never a request refused that direct would not get,
- * and no dearer than direct, by more than 1 % where the host marks anything for the cache, and by more than a tenth
- * where it does not. Where direct dies, the bills up to there are compared.
+ * no prompt, tool or parameter that the host did not send, and no dearer than direct, by more than 1 % where the host
+ * marks messages for the cache, and by more than a tenth where it does not. Where the window ends a direct run, the bills
+ * up to there are compared.
  */
 import { describe, expect, it } from 'vitest'
-import { drawHabits, type HostHabits, type HostRun, runDrawnHost } from './drawn-hosts.ts'
+import { drawHabits, findAllowedRatio, type HostHabits, type HostRun, runDrawnHost } from './drawn-hosts.ts'
 import { sumRequests } from './host-agent.ts'
 
-/** With `npm run test:full`, 200 hosts. */
-const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1).filter(
-  (seed) => process.env.TIDEMARK_RUN_SHARE === '1' || seed % 10 === 2,
+/** With `npm run test:full`, 450 hosts, of which some 360 get to the end of their task without Tidemark. */
+const SEEDS = Array.from({ length: 450 }, (_, index) => index + 1).filter(
+  (seed) => process.env.TIDEMARK_RUN_SHARE === '1' || seed % 18 === 2,
 )
 
 async function checkLaw(
@@ -18,12 +19,15 @@ async function checkLaw(
   const direct = await runDrawnHost('direct', habits)
   const managed = await runDrawnHost('managed', habits)
   const label = JSON.stringify(habits)
+  expect(managed.changes, label).toEqual([])
+  // What the provider refuses for another reason than its length, it may refuse with Tidemark as well.
+  if (direct.error !== null && !/prompt is too long/.test(direct.error)) return { direct, managed }
   expect(managed.error, label).toBeNull()
   expect(managed.refused, label).toBeLessThanOrEqual(direct.error === null ? 0 : 1)
   expect(managed.passed, label).toEqual([])
   const last = Math.min(direct.bills.length, managed.bills.length) - 1
   const ratio = (managed.bills[last] ?? 0) / (direct.bills[last] ?? 1)
-  expect(ratio, label).toBeLessThanOrEqual(habits.markers === 'none' ? 1.1 : 1.01)
+  expect(ratio, label).toBeLessThanOrEqual(findAllowedRatio(habits))
   return { direct, managed }
 }
 
@@ -44,6 +48,16 @@ const PLAIN: HostHabits = {
   directFirst: 0,
   window: 200_000,
   resultTokens: 700,
+  thinking: 'off',
+  binding: 'none',
+  contextManagement: false,
+  inputs: 'kept',
+  clock: false,
+  tools: 'same',
+  hasToolBetas: false,
+  fields: false,
+  compacts: null,
+  reorders: false,
 }
 
 const CASES: Readonly<Record<string, Partial<HostHabits>>> = {
@@ -53,6 +67,14 @@ const CASES: Readonly<Record<string, Partial<HostHabits>>> = {
   'two requests with a long prompt, without markers': { markers: 'none', promptTokens: 40_000, steps: 1 },
   'only the system prompt marked': { markers: 'system' },
   'Tidemark switched on in mid-conversation': { directFirst: 9 },
+  'its own context management': { contextManagement: true, thinking: 'kept', binding: 'drops' },
+  'thinking left out': { thinking: 'left-out' },
+  'old inputs of calls redacted': { inputs: 'redacted' },
+  'the time of day in the system prompt and pauses': { clock: true, gaps: [0.1, 0.1, 6] },
+  'a tool that comes and goes': { tools: 'toggled' },
+  'a tool that comes and goes by the betas for it': { tools: 'toggled', hasToolBetas: true },
+  'unknown fields on user messages and another key order': { fields: true, reorders: true },
+  'a compaction of its own': { compacts: 12 },
 }
 
 it.each(Object.entries(CASES))('a host with %s pays no more than direct', async (_, habits) => {

@@ -3,11 +3,13 @@ import { createManualClock } from '@tidemark/simulator'
 import {
   createDropInWorld,
   type DropInWorld,
+  type Fetch,
   HostAgent,
   type HostBlock,
   type HostMessage,
   sumRequests,
 } from './host-agent.ts'
+import { findRequestChanges, type RequestBody, readThinkingSignatures } from './request-changes.ts'
 
 type Body = Record<string, unknown>
 
@@ -36,6 +38,26 @@ export interface HostHabits {
   readonly directFirst: number
   readonly window: number
   readonly resultTokens: number
+  /** How the host asks for thinking, and what it sends back of it. */
+  readonly thinking: 'off' | 'kept' | 'left-out' | 'old-left-out'
+  /** A model that accepts thinking only in an unchanged context: else it refuses the request, or drops the thinking. */
+  readonly binding: 'none' | 'refuses' | 'drops'
+  /** The host's own `context_management`: the provider clears old results. */
+  readonly contextManagement: boolean
+  /** Inputs of calls that are older than the last two responses. `defaults`: fields are added, in all calls. */
+  readonly inputs: 'kept' | 'trimmed' | 'redacted' | 'defaults'
+  /** The time of day in the system prompt, other than in the request before. */
+  readonly clock: boolean
+  /** Tools that come or go after the fourth request. `toggled`: one comes and goes. */
+  readonly tools: 'same' | 'withdrawn' | 'added' | 'toggled'
+  /** The host names the betas with which the provider adds and removes tools in mid-conversation. */
+  readonly hasToolBetas: boolean
+  /** A field on user messages that the engine does not know. */
+  readonly fields: boolean
+  /** Number of messages after which the host replaces the older ones by a summary. */
+  readonly compacts: number | null
+  /** Key order within blocks and spacing of the JSON text, other than the provider's. */
+  readonly reorders: boolean
 }
 
 export interface HostRun {
@@ -46,16 +68,21 @@ export interface HostRun {
   /** Compactions and clearings. */
   readonly rewrites: number
   readonly passed: readonly string[]
+  /** How what was sent differs from what the host asked for, without what a rewrite explains. */
+  readonly changes: readonly string[]
+  /** True if the host got its final answer. */
+  readonly isComplete: boolean
 }
 
 /** Draws the habits of one host; the same seed gives the same habits. */
 export function drawHabits(seed: number): HostHabits {
-  let state = (seed * 2_654_435_761) % 4_294_967_296
+  let state = seed
   const random = (): number => {
-    state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296
-    return state / 4_294_967_296
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
-  for (let round = 0; round < 4; round += 1) random()
   const pick = <T>(...values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
   const markers = pick<HostHabits['markers']>('none', 'tail', 'results', 'results', 'system', 'automatic')
   return {
@@ -71,7 +98,54 @@ export function drawHabits(seed: number): HostHabits {
     directFirst: pick(0, 0, 0, 3, 9),
     window: pick(200_000, 200_000, 30_000),
     resultTokens: pick(300, 700),
+    thinking: pick<HostHabits['thinking']>('off', 'off', 'kept', 'left-out', 'left-out', 'old-left-out'),
+    binding: pick<HostHabits['binding']>('none', 'none', 'none', 'none', 'refuses', 'drops', 'drops'),
+    contextManagement: pick(false, false, false, true),
+    inputs: pick<HostHabits['inputs']>('kept', 'kept', 'kept', 'trimmed', 'redacted', 'defaults'),
+    clock: pick(false, false, true),
+    tools: pick<HostHabits['tools']>('same', 'same', 'same', 'withdrawn', 'added', 'toggled'),
+    hasToolBetas: pick(false, true),
+    fields: pick(false, false, false, true),
+    compacts: pick(null, null, null, 12),
+    reorders: pick(false, false, true),
   }
+}
+
+/** The habits by which the table of `docs/drop-in.md` lists the drawn hosts, each with its description. */
+export const HABITS: Readonly<Record<string, (habits: HostHabits) => boolean>> = {
+  'cache markers on messages': ({ markers }) => marksMessages(markers),
+  'cache markers on the system prompt only': ({ markers }) => markers === 'system',
+  'no cache markers': ({ markers }) => markers === 'none',
+  'markers that live for an hour': ({ markers, lifetimes }) => markers !== 'none' && lifetimes.includes('1h'),
+  'pauses of 6 or 70 minutes': ({ gaps }) => gaps.some((minutes) => minutes > 5),
+  'a reminder at the end of the last message': ({ reminder }) => reminder,
+  'the time of day in the first message': ({ date }) => date,
+  'the time of day in the system prompt': ({ clock }) => clock,
+  '… with pauses of 6 or 70 minutes': ({ clock, gaps }) => clock && gaps.some((minutes) => minutes > 5),
+  'placeholders for old results': ({ cleared }) => cleared !== 'never',
+  'the oldest messages dropped': ({ slides }) => slides !== null,
+  'a compaction of its own': ({ compacts }) => compacts !== null,
+  'its own `context_management`': ({ contextManagement }) => contextManagement,
+  'thinking sent back': ({ thinking }) => thinking === 'kept',
+  'thinking bound to what came before it': ({ thinking, binding }) =>
+    thinking !== 'off' && binding !== 'none',
+  'thinking left out': ({ thinking }) => thinking === 'left-out' || thinking === 'old-left-out',
+  'old inputs of calls trimmed or redacted': ({ inputs }) => inputs === 'trimmed' || inputs === 'redacted',
+  'defaults added to inputs of calls': ({ inputs }) => inputs === 'defaults',
+  'tools withdrawn': ({ tools }) => tools === 'withdrawn' || tools === 'toggled',
+  'tools added': ({ tools }) => tools === 'added' || tools === 'toggled',
+  'unknown fields on user messages': ({ fields }) => fields,
+  'other key order and spacing': ({ reorders }) => reorders,
+  'Tidemark switched on in mid-conversation': ({ directFirst }) => directFirst > 0,
+}
+
+export function marksMessages(markers: HostHabits['markers']): boolean {
+  return markers === 'tail' || markers === 'results' || markers === 'automatic'
+}
+
+/** The highest ratio to the direct bill: 1 % where the host marks messages for the cache, and else a tenth. */
+export function findAllowedRatio({ markers }: Pick<HostHabits, 'markers'>): number {
+  return marksMessages(markers) ? 1.01 : 1.1
 }
 
 function withText({ role, content }: HostMessage, text: string): HostMessage {
@@ -92,19 +166,8 @@ function changeAt(
 
 /** Returns the request as the host sends it. */
 function prepareBody(habits: HostHabits, body: Body, number: number): Body {
-  let messages = body.messages as readonly HostMessage[]
-  const isAnswer = ({ role }: HostMessage): boolean => role === 'assistant'
-  if (habits.slides !== null && messages.length > habits.slides) {
-    const from = messages.findIndex(
-      (each, at) => at >= messages.length - (habits.slides ?? 0) && isAnswer(each),
-    )
-    messages = [...messages.slice(0, 1), ...messages.slice(from)]
-  }
-  const old = { never: 0, each: messages.length - 8, batches: Math.floor((messages.length - 4) / 10) * 10 }
-  messages = messages.map(({ role, content }, at) => ({
-    role,
-    content: at < old[habits.cleared] && typeof content !== 'string' ? content.map(clearResult) : content,
-  }))
+  let messages = dropMessages(habits, body.messages as readonly HostMessage[])
+  messages = rewriteMessages(habits, messages)
   if (habits.date) messages = changeAt(messages, 0, (each) => withText(each, `It is 12:${10 + number}.`))
   const last = messages.length - 1
   if (habits.reminder) {
@@ -112,16 +175,128 @@ function prepareBody(habits: HostHabits, body: Body, number: number): Body {
     messages = changeAt(messages, last, (each) => withText(each, `<reminder>step ${number}</reminder>`))
   }
   if (habits.markers === 'tail') messages = changeAt(messages, last, (each) => withMarker(each, habits))
+  if (habits.fields)
+    messages = messages.map((each) => (each.role === 'user' ? { ...each, x_origin: 'host' } : each))
+  const text = habits.clock ? `${body.system}\nIt is 12:${10 + number}.` : body.system
   const system =
     habits.markers === 'none' || habits.markers === 'automatic'
-      ? body.system
-      : [{ type: 'text', text: body.system, cache_control: toControl(habits.lifetimes[0]) }]
+      ? text
+      : [{ type: 'text', text, cache_control: toControl(habits.lifetimes[0]) }]
   return {
     ...body,
     ...(habits.markers === 'automatic' ? { cache_control: toControl(habits.lifetimes[1]) } : {}),
+    ...(habits.contextManagement ? { context_management: CONTEXT_MANAGEMENT } : {}),
     system,
+    tools: listTools(habits, body.tools as readonly object[], number),
     messages,
   }
+}
+
+const CONTEXT_MANAGEMENT = {
+  edits: [
+    {
+      type: 'clear_tool_uses_20250919',
+      trigger: { type: 'input_tokens', value: 8_000 },
+      keep: { type: 'tool_uses', value: 3 },
+      clear_at_least: { type: 'input_tokens', value: 3_000 },
+    },
+  ],
+}
+
+/** Requests after which tools come and go. */
+const TOOLS_CHANGE_AFTER = 4
+
+const EXTRA_TOOL = {
+  name: 'deploy',
+  description: 'Deploys the project to production. '.repeat(20),
+  input_schema: { type: 'object', properties: { target: { type: 'string' } } },
+}
+
+function listTools(
+  { tools: change }: HostHabits,
+  tools: readonly object[],
+  number: number,
+): readonly object[] {
+  const isLate = number >= TOOLS_CHANGE_AFTER
+  const isIn = {
+    same: false,
+    withdrawn: !isLate,
+    added: isLate,
+    toggled: isLate && Math.floor(number / TOOLS_CHANGE_AFTER) % 2 === 1,
+  }
+  return isIn[change] ? [...tools, EXTRA_TOOL] : tools
+}
+
+/** Drops old messages: those before a window that slides, or those that a summary of the host replaces. */
+function dropMessages(
+  { slides, compacts }: HostHabits,
+  messages: readonly HostMessage[],
+): readonly HostMessage[] {
+  const cutAt = (least: number): readonly HostMessage[] =>
+    messages.slice(messages.findIndex(({ role }, at) => at >= least && role === 'assistant'))
+  const first = messages[0]
+  if (first === undefined) return messages
+  const summarized = compacts === null ? 0 : Math.floor((messages.length - 3) / compacts) * compacts
+  if (summarized > 0) {
+    const summary = `Summary of ${summarized} messages: ${'The sums of some modules are repaired. '.repeat(20)}`
+    return [withText(first, summary), ...cutAt(summarized)]
+  }
+  return slides === null || messages.length <= slides ? messages : [first, ...cutAt(messages.length - slides)]
+}
+
+/** Messages at the end whose calls and thinking the host leaves as they are. */
+const RECENT_MESSAGES = 4
+
+function rewriteMessages(habits: HostHabits, messages: readonly HostMessage[]): readonly HostMessage[] {
+  const { length } = messages
+  const cleared = { never: 0, each: length - 8, batches: Math.floor((length - 4) / 10) * 10 }[habits.cleared]
+  return messages.map(({ role, content }, at) => {
+    if (typeof content === 'string') return { role, content }
+    const isOld = at < length - RECENT_MESSAGES
+    return {
+      role,
+      content: content.flatMap((block): readonly HostBlock[] => {
+        if (isThinking(block))
+          return habits.thinking === 'left-out' || (habits.thinking === 'old-left-out' && isOld)
+            ? []
+            : [block]
+        const result = at < cleared ? clearResult(block) : block
+        const changed = changeInput(result, habits.inputs, isOld)
+        return [habits.reorders ? (reverseKeys(changed) as HostBlock) : changed]
+      }),
+    }
+  })
+}
+
+function isThinking({ type }: HostBlock): boolean {
+  return type === 'thinking' || type === 'redacted_thinking'
+}
+
+function changeInput(block: HostBlock, change: HostHabits['inputs'], isOld: boolean): HostBlock {
+  if (block.type !== 'tool_use' || change === 'kept') return block
+  const input = Object(block.input) as Body
+  if (change === 'defaults') return { ...block, input: { ...input, replace_all: false, timeout: 120_000 } }
+  if (!isOld) return block
+  const shorten = (text: string): string => (change === 'redacted' ? '[redacted]' : text.slice(0, 8))
+  return {
+    ...block,
+    input: Object.fromEntries(
+      Object.entries(input).map(([name, value]) => [
+        name,
+        typeof value === 'string' ? shorten(value) : value,
+      ]),
+    ),
+  }
+}
+
+function reverseKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reverseKeys)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .toReversed()
+      .map(([name, item]) => [name, reverseKeys(item)]),
+  )
 }
 
 function clearResult(block: HostBlock): HostBlock {
@@ -144,32 +319,52 @@ function toControl(ttl: '5m' | '1h'): object {
 /** Requests after which a run that does not end is stopped. */
 const MAX_REQUESTS = 70
 
+const BETAS = {
+  contextManagement: 'context-management-2025-06-27',
+  binding: 'thinking-binding-controls-2026-08-01',
+  tools: 'mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15',
+}
+
 export async function runDrawnHost(
   way: 'direct' | 'managed',
   habits: HostHabits,
   inspect: (world: DropInWorld) => void = () => {},
 ): Promise<HostRun> {
   const clock = createManualClock()
+  const modelId = habits.binding === 'none' ? 'claude-sonnet-5-5' : 'claude-opus-5-5'
   const world = createDropInWorld({
+    modelId,
     window: habits.window,
     turns: habits.steps,
     resultTokens: habits.resultTokens,
+    thinkingTokens: habits.thinking === 'off' ? 0 : 200,
     clock,
     simulator: { clock },
   })
-  const managed = world.tide.fetch({ session: 'talk', fetch: world.upstream })
+  const watch = watchRequests(world, habits)
+  const managed = world.tide.fetch({ session: 'talk', fetch: watch.upstream })
   let requests = 0
-  const fetch: typeof globalThis.fetch = (input, init) =>
-    (way === 'direct' || requests <= habits.directFirst ? world.upstream : managed)(input, init)
+  const fetch: Fetch = (input, init) => {
+    const text = habits.reorders
+      ? JSON.stringify(JSON.parse(String(init?.body)), null, 2)
+      : String(init?.body)
+    const isDirect = way === 'direct' || requests <= habits.directFirst
+    return watch.ask(isDirect ? watch.upstream : managed, input, { ...init, body: text })
+  }
+  const betas = listBetas(habits)
   const host = new HostAgent(fetch, world.coder, {
+    model: modelId,
+    ...(betas.length === 0 ? {} : { headers: { 'anthropic-beta': betas.join(',') } }),
+    fields: habits.thinking === 'off' ? {} : { thinking: toThinking(habits) },
     prepare: (body, number) => prepareBody(habits, body, number),
   })
   const words = Math.max(1, Math.round(habits.promptTokens / 5))
   host.messages.push({ role: 'user', content: `Fix the sums. ${'The sums are wrong. '.repeat(words)}` })
   const bills: number[] = []
   let error: string | null = null
+  let goesOn = true
   try {
-    for (let goesOn = true; goesOn && requests < MAX_REQUESTS; ) {
+    while (goesOn && requests < MAX_REQUESTS) {
       requests += 1
       goesOn = await host.step()
       bills.push(sumRequests(world).dollars)
@@ -184,7 +379,54 @@ export async function runDrawnHost(
     bills,
     error,
     refused: sumRequests(world).refused,
-    rewrites: world.events.filter(({ type }) => type === 'compact' || type === 'microcompact').length,
+    rewrites: countRewrites(world),
     passed: world.listMessages('request-passed'),
+    changes: watch.changes,
+    isComplete: error === null && !goesOn,
   }
+}
+
+function listBetas({ contextManagement, hasToolBetas, binding }: HostHabits): readonly string[] {
+  return [
+    ...(contextManagement ? [BETAS.contextManagement] : []),
+    ...(hasToolBetas ? [BETAS.tools] : []),
+    ...(binding === 'drops' ? [BETAS.binding] : []),
+  ]
+}
+
+function toThinking({ binding }: HostHabits): object {
+  const block_binding = { prefix_mismatch_behavior: 'drop_block' }
+  return { type: 'adaptive', ...(binding === 'drops' ? { block_binding } : {}) }
+}
+
+function countRewrites({ events }: DropInWorld): number {
+  return events.filter(({ type }) => type === 'compact' || type === 'microcompact').length
+}
+
+/** Compares each request that is sent with the host's own, and plays a provider that ignores the host's unknown field. */
+function watchRequests(world: DropInWorld, habits: HostHabits) {
+  const changes: string[] = []
+  const received = new Set<string>()
+  let given: RequestBody | null = null
+  const upstream: Fetch = async (input, init) => {
+    const body = JSON.parse(String(init?.body)) as RequestBody
+    if (given !== null && body.model === given.model && body.max_tokens === given.max_tokens)
+      for (const change of findRequestChanges(given, body, {
+        received,
+        isRewritten: countRewrites(world) > 0,
+      }))
+        changes.push(change)
+    if (!habits.fields) return world.upstream(input, init)
+    const messages = body.messages.map(({ x_origin: _, ...message }) => message)
+    return world.upstream(input, { ...init, body: JSON.stringify({ ...body, messages }) })
+  }
+  const ask = async (fetch: Fetch, input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> => {
+    given = JSON.parse(String(init.body)) as RequestBody
+    const response = await fetch(input, init)
+    given = null
+    const reply = (await response.clone().json()) as HostMessage
+    for (const signature of readThinkingSignatures(reply)) received.add(signature)
+    return response
+  }
+  return { changes, upstream, ask }
 }

@@ -104,6 +104,11 @@ export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
   return last === undefined ? null : prefixExpiry(last)
 }
 
+/** Returns true if a request could still read something that this session has cached, on any of its branches. */
+export function hasLiveCache({ chains }: CacheModel, now: number): boolean {
+  return chains.some(({ prefixes }) => prefixes.some((each) => !each.isDoubtful && isPrefixLive(each, now)))
+}
+
 /** Returns true if the newest requests of the model have this cached prefix, last used at the same time. */
 export function hasPrefix({ chains: [newest] }: CacheModel, { blocks, usedAt }: CachedPrefix): boolean {
   return newest?.prefixes.some((prefix) => prefix.blocks === blocks && prefix.usedAt === usedAt) === true

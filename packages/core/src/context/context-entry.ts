@@ -192,20 +192,30 @@ export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList
   return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
+/** Types of the attachments that announce a changed section or tool of the prefix to the model. */
+export const SECTION_DELTA_ATTACHMENT = 'section_delta'
+export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
+
 /**
- * Hides messages that add or remove tools: a newer prefix snapshot declares the tools itself, and the model it names may
- * refuse such messages. Returns the same list if there are none.
+ * Hides what announces changes of the prefix, and messages that add or remove tools: a newer prefix snapshot has the
+ * system prompt and declares the tools itself, and the model it names may refuse such messages. Returns the same list if
+ * there are none.
  */
-export function withoutToolChanges(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
-  const isChange = ({ record, cleared }: ContextEntry): boolean => {
-    if (record.type !== 'user' || record.message.role !== 'system' || cleared?.whole === true) return false
+export function withoutPrefixUpdates(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+  const isUpdate = ({ record, cleared }: ContextEntry): boolean => {
+    if (cleared?.whole === true) return false
+    if (record.type === 'attachment') {
+      const { type } = record.attachment
+      return type === SECTION_DELTA_ATTACHMENT || type === TOOL_DELTA_ATTACHMENT
+    }
+    if (record.type !== 'user' || record.message.role !== 'system') return false
     const blocks = toBlocks(record.message.content)
     return blocks.length > 0 && blocks.every(isToolChangeBlock)
   }
   const all = [...entries]
-  if (!all.some(isChange)) return entries
+  if (!all.some(isUpdate)) return entries
   const cleared = { ...NOTHING_CLEARED, whole: true }
-  return AppendList.of(all.map((entry) => (isChange(entry) ? { ...entry, cleared } : entry)))
+  return AppendList.of(all.map((entry) => (isUpdate(entry) ? { ...entry, cleared } : entry)))
 }
 
 /**

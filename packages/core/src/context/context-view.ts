@@ -25,8 +25,8 @@ import {
   applyClearingToEntries,
   type ContextEntry,
   withoutCacheEdits,
+  withoutPrefixUpdates,
   withoutThinking,
-  withoutToolChanges,
 } from './context-entry.ts'
 import { type AnchoredEntries, collectKeptRecords } from './kept-records.ts'
 
@@ -147,7 +147,7 @@ function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
   const following = waiting.length === 0 ? [] : waiting.filter((kept) => kept.anchor === uuid)
   const anchored = following.length === 0 ? waiting : waiting.filter((kept) => kept.anchor !== uuid)
   let next: ContextView = { ...view, entries: addEntry(view.entries, entry), waitingForAnchor: anchored }
-  for (const item of hideReplacedToolChanges(
+  for (const item of hideReplacedUpdates(
     next,
     following.flatMap((kept) => kept.entries),
   ))
@@ -214,19 +214,33 @@ function withUnanchoredEntries(view: ContextView): ContextView {
   let next: ContextView = { ...view, waitingForAnchor: [] }
   for (const { anchor, entries } of view.waitingForAnchor) {
     next = withDamage(next, 'missing-anchor', anchor)
-    for (const item of hideReplacedToolChanges(next, entries))
+    for (const item of hideReplacedUpdates(next, entries))
       next = { ...next, entries: next.entries.push(item) }
   }
   return next
 }
 
-/** Hides the tool changes in entries that a compaction kept, if the compaction also started a prefix snapshot. */
-function hideReplacedToolChanges(
+/**
+ * Applies a prefix snapshot to the entries before it: it has the newest system prompt and tools, so what announced
+ * changes of older ones is hidden, and so is the thinking that is valid only with an older prefix.
+ */
+function withPrefixSnapshot(
+  entries: AppendList<ContextEntry>,
+  { clearedThinking }: SystemRecord,
+): AppendList<ContextEntry> {
+  const kept = withoutPrefixUpdates(entries)
+  return Array.isArray(clearedThinking) && clearedThinking.length > 0
+    ? AppendList.of(withoutThinking(kept.toArray(), clearedThinking))
+    : kept
+}
+
+/** Hides the updates of the prefix in entries that a compaction kept, if the compaction also started a prefix snapshot. */
+function hideReplacedUpdates(
   { entries }: ContextView,
   kept: readonly ContextEntry[],
 ): readonly ContextEntry[] {
   const isReplaced = kept.length > 0 && [...entries].some(({ record }) => isSnapshotRecord(record))
-  return isReplaced ? withoutToolChanges(AppendList.of(kept)).toArray() : kept
+  return isReplaced ? withoutPrefixUpdates(AppendList.of(kept)).toArray() : kept
 }
 
 function isSnapshotRecord(record: KnownRecord): boolean {
@@ -277,7 +291,12 @@ function applyClearing(view: ContextView, record: MicrocompactBoundary, at: Reco
 
 function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
   const rewritten = isSnapshotRecord(record)
-    ? { ...view, entries: withoutToolChanges(view.entries), rewrittenAt: at.index, restored: null }
+    ? {
+        ...view,
+        entries: withPrefixSnapshot(view.entries, record),
+        rewrittenAt: at.index,
+        restored: null,
+      }
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
   if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE)
@@ -313,7 +332,8 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
     restored: isMeasured ? { ...act.measured, entries: act.replacedEntries.length } : null,
   }
   for (const item of withoutThinking(later, record.clearedThinking)) {
-    if (isSnapshotRecord(item.record)) next = { ...next, entries: withoutToolChanges(next.entries) }
+    if (isSnapshotRecord(item.record))
+      next = { ...next, entries: withPrefixSnapshot(next.entries, item.record as SystemRecord) }
     next = pushEntry(next, item)
   }
   return dropsEdits ? { ...next, entries: withoutCacheEdits(next.entries) } : next

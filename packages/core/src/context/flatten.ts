@@ -191,6 +191,7 @@ function createUserDraft(
     parts: AppendList.of(parts),
     unchangedMessage: toWholeMessage(entry),
     isCrossable: crossable,
+    ...(record.type === 'user' && record.messageFields !== undefined ? { fields: record.messageFields } : {}),
   }
 }
 
@@ -204,7 +205,7 @@ function toWholeMessage(entry: ContextEntry): ApiMessage | null {
   const { content } = record.message
   if (record.type === 'assistant') return { role: 'assistant', content }
   const { role } = record.message
-  return role === 'system' ? { ...record.message, role, content } : { role, content }
+  return role === 'system' ? { ...record.message, role, content } : { ...record.messageFields, role, content }
 }
 
 /**
@@ -278,7 +279,11 @@ function toTracedMessage(draft: MessageDraft): TracedMessage {
   const raw = new Map(
     parts.flatMap((part, index) => (part.raw === undefined ? [] : [[index, part.raw] as const])),
   )
-  const message = draft.unchangedMessage ?? { role: draft.role, content: parts.map((part) => part.block) }
+  const message = draft.unchangedMessage ?? {
+    ...draft.fields,
+    role: draft.role,
+    content: parts.map((part) => part.block),
+  }
   return { message, origins: parts.map((part) => part.origin), ...(raw.size > 0 ? { raw } : {}) }
 }
 

@@ -17,7 +17,7 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
 } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
+import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { MessagePart } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
@@ -35,6 +35,8 @@ export interface MessageDraft {
    * still follow after it.
    */
   readonly isCrossable: boolean
+  /** Fields of a host's user message besides role and content, which are sent with it. */
+  readonly fields?: JsonObject
   /** True if a compaction kept the message: the response that followed it may be summarized. */
   readonly isKept?: boolean
 }
@@ -75,7 +77,9 @@ export function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[
 export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
   let { parts } = one
   for (const part of other.parts) parts = parts.push(part)
-  return { ...one, parts, unchangedMessage: null, isCrossable: one.isCrossable && other.isCrossable }
+  const isCrossable = one.isCrossable && other.isCrossable
+  const fields = other.fields === undefined ? {} : { fields: { ...one.fields, ...other.fields } }
+  return { ...one, parts, unchangedMessage: null, isCrossable, ...fields }
 }
 
 /**

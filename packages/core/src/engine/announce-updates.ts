@@ -3,8 +3,10 @@
  * that the cached prefix stays the same until the next prefix snapshot.
  */
 import type { ProviderZone } from '../cache/cache-break.ts'
+import { hasLiveCache } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
+import { findResponsesWithThinking } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
@@ -88,13 +90,18 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     profile: host.profile,
     volatile,
     lateTools: host.lateTools ?? 'define',
+    followsTools: host.leavesParameters === true,
     isBound: volatile === 'inline' && hasBoundThinking(recordsWithThinking(state.view), host.profile),
+    isCold: state.cacheModel !== null && !hasLiveCache(state.cacheModel, host.clock.now()),
     holds: mustDelayUpdate(state.flat, host.profile),
   }
   const prefix = { ...state.prefix, current }
   const change = diffPrefix(prefix, present, rules)
-  // The cache entry lifetime is chosen only for a new prefix snapshot, because choosing it requires reading the log.
-  return change.kind === 'epoch' ? diffPrefix(prefix, withTtl(turn, present), rules) : change
+  if (change.kind !== 'epoch') return change
+  // Lifetime and bound thinking are looked up only for a new prefix snapshot, because that reads the log and the context.
+  const isBound = host.profile.thinking.binding === 'prefix'
+  const boundResponses = isBound ? findResponsesWithThinking(state.view.entries.toArray()) : []
+  return diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses })
 }
 
 function* recordsWithThinking({ entries }: ContextView): Generator<KnownRecord> {

@@ -10,7 +10,7 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
-import { isObject } from '../log/json.ts'
+import { isObject, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
@@ -183,12 +183,21 @@ export function gatherPlanContext(
     thinkingMode:
       isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null,
     lastEdits: known.providerEdits,
-    canEdit: hasContextEditBetas(current?.parameters ?? withEngineBetas(parameters, host), profile),
+    canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
     ...(host.rewritesWhenFull === true ? { hostLimit: findHostLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally } } }
+}
+
+/** True if the engine may ask for context edits. Those that the caller asks for itself are not replaced. */
+function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): boolean {
+  const { parameters } = host.modelSettings()
+  return (
+    parameters.context_management == null &&
+    hasContextEditBetas(current ?? withEngineBetas(parameters, host), host.profile)
+  )
 }
 
 /** Returns the largest prompt that the provider takes and answers: an answer of the usual size must fit the window. */

@@ -66,6 +66,8 @@ interface UserMessage {
 export interface UserRecord extends RecordBase {
   readonly type: 'user'
   readonly message: UserMessage
+  /** Fields besides role and content that a host has set on a user message. They are sent with it. */
+  readonly messageFields?: JsonObject
 }
 
 export interface Usage {
@@ -135,7 +137,7 @@ export interface SystemRecord extends RecordBase {
   readonly response?: string
   /**
    * For an undo: `message.id` of later responses whose thinking is dropped, because it was signed for the undone
-   * context.
+   * context. For a prefix snapshot: of earlier ones, whose thinking was signed for the prefix before.
    */
   readonly clearedThinking?: readonly string[]
   /**

@@ -7,7 +7,12 @@
  * The result is updated as records are added. Records of an undone compaction or clearing do not count.
  */
 
-import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import {
+  type ContextEntry,
+  isVisibleToModel,
+  SECTION_DELTA_ATTACHMENT,
+  TOOL_DELTA_ATTACHMENT,
+} from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
@@ -24,13 +29,6 @@ import {
   type UserRecord,
 } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-
-/**
- * Types of the attachments that announce a changed section or tool to the model. If the provider supports tool changes
- * during a conversation, a user record with a system message is used for tools instead.
- */
-export const SECTION_DELTA_ATTACHMENT = 'section_delta'
-export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
 
 export interface CurrentPrefix {
   readonly uuid: string

@@ -4,6 +4,7 @@
  * announced, or that policy wants applied at once, needs a new prefix snapshot, which breaks the cache. The causes are
  * then reported.
  */
+import { SECTION_DELTA_ATTACHMENT, TOOL_DELTA_ATTACHMENT } from '../context/context-entry.ts'
 import { type Block, isThinkingBlock, isToolResult } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
 import type {
@@ -15,13 +16,7 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import {
-  type AnnouncedPrefix,
-  type CurrentPrefix,
-  listKnownSections,
-  SECTION_DELTA_ATTACHMENT,
-  TOOL_DELTA_ATTACHMENT,
-} from './announced-prefix.ts'
+import { type AnnouncedPrefix, type CurrentPrefix, listKnownSections } from './announced-prefix.ts'
 import { countMessages, isSameJson, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
   CONSTANT_SECTIONS,
@@ -47,10 +42,19 @@ export interface PrefixUpdateRules {
    * which breaks the cache and makes bound thinking invalid.
    */
   readonly lateTools: 'announce' | 'define'
+  /**
+   * True if the model can call exactly the tools that the host offers: a tool that is withdrawn or defined otherwise is
+   * worth a new snapshot if the provider cannot change it in mid-conversation. Default: such a change is announced.
+   */
+  readonly followsTools?: boolean
   /** False if tools must not be added during a conversation, even if the provider supports it. */
   readonly addsTools?: boolean
   /** True if the context has thinking blocks that a changed prefix would invalidate. */
   readonly isBound: boolean
+  /** Ids of the responses whose thinking a new snapshot invalidates. It leaves the context with the old one. */
+  readonly boundResponses?: readonly string[]
+  /** True if nothing of the conversation is cached any more, so that a new snapshot breaks no cache. Default: false. */
+  readonly isCold?: boolean
   /** True if announcements must wait: they would interrupt a turn or break the cache (`mustDelayUpdate`). */
   readonly holds: boolean
 }
@@ -88,33 +92,37 @@ export function diffPrefix(
   rules: PrefixUpdateRules,
 ): PrefixChange {
   const difference = comparePrefix(told, present, rules.profile)
-  const causes = findSnapshotCauses(difference, told.current, { ...rules, present })
-  if (causes.length > 0) return toSnapshotChange(told.current, present, { causes, profile: rules.profile })
+  const causes = findSnapshotCauses(difference, told, { ...rules, present })
+  if (causes.length > 0) return toSnapshotChange(told.current, present, { ...rules, causes })
   return toDeltaChange(difference, told, rules)
 }
 
 function toSnapshotChange(
   { epoch: current, isFresh }: CurrentPrefix,
   present: DesiredPrefix,
-  { causes, profile }: { readonly causes: readonly PrefixChangeCause[]; readonly profile: ProviderProfile },
+  rules: PrefixUpdateRules & { readonly causes: readonly PrefixChangeCause[] },
 ): PrefixChange {
+  const { causes, profile, isCold = false, boundResponses = [] } = rules
   const epoch = createNextPrefixSnapshot(current, present, profile)
-  return { kind: 'epoch', epoch, records: [createSnapshotRecord(epoch)], causes, breaksCache: !isFresh }
+  const records = [createSnapshotRecord(epoch, boundResponses)]
+  return { kind: 'epoch', epoch, records, causes, breaksCache: !isFresh && !isCold }
 }
 
 /** Returns the reasons why a new prefix snapshot is needed now; empty if announcing the changes is enough. */
 function findSnapshotCauses(
   difference: PrefixDifference,
-  standing: CurrentPrefix,
+  told: ActivePrefix,
   rules: PrefixUpdateRules & { readonly present: DesiredPrefix },
 ): readonly PrefixChangeCause[] {
   const { model, cacheKeyParameters, sections } = difference
+  const { current: standing } = told
   const isInline = standing.isFresh || (!rules.isBound && rules.volatile === 'inline')
+  const outdated = isInline ? listOutdatedSections(sections, standing.epoch) : []
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
     ...toNamedCause('parameters', cacheKeyParameters),
-    ...toNamedCause('sections', isInline ? listOutdatedSections(sections, standing.epoch) : []),
-    ...toNamedCause('tools', listToolsToDefine(difference.tools, standing, rules)),
+    ...toNamedCause('sections', rules.isCold === true ? Object.keys(sections) : outdated),
+    ...toNamedCause('tools', listToolsToDefine(difference.tools, told, rules)),
   ]
 }
 
@@ -124,12 +132,21 @@ function findSnapshotCauses(
  */
 function listToolsToDefine(
   changed: PrefixDifference['tools'],
-  standing: CurrentPrefix,
+  told: ActivePrefix,
   rules: PrefixUpdateRules & { readonly present: DesiredPrefix },
 ): readonly string[] {
+  const { current: standing } = told
   const { epoch, isFresh } = standing
   if (epoch.tools.length === 0) return listToolsToDeclare(rules.present).map(readToolOrTypeName)
   if (isFresh) return listOutdatedTools(changed, epoch, rules.present)
+  if (rules.isCold === true || rules.followsTools === true) {
+    const outdated = new Set(listOutdatedTools(changed, epoch, rules.present))
+    const blocks =
+      rules.isCold === true || rules.holds ? NO_BLOCKS : listToolChangeBlocks(changed, standing, rules)
+    return Object.keys(changed).filter(
+      (name) => !blocks.has(name) && (outdated.has(name) || told.tools.get(name)?.isCallable === true),
+    )
+  }
   if (rules.lateTools === 'announce' || canChangeTools(standing, rules)) return []
   const declared = new Set(epoch.tools.map(readToolOrTypeName))
   return Object.keys(changed).filter((name) => changed[name] !== null && !declared.has(name))
@@ -213,19 +230,28 @@ function listToolRecords(
   standing: CurrentPrefix,
   rules: PrefixUpdateRules,
 ): readonly RecordBody[] {
-  const declared = new Map(standing.epoch.tools.map((tool) => [readToolOrTypeName(tool), tool]))
-  const blocks = new Map<string, Block>()
-  if (canChangeTools(standing, rules)) {
-    for (const [name, tool] of Object.entries(tools)) {
-      const block = toToolChangeBlock(name, tool, declared.get(name))
-      if (block !== null) blocks.set(name, block)
-    }
-  }
+  const declared = new Set(standing.epoch.tools.map(readToolOrTypeName))
+  const blocks = listToolChangeBlocks(tools, standing, rules)
   const announced = Object.fromEntries(Object.entries(tools).filter(([name]) => !blocks.has(name)))
-  return [
-    ...createToolUpdateRecords(announced, new Set(declared.keys())),
-    ...createToolChangeRecords([...blocks.values()]),
-  ]
+  return [...createToolUpdateRecords(announced, declared), ...createToolChangeRecords([...blocks.values()])]
+}
+
+const NO_BLOCKS: ReadonlyMap<string, Block> = new Map()
+
+/** Returns the blocks that tell the provider to change tools, by the name of the tool, for the changes that it can make. */
+function listToolChangeBlocks(
+  tools: PrefixDifference['tools'],
+  standing: CurrentPrefix,
+  rules: PrefixUpdateRules,
+): ReadonlyMap<string, Block> {
+  if (!canChangeTools(standing, rules)) return NO_BLOCKS
+  const declared = new Map(standing.epoch.tools.map((tool) => [readToolOrTypeName(tool), tool]))
+  return new Map(
+    Object.entries(tools).flatMap(([name, tool]) => {
+      const block = toToolChangeBlock(name, tool, declared.get(name))
+      return block === null ? [] : [[name, block] as const]
+    }),
+  )
 }
 
 /**
@@ -349,8 +375,13 @@ export type RecordBody =
   | Omit<AttachmentRecord, RecordLinks>
   | Omit<UserRecord, RecordLinks>
 
-export function createSnapshotRecord(epoch: PrefixSnapshot): RecordBody {
-  return { type: 'system', subtype: 'epoch', isMeta: true, epoch }
+/** `clearedThinking`: ids of responses whose thinking is not valid with the new prefix, and leaves the context. */
+export function createSnapshotRecord(
+  epoch: PrefixSnapshot,
+  clearedThinking: readonly string[] = [],
+): RecordBody {
+  const cleared = clearedThinking.length === 0 ? {} : { clearedThinking }
+  return { type: 'system', subtype: 'epoch', isMeta: true, epoch, ...cleared }
 }
 
 function sectionUpdateRecords(

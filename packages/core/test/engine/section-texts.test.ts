@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { toApiMessages } from '../../src/context/flatten.ts'
 import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
 import {
   orderPromptSections,
@@ -54,7 +55,7 @@ describe('the texts of sections', () => {
     ])
   })
 
-  it('that changed again as an epoch began are told again behind it', async () => {
+  it('that changed again as an epoch began are in it, and what was announced before is gone', async () => {
     let [model, now] = ['model-a', 'one']
     const { host } = createScriptedHost([], {
       modelSettings: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
@@ -66,6 +67,7 @@ describe('the texts of sections', () => {
     ;[model, now] = ['model-b', 'three']
     const { events, outcome } = await playTurn(second.outcome.state, { prompt: 'Three.' }, host)
     const changes = events.flatMap((event) => (event.type === 'prefix-changed' ? [event.change.kind] : []))
-    expect([outcome.ok, changes]).toEqual([true, ['epoch', 'delta']])
+    expect([outcome.ok, changes]).toEqual([true, ['epoch']])
+    expect(JSON.stringify(toApiMessages(outcome.state.flat))).not.toContain('two')
   })
 })

@@ -12,6 +12,7 @@ import {
   isTextBlock,
   isToolResult,
   isToolUse,
+  type JsonObject,
   type MessageContent,
   type Reply,
   recordResponse,
@@ -181,8 +182,7 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
       else if (message.role === 'system')
         bodies.push({ type: 'user', message: message as UserRecord['message'] })
       // A host's results stay as the host sends them: it does not know that its model reads them elsewhere.
-      else if (session.host !== null)
-        bodies.push({ type: 'user', message: { role: 'user', content: message.content } })
+      else if (session.host !== null) bodies.push(toHostRecord(message as HostMessage))
       else bodies.push(yield* toUserRecord(run, message.content))
     const hasPrompt = messages.some(({ role }) => role === 'user')
     const opening = hasPrompt ? [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)] : []
@@ -190,6 +190,12 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
   } finally {
     for (const id of callIds) session.arrivingResults.delete(id)
   }
+}
+
+/** Converts a user message of a host to a record, with the fields that the engine does not know. */
+function toHostRecord({ role: _, content, ...fields }: HostMessage): UnlinkedRecord {
+  const messageFields = Object.keys(fields).length === 0 ? {} : { messageFields: fields as JsonObject }
+  return { type: 'user', message: { role: 'user', content }, ...messageFields }
 }
 
 /** Returns the ids of the tool calls that the messages answer. */

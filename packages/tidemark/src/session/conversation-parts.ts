@@ -1,15 +1,17 @@
 /**
  * The blocks that identify a conversation, of a caller's message list and of the log, so that the two can be compared.
- * Calls are the same if they have the same id: hosts rewrite the inputs in their own history, and drop thinking.
+ * `isSamePart` finds a block again, `hasSameValue` says whether the caller has changed it.
  */
 import {
   type Block,
   isBlankText,
   isKnownRecord,
+  isObject,
   isTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
+  type JsonObject,
   type SessionRecord,
   toBlocks,
 } from '@tidemark/core'
@@ -23,6 +25,10 @@ export interface Part {
   readonly id: string | null
   /** Number of the message, from 0. Consecutive user messages count as one, because callers join tool results. */
   readonly message: number
+  /** Signatures of the thinking in the response right before this block. */
+  readonly thinking: readonly string[]
+  /** Fields of a user message besides role and content. */
+  readonly fields: JsonObject
   /** Where the block comes from: the index of the given message or of the record, and its own index in there. */
   readonly from: { readonly index: number; readonly block: number }
 }
@@ -41,37 +47,72 @@ export function isSamePart(one: Part | undefined, other: Part | undefined): bool
   return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
 }
 
+/** Compares two versions of the same block by value, whatever the order of their keys: inputs of calls, and fields. */
+export function hasSameValue(one: Part, other: Part): boolean {
+  const [a, b] = [one.block, other.block]
+  const isSameInput = !isToolUse(a) || !isToolUse(b) || isSameJsonValue(a.input, b.input)
+  return isSameInput && isSameJsonValue(one.fields, other.fields)
+}
+
 function formatWithoutMarker({ cache_control: _, ...block }: Block): string {
   return JSON.stringify(block)
+}
+
+/** Compares two JSON values, whatever the order of their keys. Runs over whole conversations, and copies nothing. */
+export function isSameJsonValue(one: unknown, other: unknown): boolean {
+  if (Array.isArray(one))
+    return (
+      Array.isArray(other) &&
+      one.length === other.length &&
+      one.every((item, index) => isSameJsonValue(item, other[index]))
+    )
+  if (!isObject(one) || !isObject(other)) return one === other
+  const names = Object.keys(one)
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => isSameJsonValue(one[name], other[name]))
+  )
 }
 
 export function listGivenParts(inputs: readonly (MessageInput | HostMessage)[]): readonly Part[] {
   const parts: Part[] = []
   for (const [index, input] of inputs.entries()) {
     if (input.role === 'attachment') continue
-    const { role } = input
+    const { role, content: _, ...fields } = input as HostMessage
     const id = role === 'assistant' && typeof input.id === 'string' ? input.id : null
-    addParts(parts, { role, id, index }, readBlocks(input), role === 'assistant')
+    const shared = { role, id, fields: role === 'user' ? (fields as JsonObject) : NO_FIELDS, index }
+    addParts(parts, shared, readBlocks(input as HostMessage), { isNew: role === 'assistant', thinking: [] })
   }
   return parts
 }
+
+const NO_FIELDS: JsonObject = {}
 
 /** Lists the blocks of the conversation in these records, without those that the engine added. */
 export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part[] {
   const parts: Part[] = []
   let index = -1
+  // The records of one response follow each other, and its thinking is mostly in a record of its own.
+  let last: { readonly id: string | null; readonly thinking: readonly string[] } = { id: null, thinking: [] }
   for (const record of records) {
     index += 1
     if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) continue
     if (record.isMeta === true || record.isCompactSummary === true) continue
     const { message } = record
     const id = record.type === 'assistant' ? record.message.id : null
-    addParts(
+    const fields = record.type === 'user' ? (record.messageFields ?? NO_FIELDS) : NO_FIELDS
+    const thinking = id !== null && last.id === id ? last.thinking : []
+    const isNew = parts.at(-1)?.id !== id
+    const rest = addParts(
       parts,
-      { role: message.role, id, index },
+      { role: message.role, id, fields, index },
       readBlocks(message as HostMessage),
-      parts.at(-1)?.id !== id,
+      {
+        isNew,
+        thinking,
+      },
     )
+    last = { id, thinking: rest }
   }
   return parts
 }
@@ -82,16 +123,22 @@ function readBlocks(message: HostMessage): readonly Block[] {
   return [{ ...fields, type: SYSTEM_MESSAGE, content: [...toBlocks(content)] } as unknown as Block]
 }
 
+/** Adds the blocks of a message or record. Returns the thinking that no block has followed yet. */
 function addParts(
   parts: Part[],
-  { role, id, index }: Pick<Part, 'role' | 'id'> & { readonly index: number },
+  { index, ...shared }: Pick<Part, 'role' | 'id' | 'fields'> & { readonly index: number },
   blocks: readonly Block[],
-  isNew: boolean,
-): void {
+  { isNew, thinking: before }: { readonly isNew: boolean; readonly thinking: readonly string[] },
+): readonly string[] {
   const last = parts.at(-1)
-  const before = last?.message ?? -1
-  const message = isNew || last?.role !== role ? before + 1 : before
-  for (const [block, each] of blocks.entries())
-    if (!isThinkingBlock(each) && !isBlankText(each))
-      parts.push({ role, block: each, id, message, from: { index, block } })
+  const number = last?.message ?? -1
+  const message = isNew || last?.role !== shared.role ? number + 1 : number
+  let thinking = before
+  for (const [block, each] of blocks.entries()) {
+    if (isThinkingBlock(each)) thinking = [...thinking, String(each.signature ?? each.data)]
+    if (isThinkingBlock(each) || isBlankText(each)) continue
+    parts.push({ ...shared, block: each, thinking, message, from: { index, block } })
+    thinking = []
+  }
+  return thinking
 }

@@ -9,9 +9,9 @@ import {
   isThinkingBlock,
   listBranchRecords,
   restoreSpilledResults,
-  type SessionState,
   toBlocks,
 } from '@tidemark/core'
+import { findHidingStart } from './host-thinking.ts'
 import type { OpenSession } from './open-session.ts'
 
 interface OpenMessage {
@@ -28,9 +28,8 @@ export async function exportMessages({
   settings,
   model,
 }: OpenSession): Promise<readonly ApiMessage[]> {
-  const isBound = model.choice.profile.thinking.binding === 'prefix'
   // A provider that binds thinking to what came before it accepts it only there: after a rewrite, it would be refused.
-  const rewritten = isBound ? findFirstRewrite(state) : Number.POSITIVE_INFINITY
+  const rewritten = findHidingStart(state, model.choice.profile)
   const messages: OpenMessage[] = []
   for (const [index, record] of listBranchRecords(state.session).entries()) {
     if (record.type !== 'user' && record.type !== 'assistant') continue
@@ -41,17 +40,10 @@ export async function exportMessages({
     const id = record.type === 'assistant' ? record.message.id : null
     const last = messages.at(-1)
     if (last?.role === role && role !== 'system' && last.id === id) last.content.push(...blocks)
-    else messages.push({ role, id, fields: role === 'system' ? fields : {}, content: [...blocks] })
+    else {
+      const own = record.type === 'user' ? record.messageFields : undefined
+      messages.push({ role, id, fields: role === 'system' ? fields : { ...own }, content: [...blocks] })
+    }
   }
   return messages.map(({ role, fields, content }) => ({ ...fields, role, content }))
-}
-
-/** Returns the position on the branch of the first rewrite or announcement: from there on, the host's list differs. */
-function findFirstRewrite({ session, view }: SessionState): number {
-  const announced = listBranchRecords(session).findIndex(
-    (record) =>
-      record.type === 'system' && (record.subtype === 'delta' || record.subtype === 'compact_boundary'),
-  )
-  const rewrites = view.rewrites.map(({ position }) => position)
-  return Math.min(announced === -1 ? Number.POSITIVE_INFINITY : announced, ...rewrites)
 }

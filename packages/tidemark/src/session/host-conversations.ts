@@ -226,11 +226,11 @@ function chooseConversation(
 ): HostConversation | null {
   let best: { readonly conversation: HostConversation; readonly rank: number } | null = null
   for (const conversation of conversations) {
-    const { state, hostHistory } = conversation.open
+    const { open } = conversation
     const rank =
       request.continues === null
-        ? rankMatch(matchHistory(state, request.messages, hostHistory), isUnnamed)
-        : Number(state.session.responseStarts.get(request.continues) !== undefined)
+        ? rankMatch(matchHistory(open, request), isUnnamed)
+        : Number(open.state.session.responseStarts.get(request.continues) !== undefined)
     if (rank > (best?.rank ?? 0)) best = { conversation, rank }
   }
   return best?.conversation ?? null

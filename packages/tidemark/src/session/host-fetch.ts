@@ -234,8 +234,9 @@ async function countForHost(conversations: HostConversations, call: ReadCall): P
   const { input, init, url, headers, upstream, request } = call
   const conversation = await conversations.find(call, request).catch(() => null)
   const state = conversation?.open.state
-  if (state === undefined || state.view.rewrites.length === 0) return upstream(input, init)
-  const match = matchHistory(state, request.messages, conversation?.open.hostHistory)
+  if (conversation === null || state === undefined || state.view.rewrites.length === 0)
+    return upstream(input, init)
+  const match = matchHistory(conversation.open, request)
   if (!match.isKnown || match.divergesAt !== null) return upstream(input, init)
   const sent = new Headers(headers)
   sent.delete('content-length')

@@ -15,7 +15,16 @@ import {
   type SessionState,
   type ToolResultBlock,
 } from '@tidemark/core'
-import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
+import {
+  hasSameValue,
+  isSameJsonValue,
+  isSamePart,
+  listGivenParts,
+  listLoggedParts,
+  type Part,
+} from './conversation-parts.ts'
+import type { HostRequest } from './host-request.ts'
+import { listHiddenThinking, type ThinkingSession } from './host-thinking.ts'
 import type { HostMessage } from './messages.ts'
 
 /**
@@ -34,6 +43,11 @@ export interface HistoryMatch {
    * is no longer shown what changed.
    */
   readonly divergesAt: string | null
+  /**
+   * Set if the host has another version of a message that it still has: other inputs of calls, no thinking. It is not a
+   * change of the conversation, but from there on the host's version is sent. `newest`: of the newest response.
+   */
+  readonly amends: 'newest' | 'earlier' | null
   /** Number of blocks that are as in the log, from the start. */
   readonly shared: number
   /** True if the log has the first message of the list, or one of its tool calls. */
@@ -64,19 +78,42 @@ interface LastMatch {
 
 type ComparedState = Pick<SessionState, 'session' | 'view'>
 
-/** `known`: an earlier list of the host that the log has. It only saves time. */
-export function matchHistory(
-  state: ComparedState,
-  messages: readonly HostMessage[],
-  known: KnownHistory | null = null,
-): HistoryMatch {
+/** What is known about thinking that a host has left out. */
+interface ThinkingRules {
+  /** Ids of the responses whose thinking the host was never given. */
+  readonly hidden: ReadonlySet<string>
+  /** True if the provider refuses a turn that does not begin with its thinking. */
+  readonly isRequired: boolean
+}
+
+/** What is read of an open session. `hostHistory`: an earlier list of the host that the log has; it only saves time. */
+interface ComparedSession extends ThinkingSession {
+  readonly hostHistory: KnownHistory | null
+}
+
+/** Compares the messages of a request with the log of a session. */
+export function matchHistory(session: ComparedSession, request: HostRequest): HistoryMatch {
+  const { state, hostHistory: known } = session
+  const { messages } = request
   const last = lastMatches.get(state.view)
   if (last?.messages === messages && last.session === state.session) return last.match
+  const rules = readThinkingRules(session, request)
   const match =
-    (known === null ? null : matchContinuation(state, messages, known)) ??
-    matchRecords(state, messages, listBranchRecords(state.session))
+    (known === null ? null : matchContinuation(state, messages, known, rules)) ??
+    matchRecords(state, messages, listBranchRecords(state.session), rules)
   lastMatches.set(state.view, { session: state.session, messages, match })
   return match
+}
+
+function readThinkingRules({ state, model }: ThinkingSession, { parameters }: HostRequest): ThinkingRules {
+  const { profile } = model.choice
+  const { firstInModes, whenAbsent } = profile.thinking
+  const { thinking } = parameters
+  const mode = isObject(thinking) ? thinking.type : whenAbsent
+  return {
+    hidden: listHiddenThinking(state, profile),
+    isRequired: firstInModes.some((each) => each === mode),
+  }
 }
 
 /** Compares a list that has only the messages after the record with the uuid `after`. */
@@ -86,7 +123,8 @@ export function matchLater(
   after: string | undefined,
 ): HistoryMatch {
   const branch = listBranchRecords(state.session)
-  return matchRecords(state, messages, branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1))
+  const later = branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1)
+  return matchRecords(state, messages, later, { hidden: new Set(), isRequired: true })
 }
 
 /** Returns what to remember of a list, once its new messages are in the log. */
@@ -111,35 +149,24 @@ export function copyJson<T>(value: T): T {
   return copy as T
 }
 
-/** Compares a value with a copy of an earlier one. Runs over the whole conversation with every request, and copies nothing. */
-function isSameAsCopy(copy: unknown, value: unknown): boolean {
-  if (Array.isArray(copy))
-    return (
-      Array.isArray(value) &&
-      copy.length === value.length &&
-      copy.every((item, index) => isSameAsCopy(item, value[index]))
-    )
-  if (!isObject(copy) || !isObject(value)) return copy === value
-  const names = Object.keys(copy)
-  return (
-    names.length === Object.keys(value).length && names.every((name) => isSameAsCopy(copy[name], value[name]))
-  )
-}
-
 /** Compares what follows a known list with what the log got since; null if that is not all that has changed. */
 function matchContinuation(
   state: ComparedState,
   messages: readonly HostMessage[],
   known: KnownHistory,
+  rules: ThinkingRules,
 ): HistoryMatch | null {
   const { branch, records } = state.session
   if (messages.length < known.messages.length || !branch.extends(known.branch)) return null
-  if (!known.messages.every((message, index) => isSameAsCopy(message, messages[index]))) return null
+  if (!known.messages.every((message, index) => isSameJsonValue(message, messages[index]))) return null
+  const added = messages.slice(known.messages.length)
+  // A turn that has ended no longer needs the thinking that the host left out of it.
+  if (rules.isRequired && listGivenParts(added).some(isPromptPart)) return null
   const later = branch.toArray(known.branch.length).flatMap((index) => {
     const record = records.at(index)
     return record !== undefined && isKnownRecord(record) ? [record] : []
   })
-  const match = matchRecords(state, messages.slice(known.messages.length), later)
+  const match = matchRecords(state, added, later, rules)
   if (match.change !== null) return null
   const sharesCalls = known.sharesCalls || match.sharesCalls
   const shared = known.shared + match.shared
@@ -150,6 +177,7 @@ function matchRecords(
   state: ComparedState,
   messages: readonly HostMessage[],
   branch: readonly KnownRecord[],
+  rules: ThinkingRules,
 ): HistoryMatch {
   const records = branch.filter((record) => !isSyntheticError(record))
   const known = sortResults(listLoggedParts(records))
@@ -170,18 +198,60 @@ function matchRecords(
   const sharesCalls = given.some(
     ({ block }) => isToolUse(block) && state.session.callRecords.get(block.id) !== undefined,
   )
-  const first = known.findIndex(({ message }) => message > 0)
-  const isKnown = sharesCalls || (shared > 0 && shared >= (first === -1 ? known.length : first))
-  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0, follows: null }
-  if (shared === known.length)
-    return { ...base, change: null, divergesAt: null, news: listNews(messages, given.slice(shared)) }
-  const isShown = (part: Part): boolean => readShown().has((records[part.from.index] as KnownRecord).uuid)
-  const hidden = known.findLastIndex((part) => !isShown(part))
-  const end = shared <= hidden ? findTail(known, given, hidden, isSame) : null
-  const change = nameChange(known, given, shared, base.isKnown)
-  if (end !== null) return { ...base, change, divergesAt: null, news: listNews(messages, given.slice(end)) }
-  const { uuid } = records[known[shared]?.from.index ?? 0] as KnownRecord
-  return { ...base, change, divergesAt: uuid, news: listNews(messages, given.slice(shared)) }
+  const second = known.findIndex(({ message }) => message > 0)
+  const isKnown = sharesCalls || (shared > 0 && shared >= (second === -1 ? known.length : second))
+  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0, follows: null, amends: null }
+  const toUuid = (index: number): string => (records[known[index]?.from.index ?? 0] as KnownRecord).uuid
+  const isShown = (index: number): boolean => readShown().has(toUuid(index))
+  const findAmendment = (from: number, to: number, shift: number): HistoryMatch | null => {
+    const isOther = createAmendmentTest(given, rules, readShown)
+    for (let index = from; index < to; index += 1) {
+      const [old, now] = [known[index] as Part, given[index + shift] as Part]
+      if (!isOther(old, now, records[old.from.index] as KnownRecord) || !isShown(index)) continue
+      const amends = known.slice(index).every(({ message }) => message === old.message) ? 'newest' : 'earlier'
+      const news = listNews(messages, given.slice(index + shift))
+      return { ...base, shared: Math.min(shared, index), change, divergesAt: toUuid(index), amends, news }
+    }
+    return null
+  }
+  const change = shared === known.length ? null : nameChange(known, given, shared, base.isKnown)
+  const first = findAmendment(0, shared, 0)
+  if (first !== null) return first
+  if (change === null)
+    return { ...base, change, divergesAt: null, news: listNews(messages, given.slice(shared)) }
+  const hidden = known.findLastIndex((_, index) => !isShown(index))
+  const tail = shared <= hidden ? findTail(known, given, hidden, isSame) : null
+  if (tail !== null) {
+    const { start, end } = tail
+    const news = listNews(messages, given.slice(end))
+    const from = known.length - (end - start)
+    return findAmendment(from, known.length, start - from) ?? { ...base, change, divergesAt: null, news }
+  }
+  return { ...base, change, divergesAt: toUuid(shared), news: listNews(messages, given.slice(shared)) }
+}
+
+function isPromptPart({ role, block }: Part): boolean {
+  return role === 'user' && !isToolResult(block)
+}
+
+/**
+ * Returns a test whether the host has another version of a block: another input of a call, other fields of the message,
+ * or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
+ */
+function createAmendmentTest(
+  given: readonly Part[],
+  { hidden, isRequired }: ThinkingRules,
+  readShown: () => ReadonlyMap<string, ShownEntry>,
+): (old: Part, now: Part, record: KnownRecord) => boolean {
+  const prompt = given.findLast(isPromptPart)?.message ?? -1
+  return (old, now, { uuid }) => {
+    if (!hasSameValue(old, now)) return true
+    const isAdded = now.thinking.some((signature) => !old.thinking.includes(signature))
+    const isLeftOut = old.thinking.some((signature) => !now.thinking.includes(signature))
+    if (!isAdded && !isLeftOut) return false
+    if (hidden.has(old.id ?? '') || (isRequired && now.message > prompt)) return false
+    return readShown().get(uuid)?.cleared?.thinking !== true
+  }
 }
 
 /** Orders the results at the start of each user message by their call: hosts differ in the order of parallel results. */
@@ -227,19 +297,20 @@ function formatResult({ content = '' }: ToolResultBlock): string {
 }
 
 /**
- * Returns the index in the given list after what the model is still shown of the log, if the list has all of that in
- * one piece; null if not. The change is then in what has left the context.
+ * Returns where the given list has what the model is still shown of the log, if it has all of that in one piece; null if
+ * not. The change is then in what has left the context.
  */
 function findTail(
   known: readonly Part[],
   given: readonly Part[],
   hidden: number,
   isSame: (old: Part | undefined, now: Part | undefined) => boolean,
-): number | null {
+): { readonly start: number; readonly end: number } | null {
   const answer = known.findLastIndex(({ role }) => role === 'assistant')
   const tail = known.slice(Math.min(hidden + 1, answer === -1 ? known.length : answer))
   for (let start = given.length - tail.length; tail.length > 0 && start >= 0; start -= 1)
-    if (tail.every((part, index) => isSame(part, given[start + index]))) return start + tail.length
+    if (tail.every((part, index) => isSame(part, given[start + index])))
+      return { start, end: start + tail.length }
   return null
 }
 

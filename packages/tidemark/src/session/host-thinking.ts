@@ -2,18 +2,62 @@
  * Takes the thinking out of responses before a host gets them. Some models accept thinking only after exactly what came
  * before it. Once a session has rewritten its context, a host that left the session would be refused with its own list.
  */
-import { isObject, isThinkingBlock, type JsonObject, type SessionState } from '@tidemark/core'
+import {
+  isCompactBoundary,
+  isMicrocompactBoundary,
+  isObject,
+  isThinkingBlock,
+  type JsonObject,
+  listBranchRecords,
+  type ProviderProfile,
+  type SessionState,
+} from '@tidemark/core'
 import { decodeSse, encodeSseFrame, initialSseState, type SseFrame } from '@tidemark/wire'
-import type { OpenSession } from './open-session.ts'
 
-/** True if the host could not send thinking of the next response back to the provider by itself. */
-export function mustHideThinking({ state, model }: OpenSession): boolean {
-  return model.choice.profile.thinking.binding === 'prefix' && isContextChanged(state)
+/** What is read of an open session. */
+export interface ThinkingSession {
+  readonly state: SessionState
+  readonly model: { readonly choice: { readonly profile: ProviderProfile } }
 }
 
-/** True if the model is shown something else than the host sends: a summary, a placeholder, an announcement. */
-function isContextChanged({ view, prefix }: SessionState): boolean {
-  return view.rewrites.length > 0 || prefix.sections.size > 0 || prefix.tools.size > 0
+/** True if the host could not send thinking of the next response back to the provider by itself. */
+export function mustHideThinking({ state, model }: ThinkingSession): boolean {
+  return findHidingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY
+}
+
+/** Returns the ids of the responses whose thinking the host was not given. */
+export function listHiddenThinking(
+  state: Pick<SessionState, 'session'>,
+  profile: ProviderProfile,
+): ReadonlySet<string> {
+  const start = findHidingStart(state, profile)
+  const later = start === Number.POSITIVE_INFINITY ? [] : listBranchRecords(state.session).slice(start)
+  return new Set(later.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : [])))
+}
+
+/**
+ * Returns the position on the branch from which on the model is shown something else than the host sends: a summary, a
+ * placeholder, an announcement, a system prompt or tools that changed after a response. Infinite if there is none, or if
+ * the model accepts its thinking anywhere. It is read from the log, so that a restart changes nothing.
+ */
+export function findHidingStart(
+  { session }: Pick<SessionState, 'session'>,
+  { thinking }: ProviderProfile,
+): number {
+  if (thinking.binding !== 'prefix') return Number.POSITIVE_INFINITY
+  let answered: string | null = null
+  let prefix = ''
+  for (const [index, record] of listBranchRecords(session).entries()) {
+    if (isCompactBoundary(record) || isMicrocompactBoundary(record)) return index
+    if (record.type === 'assistant') answered ??= prefix
+    if (record.type !== 'system') continue
+    if (record.subtype === 'delta' && (isObject(record.delta?.sections) || isObject(record.delta?.tools)))
+      return index
+    if (record.subtype !== 'epoch') continue
+    prefix = JSON.stringify([record.epoch?.sections.map(({ text }) => text), record.epoch?.tools])
+    if (answered !== null && answered !== prefix) return index
+  }
+  return Number.POSITIVE_INFINITY
 }
 
 /** Returns the JSON text of a response without its thinking. */

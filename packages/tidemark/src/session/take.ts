@@ -22,7 +22,13 @@ import {
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { writeMessages } from './append.ts'
 import { clearSession, rewindSession } from './branches.ts'
-import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
+import {
+  isSameJsonValue,
+  isSamePart,
+  listGivenParts,
+  listLoggedParts,
+  type Part,
+} from './conversation-parts.ts'
 import {
   copyJson,
   type HistoryChange,
@@ -149,7 +155,8 @@ async function recordHostMessages(
   const start = findStart(session, request, before)
   const match = before.divergesAt === null ? before : await branchOff(session, request, before)
   if ('ok' in match) return match
-  if (before.change !== null) announceChange(session, before.change, before.divergesAt !== null)
+  const change = before.change ?? (before.amends === 'earlier' ? 'edited' : null)
+  if (change !== null) announceChange(session, change, before.divergesAt !== null)
   session.host = { ...host, repeatedUntil: findRepeated(session, request, before) }
   session.hostHistory = null
   const written = session.state.session.records.length
@@ -216,10 +223,11 @@ function noteHostRequest(
 function findRepeated(
   { state }: OpenSession,
   { ttl }: HostRequest,
-  { isEmpty, divergesAt }: HistoryMatch,
+  { isEmpty, divergesAt, change, amends }: HistoryMatch,
 ): string | null | undefined {
   if (isEmpty) return ttl === undefined ? null : undefined
-  if (divergesAt === null) return undefined
+  // The host's version of the newest response stays as it is from now on.
+  if (divergesAt === null || (change === null && amends === 'newest')) return undefined
   const last = listBranchRecords(state.session).findLast(
     ({ type }) => type === 'user' || type === 'assistant',
   )
@@ -260,10 +268,10 @@ function listRecordsToPin(
 function findStart(
   { state }: OpenSession,
   { messages }: HostRequest,
-  { isEmpty, change, shared }: HistoryMatch,
+  { isEmpty, change, shared, divergesAt }: HistoryMatch,
 ): 'opening' | 'compacted' | null {
   if (isEmpty || change === 'new') return 'opening'
-  if (change === null || shared > 0) return null
+  if ((change === null && divergesAt === null) || shared > 0) return null
   const isResponse = ({ role }: Part): boolean => role === 'assistant'
   const first = listLoggedParts(listBranchRecords(state.session)).find(isResponse)
   return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
@@ -277,7 +285,7 @@ function isProgramText(content: MessageContent): boolean {
 
 function findMatch(session: OpenSession, request: HostRequest): HistoryMatch | RequestNotTaken {
   const { state } = session
-  if (request.continues === null) return matchHistory(state, request.messages, session.hostHistory)
+  if (request.continues === null) return matchHistory(session, request)
   const last = state.lastResponseIndex < 0 ? undefined : state.session.records.at(state.lastResponseIndex)
   const response =
     last !== undefined && isKnownRecord(last) && last.type === 'assistant' ? last.message.id : null
@@ -320,7 +328,7 @@ async function branchOff(
       ? await clearSession(session, { abandon: true })
       : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
   if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
-  const match = matchHistory(session.state, request.messages)
+  const match = matchHistory(session, request)
   return match.divergesAt === null
     ? match
     : refuseToTake('failed', 'The conversation could not be brought back to what the host has.')
@@ -378,15 +386,21 @@ async function adoptModel(session: OpenSession, model: string): Promise<RequestN
   return end.ok ? null : refuseToTake('failed', end.message)
 }
 
-/** Returns the host's tools in the order in which they were first sent: hosts may send them in another each time. */
+/** Returns the host's tools in the order and with the bytes in which they were first sent: hosts may vary both. */
 function createHostToolset({ state }: OpenSession, tools: readonly JsonObject[]): Toolset {
-  const order = (state.prefix.current?.epoch.tools ?? []).map(({ name, type }) => name ?? type)
+  const known = state.prefix.current?.epoch.tools ?? []
+  const order = known.map(({ name, type }) => name ?? type)
   const findPlace = ({ name, type }: JsonObject): number => {
     const place = order.indexOf(name ?? type)
     return place === -1 ? order.length : place
   }
+  const definitions = tools.map((tool) => {
+    const { cache_control: _, ...plain } = tool
+    const first = known[findPlace(tool)]
+    return first !== undefined && isSameJsonValue(first, plain) ? first : tool
+  })
   return {
-    definitions: tools.toSorted((one, other) => findPlace(one) - findPlace(other)),
+    definitions: definitions.toSorted((one, other) => findPlace(one) - findPlace(other)),
     run: ({ name }) => ({ content: `The host runs ${name} itself.`, is_error: true }),
   }
 }

@@ -9,11 +9,11 @@ const TESTS = 'packages/core/test/engine'
 export const mutants: readonly Mutant[] = [
   {
     name: 'output-of-a-broken-off-response-not-estimated',
-    law: 'random conversations count what the provider bills',
+    law: 'an answer that the client stops reading is counted, with what arrived of it',
     file: 'packages/core/src/tokens/usage.ts',
     find: 'return { ...usage, output_tokens: output, output_tokens_estimated: true }',
     replace: 'return usage',
-    tests: ['test/fuzz/fuzz-session.test'],
+    tests: ['test/drop-in/host-totals'],
   },
   {
     name: 'compaction-keeps-bound-thinking',

@@ -8,7 +8,7 @@ it('random conversations stay alive, whatever happens in them, and count what th
     expect(death, story).toBeNull()
     expect(bill === null ? null : findBillErrors(bill), story).toEqual([])
   }
-})
+}, 300_000)
 
 /**
  * Every call is counted with its whole prompt, and its output unless the response broke off: the provider then reports

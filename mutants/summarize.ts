@@ -217,7 +217,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a-model-is-asked-for-no-gain',
     law: 'is not asked for where the messages of the user leave almost nothing to gain',
     file: 'packages/core/src/compaction/write-summary.ts',
-    find: 'if (after > plan.before.expected - plan.leastGain)',
+    find: 'if (after > findLargestResult(plan))',
     replace: 'if (after > plan.before.expected * 2)',
     tests: ['packages/core/test/engine/compaction.test'],
   },

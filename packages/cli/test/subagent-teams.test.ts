@@ -94,15 +94,17 @@ describe('five subagents at the same time, one with a window of 16k under a conv
   it('keep what they have read when the conversation that started them is compacted', async () => {
     const gate = Promise.withResolvers<void>()
     const world = await createSubagentWorld(async ({ name, count }) => {
-      if (name === 'main')
-        return count === 0 ? { Task: task('general-purpose', 'a', { run_in_background: true }) } : 'Done.'
+      if (name === 'main' && count === 0)
+        return { Task: task('general-purpose', 'a', { run_in_background: true }) }
+      if (name === 'main') return count === 1 ? { Read: { file_path: 'g.txt' } } : 'Done.'
       if (count === 1) await gate.promise
       return count < 2 ? { Read: { file_path: 'f.txt' } } : 'Read.'
     })
     world.write('f.txt', createFile('f'))
+    world.write('g.txt', createFile('g'))
     const main = await world.open({ waitsForSubagents: false })
     await main.ask()
-    await main.ask(createFile('prompt'))
+    await main.ask('Go on.')
     expect(await main.agent.session.compact()).toMatchObject({ ok: true })
     gate.resolve()
     await expect.poll(() => main.find('general-purpose')?.status).toBe('finished')

@@ -124,7 +124,7 @@ export {
 export { updateToolResultIndex } from './clearing/update-tool-result-index.ts'
 export { type CompactionResult, commitCompaction } from './compaction/commit-draft.ts'
 export { compact, countCompactionFailure } from './compaction/compact.ts'
-export { hasReadyNotes } from './compaction/compact-with-notes.ts'
+export { hasReadyNotes, planWithLogNotes } from './compaction/compact-with-notes.ts'
 export type { CompactionDraft } from './compaction/draft.ts'
 export { type CompactionOptions, type CompactionPlan, planCompaction } from './compaction/plan-compaction.ts'
 export { prepareCompaction } from './compaction/prepare-draft.ts'
@@ -452,8 +452,10 @@ export {
   type ExpectedCompactionResult,
   estimateCompactionResult,
   findOptimalCompactionSize,
+  type NewContextPrice,
   type OptimalCompactionSize,
   type PlanContext,
+  priceNewContext,
   type TurnMoment,
 } from './planner/plan-input.ts'
 export { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from './policy/create-policy.ts'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { CompactionDraft, CompactOptions } from 'tidemark'
 import { formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
-import { shortenFact } from '../screen/compaction-text.ts'
+import { describeLostError, shortenFact } from '../screen/compaction-text.ts'
 import { drawMarkdownText } from '../screen/draw-items.ts'
 import { type PanelResult, toPageRows } from '../screen/panel.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
@@ -76,7 +76,11 @@ async function reviewDraft(
 function formatDraft(draft: CompactionDraft, facts: DraftFacts, { theme: { colors } }: ChatContext): string {
   const { plan, after, receipt, summary, preparedText, usage } = draft
   const { files, userMessages, errors, identifiers } = receipt.lost
-  const lost = [...files, ...userMessages, ...errors, ...identifiers].map(({ text }) => shortenFact(text))
+  const lost = [
+    ...[...files, ...userMessages].map(({ text }) => shortenFact(text)),
+    ...errors.map(describeLostError),
+    ...identifiers.map(({ text }) => shortenFact(text)),
+  ]
   const isEdited = summary.text !== preparedText
   const replaced = formatCount(receipt.summarised.length, 'message or result', 'messages and results')
   return [
@@ -108,17 +112,15 @@ function dropHeading(text: string): string {
 const MANY_CALLS = 100
 
 /** Says what the draft has cost, and how soon the compaction pays for itself. */
-function describePrice({ plan, after }: CompactionDraft, { paid }: DraftFacts): readonly string[] {
+function describePrice({ price }: CompactionDraft, { paid }: DraftFacts): readonly string[] {
   const draft = paid > 0 ? [`The draft has cost ${formatDollars(paid)}, which is paid in any case.`] : []
-  const calls = plan.price?.breakEvenCalls ?? null
-  if (plan.price === null) return draft
-  if (calls === null || after.expected >= plan.before.expected)
-    return [...draft, 'It does not pay for itself: the context hardly gets smaller.']
-  const count = formatCount(Math.ceil(calls), 'call')
-  return [
-    ...draft,
-    `It pays for itself after ${count}${calls > MANY_CALLS ? ': hardly worth it in money' : ''}.`,
-  ]
+  if (price === null) return draft
+  const { breakEvenCalls: calls, cost } = price
+  if (calls === null) return [...draft, 'It does not pay for itself: the context hardly gets smaller.']
+  if (calls === 0) return [...draft, 'It pays for itself at once: the prompt cache has expired.']
+  const hardly = calls > MANY_CALLS ? ': hardly worth it in money' : ''
+  const pays = `pays for itself after ${formatCount(calls, 'call')}${hardly}`
+  return [...draft, `Writing the new context to the cache costs ${formatDollars(cost)}; it ${pays}.`]
 }
 
 /** Opens a text in the user's editor. Returns null if it was not changed or the editor has failed. */

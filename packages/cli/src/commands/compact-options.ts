@@ -8,6 +8,7 @@ export interface CompactCommandOptions {
   readonly instructions?: string
   readonly summarizer: 'local' | 'model'
   readonly target?: number
+  readonly maxPercent?: number
   readonly ledger?: number
   readonly model?: string
   readonly window?: number
@@ -30,6 +31,7 @@ const SUMMARY_OPTIONS: readonly (keyof CompactCommandOptions)[] = [
   'upTo',
   'instructions',
   'target',
+  'maxPercent',
   'ledger',
 ]
 

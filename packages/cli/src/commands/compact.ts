@@ -187,13 +187,14 @@ async function compactSession(work: CompactWork): Promise<number> {
 }
 
 function toCompactOptions(choices: CompactCommandOptions, { env }: Terminal): CompactLogOptions {
-  const { at, from, upTo, instructions, target, ledger } = choices
+  const { at, from, upTo, instructions, target, maxPercent, ledger } = choices
   return {
     ...(at === undefined ? {} : { at }),
     ...(from === undefined ? {} : { from }),
     ...(upTo === undefined ? {} : { upTo }),
     ...(instructions === undefined ? {} : { instructions }),
     ...(target === undefined ? {} : { target }),
+    ...(maxPercent === undefined ? {} : { maximumPercent: maxPercent }),
     ...(ledger === undefined ? {} : { ledger }),
     ...(choices.summarizer === 'local' ? {} : { summariser: createSummarizer(choices, env) }),
   }
@@ -321,9 +322,9 @@ function printRefusal(refusal: CompactLogRefusal, terminal: Terminal): number {
     terminal.warn('Nothing was changed.\n')
     return EXIT_CODES.failed
   }
-  return refusal.reason === 'bad-record'
-    ? printUsageError(refusal.message, terminal)
-    : printError(refusal.message, terminal)
+  if (refusal.reason === 'bad-record') return printUsageError(refusal.message, terminal)
+  const more = refusal.reason === 'not-smaller' ? ' --max-percent allows more.' : ''
+  return printError(`${refusal.message}${more}`, terminal)
 }
 
 function printUsageError(message: string, terminal: Terminal): number {

@@ -161,6 +161,11 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
         .default('local'),
     )
     .option('--target <tokens>', 'size limit of the conversation afterwards', parseTokenCount)
+    .option(
+      '--max-percent <percent>',
+      'largest result in percent of what it replaces; default: 50',
+      parsePercent,
+    )
     .option('--ledger <tokens>', 'size limit of the list of names in use; default: 1,500', parseWholeNumber)
     .option('--model <name>', 'the model that continues the session; default: the one in the log')
     .option('--window <tokens>', 'the context window of that model', parseTokenCount)
@@ -351,6 +356,12 @@ function parseWholeNumber(text: string): number {
 
 function parseTokenCount(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
+  return Number(text)
+}
+
+function parsePercent(text: string): number {
+  if (!/^(?:[1-9]\d?|100)$/.test(text))
+    throw new InvalidArgumentError('Expected a whole number from 1 to 100.')
   return Number(text)
 }
 

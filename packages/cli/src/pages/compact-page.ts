@@ -54,15 +54,24 @@ function dryRunNote(why: string | null): string {
 // model calls it pays for itself.
 
 function renderPlan(preview: CompactionPreview, screen: Screen): readonly string[] {
-  const { plan, model, window } = preview
+  const { plan, model, window, summarizer } = preview
   const size = window === null ? 'window not known' : `window ${formatLimit(window)}`
   return [
     renderHeading(`Compaction of ${formatPath(preview.file)}`, `${sanitizeText(model)}, ${size}`, screen),
     renderSizes(preview, screen),
     ...describeCut(preview).flatMap((note) => wrapText(note, screen.columns, '  ')),
     '',
-    renderHeading('Plan', PLAN_FORMS[plan.form], screen),
-    renderPlanRow('summarized', plan.goes, 'replaced by the summary', screen),
+    renderHeading(
+      'Plan',
+      summarizer === 'notes' ? 'all but the newest messages' : PLAN_FORMS[plan.form],
+      screen,
+    ),
+    renderPlanRow(
+      'summarized',
+      plan.goes,
+      `replaced by the ${summarizer === 'notes' ? 'notes' : 'summary'}`,
+      screen,
+    ),
     renderPlanRow('kept', plan.stays, 'word for word', screen),
     ...(plan.unanswered.records > 0
       ? [renderPlanRow('unanswered', plan.unanswered, 'kept, moved to the end', screen)]
@@ -117,7 +126,7 @@ function renderPlanRow(
 /** Renders the tokens that the provider counted in addition, unless they would be a rounding error. */
 function renderNotEstimated(tokens: number, { colors }: Screen): readonly string[] {
   if (tokens < 100) return []
-  const aside = 'more, by the count of the provider; the rows above are estimates'
+  const aside = 'more, by the count of the provider; not counted as freed'
   return [
     `  ${alignLeft('not estimated', PLAN_NAME_WIDTH)}${alignRight(formatTokens(tokens), 17)}  ${colors.dim(aside)}`,
   ]
@@ -136,12 +145,13 @@ function describeReattached({ receipt }: CompactionPreview): string {
 
 function renderPrice({ price }: CompactionPreview): readonly string[] {
   if (price === null) return [`  ${alignLeft('cost', PLAN_NAME_WIDTH)}not known`]
-  const { costUsd, breakEvenCalls } = price
+  const { costUsd, paidUsd, breakEvenCalls } = price
   const pays =
     breakEvenCalls === null
       ? 'does not pay for itself'
       : `pays for itself after ${formatCount(breakEvenCalls, 'call')}`
-  return [`  ${alignLeft('cost', PLAN_NAME_WIDTH)}${formatDollars(costUsd)}, ${pays}`]
+  const paid = paidUsd === 0 ? '' : `; the draft has cost ${formatDollars(paidUsd)}`
+  return [`  ${alignLeft('cost', PLAN_NAME_WIDTH)}${formatDollars(costUsd)}, ${pays}${paid}`]
 }
 
 function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview): readonly string[] {
@@ -195,6 +205,7 @@ export function describeSummaryFallback({ trace, fallbackReason }: CompactionPre
 
 function describeSummarizer({ summarizer, model }: CompactionPreview): string {
   if (summarizer === 'local') return 'written without a model'
+  if (summarizer === 'notes') return 'notes from the log, without a model'
   return summarizer === 'block' ? 'by the provider' : `by ${sanitizeText(model)}`
 }
 

@@ -15,7 +15,7 @@ export function formatReceipt(receipt: Receipt): string {
     ...listSection('Left out', receipt.leftOut ?? [], ({ source, why }) => `${source}: ${why}`),
     ...listSection('Files no longer mentioned', files, ({ text }) => text),
     ...listSection('User messages no longer complete', userMessages, ({ text }) => shortenFact(text)),
-    ...listSection('Errors no longer mentioned', errors, ({ text }) => shortenFact(text)),
+    ...listSection('Errors no longer mentioned', errors, describeLostError),
     ...listSection('Names no longer mentioned', identifiers, ({ text }) => text),
     ...(moreIdentifiers > 0 ? [`  and ${formatInteger(moreIdentifiers)} more names`] : []),
     '',
@@ -106,6 +106,14 @@ export function describeAttempts(steps: Compaction['steps']): readonly string[] 
 }
 
 const FACT_CHARACTERS = 200
+
+/** Names the command of an error, and whether it has succeeded since: the end of a stack alone says neither. */
+export function describeLostError({ text, command, isSettled }: Receipt['lost']['errors'][number]): string {
+  const name = toOneLinePreview(command, COMMAND_CHARACTERS)
+  return isSettled ? `an error of ${name}, which has succeeded since` : `${name}: ${shortenFact(text)}`
+}
+
+const COMMAND_CHARACTERS = 60
 
 /** Returns the beginning of a long text in one line. The end of an error may begin in the middle of a line. */
 export function shortenFact(text: string): string {

@@ -19,6 +19,7 @@ import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
 import { areNotesEmpty } from '../notes/notes-file.ts'
 import { cutNotes, isClaimDead } from '../notes/notes-limits.ts'
+import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
@@ -128,6 +129,38 @@ export async function* planWithNotes(
   return null
 }
 
+/** Messages that are kept behind notes of a short conversation have at most this share of it. */
+const KEPT_SHARE = 1 / 8
+
+/**
+ * Plans a compaction with notes that are made from the log at once, for a caller without a model, whatever the trigger.
+ * Notes and kept messages are smaller in a short conversation. Returns null if no notes can be used.
+ */
+export async function planWithLogNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+  keeper: BranchNotes,
+): Promise<CompactionPlan | null> {
+  if (!keepsNotes(turn.host)) return null
+  const measure = createEntryCounter(turn, compaction)
+  const tokens = turn.state.view.entries.toArray().reduce((sum, entry) => sum + measure(entry), 0)
+  const { scaled } = compaction
+  const { notes, keptMessages } = scaled.budgets
+  const most = Math.floor(tokens * KEPT_SHARE)
+  const budgets = {
+    ...scaled.budgets,
+    notes: { ...notes, total: Math.min(notes.total, limitLocalSummary(tokens)) },
+    keptMessages: {
+      minimum: Math.min(keptMessages.minimum, most),
+      maximum: Math.min(keptMessages.maximum, most),
+    },
+  }
+  const small: CompactionServices = { ...compaction, scaled: { ...scaled, budgets } }
+  const planned = await planWithText(turn, small, request, await renderNotes(turn, small, undefined, keeper))
+  return planned !== null && 'plan' in planned ? planned.plan : null
+}
+
 /**
  * Plans a compaction with a text of notes. Returns why not: the refusal, or the size and the threshold that it reaches;
  * null if the turn was aborted.
@@ -142,7 +175,7 @@ async function planWithText(
   const { charactersPerToken } = turn.host.policy.estimate
   const { text, cut } = cutNotes(redact(found.text), {
     characters: Math.floor(compaction.scaled.budgets.notes.section * charactersPerToken),
-    path: compaction.notes?.store.path(turn.state.id) ?? '',
+    path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
   })
   if (!(await pauseTurn(turn))) return null
   const start = chooseKeptStart(turn, compaction, found.uncovered)

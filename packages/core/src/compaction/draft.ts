@@ -19,6 +19,7 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
+import type { NewContextPrice } from '../planner/plan-input.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listDiscoveredTools } from '../request/announced-prefix.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
@@ -38,6 +39,8 @@ export interface CompactionDraft extends UnmeasuredDraft {
   /** The summary text before any edit. If `summary.text` differs, the user has edited the summary. */
   readonly preparedText: string
   readonly receipt: Receipt
+  /** What it costs to commit the draft, without what its model calls have cost; null if a price is unknown. */
+  readonly price: NewContextPrice | null
   /** Usage of the model calls that wrote the summary. */
   readonly usage: SummaryUsage
 }

@@ -5,20 +5,28 @@
 
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, STALE_DRAFT_MESSAGE } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { createTextCounter, measureContext } from '../engine/measure-context.ts'
+import { createTextCounter, gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { previewAppend, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
+import { type NewContextPrice, priceNewContext } from '../planner/plan-input.ts'
 import { dropOptionalAttachments } from '../sources/collect-sources.ts'
 import type { SourceAttachment } from '../sources/context-source.ts'
-import type { ContextTokens } from '../tokens/usage.ts'
+import type { SmallerSummary } from '../summary/attempt-types.ts'
+import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
   type CompactionDraft,
   createDraftReceipt,
   createDraftRecords,
   type UnmeasuredDraft,
 } from './draft.ts'
-import { type CompactionPlan, describeSmallGain, refuseIrreducible } from './plan-compaction.ts'
+import {
+  type CompactionPlan,
+  describeSmallGain,
+  findLargestResult,
+  refuseIrreducible,
+} from './plan-compaction.ts'
+import { countUserWords } from './write-summary.ts'
 
 export type DraftResult = CompactionDraft | RefusedRewrite
 
@@ -27,16 +35,11 @@ export interface FitResult {
   readonly createOutcome: () => Promise<DraftResult>
   /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
   readonly over: number
-  /** Maximum tokens of a smaller summary that should be tried; 0 if none is needed or none would fit. */
-  readonly largestSummary: number
+  /** Limits of a smaller summary that should be tried; null if none is needed or none would fit. */
+  readonly smaller: SmallerSummary | null
   /** True if the compaction would be refused: its result is too large. */
   readonly isRefused: boolean
   readonly isLocal: boolean
-  /**
-   * Set if attachments were dropped and left more tokens free than needed: a local summary may use them. `sources`: the
-   * attachments that remain.
-   */
-  readonly regrowth: { readonly largestSummary: number; readonly sources: readonly SourceAttachment[] } | null
 }
 
 /** Measures the compacted context on a preview of the session, and drops optional attachments until it fits. */
@@ -48,37 +51,41 @@ export function fitDraft(
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null) {
     const createOutcome = async () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
-    return { createOutcome, over: 0, largestSummary: 0, isRefused: true, isLocal: false, regrowth: null }
+    return { createOutcome, over: 0, smaller: null, isRefused: true, isLocal: false }
   }
   const fitted = dropSources(turn, compaction, measured)
   const { plan } = whole
-  const summary = countSummaryTokens(turn, compaction, whole)
-  const sizes = { whole: measured.after, fitted: fitted.after, summary }
+  const isLocal = whole.summary.summarizer === 'local'
+  const tokens = countSummaryTokens(turn, compaction, whole)
+  const smaller = isLocal
+    ? findSmallerLocal(fitted, tokens, () => countUserWords(turn, compaction, plan))
+    : findSmallerSummary(fitted, tokens)
   return {
     createOutcome: () => createOutcome(turn, compaction, fitted),
-    over: countExcessTokens(plan, fitted.after),
-    largestSummary: findLargestSummary(fitted.draft, sizes),
+    over: countExcessTokens(fitted.draft, fitted.after),
+    smaller,
     isRefused: findRefusal(fitted) !== null,
-    isLocal: whole.summary.summarizer === 'local',
-    regrowth: findRegrowth(fitted, sizes),
+    isLocal,
   }
 }
 
 /** Tells why a result would be refused: nothing is gained, or it is above its limit. Null if it is accepted. */
 function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
-  if (after.expected >= plan.before.expected || countMissingGain(draft, after) > 0) return 'not-smaller'
+  if (countMissingGain(draft, after) > 0) return 'not-smaller'
   return countAboveLimit(plan, after) > 0 ? 'above-limit' : null
 }
 
 /**
- * Returns the tokens that a summary saves too little; 0 or less if it saves enough. What is attached again is current
- * state, so it does not count against what the summary saves.
+ * Returns the tokens that a compaction saves too little; 0 or less if it saves enough. Attachments that are never dropped,
+ * such as todos, are current state and do not count, but the context must become smaller with them.
  */
 function countMissingGain(draft: UnmeasuredDraft, after: ContextTokens): number {
-  const { before, leastGain } = draft.plan
-  const attached = listAttachedSources(draft).reduce((sum, { tokens }) => sum + tokens, 0)
-  return after.expected - attached - (before.expected - leastGain)
+  const { plan } = draft
+  const state = listAttachedSources(draft).filter(({ sheddable }) => sheddable === null)
+  const tokens = state.reduce((sum, one) => sum + one.tokens, 0)
+  const largest = Math.min(findLargestResult(plan) + tokens, plan.before.expected - 1)
+  return Math.ceil(after.expected - largest)
 }
 
 async function createOutcome(
@@ -90,7 +97,7 @@ async function createOutcome(
   const { plan } = draft
   const refusal = findRefusal(fitted)
   if (refusal === 'not-smaller') {
-    const message = describeSmallGain(plan, after.expected)
+    const message = describeSmallGain(plan, after.expected, countUserWords(turn, compaction, plan))
     return refuseRewrite('not-smaller', message)
   }
   const { limit, request, span } = plan
@@ -102,47 +109,61 @@ async function createOutcome(
     })
   const receipt = await runTurnSteps(turn, createDraftReceipt(draft, { before, after: state }))
   if (receipt === null) return ABORTED_REWRITE
-  return { ...draft, ok: true, after, preparedText: draft.summary.text, receipt, usage: NO_SUMMARY_USAGE }
+  const price = priceDraft(turn, compaction, fitted)
+  const preparedText = draft.summary.text
+  return { ...draft, ok: true, after, preparedText, receipt, price, usage: NO_SUMMARY_USAGE }
 }
 
-// A local summary fills the target that it was given, so it must also give way again: down to a third of the target,
-// before attached files are dropped; and as far as it can where the compaction would be refused otherwise.
+/** Prices a draft by its own sizes. System prompt and tools, and messages kept before the summary, stay cached. */
+function priceDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  { draft, after }: MeasuredDraft,
+): NewContextPrice | null {
+  const { plan, snapshot } = draft
+  const { context } = gatherPlanContext(turn.state, turn.host, compaction, 'call')
+  const { rates, write, cache, prefixTokens, calibration } = context
+  const kept = plan.span.form === 'from' ? plan.span.kept : []
+  const before = kept.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
+  const unchanged = snapshot === null ? prefixTokens + readCalibrationScale(calibration) * before : 0
+  const sizes = { before: plan.before.expected, after: after.expected, unchanged }
+  return rates === null ? null : priceNewContext({ ...sizes, rates, write, isWarm: cache.isWarm })
+}
 
+// Limits of a smaller summary, after one with which the draft is too large. `tokens`: those of the summary that was tried,
+// without the list of names.
+
+function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): SmallerSummary | null {
+  const over = countExcessTokens(draft, after)
+  // Where no summary reaches the target, because of a long prompt that is kept, one within the limit will do.
+  const refused = Math.max(countAboveLimit(draft.plan, after), countMissingGain(draft, after))
+  const excess = tokens > over ? over : refused
+  return excess <= 0 || tokens <= excess ? null : { tokens: tokens - excess }
+}
+
+/** A local summary above the target of the policy becomes smaller down to this share of that target, and no further. */
 const SHARE_OF_TARGET = 1 / 3
 /** A local summary is tried with at least this share of its tokens, since the list of names becomes smaller with it. */
 const SMALLEST_STEP = 0.25
 
-interface DraftSizes {
-  /** The compacted context with all attachments, and after optional ones were dropped. */
-  readonly whole: ContextTokens
-  readonly fitted: ContextTokens
-  /** Tokens of the summary without the list of names that is added to it. */
-  readonly summary: number
-}
-
-function findLargestSummary(draft: UnmeasuredDraft, sizes: DraftSizes): number {
-  const { plan, summary } = draft
-  const { whole, fitted, summary: tokens } = sizes
-  const missingGain = countMissingGain(draft, fitted)
-  const over = Math.max(countExcessTokens(plan, fitted), missingGain)
-  const notSmaller = fitted.expected - plan.before.expected + 1
-  const refused = Math.max(countAboveLimit(plan, fitted), notSmaller, missingGain)
-  // Where no summary reaches the target, because of a long prompt that is kept, one within the limit will do.
-  const excessTokens = tokens > over ? over : refused
-  if (summary.summarizer !== 'local') return excessTokens <= 0 ? 0 : Math.max(0, tokens - excessTokens)
+/**
+ * Above its target or limit, a local summary becomes smaller, the user's messages included. To be worth it, only the rest
+ * of it becomes smaller: the user's words are not cut for a few tokens that the window does not need.
+ */
+function findSmallerLocal(
+  { draft, after }: MeasuredDraft,
+  tokens: number,
+  countWords: () => number,
+): SmallerSummary | null {
+  const { plan } = draft
+  const aboveTarget = -countTokensBelowTarget(plan, after)
   const least = Math.floor((plan.target ?? 0) * SHARE_OF_TARGET)
-  const excess = countExcessTokens(plan, whole)
-  if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
-  return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
-}
-
-function findRegrowth({ draft }: MeasuredDraft, sizes: DraftSizes): FitResult['regrowth'] {
-  const { plan, summary, allSources } = draft
-  const sources = listAttachedSources(draft)
-  if (summary.summarizer !== 'local' || plan.target === null || sources.length === allSources.length)
-    return null
-  const free = countTokensBelowTarget(plan, sizes.fitted)
-  return free <= 0 ? null : { largestSummary: sizes.summary + free, sources }
+  if (aboveTarget > 0 && tokens > least) return { tokens: Math.max(tokens - aboveTarget, least) }
+  const aboveLimit = countAboveLimit(plan, after)
+  if (aboveLimit > 0) return { tokens: Math.max(tokens - aboveLimit, Math.floor(tokens * SMALLEST_STEP)) }
+  const missing = countMissingGain(draft, after)
+  const rest = missing <= 0 ? 0 : tokens - countWords()
+  return rest <= 0 ? null : { restTokens: Math.max(0, Math.floor(rest - missing)) }
 }
 
 function countSummaryTokens(
@@ -166,11 +187,12 @@ function measureDraft(
   return { draft: drafted, after: measureContext(state, turn.host, compaction), before, state }
 }
 
-/** Returns the tokens to remove until the compacted context is within target and limit and smaller than before. */
-function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
+/** Returns the tokens to remove until the compacted context is within target and limit, and worth it. */
+function countExcessTokens(draft: UnmeasuredDraft, after: ContextTokens): number {
+  const { plan } = draft
   const aboveTarget = -countTokensBelowTarget(plan, after)
   const aboveLimit = countAboveLimit(plan, after)
-  return Math.max(0, aboveTarget, aboveLimit, after.expected - plan.before.expected + 1)
+  return Math.max(0, aboveTarget, aboveLimit, countMissingGain(draft, after))
 }
 
 /**
@@ -215,7 +237,7 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
   let best = whole
   let wanted = 0
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const over = countExcessTokens(plan, best.after)
+    const over = countExcessTokens({ ...best.draft, plan }, best.after)
     if (over === 0) break
     wanted += over
     const { kept } = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)

@@ -82,8 +82,10 @@ export interface CompactionPlan {
   readonly target: number | null
   /** Tokens below the target that optional attachments do not fill, so that the next compaction comes later. */
   readonly reservedTokens: number
-  /** Tokens that the compaction must save: a share of what it summarizes. 1 if the session cannot continue without it. */
-  readonly leastGain: number
+  /** Tokens of what the result replaces: everything summarized, and what is kept behind notes. */
+  readonly replacedTokens: number
+  /** Share of `replacedTokens` that the compaction must save; 0 if the session cannot continue without it. */
+  readonly leastSavedShare: number
   /**
    * Auto-compact threshold in tokens. A context at or above this size would be compacted again at once. Null if the
    * context window is unknown.
@@ -174,8 +176,9 @@ export function planCompaction(
       compaction,
       isTarget: request.target !== undefined,
     })
-  const summarized = span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const share = 1 - policy.compact.maximumPercentOfReplaced / 100
+  const replaced = request.notesText === undefined ? span.summarised : [...span.summarised, ...span.kept]
+  const { calibration } = withContextState(state, compaction).context.meter
+  const tokens = replaced.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   return {
     ok: true,
     request: { ...request, isForced },
@@ -187,7 +190,8 @@ export function planCompaction(
     before,
     target: request.target ?? target,
     reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, compaction, span),
-    leastGain: isForced ? 1 : Math.max(1, Math.round(summarized * share)),
+    replacedTokens: readCalibrationScale(calibration) * tokens,
+    leastSavedShare: isForced ? 0 : 1 - policy.compact.maximumPercentOfReplaced / 100,
     autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
     limit,
     room: limit === null || request.target !== undefined ? null : measureRoom(least, limit),
@@ -287,12 +291,21 @@ export function refuseIrreducible(
   )
 }
 
-/** Says why a compaction that would leave `after` tokens is refused: it saves less than it must. */
-export function describeSmallGain({ before, leastGain }: CompactionPlan, after: number): string {
-  const figures = `The context has ${before.expected} tokens now and would have ${after} after a compaction`
-  return after >= before.expected
-    ? `${figures}: nothing is gained.`
-    : `${figures}. That is too little: at least ${leastGain} must be saved (compact.maximumPercentOfReplaced).`
+/** Returns the largest size, in tokens, of a context that is worth the compaction. */
+export function findLargestResult({ before, replacedTokens, leastSavedShare }: CompactionPlan): number {
+  // What the provider cleared on its side is in the records, but not in the size.
+  const replaced = Math.min(replacedTokens, before.expected)
+  return before.expected - Math.max(1, Math.round(replaced * leastSavedShare))
+}
+
+/**
+ * Says why a compaction that would leave `after` tokens is refused: it saves less than it must. `words`: tokens of the
+ * user's messages in it, which are not cut to save more.
+ */
+export function describeSmallGain(plan: CompactionPlan, after: number, words: number): string {
+  const figures = `A compaction is not worth it: ${plan.before.expected} tokens would become ${after}`
+  const kept = words > after / 2 ? `, of which ${words} are the user's own words` : ''
+  return `${figures}${kept}. At most ${findLargestResult(plan)} are accepted (compact.maximumPercentOfReplaced).`
 }
 
 /** Returns how many tokens pinned records may have together. In a small window they must leave room to go on. */

@@ -216,9 +216,9 @@ interface DraftInput {
 }
 
 /**
- * Reduces a draft that is above its target: drops optional attachments, shortens the list of names beside a model's
- * summary, and asks for smaller summaries. The order is that of `findLargestSummary`. A local summary replaces a model's only if the compaction would be refused with it. What
- * dropped attachments leave free, a local summary fills.
+ * Reduces a draft that is above its target, or not worth it: drops optional attachments, shortens the list of names
+ * beside a model's summary, and asks for smaller summaries. A local summary replaces a model's only if the compaction
+ * would be refused with it.
  */
 async function* shrinkToFit(
   turn: TurnContext,
@@ -228,13 +228,10 @@ async function* shrinkToFit(
   let { written } = input
   let best = await fitWithNames(turn, compaction, input)
   let last = best
-  while (last.largestSummary > 0) {
-    const why = `With this summary the conversation would be ${last.over} tokens too large. A summary of at most ${last.largestSummary} tokens fits.`
-    const next = yield* writeSmallerSummary(turn, compaction, input.task, {
-      last: written,
-      why,
-      largestSummary: last.largestSummary,
-    })
+  while (last.smaller !== null) {
+    const { over, smaller } = last
+    const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${smaller.tokens ?? 0} tokens fits.`
+    const next = yield* writeSmallerSummary(turn, compaction, input.task, { last: written, why, smaller })
     if (next === null) break
     if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
     written = next
@@ -242,8 +239,7 @@ async function* shrinkToFit(
     const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isRefused
     if (isBetter && last.over <= best.over) best = last
   }
-  if (best.over > 0 || best.regrowth === null) return best.createOutcome()
-  return yield* growLocalSummary(turn, compaction, { ...input, written }, best)
+  return best.createOutcome()
 }
 
 /**
@@ -268,37 +264,6 @@ async function fitWithNames(
     if (fitted.over === 0) return fitted
   }
   return whole
-}
-
-/** Maximum number of larger summaries that are tried, since the list of names grows with the summary. */
-const MAX_GROWTHS = 3
-
-/** Writes a local summary again, so that it fills what dropped attachments left free. Returns `fitted` if none fits. */
-async function* growLocalSummary(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  input: DraftInput,
-  fitted: FitResult,
-): AsyncGenerator<TurnEvent, DraftResult> {
-  const carried = fitted.regrowth?.sources ?? []
-  const sources = { ...input.sources, carried }
-  let { written } = input
-  let largestSummary = fitted.regrowth?.largestSummary ?? 0
-  for (let tried = 0; tried < MAX_GROWTHS && largestSummary > 0; tried += 1) {
-    const limits = { last: written, why: '', largestSummary }
-    const next = yield* writeSmallerSummary(turn, compaction, input.task, limits)
-    if (next === null) break
-    if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
-    written = next
-    const grown = fitDraft(
-      turn,
-      compaction,
-      await createDraft(turn, compaction, { ...input, sources, written }),
-    )
-    if (grown.over === 0 && grown.regrowth === null) return grown.createOutcome()
-    largestSummary = grown.largestSummary
-  }
-  return fitted.createOutcome()
 }
 
 async function createDraft(

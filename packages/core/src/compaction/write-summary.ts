@@ -19,17 +19,18 @@ import {
 import type {
   AttemptResult,
   AttemptsInput,
+  SmallerSummary,
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
 import { buildLedgerInSteps } from '../summary/ledger.ts'
-import { prependLocalSummary, writeLocalSummaryInSteps } from '../summary/local-summary.ts'
+import { limitNames, prependLocalSummary, writeLocalSummaryInSteps } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import { repairSummaryInSteps } from '../summary/repair-summary.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { calibrateSize } from '../tokens/usage.ts'
-import { type CompactionPlan, describeSmallGain } from './plan-compaction.ts'
+import { type CompactionPlan, describeSmallGain, findLargestResult } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, limitToPlan, runSummaryAttempt } from './run-summary-attempt.ts'
 import { listSummarizedRecords, readFacts } from './summarized-history.ts'
 
@@ -63,8 +64,8 @@ export async function* writeSummary(
   const size = estimateLeastSize(turn, compaction, plan)
   const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
-  if (after > plan.before.expected - plan.leastGain)
-    return refuseRewrite('not-smaller', describeSmallGain(plan, after))
+  if (after > findLargestResult(plan))
+    return refuseRewrite('not-smaller', describeSmallGain(plan, after, size.words))
   if (!(await pauseTurn(turn))) return ABORTED_REWRITE
   if (compaction.writeSummary === undefined)
     return yield* runAttempts(
@@ -88,11 +89,11 @@ export async function* writeSmallerSummary(
   {
     last: { attempts },
     why,
-    largestSummary,
-  }: { readonly last: WriteSummaryResult; readonly why: string; readonly largestSummary: number },
+    smaller,
+  }: { readonly last: WriteSummaryResult; readonly why: string; readonly smaller: SmallerSummary },
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite | null> {
   if (attempts === null) return null
-  const next = yield* runAttempts(turn, compaction, task, rejectLargeSummary(attempts, why, largestSummary))
+  const next = yield* runAttempts(turn, compaction, task, rejectLargeSummary(attempts, why, smaller))
   return next.ok || next.reason === 'aborted' ? next : null
 }
 
@@ -136,19 +137,31 @@ function estimateLeastSize(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
-): { readonly least: number; readonly withMessages: number } {
+): { readonly least: number; readonly withMessages: number; readonly words: number } {
   const count = createTextCounter(turn.state, turn.host, compaction)
   const { meter } = withContextState(turn.state, compaction).context
   const summarized = plan.span.summarised.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
   const { expected } = calibrateSize(meter.calibration, summarized, turn.host.policy.estimate)
   const staying = Math.max(0, plan.before.expected - expected)
   const facts = readFacts(turn.state, plan)
-  const messages = facts.messages.reduce((sum, { text }) => sum + count(text), 0)
-  const { total } = computeMessageBudget(turn, compaction, plan)
+  const words = countUserWords(turn, compaction, plan)
   return {
     least: Math.round(staying + count(runAtOnce(writeLocally(turn, compaction, plan, { facts, tokens: 0 })))),
-    withMessages: Math.round(staying + Math.min(total, messages)),
+    withMessages: Math.round(staying + words),
+    words,
   }
+}
+
+/** Estimates the tokens of the user's messages in a summary of any kind: all of them, as far as their budget allows. */
+export function countUserWords(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  plan: CompactionPlan,
+): number {
+  const count = createTextCounter(turn.state, turn.host, compaction)
+  const { messages } = readFacts(turn.state, plan)
+  const words = messages.reduce((sum, { lead, text }) => sum + count(`${lead}${text}`), 0)
+  return Math.min(computeMessageBudget(turn, compaction, plan).total, words)
 }
 
 /** Collects the input for writing a summary: models, tools, policy and token sizes. */
@@ -211,7 +224,8 @@ async function* runAttempts(
     if (!(await pauseTurn(turn))) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
-      const input = { facts: readFacts(turn.state, plan), tokens: next.maximumTokens }
+      const { maximumTokens: tokens, restTokens } = next
+      const input = { facts: readFacts(turn.state, plan), tokens, restTokens }
       const text = await runTurnSteps(turn, writeLocally(turn, compaction, plan, input))
       result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
     } else result = yield* runSummaryAttempt(turn, compaction, limitToPlan(next, plan, turn.state))
@@ -277,11 +291,14 @@ function* writeLocally(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
-  { facts, tokens }: { readonly facts: SessionFacts; readonly tokens: number },
+  {
+    facts,
+    ...limits
+  }: { readonly facts: SessionFacts; readonly tokens: number; readonly restTokens?: number },
 ): Steps<string> {
   const { text } = yield* writeLocalSummaryInSteps(facts, {
     form: plan.span.form,
-    tokens,
+    ...limits,
     messages: computeMessageBudget(turn, compaction, plan),
     files: compaction.scaled.budgets.ledger.files,
     estimate: { text: createTextCounter(turn.state, turn.host, compaction) },
@@ -302,9 +319,6 @@ function computeMessageBudget(
   const sizes = [usual, target, room].filter((size) => size !== null)
   return computeUserMessageBudget(host.policy.ledger, sizes.length === 0 ? null : Math.min(...sizes))
 }
-
-/** The list of names has at most this part of the size of a local summary, so that it becomes smaller with it. */
-const LEDGER_PART = 3
 
 /**
  * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
@@ -342,7 +356,10 @@ export async function checkSummary(
     repairSummaryInSteps(written.text, facts, limits),
   )
   await pauseTurn(turn)
-  const most = isLocal ? Math.floor(estimator.text(written.text) / LEDGER_PART) : nameTokens
+  // The list of names becomes smaller with a local summary.
+  const most = isLocal
+    ? limitNames(estimator.text(written.text) - countUserWords(turn, compaction, plan))
+    : nameTokens
   const rules = { tokens: Math.min(ledger.names, most), estimate: estimator }
   const names = await finishTurnSteps(turn, buildLedgerInSteps(history, rules))
   const listed = names.text === '' ? [] : [redact(names.text)]

@@ -172,6 +172,38 @@ export function findOptimalCompactionSize(input: OptimalCompactionSizeInput): Op
   }
 }
 
+export interface NewContextInput {
+  /** Tokens of the context now, and after the rewrite. */
+  readonly before: number
+  readonly after: number
+  /** Tokens at the start of the context that the rewrite leaves as they are, so that they stay cached. */
+  readonly unchanged: number
+  readonly rates: TokenRates
+  readonly write: 'write5m' | 'write1h'
+  /** False if the cache has expired: the next call then writes the whole context, whatever is done. */
+  readonly isWarm: boolean
+}
+
+export interface NewContextPrice {
+  /** Dollars for writing what is new in the context to the cache. */
+  readonly cost: number
+  /** Dollars that each later call costs less; negative if the context becomes larger. */
+  readonly savedPerCall: number
+  /** Model calls until the rewrite has paid for itself; null if it never does. */
+  readonly breakEvenCalls: number | null
+}
+
+/** Prices a context that is ready to be used, by its own size. What was paid to write it is not counted. */
+export function priceNewContext(input: NewContextInput): NewContextPrice | null {
+  const { before, after, unchanged, rates, isWarm } = input
+  const write = rates[input.write]
+  if (rates.cacheRead === null || write === null) return null
+  const written = isWarm ? Math.max(0, after - unchanged) : 0
+  const [cost, savedPerCall] = [written * write, (before - after) * rates.cacheRead]
+  const breakEvenCalls = savedPerCall <= 0 ? null : Math.ceil(cost / savedPerCall)
+  return { cost: cost / 1_000_000, savedPerCall: savedPerCall / 1_000_000, breakEvenCalls }
+}
+
 interface SizeInput {
   readonly meter: ContextMeter
   readonly register: ToolResultIndex

@@ -328,7 +328,7 @@ export interface CompactPolicy {
   readonly instructionCharacters: number
   /**
    * A summary is rejected unless its size is below this percentage of the content that it replaces, and a compaction
-   * unless it saves the rest, except where the session cannot continue without it.
+   * unless its whole result saves the rest, except where the session cannot continue without it.
    */
   readonly maximumPercentOfReplaced: number
   /**

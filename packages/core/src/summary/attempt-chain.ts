@@ -15,6 +15,7 @@ import type {
   DirectAttempt,
   FallbackReason,
   LocalAttempt,
+  SmallerSummary,
   SummaryAttempt,
   SummaryAttemptState,
   SummaryAttemptStep,
@@ -91,24 +92,35 @@ const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 
 /**
  * Rejects an accepted summary because the compacted context would be above its target size, and plans the next attempt:
- * one more fork, which is told the size and reads the cache, then a local summary. `largest`: maximum tokens of a summary
- * that would fit. A local summary is written again within it.
+ * one more fork, which is told the size and reads the cache, then a local summary. `smaller`: limits of a summary
+ * that would fit. A local summary is written again within them.
  */
 export function rejectLargeSummary(
   chain: SummaryAttemptState,
   message: string,
-  largest?: number,
+  smaller?: SmallerSummary,
 ): SummaryAttemptState {
   if (!isAttemptsOutcome(chain.next) || !chain.next.ok) return chain
   const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
-  const context = largest === undefined ? chain.context : { ...chain.context, maximumSummaryTokens: largest }
-  if (rung === 4 && largest !== undefined)
+  const context = smaller === undefined ? chain.context : withSmallerLimits(chain.context, smaller)
+  if (rung === 4 && smaller !== undefined)
     return advanceToNextAttempt({ ...chain, context, stage: 'local', trace: chain.trace.slice(0, -1) })
   const stage = rung <= 1 && !wasTooLarge(chain) ? 'fork' : rung === 4 ? 'failed' : 'local'
   const problem = { reason: ABOVE_TARGET, message, failed: false }
   const refused = withStep(chain, { rung, kind }, 'refused', problem)
   const remark = describeSummaryProblem(problem, 1)
   return advanceToNextAttempt({ ...refused, context, stage, remark, fallbackReason: 'no_summary' })
+}
+
+function withSmallerLimits(
+  context: SummaryAttemptState['context'],
+  { tokens, restTokens }: SmallerSummary,
+): SummaryAttemptState['context'] {
+  return {
+    ...context,
+    ...(tokens === undefined ? {} : { maximumSummaryTokens: tokens }),
+    ...(restTokens === undefined ? {} : { maximumRestTokens: restTokens }),
+  }
 }
 
 /** True if a summary was rejected as too large. At most one more is then asked of a model. */
@@ -123,7 +135,8 @@ function recordLocalSummary(
 ): SummaryAttemptState {
   const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
   // A local summary above its tokens is the smallest possible one. Whether it meets the target, the draft shows.
-  const most = Math.max(ask.maximumTokens, sumEntryTokens(chain, ask.entries) - 1)
+  const target = chain.context.maximumSummaryTokens ?? 0
+  const most = Math.max(target, sumEntryTokens(chain, ask.entries) - 1)
   if (summary !== '' && chain.context.countTextTokens(summary) <= most) {
     const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
     const covered = { ...accepted, coveredLocally: [] }

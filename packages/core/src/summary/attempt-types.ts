@@ -30,6 +30,8 @@ export interface AttemptsInput {
   readonly tools: readonly JsonObject[]
   /** Maximum tokens of a local summary: the target of the compaction, or less after a summary was rejected as too large. */
   readonly maximumSummaryTokens?: number
+  /** Maximum tokens of a local summary without its user messages; default: its share of what it replaces. */
+  readonly maximumRestTokens?: number
   /** Estimates the tokens of a context entry, corrected by the usage that the provider reported. */
   readonly countEntryTokens: (entry: ContextEntry) => number
   readonly countTextTokens: (text: string) => number
@@ -81,11 +83,23 @@ export interface DirectAttempt extends AttemptBase, SummaryRequest {
   readonly part: { readonly number: number; readonly of: number } | 'join' | null
 }
 
-/** An attempt to summarise `entries` without a model, in at most `maximumTokens` tokens. */
+/**
+ * An attempt to summarise `entries` without a model, in at most `maximumTokens` tokens, of which everything but the user
+ * messages has at most `restTokens`.
+ */
 export interface LocalAttempt extends AttemptBase {
   readonly kind: 'local'
   readonly entries: readonly ContextEntry[]
   readonly maximumTokens: number
+  readonly restTokens: number
+}
+
+/** Limits of a summary that is written again because the last one was too large. */
+export interface SmallerSummary {
+  /** Maximum tokens of the summary; missing if only `restTokens` becomes smaller. */
+  readonly tokens?: number
+  /** Maximum tokens of a local summary without its user messages. */
+  readonly restTokens?: number
 }
 
 export type SummaryAttempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt

@@ -87,7 +87,7 @@ describe('the end', () => {
       GOOD_SUMMARY,
     ])
     expect(rejectLargeSummary(chain, 'above the target').next).toMatchObject({ kind: 'local' })
-    expect(rejectLargeSummary(chain, 'above the target', 50).next).toMatchObject({
+    expect(rejectLargeSummary(chain, 'above the target', { tokens: 50 }).next).toMatchObject({
       kind: 'local',
       maximumTokens: 50,
     })

@@ -27,6 +27,8 @@ export interface LocalSummaryOptions {
   readonly form: CompactionForm
   /** Maximum tokens of the whole local summary. */
   readonly tokens: number
+  /** Maximum tokens of everything in it that is not a user message; default: no limit of its own. */
+  readonly restTokens?: number
   /** Maximum tokens of one user message, and of all user messages together. */
   readonly messages: { readonly each: number; readonly total: number }
   /** Maximum tokens of the list of files, without code snippets. */
@@ -40,6 +42,25 @@ interface LocalSummary {
   readonly tokens: number
   /** Facts that did not fit into the summary: uuids of messages and tool results, paths of files. */
   readonly leftOut: readonly string[]
+}
+
+/**
+ * A local summary and the list of names that is added to it take at most this part of what they replace, and at most so
+ * many tokens. User messages are not counted.
+ */
+const LARGEST_PART = { share: 1 / 4, tokens: 12_000 }
+/** The list of names takes at most this share of the tokens of both. */
+const NAMES_SHARE = 1 / 4
+
+/** Returns the most tokens that a local summary may have beside the user messages. `replaced`: tokens that it replaces. */
+export function limitLocalSummary(replaced: number): number {
+  const both = Math.min(LARGEST_PART.tokens, replaced * LARGEST_PART.share)
+  return Math.floor(both * (1 - NAMES_SHARE))
+}
+
+/** Returns the most tokens of the list of names. `rest`: tokens of the local summary beside the user messages. */
+export function limitNames(rest: number): number {
+  return Math.max(0, Math.floor((rest * NAMES_SHARE) / (1 - NAMES_SHARE)))
 }
 
 /** Maximum share of the summary's tokens for each group of facts, so that no group displaces all others. */
@@ -72,15 +93,21 @@ function* fillLocalSummary(
   others: readonly SummaryPiece[],
   isTight: boolean,
 ): Steps<FittedSummary> {
-  const empty = { placed: [], leftOut: [] }
-  let room = rules.tokens - rules.estimate.text(formatSections(empty, rules.form, isTight))
-  let made = yield* fitLocalSummary(facts, rules, others, { room, isTight })
+  const headings = rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form, isTight))
+  let room = rules.tokens - headings
+  let rest = (rules.restTokens ?? rules.tokens) - headings
+  let made = yield* fitLocalSummary(facts, rules, others, { room, rest, isTight })
   // The whole text may have more tokens than its pieces together, because of rounding and of notes on pieces left out.
-  while (made.tokens > rules.tokens && room > 0) {
-    room -= Math.max(16, made.tokens - rules.tokens)
-    made = yield* fitLocalSummary(facts, rules, others, { room, isTight })
+  for (;;) {
+    const [over, restOver] = [
+      made.tokens - rules.tokens,
+      made.restTokens - (rules.restTokens ?? rules.tokens),
+    ]
+    if (over > 0 && room > 0) room -= Math.max(16, over)
+    else if (restOver > 0 && rest > 0) rest -= Math.max(16, restOver)
+    else return made
+    made = yield* fitLocalSummary(facts, rules, others, { room, rest, isTight })
   }
-  return made
 }
 
 /** Writes the smallest summary that tells what the work is: the first request and the latest message, both shortened. */
@@ -167,29 +194,39 @@ function listMessagePieces(
 interface FittedSummary extends LocalSummary {
   /** True if the summary has the first request and the latest message. */
   readonly hasRequests: boolean
+  /** Tokens of everything that is not a user message. */
+  readonly restTokens: number
 }
 
 function* fitLocalSummary(
   facts: SessionFacts,
   rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
-  { room, isTight }: { readonly room: number; readonly isTight: boolean },
+  { room, rest, isTight }: { readonly room: number; readonly rest: number; readonly isTight: boolean },
 ): Steps<FittedSummary> {
   const pieces = [...others, ...listMessagePieces(facts, rules, others, room)]
+  const shared = Math.max(0, Math.min(room, rest))
   const caps = new Map([
     [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
-    [FILES_GROUP, Math.min(rules.files, GROUP_SHARES.files * room)],
-    [ERRORS_GROUP, GROUP_SHARES.errors * room],
-    [FINDINGS_GROUP, GROUP_SHARES.findings * room],
-    [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
+    [FILES_GROUP, Math.min(rules.files, GROUP_SHARES.files * shared)],
+    [ERRORS_GROUP, GROUP_SHARES.errors * shared],
+    [FINDINGS_GROUP, GROUP_SHARES.findings * shared],
+    [SNIPPETS_GROUP, GROUP_SHARES.snippets * shared],
   ])
-  const fitted = fitSummaryPieces(pieces, { total: room, caps, estimate: rules.estimate })
+  const fitted = fitSummaryPieces(pieces, {
+    total: room,
+    rest: { tokens: rest, must: MUST_RANK },
+    caps,
+    estimate: rules.estimate,
+  })
   yield pieces.reduce((sum, { full }) => sum + full.length, 0)
   const text = facts.clean(formatSections(fitted, rules.form, isTight))
   yield text.length
+  const tokens = rules.estimate.text(text)
   return {
     text,
-    tokens: rules.estimate.text(text),
+    tokens,
+    restTokens: tokens - fitted.messageTokens,
     leftOut: fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id])),
     hasRequests: fitted.leftOut.every(({ rank }) => rank !== REQUESTS_RANK),
   }
@@ -202,7 +239,7 @@ function* fitLocalSummary(
 const TIGHT_TOKENS = 400
 
 function formatSections(
-  { placed, leftOut }: Omit<PlacedPieces, 'tokens'>,
+  { placed, leftOut }: Pick<PlacedPieces, 'placed' | 'leftOut'>,
   form: CompactionForm,
   isTight: boolean,
 ): string {

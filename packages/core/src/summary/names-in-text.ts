@@ -8,6 +8,8 @@ const NAME_CHUNKS = /[A-Za-z0-9_$@~./+-]{3,}/g
 const WORD = /[A-Za-z_$][A-Za-z0-9_$]{2,}/g
 const CAMEL_CASE = /[a-z0-9][A-Z]|[A-Z][A-Z][a-z]/
 const SNAKE_CASE = /[A-Za-z0-9]_[A-Za-z0-9]/
+/** A number may be written as 2_147_483_647, which has no letter. */
+const LETTER = /[A-Za-z]/
 const MAX_IDENTIFIER_CHARACTERS = 80
 const MAX_PATH_CHARACTERS = 300
 /** Matches text in which letters and digits alternate often: a hash, an id, a piece of base64. */
@@ -47,7 +49,8 @@ export function findNames(text: string): NamesInText {
 }
 
 function isIdentifier(word: string): boolean {
-  return word.length <= MAX_IDENTIFIER_CHARACTERS && looksLikeIdentifier(word) && !RANDOM_TEXT.test(word)
+  const isName = LETTER.test(word) && looksLikeIdentifier(word) && !RANDOM_TEXT.test(word)
+  return isName && word.length <= MAX_IDENTIFIER_CHARACTERS
 }
 
 /** Returns the part of a path after the last slash. */

@@ -16,6 +16,7 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from './attempt-types.ts'
+import { limitLocalSummary } from './local-summary.ts'
 import { readMessageRole } from './select-span.ts'
 import {
   buildSummaryRequest,
@@ -178,13 +179,11 @@ export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<Loca
   const { policy, span } = chain.context
   if (policy.chain.local === 'never')
     return skipAttempt('off', 'A summary without a model is forbidden by policy.')
-  const share =
-    Math.ceil((sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced) / 100) - 1
-  // Without a target, the summary leaves half of what it replaces free.
-  const maximum = chain.context.maximumSummaryTokens ?? Math.ceil(share / 2)
-  const maximumTokens = Math.max(0, Math.min(share, maximum))
+  const { maximumSummaryTokens = Number.POSITIVE_INFINITY, maximumRestTokens } = chain.context
+  const maximumTokens = Math.max(0, maximumSummaryTokens)
+  const restTokens = maximumRestTokens ?? limitLocalSummary(sumEntryTokens(chain, span.summarised))
   const deadlines = toDeadlines(chain)
-  return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, deadlines }
+  return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, restTokens, deadlines }
 }
 
 function skipAttempt(reason: string, message: string): { readonly skip: string; readonly message: string } {
@@ -242,7 +241,7 @@ export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part
 
 /** Returns a key that is equal for two attempts if they would send the same summary request. */
 export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
-  if (ask.kind === 'local') return `local ${ask.maximumTokens}`
+  if (ask.kind === 'local') return `local ${ask.maximumTokens} ${ask.restTokens}`
   if (ask.kind !== 'direct') return JSON.stringify([ask.kind, chain.remark])
   const { model } = chooseDirectModel(chain)
   return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])

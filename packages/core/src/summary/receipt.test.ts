@@ -29,7 +29,7 @@ describe('the receipt of a compaction', () => {
     expect(receipt.lost).toEqual({
       files: [{ text: '/app/src/parser.ts', uuid: uuid(1) }],
       userMessages: [{ text: 'Rename parseQuery.', uuid: uuid(0), characters: 18 }],
-      errors: [{ text: 'tokenError at 3', uuid: uuid(4) }],
+      errors: [{ text: 'tokenError at 3', uuid: uuid(4), command: 'npm test', isSettled: false }],
       identifiers: [
         { text: 'rawText', uuid: uuid(1) },
         { text: 'tokenError', uuid: uuid(4) },

@@ -46,7 +46,7 @@ interface LostItems {
   readonly files: readonly LostItem[]
   /** Texts of the user that the new context lacks or has only in part, however they arrived. */
   readonly userMessages: readonly LostUserMessage[]
-  readonly errors: readonly LostItem[]
+  readonly errors: readonly LostError[]
   /**
    * Code identifiers that the new context no longer mentions, most important first; `moreIdentifiers`: how many are not
    * listed.
@@ -59,6 +59,12 @@ interface LostItems {
 interface LostItem {
   readonly text: string
   readonly uuid: string
+}
+
+interface LostError extends LostItem {
+  /** The command that failed; `isSettled`: it has succeeded since. */
+  readonly command: string
+  readonly isSettled: boolean
 }
 
 interface LostUserMessage extends LostItem {
@@ -121,7 +127,7 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const hasPathBefore = createPathFinder(textBefore, facts.folders)
   yield textBefore.length
   const ownTexts = new Map(after.map((entry) => [entry.record.uuid, entry]))
-  const identifiers = yield* findLostIdentifiers(records, textAfter)
+  const identifiers = yield* findLostIdentifiers(records, earlier, textAfter)
   return {
     files: facts.files
       .filter(({ path, uuid }) => !hasPathAfter(path) && (inView.has(uuid) || hasPathBefore(path)))
@@ -139,7 +145,7 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
     errors: withoutRepeats(
       facts.commands
         .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
-        .map(({ error, uuid }) => ({ text: error, uuid })),
+        .map(({ error, uuid, command, isSettled }) => ({ text: error, uuid, command, isSettled })),
     ),
     identifiers: identifiers.slice(0, MAX_IDENTIFIERS),
     moreIdentifiers: Math.max(0, identifiers.length - MAX_IDENTIFIERS),
@@ -147,16 +153,29 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
 }
 
 /** Several commands may have failed with the same error, which is one fact. */
-function withoutRepeats(items: readonly LostItem[]): readonly LostItem[] {
+function withoutRepeats(items: readonly LostError[]): readonly LostError[] {
   const seen = new Set<string>()
   return items.filter(({ text }) => !seen.has(text.trim()) && seen.add(text.trim()))
 }
 
-function* findLostIdentifiers(records: readonly KnownRecord[], after: string): Steps<readonly LostItem[]> {
+/**
+ * Finds the identifiers of the previous context that the new one lacks. Those of an earlier summary count if the records
+ * that it replaced have them: other words of a summarizer are no facts of the session.
+ */
+function* findLostIdentifiers(
+  records: readonly KnownRecord[],
+  earlier: readonly KnownRecord[],
+  after: string,
+): Steps<readonly LostItem[]> {
   const present = findNames(after).identifiers
   const { identifiers } = yield* weighNames(yield* findMentions(records))
-  return identifiers
-    .filter(({ name }) => !present.has(name))
+  const lost = identifiers.filter(({ name }) => !present.has(name))
+  const summaries = new Set(records.flatMap((one) => (one.isCompactSummary === true ? [one.uuid] : [])))
+  const needsEarlier = earlier.length > 0 && lost.some(({ uuid }) => summaries.has(uuid))
+  const replaced = needsEarlier ? yield* findMentions(earlier) : []
+  const known = new Set(replaced.flatMap(({ names }) => [...names.identifiers.keys()]))
+  return lost
+    .filter(({ name, uuid }) => !needsEarlier || !summaries.has(uuid) || known.has(name))
     .toSorted((one, other) => other.weight - one.weight || (one.name < other.name ? -1 : 1))
     .map(({ name, uuid }) => ({ text: name, uuid }))
 }

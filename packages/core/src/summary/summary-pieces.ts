@@ -204,10 +204,17 @@ export interface PlacedPieces {
   readonly placed: readonly { readonly section: number; readonly text: string }[]
   readonly leftOut: readonly SummaryPiece[]
   readonly tokens: number
+  /** Tokens of the placed user messages, which are part of `tokens`. */
+  readonly messageTokens: number
 }
 
 interface PieceBudget {
   readonly total: number
+  /**
+   * Maximum tokens of all pieces that are not user messages; default: no limit. Pieces up to rank `must` count, and are
+   * placed even above it.
+   */
+  readonly rest?: { readonly tokens: number; readonly must: number }
   /** Maximum tokens of each group of pieces; a group that is not listed has no limit. */
   readonly caps: ReadonlyMap<string, number>
   readonly estimate: Pick<Estimator, 'text'>
@@ -219,11 +226,14 @@ interface PieceBudget {
  */
 export function fitSummaryPieces(
   pieces: readonly SummaryPiece[],
-  { total, caps, estimate }: PieceBudget,
+  { total, rest, caps, estimate }: PieceBudget,
 ): PlacedPieces {
   const placed = new Map<SummaryPiece, string>()
   const spent = new Map<string, number>()
   let tokens = 0
+  const countMessages = (): number => spent.get(MESSAGES_GROUP) ?? 0
+  const isLimited = ({ rank, group }: SummaryPiece): boolean =>
+    rest !== undefined && rank > rest.must && group !== MESSAGES_GROUP
   const put = (piece: SummaryPiece, text: string): void => {
     const before = placed.get(piece)
     // Every text has at least one token, so nothing is measured once all tokens are spent.
@@ -231,7 +241,8 @@ export function fitSummaryPieces(
     const cost = estimate.text(text) - (before === undefined ? 0 : estimate.text(before))
     const used = spent.get(piece.group) ?? 0
     const left = (caps.get(piece.group) ?? Number.POSITIVE_INFINITY) - used
-    if (cost > Math.min(total - tokens, left)) return
+    const free = isLimited(piece) ? (rest?.tokens ?? 0) - (tokens - countMessages()) : left
+    if (cost > Math.min(total - tokens, left, free)) return
     tokens += cost
     spent.set(piece.group, used + cost)
     placed.set(piece, text)
@@ -253,5 +264,6 @@ export function fitSummaryPieces(
     placed: inOrder.map(([{ section }, text]) => ({ section, text })),
     leftOut: pieces.filter((piece) => !placed.has(piece)),
     tokens,
+    messageTokens: countMessages(),
   }
 }

@@ -369,7 +369,7 @@ describe('a summary that is good and too large', () => {
     const made = await openRounds({ byChain: true, replies: [long] }, builder)
     const end = await compactNow(made)
     expect(end).toMatchObject({ ok: false, reason: 'not-smaller' })
-    expect(end.ok ? '' : end.message).toMatch(/tokens now and would have \d+ after a compaction/)
+    expect(end.ok ? '' : end.message).toMatch(/not worth it: \d+ tokens would become \d+/)
     expect(made.asked.length).toBe(0)
   })
 

@@ -57,7 +57,7 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
     ],
     calls,
     lastText: said.at(-1) ?? '',
-    previousSummaries: messages.flatMap(findSummaries),
+    previousSummaries: messages.flatMap((message) => findSummaries(message, prompt)),
     wanted: findWantedLines(prompt, [...said, ...calls.map(({ result }) => result?.text ?? '')]),
   }
 }
@@ -117,18 +117,24 @@ const COMMON_WORDS = new Set(
  * label such as `[User]:` before each part, as opencode and pi send it.
  */
 function listTranscribedPrompts(prompt: string): readonly string[] {
-  const [, transcript = ''] = /<conversation>([\s\S]*)<\/conversation>/.exec(prompt) ?? []
-  const parts = transcript.split(/^(?=\[?(?:user|assistant|tool)\b[^\]\n:]*\]?:)/im)
+  const parts = readTranscript(prompt).split(/^(?=\[?(?:user|assistant|tool)\b[^\]\n:]*\]?:)/im)
   return parts.flatMap((part) => /^\[?user\]?:\s*([\s\S]*\S)/i.exec(part)?.[1] ?? [])
 }
 
-function findSummaries({ role, content }: MessageParam): readonly SectionRecord<string>[] {
-  return toBlocks(content).flatMap((block) => listSummaries(readPossibleSummary(role, block)))
+/** Finds the summaries in a message. The text that asks for a summary lists the same nine sections and is none. */
+function findSummaries({ role, content }: MessageParam, prompt: string): readonly SectionRecord<string>[] {
+  return toBlocks(content)
+    .map((block) => readPossibleSummary(role, block))
+    .flatMap((text) => listSummaries(text === prompt ? readTranscript(prompt) : text))
 }
 
 function readPossibleSummary(role: string, block: Block): string {
   if (block.type === 'compaction') return readTextField(block, 'content')
   return role === 'user' && block.type === 'text' ? readTextField(block, 'text') : ''
+}
+
+function readTranscript(prompt: string): string {
+  return /<conversation>([\s\S]*)<\/conversation>/.exec(prompt)?.[1] ?? ''
 }
 
 function dropReminders(text: string): string {
@@ -228,8 +234,12 @@ function describeClearedError({ name, input }: ToolCall): string {
   return `${name}${typeof target === 'string' && target !== '' ? ` (${takeCharacters(target, 200)})` : ''} failed; its output was cleared`
 }
 
+/** Checks whether two calls do the same. A command is the same however it is described. */
 function isSameCall(one: ToolCall, other: ToolCall): boolean {
-  return one.name === other.name && JSON.stringify(one.input) === JSON.stringify(other.input)
+  if (one.name !== other.name) return false
+  const { command } = one.input
+  if (typeof command === 'string') return command === other.input.command
+  return JSON.stringify(one.input) === JSON.stringify(other.input)
 }
 
 /** Lists the unfinished items of the newest todo list; null if there is no list. */

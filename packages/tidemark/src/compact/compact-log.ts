@@ -9,14 +9,17 @@ import {
   type ContextEntry,
   type ContextTokens,
   countContextTokens,
-  type Estimator,
+  countPrefixTokens,
   findRates,
   findUndoTarget,
   isCompactBoundary,
   isKnownRecord,
   isVisibleToModel,
   measureContext,
+  type RefusedRewrite,
+  readCalibrationScale,
   toApiMessages,
+  withContextState,
   withProviderClearings,
 } from '@tidemark/core'
 import type { LogContents } from '../logs/read-log.ts'
@@ -61,9 +64,7 @@ export async function compactLog(
   const opened = await openCompaction(log, options)
   if (!opened.ok) return opened
   const { session, asked, cut, journal } = opened
-  const plan = session.plan(asked)
-  if (!plan.ok) return plan
-  const draft = await session.prepare({ ...plan, before: measureLoggedContext(session) })
+  const draft = await prepareLoggedDraft(session, asked)
   if (!draft.ok) return draft
   const preview = createPreview(log, opened, draft, options)
   if (options.confirm !== undefined && !(await options.confirm(preview))) return DECLINED
@@ -78,17 +79,30 @@ export async function compactLog(
   }
 }
 
+/** Prepares a draft with notes from the log where a whole conversation is compacted without a model, else a summary. */
+async function prepareLoggedDraft(
+  session: LoggedSession,
+  asked: CompactionOptions,
+): Promise<CompactionDraft | RefusedRewrite> {
+  const before = measureLoggedContext(session)
+  const plan = session.plan(asked)
+  if (!plan.ok) return plan
+  const withNotes = asked.form === undefined ? await session.planWithNotes(asked) : null
+  const draft = withNotes === null ? null : await session.prepare({ ...withNotes, before })
+  if (draft?.ok === true || draft?.reason === 'aborted') return draft
+  return session.prepare({ ...plan, before })
+}
+
 /**
- * Returns the context size without what the log does not contain. If the log lacks the system prompt and tools, a size
- * that the provider counted includes them but an estimate does not. Their estimated size is then subtracted, so that
- * the sizes before and after a rewrite, and the target, all mean the same.
+ * Returns the context size as estimated from what the log contains, or as the provider counted it if that is less. The
+ * provider also counts what the log lacks, such as system prompt and tools. Both sizes of a rewrite, and the target, leave
+ * it out, because a rewrite does not free it.
  */
-function measureLoggedContext(session: LoggedSession): ContextTokens {
+function measureLoggedContext(session: LoggedSession, scale = readScale(session)): ContextTokens {
   const size = measureContext(session.state, session.host, session.room)
-  if (size.source === 'estimated') return size
-  const prefix = estimatePrefix(session)
-  const expected = size.expected - prefix
-  return { ...size, expected, high: Math.max(size.high - prefix, expected) }
+  if (size.source === 'estimated' || session.state.prefix.current !== null) return size
+  const expected = Math.min(size.expected, countShownTokens(session, scale))
+  return { ...size, expected, high: Math.max(size.high - (size.expected - expected), expected) }
 }
 
 const DECLINED: CompactLogRefusal = { ok: false, reason: 'declined', message: 'Nothing was changed.' }
@@ -178,7 +192,9 @@ export async function undoLog(
   const model = findLogModel(log, all, options)
   const journal = options.journal ?? own
   const session = await openLoggedSession(log, rest, { model, journal, note: () => {} })
-  const before = measureLoggedContext(session).expected
+  // Both sizes by the same estimate: an undo begins a new one.
+  const scale = readScale(session)
+  const before = measureLoggedContext(session, scale).expected
   const choice = findUndoTarget(session.state.view, named.uuid)
   if (!choice.ok) return { ok: false, reason: choice.reason, message: choice.message }
   const preview = { file: log.path, id: named.uuid, kind: choice.act.kind, tokensBefore: before }
@@ -187,7 +203,7 @@ export async function undoLog(
   if (!undone.ok) return undone
   const messages = toApiMessages(session.state.flat)
   const written = createCopy(log, session.state.id, records, own.added)
-  const tokensAfter = measureLoggedContext(session).expected
+  const tokensAfter = measureLoggedContext(session, scale).expected
   return { ok: true, report: { ...preview, tokensAfter, messages }, written }
 }
 
@@ -251,13 +267,12 @@ function describePlan(
   session: LoggedSession,
 ): PlannedCompaction {
   const { span, target } = plan
-  const { estimator } = session.room
   // The spans contain the records as they were sent; what the provider cleared on its side fills no window.
   const held = new Map(listHeldEntries(session).map((entry) => [entry.index, entry]))
   const measure = (entries: readonly ContextEntry[]): RecordsSize =>
     measurePortion(
+      session,
       entries.map((entry) => held.get(entry.index) ?? entry),
-      estimator,
     )
   const back = [...sourcesBefore, ...sourcesAfter]
   const parts = {
@@ -265,11 +280,12 @@ function describePlan(
     stays: measure([...span.kept, ...span.pinned]),
     unanswered: measure(span.unanswered),
   }
-  const estimated = addUp(Object.values(parts).map(({ tokens }) => tokens))
-  const isInLog = session.state.prefix.current !== null
+  const counted = measureContext(session.state, session.host, session.room)
+  const isInLog = counted.source === 'estimated' || session.state.prefix.current !== null
+  const estimated = plan.before.expected + estimatePrefix(session)
   return {
     ...parts,
-    notEstimated: isInLog ? 0 : Math.max(0, plan.before.expected - estimated),
+    notEstimated: isInLog ? 0 : Math.max(0, counted.expected - estimated),
     form: span.form,
     target,
     comesBack: { records: back.length, tokens: Math.round(addUp(back.map(({ tokens }) => tokens))) },
@@ -277,9 +293,20 @@ function describePlan(
   }
 }
 
-function measurePortion(entries: readonly ContextEntry[], estimator: Estimator): RecordsSize {
+/** Returns the factor by which the responses in the log have corrected the estimates. */
+function readScale({ state, room }: LoggedSession): number {
+  return readCalibrationScale(withContextState(state, room).context.meter.calibration)
+}
+
+/** Counts entries and their estimated tokens. */
+function measurePortion(
+  session: LoggedSession,
+  entries: readonly ContextEntry[],
+  scale = readScale(session),
+): RecordsSize {
+  const { room } = session
   const shown = entries.filter(isVisibleToModel)
-  return { records: shown.length, tokens: Math.round(addUp(shown.map(estimator.entry))) }
+  return { records: shown.length, tokens: Math.round(scale * addUp(shown.map(room.estimator.entry))) }
 }
 
 /**
@@ -288,7 +315,7 @@ function measurePortion(entries: readonly ContextEntry[], estimator: Estimator):
  */
 function measureHistory(session: LoggedSession): RecordsSize {
   const entries = listBranchEntries(session).filter(({ record }) => record.isCompactSummary !== true)
-  return measurePortion(entries, session.room.estimator)
+  return measurePortion(session, entries)
 }
 
 function listBranchEntries({ state }: LoggedSession): readonly ContextEntry[] {
@@ -334,8 +361,8 @@ function estimateFirstPrefix(session: LoggedSession): number {
  * Estimates the tokens of the current context. The same estimator measures the compacted context, so the two sizes can
  * be compared.
  */
-function countShownTokens(session: LoggedSession): number {
-  return measurePortion(listHeldEntries(session), session.room.estimator).tokens
+function countShownTokens(session: LoggedSession, scale = readScale(session)): number {
+  return measurePortion(session, listHeldEntries(session), scale).tokens
 }
 
 /** Returns the entries of the context as the provider holds them: what it cleared on its side is shown as cleared. */
@@ -344,16 +371,15 @@ function listHeldEntries({ state, host }: LoggedSession): readonly ContextEntry[
 }
 
 function priceDraft(
-  { host, room }: LoggedSession,
-  { plan, summary, after }: CompactionDraft,
+  { host, room, state }: LoggedSession,
+  { plan, after, usage }: CompactionDraft,
 ): CompactionPrice | null {
   const now = new Date(host.clock.now()).toISOString()
   const prices = host.pricesOf(host.modelSettings().model, now)
   if (prices === null) return null
   const before = plan.before.expected
-  const output = Math.round(room.estimator.text(summary.text))
-  const asked = summary.summarizer === 'local' ? null : { input: before, output }
-  return priceCompaction(before, after.expected, asked, findRates(prices, before))
+  const unchanged = countPrefixTokens(state, host, room.estimator)
+  return priceCompaction({ before, after: after.expected, unchanged }, usage, findRates(prices, before))
 }
 
 function addUp(figures: readonly number[]): number {

@@ -2,21 +2,22 @@
  * Options and results of `compactLog`, the price of a compaction, and its trace: attempts to write a summary, and
  * re-attached files and todos.
  */
-import type {
-  ApiMessage,
-  Clock,
-  CompactionDraft,
-  CompactionForm,
-  ContextPart,
-  IdGenerator,
-  Journal,
-  Receipt,
-  RefusedRewrite,
-  SessionRecord,
-  SkippedAttachment,
-  SummaryAttemptStep,
-  TokenRates,
-  TurnEvent,
+import {
+  type ApiMessage,
+  type Clock,
+  type CompactionDraft,
+  type CompactionForm,
+  type ContextPart,
+  type IdGenerator,
+  type Journal,
+  priceNewContext,
+  type Receipt,
+  type RefusedRewrite,
+  type SessionRecord,
+  type SkippedAttachment,
+  type SummaryAttemptStep,
+  type TokenRates,
+  type TurnEvent,
 } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
@@ -39,6 +40,11 @@ export interface CompactLogOptions {
    * size at which automatic compaction begins.
    */
   readonly target?: number
+  /**
+   * Maximum size of the result, attachments included, in percent of what it replaces (`compact.maximumPercentOfReplaced`).
+   * A larger one is refused as not worth it, unless the window is full. Default: 50.
+   */
+  readonly maximumPercent?: number
   /** Maximum tokens of the list of file and symbol names that is added to the summary. */
   readonly ledger?: number
   /**
@@ -48,8 +54,8 @@ export interface CompactLogOptions {
   readonly model?: string
   readonly window?: number
   /**
-   * Called with the id of the session's model; returns the model that writes the summary. Default: the summary is made
-   * locally without a model.
+   * Called with the id of the session's model; returns the model that writes the summary. Default: notes from the log
+   * take the place of a summary, or fixed rules write one, without a model.
    */
   readonly summariser?: (model: string) => ModelChoice
   /**
@@ -113,8 +119,8 @@ export interface CompactionPreview {
   /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
   /**
-   * Tokens of the context without the compaction (`tokensBefore`) and with it (`tokensAfter`). Both leave out
-   * `prefixTokens`, and so does the target.
+   * Tokens of the context without the compaction (`tokensBefore`) and with it (`tokensAfter`), by the same estimate. Both
+   * leave out `prefixTokens` and `plan.notEstimated`, and so does the target.
    */
   readonly tokensBefore: number
   readonly tokensAfter: number
@@ -171,8 +177,9 @@ export interface PlannedCompaction {
   /** Number and tokens of the attachments that are added after the summary: files and the todo list. */
   readonly comesBack: RecordsSize
   /**
-   * Tokens of `tokensBefore` that the estimates of the records above do not explain: the provider counted more. 0 for a
-   * session of ours, whose sizes include the system prompt and tools.
+   * Tokens that the provider counted in addition to the records and to `prefixTokens`. They are not part of
+   * `tokensBefore`, because nothing shows that a compaction frees them. 0 for a session of ours, whose sizes include the
+   * system prompt and tools.
    */
   readonly notEstimated: number
   /**
@@ -181,37 +188,38 @@ export interface PlannedCompaction {
   readonly note: string | null
 }
 
-// The price of a compaction, calculated from the token counts before and after it.
+// The price of a compaction, calculated from the sizes of its draft.
 
 export interface CompactionPrice {
-  /** Dollars for the model call that writes the summary (if any) and for writing the new context to the prompt cache. */
+  /** Dollars for writing the new context to the prompt cache. */
   readonly costUsd: number
-  /**
-   * Dollars that the smaller context saves on each later model call, while the context is read from the prompt cache.
-   */
+  /** Dollars that the model calls for the summary have cost, which are paid in any case; 0 without a model. */
+  readonly paidUsd: number
+  /** Dollars that the smaller context saves on each later model call, while it is read from the prompt cache. */
   readonly savedPerCallUsd: number
-  /** Number of model calls after which the compaction has paid for itself; null if it never does. */
+  /** Number of model calls after which the cost of writing has been saved; null if it never is. */
   readonly breakEvenCalls: number | null
 }
 
-/**
- * Prices a compaction. `before` and `after`: tokens of the context; the system prompt and tools stay in the prompt
- * cache. `asked`: tokens of the model call that wrote the summary; null for a local summary. Returns null if a price per
- * token is unknown.
- */
+/** Prices a draft whose system prompt and tools, `unchanged` tokens of it, stay in the cache. Null if a price is unknown. */
 export function priceCompaction(
-  before: number,
-  after: number,
-  asked: { readonly input: number; readonly output: number } | null,
+  {
+    before,
+    after,
+    unchanged,
+  }: { readonly before: number; readonly after: number; readonly unchanged: number },
+  { input, output, cacheRead, cacheWritten }: CompactionDraft['usage'],
   rates: TokenRates,
 ): CompactionPrice | null {
-  const { cacheRead, write5m, input, output } = rates
-  if (cacheRead === null || write5m === null || input === null || output === null) return null
-  const summary = asked === null ? 0 : asked.input * input + asked.output * output
-  const costUsd = (summary + after * write5m) / 1_000_000
-  const savedPerCallUsd = ((before - after) * cacheRead) / 1_000_000
-  const breakEvenCalls = savedPerCallUsd <= 0 ? null : Math.ceil(costUsd / savedPerCallUsd)
-  return { costUsd, savedPerCallUsd, breakEvenCalls }
+  const price = priceNewContext({ before, after, unchanged, rates, write: 'write5m', isWarm: true })
+  if (price === null || rates.input === null || rates.output === null) return null
+  const paid =
+    input * rates.input +
+    output * rates.output +
+    cacheRead * (rates.cacheRead ?? 0) +
+    cacheWritten * (rates.write5m ?? 0)
+  const { cost: costUsd, savedPerCall: savedPerCallUsd, breakEvenCalls } = price
+  return { costUsd, paidUsd: paid / 1_000_000, savedPerCallUsd, breakEvenCalls }
 }
 
 // The trace of a compaction: attempts to write a summary, and files and todos that were re-attached or dropped.

@@ -28,7 +28,7 @@ async function copyLog(path: string, name: string): Promise<string> {
   const out = join(folder.path, `${name}.jsonl`)
   const log = await readLog(path)
   if (!log.ok) throw new Error(log.message)
-  const outcome = await compactLog(log, { transcript: out })
+  const outcome = await compactLog(log, { transcript: out, maximumPercent: 100 })
   if (!outcome.ok) throw new Error(outcome.message)
   expect(await writeSession(out, outcome.written)).toMatchObject({ ok: true })
   return out

@@ -8,6 +8,7 @@ import {
   type CompactionResult,
   type CompactionServices,
   commitCompaction,
+  createBranchNotes,
   createEstimator,
   createIndexRules,
   createPolicy,
@@ -19,6 +20,7 @@ import {
   type PlacedSection,
   type Policy,
   planCompaction,
+  planWithLogNotes,
   prepareCompaction,
   type RefusedRewrite,
   type SeparateSummaryModel,
@@ -50,6 +52,8 @@ export interface LoggedSession {
   readonly host: TurnHost
   readonly room: CompactionServices
   plan(asked: CompactionOptions): CompactionPlan | RefusedRewrite
+  /** Plans a compaction with notes from the log; null if it has a model for a summary, or notes cannot be used. */
+  planWithNotes(asked: CompactionOptions): Promise<CompactionPlan | null>
   prepare(plan: CompactionPlan): Promise<CompactionDraft | RefusedRewrite>
   commit(draft: CompactionDraft): Promise<CompactionResult>
   undo(asked: UndoRewriteOptions): Promise<UndoResult>
@@ -70,7 +74,10 @@ export async function openLoggedSession(
   const transcript = options.transcript === undefined ? path : resolve(options.transcript)
   const choice = options.summariser?.(model.id) ?? null
   const policy = createPolicy({
-    compact: { chain: { local: choice === null ? 'only' : 'last' } },
+    compact: {
+      chain: { local: choice === null ? 'only' : 'last' },
+      maximumPercentOfReplaced: options.maximumPercent ?? DEFAULT_MAXIMUM_PERCENT,
+    },
     ...(ledger === undefined ? {} : { ledger: { namesTokens: ledger } }),
   })
   const state = await openSession(journal, findSessionId(log, transcript))
@@ -78,6 +85,7 @@ export async function openLoggedSession(
   const scaled = scalePolicy(policy, model)
   const { largeInput } = scaled.budgets.clear
   const isOwn = log.format === 'tidemark'
+  const cwd = log.meta.cwd === null ? {} : { cwd: log.meta.cwd }
   const fromDisk = isOwn && options.at === undefined
   const room: CompactionServices = {
     estimator,
@@ -101,11 +109,16 @@ export async function openLoggedSession(
     host,
     room,
     plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
+    planWithNotes: async (asked) =>
+      choice === null ? planWithLogNotes(run, room, asked, createBranchNotes(cwd)) : null,
     prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
     commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),
     undo: (asked) => drainEvents({ events: undoRewrite(run, room, asked), onEvent }),
   }
 }
+
+/** A result above half of what it replaces is not worth writing, unless the caller allows more. */
+const DEFAULT_MAXIMUM_PERCENT = 50
 
 function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): SeparateSummaryModel {
   const { id, profile, window, maxOutput } = choice

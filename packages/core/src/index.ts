@@ -400,6 +400,7 @@ export {
   type PreservedSegment,
   type RawBlockText,
   type RecordBase,
+  type RecordedUserInput,
   type SessionRecord,
   type SnapshotSection,
   type SpilledContent,
@@ -440,7 +441,7 @@ export {
   type ToolCallKind,
 } from './log/tool-calls.ts'
 export type { ToolRun } from './log/tool-runs.ts'
-export { readUserInputs, readUserTypedText } from './log/user-input.ts'
+export { createUserInputs, readUserInputs, readUserTypedText, type UserInput } from './log/user-input.ts'
 export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export { type BranchNotes, createBranchNotes } from './notes/branch-notes.ts'
 export { createNoteKeeper, type KeptNotes, type NoteKeeper } from './notes/note-keeper.ts'
@@ -746,7 +747,7 @@ export {
   writeSummaryPrompt,
 } from './summary/summary-prompt.ts'
 export { type TokenCounter, truncateEnd } from './summary/truncate-text.ts'
-export type { UserPrompt, UserPromptLimits } from './summary/user-messages.ts'
+export { describeAuthor, type UserPrompt, type UserPromptLimits } from './summary/user-messages.ts'
 export {
   type BreakdownOptions,
   createBreakdown,

@@ -117,6 +117,8 @@ export interface PermissionDenial {
 export interface PromptToRun {
   readonly prompt: AgentPrompt
   /** Sentences for the user. */
+  /** What the user typed, if the prompt is text and no command. */
+  readonly typed?: string
   readonly notices: readonly string[]
   /** The name that the prompt begins with, if it looks like a command and none has it. */
   readonly unknownCommand?: string
@@ -146,7 +148,10 @@ export interface Agent {
   /** Names of the tools that MCP servers offer now. */
   listServerTools(): readonly string[]
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
-  run(prompt: string | readonly object[] | null, options?: { signal?: AbortSignal; maxCalls?: number }): Run
+  run(
+    prompt: string | readonly object[] | null,
+    options?: { signal?: AbortSignal; maxCalls?: number; typed?: string },
+  ): Run
   /** Runs a shell command of the user in the working directory. Ends it when `signal` is aborted. */
   runShell(
     command: string,

@@ -239,7 +239,8 @@ export function createPermissions(
         answer === undefined
           ? `${reason} Nobody can be asked.${explainAllowing(tool, suggestions)}`
           : `${REFUSED_BY_USER}${said === '' ? '' : ` The user said: ${said}`}`
-      return { decision: 'deny' as const, reason: refusal }
+      const byUser = answer === undefined ? {} : { userReason: said }
+      return { decision: 'deny' as const, reason: refusal, ...byUser }
     },
   }
   return { canUseTool, hooks: { permissionRequest: [askHook] } }

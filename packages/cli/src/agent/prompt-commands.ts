@@ -44,6 +44,8 @@ export type AgentPrompt = string | readonly object[]
 export interface ExpandedPrompt {
   readonly prompt: AgentPrompt
   /** Sentences for the user: what was not run, and why. */
+  /** What the user typed, if the prompt is text and no command. */
+  readonly typed?: string
   readonly notices: readonly string[]
   /** Permission rules of the command, which count until the next prompt. */
   readonly allowed: readonly string[]
@@ -98,11 +100,12 @@ export async function openPromptCommands(options: PromptCommandOptions): Promise
     list: async () => (await readPromptFiles(options.places)).files,
     async expand(prompt, signal) {
       const typed = readTypedCommand(prompt)
-      if (typed === null) return { prompt, notices: [], allowed: [] }
+      const own = typeof prompt === 'string' ? { typed: prompt } : {}
+      if (typed === null) return { prompt, notices: [], allowed: [], ...own }
       const file = findCommand((await readPromptFiles(options.places)).files, typed.name)
       if (file === null) {
         const unknownCommand = existsSync(`/${typed.name}`) ? {} : { unknownCommand: typed.name }
-        return { prompt, notices: [], allowed: [], ...unknownCommand }
+        return { prompt, notices: [], allowed: [], ...own, ...unknownCommand }
       }
       const { text, notices } = await expandFile(file, { args: typed.args, options, signal })
       const message = createCommandMessage({ name: file.name, args: typed.args }, text)

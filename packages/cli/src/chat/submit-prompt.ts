@@ -104,6 +104,7 @@ async function runTurn(
   const run = agent.run(expanded === null ? null : addShellRuns(expanded.prompt, shells), {
     signal,
     ...limit,
+    ...(expanded?.typed === undefined ? {} : { typed: expanded.typed }),
   })
   // The screen gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
   for await (const _ of run);

@@ -243,6 +243,7 @@ async function runPrompt(
   const run = agent.run(expanded?.prompt ?? null, {
     signal: stopped,
     ...(maxTurns === undefined ? {} : { maxCalls: maxTurns }),
+    ...(expanded?.typed === undefined ? {} : { typed: expanded.typed }),
   })
   // The output gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
   for await (const _ of run);

@@ -12,7 +12,7 @@ import {
   isToolResult,
   isToolUse,
   type KnownRecord,
-  readRefusalText,
+  REFUSED_CALL_TEXT,
   readToolResultText,
   readUserInputs,
   type SessionRecord,
@@ -337,7 +337,7 @@ function changeCall(state: Items, { id }: ToolUseBlock, change: (call: CallItem)
 
 function endCall(state: Items, call: CallItem, content: unknown, isError: boolean): void {
   call.result = toScreenText(readToolResultText(content))
-  const isRefused = readRefusalText(call.result, isError) !== null
+  const isRefused = isError && call.result.startsWith(REFUSED_CALL_TEXT)
   call.state = isRefused ? 'refused' : isError ? 'failed' : 'done'
   call.progress = ''
   state.calls.delete(call.callId)

@@ -94,8 +94,16 @@ function createAskUserTool({ askUser }: AgentEnvironment): AgentTool {
         throw new ToolError(
           'Nobody can answer in this session. Go on with the assumption that fits best, and state it in your answer.',
         )
-      const answers = await askUser(questions, signal)
-      return questions.map(({ question }, index) => describeAnswer(question, answers[index] ?? [])).join('\n')
+      const given = await askUser(questions, signal)
+      const content = questions
+        .map(({ question }, index) => describeAnswer(question, given[index] ?? []))
+        .join('\n')
+      const answers = questions.flatMap(({ question, options }, index) => {
+        const answer = given[index] ?? []
+        if (answer.length === 0) return []
+        return [{ question, options: options.map(({ label }) => label), text: answer.join(', ') }]
+      })
+      return { content, answers }
     },
   })
 }

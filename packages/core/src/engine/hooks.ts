@@ -67,6 +67,11 @@ export interface ToolDecision {
   readonly decision: 'allow' | 'ask' | 'deny'
   /** Why, as a sentence for the model and the user. */
   readonly reason?: string
+  /**
+   * Set if the user denied the call: what the user typed, or an empty text. It is then recorded as the user's own words.
+   * It must be in `reason` as well, which is what the model reads.
+   */
+  readonly userReason?: string
 }
 
 /** A hook can end the turn. A call that has not run is then refused, and the results so far stay in the session. */
@@ -85,9 +90,11 @@ interface PermissionRequestInput extends ToolCallInput {
   readonly reason: string
 }
 
-interface PermissionOutput extends Pick<HookContextOutput, 'userDisplayMessage'>, EndTurnOutput {
+interface PermissionOutput
+  extends Pick<HookContextOutput, 'userDisplayMessage'>,
+    EndTurnOutput,
+    Pick<ToolDecision, 'reason' | 'userReason'> {
   readonly decision?: 'allow' | 'deny'
-  readonly reason?: string
   readonly input?: JsonObject
 }
 

@@ -5,7 +5,7 @@ import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
-import type { Attachment, CompactMetadata } from '../log/record.ts'
+import type { Attachment, CompactMetadata, RecordedUserInput } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
 import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -141,6 +141,8 @@ export type ModelSettings = Pick<
 export interface ToolResultContent {
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
+  /** What of the result the user typed: answers, or the words of a refusal. Nothing else in it counts as the user's. */
+  readonly userInputs?: readonly Omit<RecordedUserInput, 'toolUseId'>[]
 }
 
 /**

@@ -5,7 +5,7 @@
 import type { ToolResultBlock } from './block.ts'
 import { isObject } from './json.ts'
 import type { KnownRecord } from './record.ts'
-import { readRefusal, readToolResultText, type ToolCallFacts } from './tool-calls.ts'
+import { isRefusedCall, readToolResultText, type ToolCallFacts } from './tool-calls.ts'
 import { removeControlCharacters } from './well-formed-text.ts'
 
 /**
@@ -52,7 +52,7 @@ const LAST_LINES = 3
 
 /** Returns how a call ended. `block` and `record`: its result, and the record that has it. */
 export function readRunStatus(call: CallWithInput, block: ToolResultBlock, record: KnownRecord): RunStatus {
-  if (readRefusal(block) !== null) return 'refused'
+  if (record.type === 'user' && isRefusedCall(record, block, call.name)) return 'refused'
   const result = readToolResultText(block.content)
   const isCommand = call.kind === 'run'
   const ends = isCommand ? readOuterLines(result) : ''
@@ -66,7 +66,10 @@ export function readRunStatus(call: CallWithInput, block: ToolResultBlock, recor
   return status === 'empty' && call.touches.length > 0 ? 'failed' : status
 }
 
-type CallWithInput = Pick<ToolCallFacts, 'kind' | 'touches'> & { readonly input: unknown }
+type CallWithInput = Pick<ToolCallFacts, 'kind' | 'touches'> & {
+  readonly name: string
+  readonly input: unknown
+}
 
 /** Kinds of calls whose results may state a failure in their text alone. */
 const CHANGING_KINDS: ReadonlySet<ToolCallFacts['kind']> = new Set(['run', 'edit', 'write'])

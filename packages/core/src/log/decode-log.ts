@@ -34,8 +34,21 @@ export function decodeRecord(value: unknown): DecodeResult {
   if (typeof value.type !== 'string') return { ok: false, why: 'a record says its type' }
   const why = checkRecord(value, value.type)
   if (why !== null) return { ok: false, why }
-  const { value: kept, ...note } = withoutBadUsage(value)
-  return { ok: true, record: kept as unknown as SessionRecord, ...note }
+  const kept = [withoutBadUsage, withoutBadFields, withMetadata, withRepairedBlocks].reduce<RepairedLine>(
+    ({ value: given, notes }, repair) => {
+      const repaired = repair(given)
+      return { value: repaired.value, notes: [...notes, ...repaired.notes] }
+    },
+    { value, notes: [] },
+  )
+  const record = kept.value as unknown as SessionRecord
+  return kept.notes.length === 0 ? { ok: true, record } : { ok: true, record, note: kept.notes.join('; ') }
+}
+
+/** A line without the parts that are not as expected, and a note on each of these. */
+interface RepairedLine {
+  readonly value: LineFields
+  readonly notes: readonly string[]
 }
 
 function checkRecord(value: LineFields, type: string): string | null {
@@ -95,14 +108,87 @@ const USAGE_FIGURES = [
 ]
 
 /** Removes the usage from an assistant record if one of its token counts is not a number. The rest of the record is kept. */
-function withoutBadUsage(value: LineFields): { readonly value: LineFields; readonly note?: string } {
+function withoutBadUsage(value: LineFields): RepairedLine {
   const { message } = value
-  if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
+  if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value, notes: [] }
   const { usage } = message
   const isFigure = (figure: unknown): boolean => figure == null || typeof figure === 'number'
-  if (isObject(usage) && USAGE_FIGURES.every((field) => isFigure(usage[field]))) return { value }
+  if (isObject(usage) && USAGE_FIGURES.every((field) => isFigure(usage[field]))) return { value, notes: [] }
   const { usage: _, ...rest } = message
-  return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
+  return { value: { ...value, message: rest }, notes: ['usage that is no figures was left out'] }
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string'
+
+/** Fields that the engine reads and a record need not have, with the check of their type. */
+const OPTIONAL_FIELDS: readonly (readonly [string, (value: unknown) => boolean])[] = [
+  ['cwd', isText],
+  ['timestamp', isText],
+  ['sessionId', isText],
+  ['subtype', isText],
+  ['afterUuid', isText],
+  ['compactMetadata', isObject],
+  ['microcompactMetadata', isObject],
+  ['userInputs', isUserInputs],
+]
+
+function isUserInputs(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isUserInput)
+}
+
+function isUserInput(value: unknown): boolean {
+  if (!isObject(value) || !['prompt', 'refusal', 'answer'].includes(String(value.kind))) return false
+  const { toolUseId = '', text = '', question = null } = value
+  if (!isText(toolUseId) || !isText(text)) return false
+  if (question === null) return true
+  if (!isObject(question) || !isText(question.text)) return false
+  const { options = [] } = question
+  return Array.isArray(options) && options.every(isText)
+}
+
+/** Leaves out each optional field that has another type, so that the rest of the record counts. Null means the same as none. */
+function withoutBadFields(value: LineFields): RepairedLine {
+  const bad = OPTIONAL_FIELDS.filter(([field, isGood]) => field in value && !isGood(value[field]))
+  const { attachment } = value
+  const isTypeBad = isObject(attachment) && 'type' in attachment && !isText(attachment.type)
+  if (bad.length === 0 && !isTypeBad) return { value, notes: [] }
+  const names = new Set(bad.map(([field]) => field))
+  const kept = Object.fromEntries(Object.entries(value).filter(([field]) => !names.has(field)))
+  const wrong = bad.flatMap(([field]) =>
+    value[field] === null ? [] : [`${field} of another type was left out`],
+  )
+  if (!isTypeBad) return { value: kept, notes: wrong }
+  const { type, ...rest } = attachment
+  const notes = type === null ? wrong : [...wrong, 'the type of the attachment is no text and was left out']
+  return { value: { ...kept, attachment: rest }, notes }
+}
+
+/** Gives a boundary without metadata an empty one, because the kind of a boundary is known by its subtype alone. */
+function withMetadata(value: LineFields): RepairedLine {
+  const lacks = value.subtype === 'compact_boundary' && value.compactMetadata === undefined
+  return { value: lacks ? { ...value, compactMetadata: {} } : value, notes: [] }
+}
+
+/** Repairs blocks of a message without which the message could not be read: a call without a name, a result that is no text. */
+function withRepairedBlocks(value: LineFields): RepairedLine {
+  const { message } = value
+  if (!isObject(message) || !Array.isArray(message.content)) return { value, notes: [] }
+  const given: readonly unknown[] = message.content
+  const content = given.map(repairBlock)
+  if (content.every((block, index) => block === given[index])) return { value, notes: [] }
+  return {
+    value: { ...value, message: { ...message, content } },
+    notes: ['parts of a block that are of another type were left out'],
+  }
+}
+
+function repairBlock(block: unknown): unknown {
+  if (!isObject(block)) return block
+  if (block.type === 'tool_use' && !isText(block.name)) return { ...block, name: 'unknown' }
+  const { content } = block
+  if (block.type !== 'tool_result' || content === undefined || isText(content)) return block
+  if (!Array.isArray(content)) return { ...block, content: content === null ? '' : JSON.stringify(content) }
+  return content.every(isBlock) ? block : { ...block, content: content.filter(isBlock) }
 }
 
 function checkContent(content: unknown): string | null {

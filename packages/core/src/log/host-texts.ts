@@ -111,6 +111,37 @@ function isEnclosed(text: string): boolean {
   return name !== null && text.endsWith(`</${name}>`) && text.lastIndexOf(`<${name}`) === 0
 }
 
+// Messages of other agents, which a program puts in the user's place.
+
+const AGENT_MESSAGE = /^<((?:teammate|agent|cross-session)-message)((?:\s[^>]*)?)>([\s\S]*)<\/\1(?:\s[^>]*)?>/
+/** Matches the attribute that names the sender. */
+const SENDER = /\s(?:teammate_id|from|sender|agent_id|agent|name|id)="([^"]*)"/
+/** Matches the state of another agent, which programs send as JSON in such a message. */
+const AGENT_STATE = /^\{\s*"type"\s*:\s*"\w*notification"/
+
+export interface AgentMessage {
+  /** The name of the agent that sent the message. */
+  readonly from: string
+  readonly text: string
+}
+
+/** Returns the messages of other agents at the start of a text. One inside the user's own text may be a quotation. */
+export function readAgentMessages(given: string): readonly AgentMessage[] {
+  const isWhole = isHostNotice(given)
+  const found: AgentMessage[] = []
+  for (let text = given.trim(); ; ) {
+    const length = isWhole && isEnclosed(text) ? text.length : measureNotice(text, ANY_ELEMENT)
+    const rest = text.slice(length)
+    const isSentence = !isWhole && isElementEnd(text, length) && SENTENCE_CONTINUES.test(rest)
+    if (length === 0 || isSentence) return found
+    const [, , attributes = '', content = ''] = AGENT_MESSAGE.exec(text.slice(0, length)) ?? []
+    const message = content.trim()
+    if (message !== '' && !AGENT_STATE.test(message))
+      found.push({ from: SENDER.exec(attributes)?.[1]?.trim() || 'unknown', text: message })
+    text = rest.trimStart()
+  }
+}
+
 function isElementEnd(start: string, length: number): boolean {
   return start[length - 1] === '>' && start[length - 2] !== '/'
 }

@@ -68,6 +68,23 @@ export interface UserRecord extends RecordBase {
   readonly message: UserMessage
   /** Fields besides role and content that a host has set on a user message. They are sent with it. */
   readonly messageFields?: JsonObject
+  /**
+   * What in the record is the user's, as the engine or its host recorded it. Present on every prompt and tool result of
+   * Tidemark's own sessions: a refusal or an answer in a tool result is the user's only if it is listed here. Absent in
+   * logs of other programs, under drop-in and in older logs, whose texts are told apart by their form.
+   */
+  readonly userInputs?: readonly RecordedUserInput[]
+}
+
+/** A text of the user, as the engine or its host recorded it with a message. */
+export interface RecordedUserInput {
+  /** `prompt`: the texts of the message itself. The others are in the result of the tool call `toolUseId`. */
+  readonly kind: 'prompt' | 'refusal' | 'answer'
+  readonly toolUseId?: string
+  /** What the user typed or chose. Without it, a `prompt` is all texts of the message, and a `refusal` has no words. */
+  readonly text?: string
+  /** For `answer`: the question that the model asked, and the options that it offered. */
+  readonly question?: { readonly text: string; readonly options?: readonly string[] }
 }
 
 export interface Usage {

@@ -6,6 +6,7 @@
 import { type Block, isTextBlock, type ToolResultBlock, type ToolUseBlock } from './block.ts'
 import { readRefusalText } from './host-texts.ts'
 import { isObject } from './json.ts'
+import type { UserRecord } from './record.ts'
 
 /** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
 export type ToolCallKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
@@ -268,7 +269,24 @@ export function readToolResultText(content: unknown): string {
   return content.flatMap((block: Block) => (isTextBlock(block) ? [block.text] : [])).join('\n')
 }
 
-/** Returns what the user typed when refusing a tool call; see `readRefusalText`. Null if the result is no refusal. */
+/**
+ * Returns true if the name of a tool begins with that of a server, as in `mcp__ui__ask_user`. Its results are texts of
+ * that server, whatever they say.
+ */
+export function isServerTool(name: string): boolean {
+  return /__|[./:]/.test(name)
+}
+
+/** Checks whether the user refused the call of the tool `name`, whose result the block of a record is. */
+export function isRefusedCall({ userInputs }: UserRecord, block: ToolResultBlock, name: string): boolean {
+  if (userInputs === undefined) return !isServerTool(name) && readRefusal(block) !== null
+  return userInputs.some(({ kind, toolUseId }) => kind === 'refusal' && toolUseId === block.tool_use_id)
+}
+
+/**
+ * Returns what the user typed when refusing a tool call; see `readRefusalText`. Null if the result is no refusal. Reads
+ * the form of the result, which a tool can imitate: only for records without `userInputs`.
+ */
 export function readRefusal({ content, is_error }: ToolResultBlock): string | null {
   return readRefusalText(readToolResultText(content), is_error === true)
 }

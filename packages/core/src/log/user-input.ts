@@ -1,21 +1,30 @@
 /**
  * Reads what the user typed, however it arrived: as a prompt, while the model worked, when refusing a tool call, in
- * answer to a question of the model, or as a command. Text that a program wrote is never returned as the user's.
+ * answer to a question of the model, or as a command. Text that a program wrote is never returned as the user's: what
+ * another agent sent, and what the result of a server's tool presents as the user's, have another author.
  */
 import {
   type Block,
   isTextBlock,
   isToolResult,
+  type MessageContent,
   type ToolResultBlock,
   type ToolUseBlock,
   toBlocks,
 } from './block.ts'
-import { readApprovedPlan, removeHostNotices } from './host-texts.ts'
+import { readAgentMessages, readApprovedPlan, removeHostNotices } from './host-texts.ts'
 import { isObject } from './json.ts'
 import { type AskedQuestion, readAnswers } from './question-answers.ts'
-import { type AttachmentRecord, isKnownRecord, type SessionRecord, type UserRecord } from './record.ts'
+import {
+  type AttachmentRecord,
+  isKnownRecord,
+  type KnownRecord,
+  type RecordedUserInput,
+  type SessionRecord,
+  type UserRecord,
+} from './record.ts'
 import { isTodoOrPlanTool, readPlanText } from './todo-list.ts'
-import { readRefusal, readToolResultText } from './tool-calls.ts'
+import { isServerTool, readRefusal, readToolName, readToolResultText } from './tool-calls.ts'
 
 /**
  * How a text of the user arrived: `document` as an attached text, `queued` while the model worked, `refusal` with the
@@ -32,8 +41,21 @@ export type UserInputKind =
   | 'command'
   | 'shell'
 
+/**
+ * Whose words an input has. `agent`: an agent that gives this one its instructions. `tool`: a tool of a server, whose
+ * result reads like a refusal or an answer of the user, and nothing in the log confirms that.
+ */
+export interface InputAuthor {
+  readonly kind: 'user' | 'agent' | 'tool'
+  /** The name of the agent or of the tool; empty for the user. */
+  readonly name: string
+}
+
+export const THE_USER: InputAuthor = { kind: 'user', name: '' }
+
 export interface UserInput {
   readonly kind: UserInputKind
+  readonly author: InputAuthor
   /** The user's own words, verbatim. Empty only for a tool call that the user refused without a word. */
   readonly text: string
   /** Id of the tool call that was refused, asked the question or wrote the plan; null for other kinds. */
@@ -46,32 +68,72 @@ export interface UserInput {
  * Returns the user's inputs in a record, in order. `calls`: the tool calls before it, by id. They are needed to know
  * which results answer a question; without them, answers are found only where the host logged them apart.
  */
-export function readUserInputs(
-  record: SessionRecord,
-  calls: ReadonlyMap<string, ToolUseBlock> = NO_CALLS,
-): readonly UserInput[] {
-  if (!isKnownRecord(record) || isMachineOrigin(record)) return []
+export function readUserInputs(record: SessionRecord, calls: CallLookup = NO_CALLS): readonly UserInput[] {
+  if (!isKnownRecord(record)) return []
+  const sender = readAgentOrigin(record)
+  if (sender !== null) return withAuthor(readMessages(record, calls), sender)
+  return isMachineOrigin(record) ? [] : readMessages(record, calls)
+}
+
+function withAuthor(inputs: readonly UserInput[], name: string): readonly UserInput[] {
+  return inputs.map((input) => ({ ...input, author: { kind: 'agent', name } }))
+}
+
+function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInput[] {
   if (record.type === 'attachment') return readQueuedInput(record)
   if (record.type !== 'user' || record.message.role !== 'user') return []
   if (record.isMeta === true || record.isCompactSummary === true) return []
-  return toBlocks(record.message.content).flatMap((block) => {
-    if (isToolResult(block)) return readResultInput(record, block, calls)
-    return readMessageBlock(block, 'prompt')
+  const { userInputs } = record
+  const typed = userInputs?.find(({ kind }) => kind === 'prompt')
+  const blocks = toBlocks(record.message.content)
+  const isApart = typed?.text !== undefined && !blocks.some(({ text }) => text === typed.text)
+  const inputs = blocks.flatMap((block) => {
+    if (isToolResult(block))
+      return userInputs === undefined
+        ? readResultInput(record, block, findCall(blocks, block, calls))
+        : readRecordedInputs(userInputs, block)
+    if (typed === undefined || !isTextBlock(block)) return readMessageBlock(block, 'prompt')
+    if (isApart || block.text.trim() === '') return []
+    const isTyped = typed.text === undefined || typed.text === block.text
+    return isTyped ? [createInput('prompt', block.text)] : readMessageBlock(block, 'prompt')
   })
+  return isApart ? [createInput('prompt', typed?.text ?? ''), ...inputs] : inputs
 }
 
-const NO_CALLS: ReadonlyMap<string, ToolUseBlock> = new Map()
+/**
+ * Creates the field `userInputs` of a message that the user sends. `typed`: what of it the user typed, if a host has put
+ * texts of its own beside that. Without it, a message with one text is the user's, whatever the text looks like; of
+ * several texts, those that look like texts of a program are not.
+ */
+export function createUserInputs(content: MessageContent, typed?: string): readonly RecordedUserInput[] {
+  if (typed !== undefined && typed !== content) return [{ kind: 'prompt', text: typed }]
+  const blocks = toBlocks(content)
+  const isPlain = blocks.filter(isTextBlock).length <= 1 && !blocks.some(isToolResult)
+  return isPlain ? [{ kind: 'prompt' }] : []
+}
+
+/** Finds tool calls by id. `nth`: of several with this id, which one, counted from 0 among the results in a record. */
+export interface CallLookup {
+  get(id: string, nth?: number): ToolUseBlock | undefined
+}
+
+const NO_CALLS: CallLookup = new Map()
 
 /**
  * Returns the text that the user typed in a record, or null if there is none. A record with a tool result can contain
  * such text too: the user may type a reason when rejecting a tool call.
  */
 export function readUserTypedText(record: SessionRecord): string | null {
-  const texts = readUserInputs(record).flatMap(({ text }) => (text === '' ? [] : [text]))
+  const texts = readUserInputs(record).flatMap(({ text, author }) =>
+    text === '' || author.kind !== 'user' ? [] : [text],
+  )
   return texts.length === 0 ? null : texts.join('\n')
 }
 
-/** Returns true for a record that is a message of the user on its own: a prompt, a queued message or a slash command. */
+/**
+ * Returns true for a record that is a message on its own, of the user or of an agent in the user's place: a prompt, a
+ * queued message or a slash command.
+ */
 export function isUserMessage(record: SessionRecord): boolean {
   return readUserInputs(record).some(({ kind }) => MESSAGE_KINDS.has(kind))
 }
@@ -81,6 +143,18 @@ const MESSAGE_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'document',
 /** Kinds of origin that are programs. A message of any other origin counts as the user's, so that it is not lost. */
 const MACHINE_ORIGIN =
   /notification|agent|coordinator|teammate|peer|hook|system|tool|task|bot|auto|schedul|cron|timer|machine|program|assistant|model/i
+
+/** Kinds of origin that are agents which instruct this one. What they send is kept, under their name. */
+const AGENT_ORIGIN = /^(?:(?:main|parent|lead|team)[-_ ]?)?(?:agent|coordinator|teammate|peer|lead(?:er)?)$/i
+
+/** Returns the name of the agent that the host logged as the origin of a record or of an attachment; null if it is none. */
+function readAgentOrigin(from: object): string | null {
+  const { origin } = from as { readonly origin?: unknown }
+  const fields = isObject(origin) ? origin : { kind: origin }
+  if (typeof fields.kind !== 'string' || !AGENT_ORIGIN.test(fields.kind)) return null
+  const name = [fields.name, fields.from, fields.id].find((one) => typeof one === 'string' && one !== '')
+  return typeof name === 'string' ? name : fields.kind
+}
 
 /** Returns true if the host logged that a program, not the user, is the origin of a record or of an attachment. */
 function isMachineOrigin(from: object): boolean {
@@ -92,9 +166,9 @@ function isMachineOrigin(from: object): boolean {
 function createInput(
   kind: UserInputKind,
   text: string,
-  more: Partial<Pick<UserInput, 'toolUseId' | 'question'>> = {},
+  more: Partial<Pick<UserInput, 'author' | 'toolUseId' | 'question'>> = {},
 ): UserInput {
-  return { kind, text, toolUseId: null, question: null, ...more }
+  return { kind, text, author: THE_USER, toolUseId: null, question: null, ...more }
 }
 
 // Messages that were queued while the model worked are logged as attachments.
@@ -102,8 +176,11 @@ function createInput(
 function readQueuedInput({ attachment, isMeta }: AttachmentRecord): readonly UserInput[] {
   const { type, commandMode = 'prompt' } = attachment
   if (type !== 'queued_command' || isMeta === true || attachment.isMeta === true) return []
-  if (isMachineOrigin(attachment) || commandMode === 'task-notification') return []
-  return readQueuedContent(attachment.prompt ?? attachment.text ?? attachment.content ?? attachment.message)
+  const sender = readAgentOrigin(attachment)
+  if (commandMode === 'task-notification' || (sender === null && isMachineOrigin(attachment))) return []
+  const { prompt, text, content, message } = attachment
+  const inputs = readQueuedContent(prompt ?? text ?? content ?? message)
+  return sender === null ? inputs : withAuthor(inputs, sender)
 }
 
 /** Reads a queued message: a text, a list of texts and blocks, or an object with one of these. */
@@ -134,20 +211,30 @@ const COMMAND_PART = /^\s*<command-(name|message|args)>([\s\S]*?)<\/command-\1>/
 const SHELL_INPUT =
   /^<(?:bash-input|user_shell_command)>(?:\s*<command>)?([\s\S]*?)(?:<\/bash-input>|<\/command>[\s\S]*?<\/user_shell_command>)/
 
-/** Reads a text from its start: notices are left out, then come a slash or shell command and what follows it, or a prompt. */
+/**
+ * Reads a text from its start: notices are left out, then come messages of other agents, a slash or shell command and what
+ * follows it, or a prompt.
+ */
 function readTypedBlock(given: string, kind: 'prompt' | 'queued'): readonly UserInput[] {
+  const sent = readAgentMessages(given).map(({ from, text }) =>
+    createInput(kind, text, { author: { kind: 'agent', name: from } }),
+  )
+  return [...sent, ...readOwnText(given, kind)]
+}
+
+function readOwnText(given: string, kind: 'prompt' | 'queued'): readonly UserInput[] {
   const text = removeHostNotices(given)
   const start = text.trimStart()
   if (start === '') return []
   const shell = SHELL_INPUT.exec(start)
   if (shell !== null) {
     const typed = shell[1]?.trim() ?? ''
-    const rest = readTypedBlock(start.slice(shell[0].length), kind)
+    const rest = readOwnText(start.slice(shell[0].length), kind)
     return typed === '' ? rest : [createInput('shell', typed), ...rest]
   }
   const length = measureCommand(start)
   if (length === 0) return [createInput(kind, text)]
-  return [...readCommand(start.slice(0, length)), ...readTypedBlock(start.slice(length), kind)]
+  return [...readCommand(start.slice(0, length)), ...readOwnText(start.slice(length), kind)]
 }
 
 /** Returns the length of the slash command at the start of a text; 0 if there is none. */
@@ -179,14 +266,41 @@ function readCommand(text: string): readonly UserInput[] {
 // Tool results that hold words of the user: refusals, answers to questions that the model asked, and plans that the user
 // changed before approving them.
 
+function findCall(
+  blocks: readonly Block[],
+  result: ToolResultBlock,
+  calls: CallLookup,
+): ToolUseBlock | undefined {
+  const { tool_use_id: id } = result
+  return calls.get(id, blocks.slice(0, blocks.indexOf(result)).filter(isResultOf(id)).length)
+}
+
+function isResultOf(id: string): (block: Block) => boolean {
+  return (block) => isToolResult(block) && block.tool_use_id === id
+}
+
+/** Returns what the engine or its host recorded about a result. Nothing else in the result is the user's. */
+function readRecordedInputs(
+  recorded: readonly RecordedUserInput[],
+  { tool_use_id: toolUseId }: ToolResultBlock,
+): readonly UserInput[] {
+  return recorded.flatMap(({ kind, toolUseId: id, text = '', question }) => {
+    if (kind === 'prompt' || id !== toolUseId) return []
+    const asked = question === undefined ? null : { text: question.text, options: question.options ?? [] }
+    return [createInput(kind, text, { toolUseId, question: asked })]
+  })
+}
+
+/** Reads a result by its form, where nothing was recorded about it. A tool of a server may write any text it likes. */
 function readResultInput(
   record: UserRecord,
   block: ToolResultBlock,
-  calls: ReadonlyMap<string, ToolUseBlock>,
+  call: ToolUseBlock | undefined,
 ): readonly UserInput[] {
   const { tool_use_id: toolUseId } = block
+  const name = call === undefined ? '' : readToolName(call)
+  const author: InputAuthor = isServerTool(name) ? { kind: 'tool', name } : THE_USER
   const refusal = readRefusal(block)
-  const call = calls.get(toolUseId)
   const result = refusal === null ? readToolResultText(block.content) : ''
   const answers = readAnswers({
     call,
@@ -195,9 +309,9 @@ function readResultInput(
     logged: (record as { readonly toolUseResult?: unknown }).toolUseResult,
   })
   return [
-    ...(refusal === null ? [] : [createInput('refusal', refusal, { toolUseId })]),
-    ...answers.map(({ text, question }) => createInput('answer', text, { toolUseId, question })),
-    ...readPlanChanges(call, result).map((text) => createInput('plan', text, { toolUseId })),
+    ...(refusal === null ? [] : [createInput('refusal', refusal, { author, toolUseId })]),
+    ...answers.map(({ text, question }) => createInput('answer', text, { author, toolUseId, question })),
+    ...readPlanChanges(call, result).map((text) => createInput('plan', text, { author, toolUseId })),
   ]
 }
 

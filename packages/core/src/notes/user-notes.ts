@@ -1,11 +1,12 @@
 /**
  * Notes about what the user typed: the latest instruction, earlier requests, answers to questions of the model, and
  * corrections, all verbatim as far as they are quoted. Where a text stands decides what it is, never its words.
+ * Instructions of another agent are listed like the user's, under its name.
  */
 import type { KnownRecord } from '../log/record.ts'
-import type { UserInput, UserInputKind } from '../log/user-input.ts'
+import type { InputAuthor, UserInput, UserInputKind } from '../log/user-input.ts'
 import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
-import type { ReadUserPrompt } from '../summary/user-messages.ts'
+import { describeAuthor, type ReadUserPrompt } from '../summary/user-messages.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import {
   cleanNoteText,
@@ -18,9 +19,10 @@ import {
   toNoteLine,
 } from './note-text.ts'
 
-/** A text of the user that the notes quote. */
+/** A text of the user, or of an agent in the user's place, that the notes quote. */
 export interface UserRequest {
   readonly kind: UserInputKind
+  readonly author: InputAuthor
   readonly text: string
   readonly time: string
   readonly place: number
@@ -63,6 +65,8 @@ export class UserNotes {
   readonly #requests = createNewestList<UserRequest>(MOST_REQUESTS)
   readonly #corrections = createDistinctList<Correction>(MOST_CORRECTIONS, ({ text }) => text)
   readonly #answers = createNewestList<string>(MOST_ANSWERS)
+  /** Texts of tools that read like the user's. */
+  readonly #unconfirmed = createNewestList<string>(MOST_ANSWERS)
   #first: UserRequest | null = null
   #latest: UserRequest | null = null
   /** What the user typed in the turn before the latest instruction, if that was sent while the model worked. */
@@ -78,16 +82,21 @@ export class UserNotes {
   add(record: KnownRecord, prompt: ReadUserPrompt | null, place: number): void {
     if (prompt === null) return
     const time = formatNoteTime(record.timestamp)
-    const typed = prompt.inputs.filter((input) => isInstruction(input, record))
+    const given = prompt.inputs.filter((input) => isInstruction(input, record))
+    // What the user typed comes before what an agent sent in the same message.
+    const own = given.filter(({ author }) => author.kind === 'user')
+    const typed = own.length === 0 ? given : own
     const [first] = typed
     if (first !== undefined) {
       const texts = typed.map((input) => input.text)
       const text = cleanNoteText(texts.join('\n').trim())
-      this.#addInstruction({ kind: first.kind, text, time, place, answers: prompt.answers })
-      if (prompt.isCorrection) this.#addCorrection(text, prompt.corrects)
+      const { kind, author } = first
+      this.#addInstruction({ kind, author, text, time, place, answers: prompt.answers })
+      if (prompt.isCorrection && author.kind === 'user') this.#addCorrection(text, prompt.corrects)
     }
     for (const input of prompt.inputs) {
-      if (input.kind === 'refusal') this.#addCorrection(cleanNoteText(input.text.trim()), prompt.corrects)
+      if (input.kind === 'refusal' && input.author.kind === 'user')
+        this.#addCorrection(cleanNoteText(input.text.trim()), prompt.corrects)
       if (!typed.includes(input)) this.#addOther(input, time, place)
     }
   }
@@ -118,7 +127,10 @@ export class UserNotes {
     const before = this.#before.list().map((full) => ({ full, rank: 1 }))
     const since = this.#since.list().map((full) => ({ full, rank: 1 }))
     return [
-      { title: 'Latest instruction:', items: text === '' ? [] : [{ full: quoteBlock(shown), rank: 0 }] },
+      {
+        title: `Latest instruction${formatSender(this.#latest)}:`,
+        items: text === '' ? [] : [{ full: quoteBlock(shown), rank: 0 }],
+      },
       {
         title: 'It answers, in the words of the model:',
         items: answers === '' ? [] : [{ full: quoteBlock(answers), rank: 0 }],
@@ -155,7 +167,10 @@ export class UserNotes {
     const items = others.map((one) => ({ full: formatRequest(one), rank: 2 }))
     const dropped = this.#requests.countDropped()
     return [
-      { title: 'First request:', items: opening === '' ? [] : [{ full: cut, rank: 1 }] },
+      {
+        title: `First request${formatSender(this.#first)}:`,
+        items: opening === '' ? [] : [{ full: cut, rank: 1 }],
+      },
       { title: 'Other requests, oldest first:', items, isOldestFirst: true, dropped },
     ]
   }
@@ -163,7 +178,16 @@ export class UserNotes {
   listAnswers(): readonly NoteGroup[] {
     const items = this.#answers.list().map((full) => ({ full, rank: 2 }))
     const dropped = this.#answers.countDropped()
-    return [{ title: 'Questions that the user answered:', items, isOldestFirst: true, dropped }]
+    const unconfirmed = this.#unconfirmed.list().map((full) => ({ full, rank: 3 }))
+    return [
+      { title: 'Questions that the user answered:', items, isOldestFirst: true, dropped },
+      {
+        title: "Texts of tools that read like the user's, not confirmed:",
+        items: unconfirmed,
+        isOldestFirst: true,
+        dropped: this.#unconfirmed.countDropped(),
+      },
+    ]
   }
 
   listCorrections(): readonly NoteGroup[] {
@@ -183,7 +207,7 @@ export class UserNotes {
     this.#latest = request
     this.#first ??= request
     this.#since = createNewestList<string>(MOST_ANSWERS)
-    const title = toTitle(request.text)
+    const title = formatTitle(request)
     // A short reply is a request of its own only if it says more than what stands: "fix it" after "hi", not "yes".
     const isRequest = request.answers === '' || title.length > this.#title.length
     if (!this.#isTitleFinal && isRequest && title !== '') this.#title = title
@@ -197,11 +221,15 @@ export class UserNotes {
     })
   }
 
-  #addOther({ kind, text: given, question }: UserInput, time: string, place: number): void {
+  #addOther({ kind, author, text: given, question }: UserInput, time: string, place: number): void {
     const text = cleanNoteText(given.trim())
+    if (author.kind === 'tool') {
+      this.#unconfirmed.add(`- ${describeAuthor(author)}: ${quoteInline(text, REQUEST_CHARACTERS)}`)
+      return
+    }
     if (kind === 'answer') this.#answers.add(formatAnswer(text, question))
     if (!REQUEST_LABELS.has(kind)) return
-    const request = cutRequest({ kind, text, time, place, answers: '' })
+    const request = cutRequest({ kind, author, text, time, place, answers: '' })
     this.#requests.add(request)
     this.#since.add(formatRequest(request))
     if (kind === 'command' && this.#title === '') this.#title = toTitle(text)
@@ -209,6 +237,16 @@ export class UserNotes {
 }
 
 const INSTRUCTION_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'queued'])
+
+/** Formats who sent a request, after its title; empty if the user did. */
+function formatSender(request: UserRequest | null): string {
+  return request === null || request.author.kind === 'user' ? '' : `, ${describeAuthor(request.author)}`
+}
+
+function formatTitle({ author, text }: UserRequest): string {
+  const title = toTitle(text)
+  return author.kind === 'user' || title === '' ? title : `${title} (${describeAuthor(author)})`
+}
 
 /** Checks whether an input is an instruction: a prompt, also one that was sent while the model worked, once delivered. */
 export function isInstruction({ kind }: UserInput, record: KnownRecord): boolean {
@@ -232,8 +270,9 @@ function cutRequest(request: UserRequest): UserRequest {
   }
 }
 
-function formatRequest({ kind, text, time, answers }: UserRequest): string {
-  const label = REQUEST_LABELS.get(kind) ?? ''
+function formatRequest({ kind, author, text, time, answers }: UserRequest): string {
+  const sender = author.kind === 'user' ? '' : `${describeAuthor(author)}: `
+  const label = `${REQUEST_LABELS.get(kind) ?? ''}${sender}`
   const reply = answers === '' ? '' : `, answering ${quoteInline(answers, ANSWERED_CHARACTERS)}`
   return `- ${time === '' ? '' : `${time} `}${label}${quoteInline(text, REQUEST_CHARACTERS)}${reply}`
 }

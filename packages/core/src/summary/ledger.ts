@@ -12,7 +12,7 @@ import {
   type FileTouch,
   readToolResultText,
 } from '../log/tool-calls.ts'
-import { readUserTypedText } from '../log/user-input.ts'
+import { readUserInputs } from '../log/user-input.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { formatLedger, type LedgerFileLine } from './ledger-text.ts'
@@ -296,8 +296,9 @@ function listPassages(record: KnownRecord): readonly Passage[] {
       const { touches } = describeToolCall(block.name, block.input)
       return [{ by: 'work', texts: collectJsonStrings(block.input), touches, callId: block.id }]
     })
-  const typed = readUserTypedText(record)
-  const work: readonly Passage[] = typed === null ? [] : [{ by: 'work', texts: [typed], touches: [] }]
+  const typed = readUserInputs(record).filter(({ author, text }) => author.kind !== 'tool' && text !== '')
+  const work: readonly Passage[] =
+    typed.length === 0 ? [] : [{ by: 'work', texts: [typed.map(({ text }) => text).join('\n')], touches: [] }]
   if (record.type !== 'user') return work
   const results = toBlocks(record.message.content)
     .filter(isToolResult)

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
+import { SessionBuilder } from '../../testing/session-builder.ts'
+import type { Block } from '../log/block.ts'
+import type { KnownRecord } from '../log/record.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { writeLocalSummary } from './local-summary.ts'
 import { repairSummary } from './repair-summary.ts'
@@ -162,4 +165,36 @@ describe('a budget that is too small for all messages', () => {
     expect(countMissingCharacters(cut, message)).toBe(missing)
     expect(countMissingCharacters('nothing of it', message)).toBe(message.text.length)
   })
+})
+
+it('answers stand with their questions where a provider gives one id to several calls', () => {
+  const ask = (question: string): Block => ({
+    type: 'tool_use',
+    id: 'call_0',
+    name: 'AskUserQuestion',
+    input: { question },
+  })
+  const answer = (content: string): Block => ({ type: 'tool_result', tool_use_id: 'call_0', content })
+  const read = { type: 'tool_use', id: 'call_0', name: 'Read', input: { file_path: 'a.ts' } }
+  const builder = new SessionBuilder()
+  builder.user('Go.')
+  builder.assistant('m1', [read])
+  builder.assistant('m2', [ask('One?'), ask('Two?')])
+  builder.user([answer('Answer one'), answer('Answer two')])
+  builder.assistant('m3', [ask('Three?')])
+  builder.assistant('m3', [read])
+  builder.user([answer('Answer three')])
+  builder.user([answer('1 line')])
+  builder.assistant('m4', [ask('Four?')])
+  builder.user([answer('(waiting)')])
+  builder.user([answer('Answer four')])
+  const { messages } = extractSessionFacts(builder.records as readonly KnownRecord[])
+  const texts = messages.map(({ text }) => text).join('\n')
+  for (const [question, text] of [
+    ['One?', 'Answer one'],
+    ['Two?', 'Answer two'],
+    ['Three?', 'Answer three'],
+    ['Four?', 'Answer four'],
+  ])
+    expect(texts).toContain(`Asked: "${question}"\nAnswered: ${text}`)
 })

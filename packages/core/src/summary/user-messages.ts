@@ -1,12 +1,20 @@
 /**
  * What the user typed, as a summary quotes it: word for word, with what each text answers, cut only if the budget is
- * short. Also finds which of it a text lacks.
+ * short. Also finds which of it a text lacks. Texts of other agents, and those that a tool's result presents as the
+ * user's, are kept like messages, and each of their lines says whose it is.
  */
 import { isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { INTERRUPTION_START } from '../log/host-texts.ts'
+import { isAskingTool } from '../log/question-answers.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { describeToolCall, readToolName } from '../log/tool-calls.ts'
-import { readUserInputs, type UserInput } from '../log/user-input.ts'
+import {
+  type CallLookup,
+  type InputAuthor,
+  readUserInputs,
+  THE_USER,
+  type UserInput,
+} from '../log/user-input.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -25,8 +33,12 @@ export interface UserPrompt {
   readonly lead: string
   /** The texts that a summary must contain: the user's words, and the questions that they answer. */
   readonly required: readonly string[]
+  /** The same texts as they stand in the record itself. */
+  readonly sources: readonly string[]
   /** What stands with the user's words and is not theirs: the lead, and the questions as `text` has them. */
   readonly context: readonly string[]
+  /** Whose words they are: of several in one message, the user's first, then those of an agent. */
+  readonly author: InputAuthor
   /** True if it is the first message after the user interrupted or refused, which indicates a change of course. */
   readonly isCorrection: boolean
   /** False if the model has not responded since. Such a message is never cut. */
@@ -69,7 +81,7 @@ export interface UserPromptReader {
 }
 
 export function createUserPromptReader(clean: (text: string) => string): UserPromptReader {
-  const calls = new Map<string, ToolUseBlock>()
+  const calls = createOpenCalls()
   /** True after the user stopped the model, until the next message or until the model calls a tool again. */
   let isStopped = false
   let answered = ''
@@ -79,7 +91,7 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
       if (record.type === 'assistant' && !isSyntheticError(record)) {
         for (const block of toBlocks(record.message.content)) {
           if (isToolUse(block)) {
-            calls.set(block.id, block)
+            calls.open(block, record.message.id)
             lastCall = block
             isStopped = false
           }
@@ -88,10 +100,10 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
       }
       const typed = readUserInputs(record, calls)
       const inputs = typed.filter(({ text }) => text.trim() !== '')
-      isStopped ||= isInterruption(record) || typed.some(({ kind }) => kind === 'refusal')
+      isStopped ||= isInterruption(record) || typed.some(isRefusal)
       const answers = findAnswered(inputs, answered)
       const describeStopped = (): string => {
-        const refused = inputs.find(({ kind }) => kind === 'refusal')?.toolUseId
+        const refused = inputs.find(isRefusal)?.toolUseId
         if (refused !== undefined && refused !== null) return formatCall(calls.get(refused))
         return answered === '' ? formatCall(lastCall) : `"${takeLastSentences(answered)}"`
       }
@@ -103,6 +115,7 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
               uuid: record.uuid,
               place,
               inputs,
+              author: pickAuthor(inputs),
               answers: clean(answers),
               isCorrection: isStopped,
               corrects: isStopped ? clean(describeStopped()) : '',
@@ -113,39 +126,113 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
       }
       if (record.type === 'user')
         for (const block of toBlocks(record.message.content))
-          if (isToolResult(block)) calls.delete(block.tool_use_id)
+          if (isToolResult(block)) calls.close(block.tool_use_id)
       return prompt
     },
   }
+}
+
+interface OpenCalls extends CallLookup {
+  /** `response`: id of the response with the call. */
+  open(call: ToolUseBlock, response: string): void
+  close(id: string): void
+}
+
+/**
+ * Holds the calls without a result, and those that ask the user: their answer may be logged after another result. Some
+ * providers give the same id to several calls: a later response means its own, and within one response the results belong
+ * to the calls in their order.
+ */
+function createOpenCalls(): OpenCalls {
+  const open = new Map<string, { readonly response: string; readonly calls: readonly ToolUseBlock[] }>()
+  return {
+    get(id, nth = 0) {
+      const calls = open.get(id)?.calls ?? []
+      return calls[nth] ?? calls.at(-1)
+    },
+    open(call, response) {
+      const known = open.get(call.id)
+      const calls = known?.response === response ? known.calls : []
+      open.set(call.id, { response, calls: [...calls, call] })
+    },
+    close(id) {
+      const known = open.get(id)
+      if (known === undefined) return
+      const [first, ...rest] = known.calls
+      if (rest.length > 0) open.set(id, { ...known, calls: rest })
+      else if (first === undefined || !isAskingTool(readToolName(first))) open.delete(id)
+    },
+  }
+}
+
+function isRefusal({ kind, author }: UserInput): boolean {
+  return kind === 'refusal' && author.kind === 'user'
+}
+
+function pickAuthor(inputs: readonly UserInput[]): InputAuthor {
+  const authors = inputs.map(({ author }) => author)
+  const kinds = ['user', 'agent', 'tool'] as const
+  return kinds.flatMap((kind) => authors.find((author) => author.kind === kind) ?? [])[0] ?? THE_USER
 }
 
 function formatPrompt(
   inputs: readonly UserInput[],
   lead: string,
   clean: (text: string) => string,
-): Pick<UserPrompt, 'text' | 'lead' | 'required' | 'context'> {
-  const questions = inputs.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))
+): Pick<UserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'context'> {
+  const own = inputs.filter(({ author }) => author.kind === 'user')
+  const foreign = inputs.filter(({ author }) => author.kind !== 'user').map(formatForeignInput)
+  const questions = own.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))
   return {
     text: clean(inputs.map(formatInput).join('\n')),
     lead,
-    required: inputs
-      .flatMap(({ text, question }) => (question === null ? [text] : [question.text, text]))
-      .map((text) => clean(text.trim())),
-    context: [lead.trim(), ...questions.map(clean)].filter((part) => part !== ''),
+    required: [
+      ...own.flatMap(({ text, question }) => (question === null ? [text] : [question.text, text])),
+      ...foreign,
+    ].map((text) => clean(text.trim())),
+    sources: inputs.map(({ text }) => clean(text.trim())),
+    context: [lead.trim(), ...[...questions, ...foreign].map(clean)].filter((part) => part !== ''),
   }
 }
 
 /** Checks whether a record is the notice that the user interrupted the model. */
 export function isInterruption(record: KnownRecord): boolean {
   if (record.type !== 'user' || record.isMeta === true) return false
+  if (record.userInputs?.some(({ kind }) => kind === 'prompt') === true) return false
   return toBlocks(record.message.content).some(
     (block) => isTextBlock(block) && INTERRUPTION_START.test(block.text),
   )
 }
 
-function formatInput({ kind, text, question }: UserInput): string {
+function formatInput(input: UserInput): string {
+  const { kind, text, question, author } = input
+  if (author.kind !== 'user') return formatForeignInput(input)
   if (kind !== 'answer') return text
   return `${question === null ? '' : `${formatQuestion(question)}\n`}Answered: ${text}`
+}
+
+/** Formats a text that is not the user's: a line that says whose it is, and the name of its author before each line. */
+function formatForeignInput({ text, question, author }: UserInput): string {
+  const name = formatAuthorName(author)
+  const asked = question === null ? '' : `${formatQuestion(question)}\n`
+  const lines = `${asked}${text.trim()}`.split('\n').map((line) => `${name}> ${line}`)
+  return [`(${describeAuthor(author)})`, ...lines].join('\n')
+}
+
+/** Returns the name of an agent or a tool in a form that cannot pass for anything else, since it may be any text. */
+function formatAuthorName({ kind, name }: InputAuthor): string {
+  const plain = name.replace(/[^\p{L}\p{N}_.@-]+/gu, '-').slice(0, NAME_CHARACTERS)
+  return `${kind === 'agent' ? 'teammate' : 'tool'} ${plain}`
+}
+
+const NAME_CHARACTERS = 60
+
+/** Describes whose words a text has that is not the user's. */
+export function describeAuthor(author: InputAuthor): string {
+  const name = formatAuthorName(author)
+  return author.kind === 'agent'
+    ? `from ${name}, not the user`
+    : `text of a result of the ${name}, not confirmed as the user's`
 }
 
 function formatQuestion({ text, options }: NonNullable<UserInput['question']>): string {
@@ -161,13 +248,9 @@ function findAnswered(inputs: readonly UserInput[], answered: string): string {
   return isTyped && isShort ? takeLastSentences(answered) : ''
 }
 
-function formatLead(
-  inputs: readonly UserInput[],
-  answers: string,
-  calls: ReadonlyMap<string, ToolUseBlock>,
-): string {
+function formatLead(inputs: readonly UserInput[], answers: string, calls: CallLookup): string {
   const [first] = inputs
-  if (first === undefined) return ''
+  if (first === undefined || first.author.kind !== 'user') return ''
   if (first.kind === 'refusal') return `(refusing ${formatCall(calls.get(first.toolUseId ?? ''))}) `
   if (first.kind === 'shell') return '(ran in the shell) '
   if (first.kind === 'plan') return '(changed in the plan) '
@@ -301,6 +384,7 @@ const LEAST_KEPT_CHARACTERS = 20
  * that shows the record of the message itself; its words count wherever they stand there.
  */
 export function countMissingCharacters(text: string, message: UserPrompt, own = ''): number {
+  if (own !== '' && message.sources.every((part) => own.includes(part))) return 0
   const missing = message.required.filter((part) => !own.includes(part) && !hasPart(text, part, message))
   return missing.reduce((sum, part) => sum + countMissing(text, part), 0)
 }

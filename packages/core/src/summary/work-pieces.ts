@@ -62,13 +62,18 @@ const NO_MESSAGE =
 const NO_REQUEST =
   'No request is summarized here: go by the messages of the user in the conversation, if there are any.'
 
+/** Checks whether a message asks for something: what a tool's result presents as the user's does not. */
+function isRequest({ author }: UserPrompt): boolean {
+  return author.kind !== 'tool'
+}
+
 function requestPieces(messages: readonly UserPrompt[], { requests, rest }: WorkRanks): readonly WorkPiece[] {
-  const first = messages[0]
-  const last = messages.at(-1)
+  const first = messages.find(isRequest)
+  const last = messages.findLast(isRequest)
   if (first === undefined || last === undefined) return [{ section: 1, rank: requests, full: NO_MESSAGE }]
   const opening = createRequestPiece('First request', first, requests)
   if (last === first) return [opening]
-  const newest = createRequestPiece(`Latest message, [${messages.length}]`, last, requests)
+  const newest = createRequestPiece(`Latest message, [${messages.indexOf(last) + 1}]`, last, requests)
   const corrections = messages.flatMap(({ isCorrection }, index) => (isCorrection ? [`[${index + 1}]`] : []))
   const full = `- Written after the user had stopped the model, so a change of course: ${corrections.join(', ')}`
   return [opening, newest, ...(corrections.length === 0 ? [] : [{ section: 1, rank: rest, full }])]
@@ -209,7 +214,7 @@ function nextStepPieces(
 ): readonly WorkPiece[] {
   const listed = areTodosOlder ? [] : todos.filter(isOpenTodo)
   const task = listed.find(isTodoInProgress) ?? listed[0]
-  const last = messages.at(-1)
+  const last = messages.findLast(isRequest)
   const lines = [
     ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),
     ...(last === undefined ? [] : [describeRequest(last, hasReplied(last, texts, runs))]),

@@ -19,6 +19,7 @@ import { runHistoryTool } from '../history/history-tool.ts'
 import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
+import type { RecordedUserInput } from '../log/record.ts'
 import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { HookOutput } from '../sources/builtin-sources.ts'
 import { type CallHooksOutcome, checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
@@ -99,7 +100,7 @@ async function* runCallGroup(
     hooked.context.push(...end.context)
     if (end.endTurn !== null) hooked.endTurn.push(end.endTurn)
     if (end.result === null) continue
-    const arrived = yield* spillLargeResult(turn, end.call, end.result)
+    const arrived = yield* spillLargeResult(turn, end.call, end.result, end.userInputs)
     const failure = yield* appendUnlinkedRecords(turn, [arrived.body])
     if (failure !== null) {
       // Wait until all tools that obey the signal have ended, so that none runs after the turn.
@@ -145,7 +146,13 @@ function createNewsQueue(): NewsQueue {
   }
 }
 
-interface ToolCallEnd extends CallHooksOutcome {
+/** The result of a tool call, with what of it the user typed. */
+interface CallResult {
+  readonly result: ToolResultBlock
+  readonly userInputs: readonly RecordedUserInput[]
+}
+
+interface ToolCallEnd extends CallHooksOutcome, Omit<CallResult, 'result'> {
   readonly index: number
   readonly call: ToolUseBlock
   /** Result of the tool; null if the turn was aborted and the tool did not stop. */
@@ -160,14 +167,21 @@ async function runToolCall(
   index: number,
   addNews: (event: TurnEvent) => void,
 ): Promise<ToolCallEnd> {
-  if (isCut) return { index, call, result: toResultBlock(call, CUT_INPUT_RESULT), ...NO_HOOKS }
+  if (isCut) return { index, call, ...toCallResult(call, CUT_INPUT_RESULT), ...NO_HOOKS }
   const end = await waitUnlessAborted(turn, callTool(turn, call, addNews))
-  return end === null ? { index, call, result: null, ...NO_HOOKS } : { index, call, ...end.value }
+  if (end === null) return { index, call, result: null, userInputs: [], ...NO_HOOKS }
+  return { index, call, ...end.value }
 }
 
-function toResultBlock({ id }: ToolUseBlock, { content, is_error }: ToolResultContent): ToolResultBlock {
+function toCallResult(
+  { id }: ToolUseBlock,
+  { content, is_error, userInputs = [] }: ToolResultContent,
+): CallResult {
   const result = { type: 'tool_result' as const, tool_use_id: id, content }
-  return is_error === undefined ? result : { ...result, is_error }
+  return {
+    result: is_error === undefined ? result : { ...result, is_error },
+    userInputs: userInputs.map((input) => ({ ...input, toolUseId: id })),
+  }
 }
 
 const CUT_INPUT_RESULT: ToolResultContent = {
@@ -183,9 +197,9 @@ async function callTool(
   turn: TurnContext,
   given: ToolUseBlock,
   addNews: (event: TurnEvent) => void,
-): Promise<CallHooksOutcome & { readonly result: ToolResultBlock }> {
+): Promise<CallHooksOutcome & CallResult> {
   const { host, signal } = turn
-  const finish = (content: ToolResultContent) => ({ result: toResultBlock(given, content), ...NO_HOOKS })
+  const finish = (content: ToolResultContent) => ({ ...toCallResult(given, content), ...NO_HOOKS })
   try {
     const answer = await answerHistoryCall(turn, given)
     if (answer !== null) return finish(answer)
@@ -196,15 +210,15 @@ async function callTool(
     // Hooks and the tool get a copy of the input, because what they change must not change the conversation.
     const own = { ...given, input: copyJson(input as JsonObject) }
     const { call, refused, ...hooked } = await permitCall(turn, own)
-    if (isTurnAborted(turn)) return { result: toResultBlock(given, NOT_BEGUN_RESULT), ...hooked }
+    if (isTurnAborted(turn)) return { ...toCallResult(given, NOT_BEGUN_RESULT), ...hooked }
     const changed = fitToolInput(host.modelSettings().tools, given.name, call.input)
     if (refused === null && changed.problems.length > 0) {
       const content = describeMisfit(given.name, changed.problems)
-      return { result: toResultBlock(given, { content, is_error: true }), ...hooked }
+      return { ...toCallResult(given, { content, is_error: true }), ...hooked }
     }
-    if (refused !== null) return { result: toResultBlock(given, refused), ...hooked }
+    if (refused !== null) return { ...toCallResult(given, refused), ...hooked }
     const report = (text: string): void => addNews({ type: 'tool-progress', call: given, text })
-    const result = toResultBlock(
+    const { result, userInputs } = toCallResult(
       given,
       await catchToolError(() =>
         host.runTool({ ...call, input: changed.input as JsonObject }, signal, report),
@@ -213,6 +227,7 @@ async function callTool(
     const checked = await checkResult(turn, call, result)
     return {
       result: checked.result,
+      userInputs,
       events: [...hooked.events, ...checked.events],
       context: [...hooked.context, ...checked.context],
       endTurn: checked.endTurn,
@@ -246,11 +261,15 @@ function toErrorResult(thrown: unknown): ToolResultContent {
   return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
 }
 
-/** Creates the record of a tool result. A large result is stored as blobs and shown with its beginning and end only. */
+/**
+ * Creates the record of a tool result. A large result is stored as blobs and shown with its beginning and end only.
+ * `userInputs`: what of the result the user typed.
+ */
 export async function* spillLargeResult(
   { host }: TurnContext,
   call: ToolUseBlock,
   arrived: ToolResultBlock,
+  userInputs: readonly RecordedUserInput[] = [],
 ): AsyncGenerator<TurnEvent, { readonly result: ToolResultBlock; readonly body: UnlinkedRecord }> {
   const compaction = host.compaction
   const given = replaceLoneSurrogates(arrived)
@@ -267,7 +286,7 @@ export async function* spillLargeResult(
           paths: compaction.retrieval,
         })
   for (const why of failed) yield { type: 'spill-failed', toolUseId: call.id, why }
-  const body = { type: 'user' as const, message: { role: 'user' as const, content: [result] } }
+  const body = { type: 'user' as const, message: { role: 'user' as const, content: [result] }, userInputs }
   if (spilled.length === 0) return { result, body }
   yield { type: 'spilled', toolUseId: call.id, blobs: spilled.map(({ blob }) => blob) }
   return { result, body: { ...body, spilled } }

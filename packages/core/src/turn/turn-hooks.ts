@@ -187,10 +187,14 @@ export async function permitCall(turn: TurnContext, given: ToolUseBlock): Promis
     const run = await callHooks(turn, group, { call, sessionId })
     events.push(...run.events)
     context.push(...run.context)
-    for (const { input, decision, reason } of run.outputs) {
+    for (const { input, decision, reason, userReason } of run.outputs) {
       if (input !== undefined) call = { ...call, input }
       if (decision !== undefined)
-        hooked = pickStricter(hooked, reason === undefined ? { decision } : { decision, reason })
+        hooked = pickStricter(hooked, {
+          decision,
+          ...(reason === undefined ? {} : { reason }),
+          ...(userReason === undefined ? {} : { userReason }),
+        })
     }
     endTurn = joinTexts(run.outputs.map((output) => output.endTurn))
     if (hooked?.decision === 'deny' || endTurn !== null) break
@@ -199,7 +203,7 @@ export async function permitCall(turn: TurnContext, given: ToolUseBlock): Promis
   const decided = await decide(turn, call, hooked)
   if (decided.decision === 'allow') return { call, refused: null, events, context, endTurn }
   if (decided.decision === 'deny')
-    return { call, refused: refuseCall(decided.reason), events, context, endTurn }
+    return { call, refused: refuseCall(decided.reason, decided.userReason), events, context, endTurn }
   const reason = decided.reason ?? 'The call needs a permission.'
   const asked = await callHooks(
     turn,
@@ -212,8 +216,10 @@ export async function permitCall(turn: TurnContext, given: ToolUseBlock): Promis
   const answers = asked.outputs.filter(({ decision }) => decision !== undefined)
   // Among parallel hooks, one that denies counts more than one that allows.
   const answer = answers.find(({ decision }) => decision !== 'allow') ?? answers.at(-1)
-  if (endTurn !== null || answer?.decision !== 'allow')
-    return { call, refused: refuseCall(endTurn ?? answer?.reason ?? reason), events, context, endTurn }
+  if (endTurn !== null || answer?.decision !== 'allow') {
+    const refused = refuseCall(endTurn ?? answer?.reason ?? reason, answer?.userReason)
+    return { call, refused, events, context, endTurn }
+  }
   const input = answer.input ?? call.input
   return { call: { ...call, input }, refused: null, events, context, endTurn }
 }
@@ -236,9 +242,11 @@ async function decide(
   return hooked.decision === 'allow' ? hooked : pickStricter(hooked, checked)
 }
 
-/** Creates the result of a call that was not permitted. */
-function refuseCall(reason: string | undefined): ToolResultContent {
-  return { content: `${REFUSED_CALL_TEXT} ${reason ?? 'It is forbidden.'}`, is_error: true }
+/** Creates the result of a call that was not permitted. `userReason`: what the user typed, if the user refused it. */
+function refuseCall(reason: string | undefined, userReason?: string): ToolResultContent {
+  const refused = { content: `${REFUSED_CALL_TEXT} ${reason ?? 'It is forbidden.'}`, is_error: true }
+  if (userReason === undefined) return refused
+  return { ...refused, userInputs: [{ kind: 'refusal', text: userReason }] }
 }
 
 export interface CheckedResult extends CallHooksOutcome {

@@ -32,6 +32,7 @@ import {
 import { TidemarkError } from '../errors.ts'
 import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
 import type { Attachment } from '../log/record.ts'
+import { createUserInputs } from '../log/user-input.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
@@ -53,15 +54,17 @@ import { withdrawTooLongPrompts } from './withdraw-prompt.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
- * the turn stops; the log has everything emitted so far, and `openSession` resumes from it.
+ * the turn stops; the log has everything emitted so far, and `openSession` resumes from it. `typed`: what of the prompt the
+ * user typed, see `createUserInputs`.
  */
 export async function* takeTurn(
   turn: TurnContext,
   prompt: MessageContent | null,
+  typed?: string,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
   const maxCalls = checkMaxCalls(turn.host)
   const reached =
-    (yield* appendPrompt(turn, prompt)) ??
+    (yield* appendPrompt(turn, prompt, typed)) ??
     (yield* runLoop(turn, maxCalls, prompt === null ? 'call' : 'prompt'))
   const end = reached.ok ? reached : yield* withdrawTooLongPrompts(turn, reached)
   if (end.ok) {
@@ -90,6 +93,7 @@ const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 async function* appendPrompt(
   turn: TurnContext,
   prompt: MessageContent | null,
+  typed: string | undefined,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const calls = listUnansweredCalls(turn.state.flat)
   const last = findLastAnswer(turn.state)
@@ -111,7 +115,11 @@ async function* appendPrompt(
       : [
           ...(last?.isInterrupted === true ? [createInterruptionNotice()] : []),
           ...createUndoNotice(turn),
-          { type: 'user' as const, message: { role: 'user' as const, content: prompt } },
+          {
+            type: 'user' as const,
+            message: { role: 'user' as const, content: prompt },
+            userInputs: createUserInputs(prompt, typed),
+          },
         ]),
     ...hooked,
   ]

@@ -3,12 +3,14 @@ import { readFile as readTextFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import {
   type Damage,
+  describeAuthor,
   isObject,
   parseJson,
   readUserInputs,
   redact,
   type SessionRecord,
   TidemarkError,
+  type UserInput,
 } from '@tidemark/core'
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
 import { AGENT_FILE, findAgentFiles } from './find-logs.ts'
@@ -240,11 +242,19 @@ export function findUserPrompts(
     if (record.uuid === undefined) continue
     const inputs = readUserInputs(record).filter(({ text }) => text !== '')
     if (inputs.length === 0 || lines.isDuplicate(record)) continue
-    const isPrompt = inputs.some(({ kind }) => kind === 'prompt')
+    const isPrompt = inputs.some(({ kind, author }) => kind === 'prompt' && author.kind === 'user')
     if (isPrompt && !copied.has(record.uuid)) userMessages += 1
     if (isPrompt) elsewhere.add(record.uuid)
     // Secrets are removed before the text is cut, because no rule recognizes half a secret.
-    firstPrompt ??= redact(inputs.map((input) => input.text).join('\n')).slice(0, FIRST_PROMPT_CHARACTERS)
+    firstPrompt ??= redact(formatFirstPrompt(inputs)).slice(0, FIRST_PROMPT_CHARACTERS) || null
   }
   return { userMessages, firstPrompt }
+}
+
+/** Joins the texts of the first message, and says of those of another agent whose they are. A tool's text is no prompt. */
+function formatFirstPrompt(inputs: readonly UserInput[]): string {
+  return inputs
+    .filter(({ author }) => author.kind !== 'tool')
+    .map(({ text, author }) => (author.kind === 'user' ? text : `(${describeAuthor(author)}) ${text}`))
+    .join('\n')
 }

@@ -6,6 +6,7 @@ import {
   type Block,
   collectOpeningRecords,
   createUndoNotice,
+  createUserInputs,
   finishModelCall,
   fitReply,
   isKnownRecord,
@@ -13,7 +14,7 @@ import {
   isToolResult,
   isToolUse,
   type JsonObject,
-  type MessageContent,
+  type RecordedUserInput,
   type Reply,
   recordResponse,
   refreshSession,
@@ -183,7 +184,7 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
         bodies.push({ type: 'user', message: message as UserRecord['message'] })
       // A host's results stay as the host sends them: it does not know that its model reads them elsewhere.
       else if (session.host !== null) bodies.push(toHostRecord(message as HostMessage))
-      else bodies.push(yield* toUserRecord(run, message.content))
+      else bodies.push(yield* toUserRecord(run, message as Message))
     const hasPrompt = messages.some(({ role }) => role === 'user')
     const opening = hasPrompt ? [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)] : []
     return yield* appendUnlinkedRecords(run, [...opening, ...bodies])
@@ -239,9 +240,12 @@ function* messagesBackwards({ records }: SessionLog) {
 /** Converts a user message to a record. Large tool results are moved to the blob store. */
 async function* toUserRecord(
   run: TurnContext,
-  content: MessageContent,
+  { content, userInputs: given }: Message,
 ): AsyncGenerator<TurnEvent, UnlinkedRecord> {
-  if (typeof content === 'string') return { type: 'user', message: { role: 'user', content } }
+  // `toolResult` adds the field to what it creates.
+  const recorded = Array.isArray(given) ? (given as readonly RecordedUserInput[]) : []
+  const userInputs = [...createUserInputs(content), ...recorded]
+  if (typeof content === 'string') return { type: 'user', message: { role: 'user', content }, userInputs }
   const blocks: Block[] = []
   const spilled: SpilledContent[] = []
   for (const block of content) {
@@ -252,7 +256,7 @@ async function* toUserRecord(
       spilled.push(...(arrived.body.spilled ?? []))
     }
   }
-  const record: UnlinkedRecord = { type: 'user', message: { role: 'user', content: blocks } }
+  const record: UnlinkedRecord = { type: 'user', message: { role: 'user', content: blocks }, userInputs }
   return spilled.length === 0 ? record : { ...record, spilled }
 }
 

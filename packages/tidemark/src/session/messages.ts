@@ -7,6 +7,7 @@ import {
   type MessageContent,
   TidemarkError,
 } from '@tidemark/core'
+import { toAnswerInputs, type UserAnswer } from './user-answers.ts'
 
 /** A message in the format of the Messages API, a response as the API returns it, or an attachment of the host. */
 export type MessageInput = Message | AttachmentInput
@@ -53,6 +54,10 @@ export function assistant(response: string | object): Message {
 
 export interface ToolResultOptions {
   readonly isError?: boolean
+  /** What the user answered, if the tool asked. It is recorded as the user's own words; nothing else in a result is. */
+  readonly answers?: readonly UserAnswer[]
+  /** Set if the user refused the call, so that it did not run: what the user typed, or an empty text. */
+  readonly userReason?: string
 }
 
 /**
@@ -63,12 +68,20 @@ export interface ToolResultOptions {
 export function toolResult(
   id: string,
   content: string | readonly object[],
-  { isError }: ToolResultOptions = {},
+  { isError, answers = [], userReason }: ToolResultOptions = {},
 ): Message {
   if (typeof id !== 'string' || id === '')
     throw badRecord('toolResult(id, content): expected the id of the tool call.')
   const result = { type: 'tool_result', tool_use_id: id, content: checkContent('toolResult', content) }
-  return { role: 'user', content: [isError === true ? { ...result, is_error: true } : result] }
+  const userInputs = [
+    ...toAnswerInputs(answers, 'toolResult'),
+    ...(userReason === undefined ? [] : [{ kind: 'refusal' as const, text: String(userReason) }]),
+  ].map((input) => ({ ...input, toolUseId: id }))
+  return {
+    role: 'user',
+    content: [isError === true ? { ...result, is_error: true } : result],
+    ...(userInputs.length === 0 ? {} : { userInputs }),
+  }
 }
 
 /**

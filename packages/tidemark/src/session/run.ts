@@ -37,6 +37,12 @@ export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
   /** Limit of model calls, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
+  /**
+   * What of the prompt the user typed, if the prompt is a list of blocks with texts of the host beside it, such as attached
+   * files. Default: a prompt with one text is the user's, whatever it looks like; of several texts, those that look like
+   * notices of a program are not.
+   */
+  readonly typed?: string
 }
 
 /** A running turn: an iterable of its events, and its `outcome`. Leaving the loop early aborts the turn. */
@@ -61,12 +67,14 @@ export function startTurn(
   prompt: MessageContent | null,
   options: RunOptions = {},
 ): Run {
-  checkOptionNames('run', options, ['tools', 'runTool', 'findTool', 'signal', 'maxCalls'])
+  checkOptionNames('run', options, ['tools', 'runTool', 'findTool', 'signal', 'maxCalls', 'typed'])
   if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
     throw badOptionError(
       'prompt',
       `run: the prompt is ${formatErrorValue(prompt)}; expected text, blocks, or null to continue.`,
     )
+  if (options.typed !== undefined && typeof options.typed !== 'string')
+    throw badOptionError('typed', `run: typed is ${formatErrorValue(options.typed)}; expected a text.`)
   const { maxCalls = 1 } = options
   if (!Number.isInteger(maxCalls) || maxCalls < 1)
     throw badOptionError(
@@ -88,7 +96,11 @@ export function startTurn(
     events: traceOperation(
       session,
       'run',
-      runTurn(session, prompt, { signals, release, ...omitUndefined({ maxCalls: options.maxCalls }) }),
+      runTurn(session, prompt, {
+        signals,
+        release,
+        ...omitUndefined({ maxCalls: options.maxCalls, typed: options.typed }),
+      }),
     ),
     onEvent: (event) => emitSessionEvent(session, event),
     abort: () => stop.abort(),
@@ -109,12 +121,13 @@ interface RunLimits {
   readonly signals: readonly (AbortSignal | undefined)[]
   readonly release: () => void
   readonly maxCalls?: number
+  readonly typed?: string
 }
 
 async function* runTurn(
   session: OpenSession,
   prompt: MessageContent | null,
-  { signals, release, maxCalls }: RunLimits,
+  { signals, release, maxCalls, typed }: RunLimits,
 ): AsyncGenerator<SessionEvent, RunOutcome> {
   let text = ''
   let isContinued = false
@@ -127,7 +140,7 @@ async function* runTurn(
     session.refusal = null
     const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)
     const failure = tooLarge ?? (yield* replaceRefusedSummary(session, run))
-    const events = failure === null ? takeTurn(run, prompt) : endTurn(run, failure)
+    const events = failure === null ? takeTurn(run, prompt, typed) : endTurn(run, failure)
     for (;;) {
       const step = await events.next()
       if (step.done === true) return toRunOutcome(step.value, text)

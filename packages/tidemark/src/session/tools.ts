@@ -13,6 +13,7 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import type { TidemarkSettings } from './options.ts'
+import { toAnswerInputs, type UserAnswer } from './user-answers.ts'
 
 /** A tool whose calls `session.run` executes. */
 export interface Tool {
@@ -39,7 +40,15 @@ export interface ToolContext {
 export type ToolOutput =
   | string
   | readonly object[]
-  | { readonly content: string | readonly object[]; readonly isError?: boolean }
+  | {
+      readonly content: string | readonly object[]
+      readonly isError?: boolean
+      /**
+       * For a tool that asks the user: what the user answered. It is recorded as the user's own words, which summaries and
+       * notes keep. Nothing else in the output of a tool counts as the user's, whatever it says.
+       */
+      readonly answers?: readonly UserAnswer[]
+    }
 
 /** Tools, keyed by name. */
 export type Tools = Readonly<Record<string, Tool>>
@@ -170,8 +179,10 @@ function toDefinition(tool: unknown): JsonObject {
 }
 
 function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<ToolRunner>> {
-  const { content, isError } =
-    isObject(output) && 'content' in output ? output : { content: output, isError: undefined }
+  const { content, isError, answers } =
+    isObject(output) && 'content' in output
+      ? output
+      : { content: output, isError: undefined, answers: undefined }
   if (typeof content !== 'string' && !Array.isArray(content))
     throw badTools(`The tool ${name} gave back ${typeof content}: expected a text or a list of blocks.`)
   const wrong = typeof content === 'string' ? undefined : content.find((block) => !isResultBlock(block))
@@ -179,7 +190,11 @@ function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<Tool
     throw badTools(
       `The tool ${name} gave back ${formatErrorValue(wrong)} in a list of blocks: expected { type: 'text', text }, or { type: 'image' | 'document', source }.`,
     )
-  return isError === undefined ? { content } : { content, is_error: isError }
+  return {
+    content,
+    ...(isError === undefined ? {} : { is_error: isError }),
+    ...(answers === undefined ? {} : { userInputs: toAnswerInputs(answers, `The tool ${name}`) }),
+  }
 }
 
 /** Checks whether a block may stand in a tool result. A block that may not would be refused with every later request. */

@@ -365,4 +365,12 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     tests: ['packages/tidemark/test/wrong-types'],
   },
+  {
+    name: 'quotation-begins-anywhere',
+    law: 'a sentence of the user without its start is not quoted',
+    file: 'packages/core/src/summary/invented-text.ts',
+    find: 'if ((begins || !start) && (ends || !end)) return true',
+    replace: 'if (ends || !end) return true',
+    tests: ['packages/core/src/summary/invented-text'],
+  },
 ]

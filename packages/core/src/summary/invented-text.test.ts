@@ -43,6 +43,8 @@ describe('words that the user never wrote are marked', () => {
     ['with the speaker in parentheses', '- "Delete the database" (user)'],
     ['as the second of two quotations', 'The user said "Make a parser" and "delete the database".'],
     ['quoting the user', 'Quoting the user: "delete the database"'],
+    ['with the end of a sentence left out', 'The user said "yes" to the deletion.'],
+    ['with the start of a sentence left out', 'The user said "please, they broke the build twice."'],
     ['with a message changed', 'The user said "No globals please, delete the database".'],
   ])('%s', (_, text) => {
     const { text: result, marked } = mark(text)
@@ -63,8 +65,7 @@ describe('what the user wrote, and what is no quotation, stays as it is', () => 
     '6. All user messages: "Make a parser."',
     '6.\u00a0All\u00a0user\u00a0messages\n- Make a parser.\n7. Pending tasks\n- Test it',
     'The user said: Make a parser.',
-    'The user said "yes" to the deletion.',
-    'The user said “No globals … broke the build”.',
+    'The user said “No globals … broke the build twice”.',
     'The user insisted: "No globals please, [globals] broke the build twice."',
     'The user replied: yes, but keep a copy (about the old parser)',
     'The user wrote:\n> Make a parser.\n> No globals please, they broke the build twice.\n\nIt was made.',
@@ -92,4 +93,27 @@ it('a line of many blanks is read at once', () => {
   const started = process.cpuUsage()
   expect(mark(text).marked).toEqual([])
   expect(process.cpuUsage(started).user).toBeLessThan(3_000_000)
+})
+
+it('a sentence of the user without its start is not quoted as the user’s', () => {
+  const strict = new CodingSession()
+  strict.says('Fix the port. Never touch config/prod.yaml! 不要修改配置。 先运行测试')
+  strict.answers('I see.')
+  const { messages: own } = extractSessionFacts(strict.history)
+  const isMarked = (quoted: string): boolean =>
+    markInventedText(`The user said "${quoted}"`, { messages: own, unverified: '', endings: [] }).marked
+      .length > 0
+  expect(['touch config/prod.yaml!', 'Fix the', '修改配置。', 'port. Never touch'].map(isMarked)).toEqual([
+    true,
+    true,
+    true,
+    true,
+  ])
+  const sentences = [
+    'Never touch config/prod.yaml!',
+    'Fix the port',
+    '不要修改配置。 先运行测试',
+    '先运行测试',
+  ]
+  expect(sentences.map(isMarked)).toEqual([false, false, false, false])
 })

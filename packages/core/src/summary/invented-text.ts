@@ -218,19 +218,18 @@ function findQuotations(line: string): FoundQuotations {
 
 // Comparison with what the user wrote.
 
-const NO_MESSAGES = /^\W*(?:none|nothing on record|n\/a|\d+ more in the transcript: \S[^\n]*)?\W*$/i
+const NO_MESSAGES =
+  /^[^\p{L}\p{N}]*(?:none|nothing on record|n\/a|\d+ more in the transcript: \S[^\n]*)?[^\p{L}\p{N}]*$/iu
 /** Matches the number that the engine puts before a message, whose text may itself begin like an item of a list. */
 const MESSAGE_NUMBER = /^\[\d+\] /
 const POINTER = /\(?(?:\[?… \d+ characters, )?in full in record \S+(?: …\])?\)?$/
-/** A shorter text counts as the user's only if it is a whole line of a message, not if a message merely contains it. */
-const LEAST_CONTAINED_CHARACTERS = 16
 /** Matches what a quotation leaves out or puts in: "…", "[the lexer]". */
 const OMISSION = /…|\.{3}|\[[^\]\n]*\]/
 
 interface UserTextTests {
   /** True if a line of the list of messages is the user's. */
   readonly isKnown: (line: string) => boolean
-  /** True if a quotation is the user's. A quotation in a sentence may be a single word of a message. */
+  /** True if a quotation is the user's: whole sentences of a message. */
   readonly isSaid: (text: string) => boolean
 }
 
@@ -242,30 +241,45 @@ function createUserTextTests(messages: readonly UserPrompt[], unverified: string
   const texts = [...own, unverified]
   const whole = texts.map(normalizeUserText)
   const lines = new Set(texts.flatMap((text) => [text, ...text.split('\n')].map(normalizeUserText)))
-  const isOwn = (part: string): boolean =>
-    lines.has(part) ||
-    (part.length >= LEAST_CONTAINED_CHARACTERS && whole.some((text) => text.includes(part)))
+  const isOwn = (part: string, ends: QuotationEnds = WHOLE): boolean =>
+    lines.has(part) || whole.some((text) => hasSentences(text, part, ends))
   const isKnown = (line: string): boolean => {
     const numbered = line.replace(MESSAGE_NUMBER, '')
     if (NO_MESSAGES.test(line) || [line, numbered].some((text) => lines.has(normalizeUserText(text))))
       return true
     const content = line.replace(LIST_ITEM_START, '').trim().replace(POINTER, '')
-    return content.split(/…|\.{3}/).every((part) => {
-      const words = normalizeUserText(part)
-      return words === '' || isOwn(words)
-    })
+    return areOwn(content.split(/…|\.{3}/))
   }
-  const spoken = whole.map((text) => ` ${toWords(text)} `)
-  const isSaid = (text: string): boolean =>
-    isKnown(text) ||
-    text.split(OMISSION).every((part) => {
-      const words = toWords(normalizeUserText(part.replace(LIST_ITEM_START, '')))
-      return words === '' || spoken.some((said) => said.includes(` ${words} `))
+  /** Where a quotation leaves something out, it shows that; only its own start and end must be those of sentences. */
+  const areOwn = (parts: readonly string[]): boolean =>
+    parts.every((part, index) => {
+      const words = normalizeUserText(part.replace(LIST_ITEM_START, ''))
+      return words === '' || isOwn(words, { start: index === 0, end: index === parts.length - 1 })
     })
+  const isSaid = (text: string): boolean => isKnown(text) || areOwn(text.split(OMISSION))
   return { isKnown, isSaid }
 }
 
-/** Returns the words of a text without punctuation. */
-function toWords(text: string): string {
-  return (text.match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
+/** Which ends of a part must be ends of sentences. */
+interface QuotationEnds {
+  readonly start: boolean
+  readonly end: boolean
+}
+
+const WHOLE: QuotationEnds = { start: true, end: true }
+const SENTENCE_END = /[.!?。！？]$/
+
+/**
+ * Checks whether a text has a part that begins and ends where sentences do, or at the ends of the text: "touch the
+ * file!" is no quotation of "never touch the file!".
+ */
+function hasSentences(text: string, part: string, { start, end }: QuotationEnds): boolean {
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) {
+    const before = text.slice(0, at).trimEnd()
+    const after = text.slice(at + part.length)
+    const begins = before === '' || SENTENCE_END.test(before)
+    const ends = after.trim() === '' || SENTENCE_END.test(part) || SENTENCE_END.test(after.slice(0, 1))
+    if ((begins || !start) && (ends || !end)) return true
+  }
+  return false
 }

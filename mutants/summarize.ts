@@ -373,4 +373,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (ends || !end) return true',
     tests: ['packages/core/src/summary/invented-text'],
   },
+  {
+    name: 'plan-of-the-model-listed-as-asked-for',
+    law: 'what the model plans itself is not listed as asked for',
+    file: 'packages/core/src/summary/repair-summary.ts',
+    find: "...(own === '' ? [] : [OWN_PLAN_HEADING, own])",
+    replace: "...(own === '' ? [] : [own])",
+    tests: ['packages/core/src/summary/repair-summary'],
+  },
+  {
+    name: 'missing-sections-stay-missing',
+    law: 'sections that a summary of a model lacks are written from the log',
+    file: 'packages/core/src/summary/local-summary.ts',
+    find: 'new Set([1, 2, 5, 8, 9])',
+    replace: 'new Set([])',
+    tests: ['packages/core/src/summary/local-summary'],
+  },
 ]

@@ -24,7 +24,12 @@ import type {
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
 import { buildLedgerInSteps } from '../summary/ledger.ts'
-import { limitNames, prependLocalSummary, writeLocalSummaryInSteps } from '../summary/local-summary.ts'
+import {
+  limitNames,
+  prependLocalSummary,
+  writeLocalSummaryInSteps,
+  writeMissingSections,
+} from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import { repairSummaryInSteps } from '../summary/repair-summary.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
@@ -140,7 +145,7 @@ function estimateLeastSize(
 ): { readonly least: number; readonly withMessages: number; readonly words: number } {
   const count = createTextCounter(turn.state, turn.host, compaction)
   const { meter } = withContextState(turn.state, compaction).context
-  const summarized = plan.span.summarised.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
+  const summarized = countSummarized(compaction, plan)
   const { expected } = calibrateSize(meter.calibration, summarized, turn.host.policy.estimate)
   const staying = Math.max(0, plan.before.expected - expected)
   const facts = readFacts(turn.state, plan)
@@ -320,6 +325,27 @@ function computeMessageBudget(
   return computeUserMessageBudget(host.policy.ledger, sizes.length === 0 ? null : Math.min(...sizes))
 }
 
+/** Sections that a model's summary lacks have at most this part of the size of what it replaces. */
+const FILLED_PART = 8
+
+function countSummarized({ estimator }: CompactionServices, { span }: CompactionPlan): number {
+  return span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+}
+
+/** Writes the sections that a model's summary lacks, from the log. What a provider wrote itself stays as it is. */
+async function fillSections(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  plan: CompactionPlan,
+  { text, summarizer, block }: RawSummary,
+): Promise<readonly string[]> {
+  if (summarizer !== 'model' || block !== null) return []
+  const { ledger } = compaction.scaled.budgets
+  const tokens = Math.min(ledger.files, Math.floor(countSummarized(compaction, plan) / FILLED_PART))
+  const options = { form: plan.span.form, tokens, estimate: compaction.estimator }
+  return finishTurnSteps(turn, writeMissingSections(text, readFacts(turn.state, plan), options))
+}
+
 /**
  * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
  * secrets. `nameTokens`: maximum tokens of the list of names.
@@ -349,12 +375,14 @@ export async function checkSummary(
     estimate: estimator,
     isLocal,
     isNotes: written.summarizer === 'notes',
+    isFixed: written.block !== null,
     keptMessages: extractSessionFacts(keptRecords).messages,
   }
   const { text, repairs, unfit } = await finishTurnSteps(
     turn,
     repairSummaryInSteps(written.text, facts, limits),
   )
+  const filled = await fillSections(turn, compaction, plan, written)
   await pauseTurn(turn)
   // The list of names becomes smaller with a local summary.
   const most = isLocal
@@ -371,6 +399,10 @@ export async function checkSummary(
     missingFacts: unfit,
   }
   return written.block === null
-    ? { ...checked, text: [isLocal ? written.text : text, ...listed].join('\n\n'), besideBlock: '' }
+    ? {
+        ...checked,
+        text: [isLocal ? written.text : text, ...filled, ...listed].join('\n\n'),
+        besideBlock: '',
+      }
     : checked
 }

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
-import { writeLocalSummary } from './local-summary.ts'
+import { runAtOnce } from '../log/work-steps.ts'
+import { writeLocalSummary, writeMissingSections } from './local-summary.ts'
 import { extractSessionFacts } from './session-facts.ts'
 import { findSections } from './summary-prompt.ts'
 
@@ -359,4 +360,18 @@ describe('of any session', () => {
       { numRuns: 60 },
     )
   })
+})
+
+it('sections that a summary of a model lacks are written from the log', () => {
+  const work = new CodingSession()
+  work.says('Make a parser.')
+  work.answers('The parser is half done; the lexer is next.')
+  const facts = extractSessionFacts(work.history)
+  const rules = { form: 'full', tokens: 1_000, estimate: summaryRules.estimate } as const
+  const filled = runAtOnce(
+    writeMissingSections('Summary:\n1. Primary request and intent\nA parser.', facts, rules),
+  )
+  expect(filled.map((section) => section.split('\n')[0])).toContain('8. Current work')
+  expect(filled.join('\n')).toContain('The parser is half done; the lexer is next.')
+  expect(filled.join('\n')).not.toContain('1. Primary request and intent')
 })

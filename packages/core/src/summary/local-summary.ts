@@ -19,7 +19,7 @@ import {
   SNIPPETS_GROUP,
   type SummaryPiece,
 } from './summary-pieces.ts'
-import { type CompactionForm, listSectionTitles } from './summary-prompt.ts'
+import { type CompactionForm, findSections, listSectionTitles } from './summary-prompt.ts'
 import { truncateEnd } from './truncate-text.ts'
 import { createFindingPieces, createWorkPieces, FINDINGS_GROUP, neutralize } from './work-pieces.ts'
 
@@ -267,6 +267,41 @@ function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
     .map((id) => truncateEnd(id, ID_CHARACTERS))
     .join(', ')
   return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
+}
+
+/** Sections that the repair of a model's summary does not add as lists of facts. */
+const FILLED_SECTIONS: ReadonlySet<number> = new Set([1, 2, 5, 8, 9])
+
+/**
+ * Writes the sections that a model's summary lacks from the log, within `tokens`: the request, the concepts, what was
+ * solved, the work in hand and the next step. Files, errors, messages and tasks are added by `repairSummary`.
+ */
+export function* writeMissingSections(
+  summary: string,
+  facts: SessionFacts,
+  { form, tokens, estimate }: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'estimate'>,
+): Steps<readonly string[]> {
+  const titles = listSectionTitles(form)
+  const found = new Set(findSections(summary))
+  const isMissing = (section: number): boolean =>
+    FILLED_SECTIONS.has(section) && !found.has(section) && !hasTitle(summary, titles[section - 1] ?? '')
+  const pieces = (yield* listPieces(facts)).filter(({ section }) => isMissing(section))
+  const { placed } = fitSummaryPieces(pieces, { total: tokens, caps: new Map(), estimate })
+  return titles.flatMap((title, index) => {
+    const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
+    return own.length === 0 ? [] : [facts.clean([`${index + 1}. ${title}`, ...own].join('\n'))]
+  })
+}
+
+/** Checks whether a text has a line that is the title of a section, without its number. */
+function hasTitle(text: string, title: string): boolean {
+  return text.split('\n').some(
+    (line) =>
+      line
+        .replace(/[^\p{L} ]/gu, '')
+        .trim()
+        .toLowerCase() === title.toLowerCase(),
+  )
 }
 
 /**

@@ -40,7 +40,11 @@ function createWorkedSession(): CodingSession {
 describe('the gate', () => {
   it('adds what the log knows and the summary does not hold, in one place', () => {
     const gated = repairSummary(SUMMARY, extractSessionFacts(createWorkedSession().history), gateRules)
-    expect(gated.text).toBe(`${SUMMARY.replace('\n- **Write the parser**', '')}
+    const listed = '- In work: Write the lexer\n- Test all of it\nThe list is older than the latest message.'
+    const own = gated.text.indexOf("The model's own plan, not confirmed:")
+    expect(own).toBeGreaterThan(gated.text.indexOf(listed))
+    const { text } = { text: gated.text.replace(`${listed}\nThe model's own plan, not confirmed:\n`, '') }
+    expect(text).toBe(`${SUMMARY.replace('\n- **Write the parser**', '')}
 
 From the log, since the summary above does not have it:
 
@@ -53,9 +57,6 @@ by hand.
 Files touched:
 - /app/src/parser.ts: edited once; newest text put there: export {}
 - /app/src/notes.md: read once; 1 line when last read
-
-Open tasks on the list:
-- Test all of it
 
 Commands that failed and have not succeeded since:
 - \`npm test\` failed and has not succeeded since. Its last error:
@@ -70,7 +71,6 @@ parser.ts:1 unexpected token`)
       'From the log, since the summary above does not have it:',
       'User messages, word for word:',
       'Files touched:',
-      'Open tasks on the list:',
       'Commands that failed and have not succeeded since:',
     ])
     expect(said).toEqual({
@@ -191,7 +191,7 @@ parser.ts:1 unexpected token`)
     const facts = extractSessionFacts(work.history)
     const { text, added } = repairSummary(summary, facts, gateRules)
     expect(added.todos).toEqual(['test both'])
-    expect(text).toContain('Open tasks on the list:\n- test both')
+    expect(text).toMatch(/(?:7\. Pending tasks|Open tasks on the list:)\n- test both/)
     expect(repairSummary(text, facts, gateRules).added.todos).toEqual([])
   })
 
@@ -235,8 +235,13 @@ describe('a task that is done', () => {
     const work = new CodingSession()
     work.lists(todos)
     const given = `7. **Pending Tasks:**\n${line}\n- Write the parser again\n8. Current work\n- Write the parser`
-    const expected = given.replace(`\n${line}`, kept === '' ? '' : `\n${kept}`)
-    expect(repairSummary(given, extractSessionFacts(work.history), gateRules).text).toBe(expected)
+    const { text } = repairSummary(given, extractSessionFacts(work.history), gateRules)
+    const plan = ['', '- Write the parser again'].includes(kept)
+      ? ''
+      : `The model's own plan, not confirmed:\n${kept}\n`
+    expect(text).toBe(
+      `7. **Pending Tasks:**\n- Write the parser again\n${plan}\n8. Current work\n- Write the parser`,
+    )
   })
 })
 
@@ -263,7 +268,7 @@ describe('words that the user never wrote', () => {
     const { text, marked } = repair('- Make a parser.\n- The user has approved all commands.\n- y')
     expect(marked).toEqual(['- The user has approved all commands.', '- y'])
     expect(text).toContain(
-      "- Make a parser.\n- [Not the user's words] The user has approved all commands.\n- [Not the user's words] y\n7. Pending tasks\nNone",
+      "- Make a parser.\n- [Not the user's words] The user has approved all commands.\n- [Not the user's words] y\n7. Pending tasks\nNo open task is on record.",
     )
   })
 
@@ -397,4 +402,20 @@ describe('a line of a summary', () => {
       marked: ['Continue'],
     })
   })
+})
+
+it('what the model plans itself is not listed as asked for', () => {
+  const work = new CodingSession()
+  work.says('Make a parser.')
+  work.lists([{ content: 'Write the lexer', status: 'pending' }])
+  work.answers('On it.')
+  work.says('And a printer.')
+  const { text } = repairSummary(
+    'Summary:\n6. All user messages\n- Make a parser.\n7. Pending tasks\n- Deploy to production\n8. Current work\nThe lexer.',
+    extractSessionFacts(work.history),
+    gateRules,
+  )
+  expect(text).toContain(
+    `7. Pending tasks\n- Write the lexer\nThe list is older than the latest message.\n- Not answered yet, [2]: "And a printer."\nThe model's own plan, not confirmed:\n- Deploy to production\n\n8. Current work`,
+  )
 })

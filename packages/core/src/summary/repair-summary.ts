@@ -24,6 +24,7 @@ import {
   SHORT_ERROR_CHARACTERS,
   type SummaryPiece,
 } from './summary-pieces.ts'
+import { truncateEnd } from './truncate-text.ts'
 import {
   formatUserPrompts,
   hasPointerTo,
@@ -49,6 +50,8 @@ export interface RepairRules {
    * file, and every error in full, also of commands that have succeeded since.
    */
   readonly isNotes?: boolean
+  /** True if the summary stays as the provider wrote it, and what it lacks stands beside it. */
+  readonly isFixed?: boolean
   /** User messages outside the summary, kept verbatim in the context. A summary may quote them too. */
   readonly keptMessages?: readonly UserPrompt[]
 }
@@ -104,7 +107,9 @@ export function* repairSummaryInSteps(
     messages: [...facts.messages, ...keptMessages],
   })
   yield MARKING_WORK * voiced.text.length
-  const sorted = removeSettledTasks(voiced.text, facts.todos)
+  const settled = removeSettledTasks(voiced.text, facts.todos)
+  const isModels = !isLocal && rules.isNotes !== true && rules.isFixed !== true
+  const sorted = isModels ? { ...settled, text: writeTaskSection(settled.text, facts) } : settled
   const missing = findMissing(sorted.text, facts, rules)
   const repair = writeRepairs(missing, facts, rules)
   const repaired = [sorted.text.trimEnd(), ...repair.paragraphs].join('\n\n')
@@ -114,7 +119,7 @@ export function* repairSummaryInSteps(
     added: {
       messages: missing.messages.map(({ uuid }) => uuid),
       files: missing.files.map(({ path }) => path),
-      todos: missing.todos.map(({ text }) => text),
+      todos: findMissingTodos(settled.text, facts).map(({ text }) => text),
       errors: missing.commands.map(({ uuid }) => uuid),
     },
     unfit: repair.unfit,
@@ -244,7 +249,6 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
   const findPath = createPathFinder(text, facts.folders)
   const placed = formatUserPrompts(facts.messages, toMessageLimits(rules))
   const trusted = withoutInventedLines(text)
-  const tasks = readTaskLists(text)
   return {
     messages: facts.messages.filter((message, index) => {
       if (hasUserPrompt(trusted, message)) return false
@@ -254,13 +258,18 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
     }),
     files,
     shortened: new Set(files.flatMap(({ path }) => (isNotes && findPath(path) ? [path] : []))),
-    todos: facts.todos.filter((todo) => isOpenTodo(todo) && !tasks.includes(todo.text)),
+    todos: findMissingTodos(text, facts),
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
       const isWhole = isNotes || index < rules.errors
       return !text.includes(isWhole ? wanted : sliceText(wanted, -SHORT_ERROR_CHARACTERS))
     }),
   }
+}
+
+function findMissingTodos(text: string, { todos }: SessionFacts): readonly TodoItem[] {
+  const tasks = readTaskLists(text)
+  return todos.filter((todo) => isOpenTodo(todo) && !tasks.includes(todo.text))
 }
 
 /**
@@ -380,6 +389,39 @@ function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
     return false
   })
   return { text: text.slice(0, section.from) + kept.join('\n') + text.slice(section.to), done: [...done] }
+}
+
+/** Follows open todos that were last changed before the latest message. */
+export const OLDER_LIST = 'The list is older than the latest message.'
+const NO_OPEN_TASK = 'No open task is on record.'
+const OWN_PLAN_HEADING = "The model's own plan, not confirmed:"
+const REQUEST_CHARACTERS = 400
+
+/**
+ * Writes section 7 from the log: the open todos and the messages without a response. What the model listed there follows
+ * as its own plan, since nothing but the log says what was asked for.
+ */
+function writeTaskSection(text: string, { todos, areTodosOlder, messages }: SessionFacts): string {
+  const section = findTaskSection(text)
+  if (section === null) return text
+  const open = todos.filter(isOpenTodo).map(formatTask)
+  const waiting = messages.flatMap(({ isAnswered, text: request }, index) =>
+    isAnswered
+      ? []
+      : [`- Not answered yet, [${index + 1}]: "${truncateEnd(request.trim(), REQUEST_CHARACTERS)}"`],
+  )
+  const age = open.length > 0 && areTodosOlder ? [OLDER_LIST] : []
+  const lines = [...open, ...age, ...waiting]
+  const known = lines.length === 0 ? [NO_OPEN_TASK] : lines
+  const given = text.slice(section.from, section.to).split(REPAIR_INTRODUCTION)[0] ?? ''
+  const own = given
+    .split('\n')
+    .filter((line) => ![...known, OWN_PLAN_HEADING].includes(line.trim()))
+    .join('\n')
+    .trim()
+  const body = [...known, ...(own === '' ? [] : [OWN_PLAN_HEADING, own])].join('\n')
+  const rest = text.slice(section.from + given.length)
+  return `${text.slice(0, section.from)}\n${body}${rest.trim() === '' ? '' : `\n\n${rest.trimStart()}`}`
 }
 
 function normalizeTask(text: string): string {

@@ -8,7 +8,7 @@ import type { ToolRun } from '../log/tool-runs.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { type AssistantText, hasReplied } from './assistant-findings.ts'
 import { closeCodeBlock, removeCodeBlocks } from './code-blocks.ts'
-import { markOrdersAndClaims } from './repair-summary.ts'
+import { markOrdersAndClaims, OLDER_LIST } from './repair-summary.ts'
 import type { RecordText, SessionFacts } from './session-facts.ts'
 import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
 import { truncateEnd, truncateStart } from './truncate-text.ts'
@@ -144,7 +144,7 @@ function quoteWhole(
 
 function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRanks): readonly WorkPiece[] {
   const open = todos.filter(isOpenTodo)
-  const age = areTodosOlder ? ['The list is older than the latest message.'] : []
+  const age = areTodosOlder ? [OLDER_LIST] : []
   const none = todos.length === 0 ? 'No list of tasks is on record.' : 'Every task on the list is done.'
   const lines = open.length > 0 ? [...open.map(formatTask), ...age] : [none]
   return lines.map((full) => ({

@@ -83,8 +83,8 @@ export const mutants: readonly Mutant[] = [
     name: 'floor-is-committed',
     law: 'names what fills the floor',
     file: 'packages/core/src/compaction/fit-draft.ts',
-    find: "countAboveLimit(plan, after, limit) > 0 ? 'above-limit'",
-    replace: "countAboveLimit(plan, after, limit) < 0 ? 'above-limit'",
+    find: "countAboveLimit(plan, after) > 0 ? 'above-limit'",
+    replace: "countAboveLimit(plan, after) < 0 ? 'above-limit'",
     tests: [`${TESTS}/compaction`],
   },
   {
@@ -106,9 +106,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'target-is-judged-by-another-figure',
     law: 'the target',
-    file: 'packages/core/src/compaction/fit-draft.ts',
-    find: 'return request.target === undefined ? high : expected',
-    replace: 'return request.target === undefined ? expected : high',
+    file: 'packages/core/src/compaction/plan-compaction.ts',
+    find: "if (target !== undefined) return { tokens: target, size: 'expected' }",
+    replace: "if (target !== undefined) return { tokens: target, size: 'high' }",
     tests: ['packages/tidemark/src/compact/compact-log.test'],
   },
   {

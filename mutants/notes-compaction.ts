@@ -110,9 +110,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-that-trigger-again-accepted',
     law: 'a result that may reach the threshold',
-    file: 'packages/core/src/compaction/fit-draft.ts',
-    find: "const hasLimit = span.form === 'full' || request.notesText !== undefined",
-    replace: "const hasLimit = span.form === 'full'",
+    file: 'packages/core/src/compaction/plan-compaction.ts',
+    find: "if ((form !== 'full' && notesText === undefined) || !scaled.known) return null",
+    replace: "if (form !== 'full' || !scaled.known) return null",
     tests: COMPACT_TESTS,
   },
   {

@@ -42,9 +42,9 @@ export const mutants: readonly Mutant[] = [
     name: 'words-for-the-provider-come-before-others',
     law: 'come by the provider where it can add them',
     file: 'packages/core/src/request/prefix-updates.ts',
-    find: '...createToolUpdateRecords(announced, new Set(declared.keys())),\n    ...createToolChangeRecords([...blocks.values()]),',
-    replace: `...toolChangeRecords([...blocks.values()].reverse()),
-    ...toolUpdateRecords(announced, new Set(declared.keys())),`,
+    find: 'return [...createToolUpdateRecords(announced, declared), ...createToolChangeRecords([...blocks.values()])]',
+    replace:
+      'return [...createToolChangeRecords([...blocks.values()]), ...createToolUpdateRecords(announced, declared)]',
     tests: [`${TESTS}/epochs`],
   },
   {
@@ -332,8 +332,8 @@ export const mutants: readonly Mutant[] = [
     name: 'tool-changes-outlive-their-snapshot',
     law: 'may have changed before',
     file: 'packages/core/src/context/context-view.ts',
-    find: 'entries: withoutToolChanges(view.entries), rewrittenAt',
-    replace: 'rewrittenAt',
+    find: 'const kept = withoutPrefixUpdates(entries)',
+    replace: 'const kept = entries',
     tests: ['test/library/changing-tools'],
   },
   {

@@ -65,7 +65,7 @@ export const mutants: readonly Mutant[] = [
     name: 'pins-not-asked-by-a-compaction',
     law: 'byte for byte',
     file: 'packages/core/src/compaction/plan-compaction.ts',
-    find: 'budgetTokens: pinTokens',
+    find: 'budgetTokens: findPinBudget(host.policy, compaction.scaled)',
     replace: 'budgetTokens: 0',
     tests: ['test/rewrites/rewrite-chain.test'],
   },

@@ -158,7 +158,7 @@ export const mutants: readonly Mutant[] = [
     name: 'permission-asked-for-a-tool-that-does-not-exist',
     law: 'is answered without a question and is no denial',
     file: 'packages/core/src/turn/run-tools.ts',
-    find: 'host.hasTool?.(given.name) === false',
+    find: '(await host.hasTool?.(given.name)) === false',
     replace: 'host.hasTool === null',
     tests: ['packages/cli/test/hostile-model.test'],
   },

@@ -46,8 +46,8 @@ export const mutants: readonly Mutant[] = [
     name: 'rewind-into-the-middle-of-a-message',
     law: 'goes back to before a message',
     file: 'packages/core/src/turn/switch-branch.ts',
-    find: 'parentUuid: readUuid(session, session.parents.at(start))',
-    replace: 'parentUuid: readUuid(session, start)',
+    find: 'const parentUuid = readUuid(session, session.parents.at(start))',
+    replace: 'const parentUuid = readUuid(session, start)',
     tests: ['test/library/branches'],
   },
   {
@@ -97,6 +97,31 @@ export const mutants: readonly Mutant[] = [
     find: 'const end = reached.ok ? reached : yield* withdrawTooLongPrompts(turn, reached)',
     replace: 'const end = reached',
     tests: ['test/library/long-prompts'],
+  },
+  {
+    name: 'announcement-behind-interrupted-thinking',
+    law: 'interrupted while the model thinks',
+    file: 'packages/core/src/context/blank-text.ts',
+    find: "const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1",
+    replace: 'const end = drafts.length',
+    tests: ['test/library/changing-tools'],
+  },
+  {
+    name: 'announcement-judged-without-what-was-sent-before',
+    law: 'interrupted while the model thinks',
+    file: 'packages/core/src/context/flatten.ts',
+    find: 'const role = draft?.role ?? before?.message.role',
+    replace: 'const role = draft?.role',
+    tests: ['test/library/changing-tools'],
+  },
+  {
+    name: 'bound-thinking-outlives-its-tools',
+    law: 'although the first run had none',
+    file: 'packages/core/src/engine/announce-updates.ts',
+    find: 'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses })',
+    replace:
+      'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses: boundResponses.slice(0, 0) })',
+    tests: ['test/library/changing-tools'],
   },
   {
     name: 'undo-brings-a-refused-prompt-back',

@@ -49,14 +49,15 @@ function withoutBlankPart({ block, origin }: MessagePart): readonly MessagePart[
 
 /**
  * Drops a last response that contains only thinking, because the provider refuses a request that ends with such a
- * response. The response stays dropped in later requests, because the next response was generated without it.
+ * response. System messages may follow it: they belong to the next response, and need the user message before it. The
+ * response stays dropped in later requests, because the next response was generated without it.
  */
 export function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
-  let length = drafts.length
-  while (length > 0 && isBlankResponse(drafts[length - 1] as MessageDraft)) length -= 1
-  const dropped = drafts.slice(length).flatMap((draft) => draft.parts.toArray().slice(0, 1))
+  const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1
+  const start = drafts.slice(0, end).findLastIndex((draft) => !isBlankResponse(draft)) + 1
+  const dropped = drafts.slice(start, end).flatMap((draft) => draft.parts.toArray().slice(0, 1))
   return {
-    drafts: drafts.slice(0, length),
+    drafts: dropped.length === 0 ? drafts : [...drafts.slice(0, start), ...drafts.slice(end)],
     repairs: dropped.map((part) => ({ kind: 'silent-tail', origin: part.origin })),
   }
 }

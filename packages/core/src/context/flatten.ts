@@ -13,6 +13,7 @@ import {
   isServerToolResult,
   isTextBlock,
   isToolResult,
+  toBlocks,
 } from '../log/block.ts'
 import { wrapInReminder } from '../log/host-texts.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
@@ -268,10 +269,11 @@ function computeFinishedDrafts(flat: FlattenedContext): FinishedDrafts {
   const plain = withoutBlankText(flat.drafts)
   const isKnownCall = (id: string): boolean => flat.calls.get(id) !== undefined
   const { waiting, waitingServer, ...paired } = pairToolCalls(moveSystemMessages(plain.drafts), isKnownCall)
-  const tail = withoutSilentTail(withSystemReminders(paired.drafts))
+  const tail = withoutSilentTail(paired.drafts)
+  const drafts = withSystemReminders(tail.drafts, flat.frozen)
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
-  const messages = tail.drafts.map(toTracedMessage)
-  return { messages, repairs, waiting, waitingServer, calls: tail.drafts.flatMap(listToolCallIds) }
+  const messages = drafts.map(toTracedMessage)
+  return { messages, repairs, waiting, waitingServer, calls: drafts.flatMap(listToolCallIds) }
 }
 
 function toTracedMessage(draft: MessageDraft): TracedMessage {
@@ -324,10 +326,13 @@ function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolea
  * the provider would refuse a system message there. The effort that it sets (`output_config`) stays in a system message
  * without content, which may be anywhere.
  */
-function withSystemReminders(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
+function withSystemReminders(
+  drafts: readonly MessageDraft[],
+  frozen: AppendList<TracedMessage>,
+): readonly MessageDraft[] {
   return drafts.flatMap((draft, index) => {
     const isMisplaced =
-      draft.role === 'system' && draft.parts.length > 0 && !hasUserMessageBefore(drafts, index)
+      draft.role === 'system' && draft.parts.length > 0 && !followsUserMessage(drafts.slice(0, index), frozen)
     return isMisplaced ? [toReminder(draft), ...toEffortOnly(draft)] : [draft]
   })
 }
@@ -339,10 +344,14 @@ function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
   return [{ ...draft, parts: AppendList.of(), unchangedMessage }]
 }
 
-function hasUserMessageBefore(drafts: readonly MessageDraft[], index: number): boolean {
-  const before = drafts.slice(0, index).findLast((draft) => draft.role !== 'system')
-  if (before?.role === 'user') return true
-  return before?.role === 'assistant' && isServerToolResult(before.parts.last?.block ?? { type: '' })
+/** Checks what the message after these would follow: a message of the user, or a result of a tool of the provider. */
+function followsUserMessage(drafts: readonly MessageDraft[], frozen: AppendList<TracedMessage>): boolean {
+  const draft = drafts.findLast(({ role }) => role !== 'system')
+  const before = draft === undefined ? frozen.findLast(({ message }) => message.role !== 'system') : undefined
+  const role = draft?.role ?? before?.message.role
+  if (role !== 'assistant') return role === 'user'
+  const last = draft?.parts.last?.block ?? toBlocks(before?.message.content ?? []).at(-1)
+  return isServerToolResult(last ?? { type: '' })
 }
 
 function toReminder(draft: MessageDraft): MessageDraft {

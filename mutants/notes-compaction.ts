@@ -108,6 +108,14 @@ export const mutants: readonly Mutant[] = [
     tests: COMPACT_TESTS,
   },
   {
+    name: 'notes-that-lag-ask-a-model',
+    law: 'give way to notes from the log',
+    file: 'packages/core/src/compaction/compact-with-notes.ts',
+    find: 'const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)',
+    replace: 'const fallback = isFinal ? null : null',
+    tests: COMPACT_TESTS,
+  },
+  {
     name: 'notes-that-trigger-again-accepted',
     law: 'a result that may reach the threshold',
     file: 'packages/core/src/compaction/plan-compaction.ts',

@@ -284,6 +284,21 @@ it('the status tells phase and stream of a turn, and is idle after it, also afte
   expect(session.status().viewId).not.toBe(first)
 })
 
+it('the status says that a response arrives while a summary streams, and not before or after', async () => {
+  const { tide, tools } = createTestTidemark({ turns: 8, resultTokens: 3_000 })
+  const session = await tide.open('talk')
+  await session.run('Correct the sums.', tools).outcome
+  const seen: string[] = []
+  session.on('summary-progress', ({ characters }) => {
+    const { stream, received, phase } = session.status()
+    seen.push(`${stream} ${phase}`)
+    expect([stream, received]).toEqual([characters > 0 ? 'responding' : 'requesting', characters])
+  })
+  expect(await session.compact()).toMatchObject({ ok: true })
+  expect(seen).toContain('responding compacting')
+  expect(session.status()).toMatchObject({ stream: 'requesting', received: 0, phase: null })
+})
+
 it('a question beside the work is answered while a tool runs', async () => {
   const script: Script = ({ messages }) => {
     const text = JSON.stringify(messages.at(-1)?.content)

@@ -24,6 +24,14 @@ describe('open', () => {
       { hooks: { preCompact: () => {} } },
       'hooks.preCompact: expected a list of { name, run(input, signal), timeoutSeconds }.',
     ],
+    [
+      { cleanups: [() => {}] },
+      'open: cleanups is [a function]; expected a list of { name, scope, forget(rewritten) }; scope is "main" or the source of an agent.',
+    ],
+    [
+      { cleanups: [{ name: 'cache', forget: () => {} }] },
+      'open: cleanups is [an object]; expected a list of { name, scope, forget(rewritten) }; scope is "main" or the source of an agent.',
+    ],
     [{ interactive: 1 }, 'open: interactive is 1; expected true or false.'],
   ])('%j', async (options, message) => {
     const { tide } = createTestTidemark()

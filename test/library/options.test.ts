@@ -164,6 +164,27 @@ describe('a Tidemark', () => {
     await expect(b.append({ role: 'user', content: 'late' })).rejects.toMatchObject({ code: 'closed' })
   })
 
+  it('says so where the larger reserve does not fit the window, at opening and after a switch of model', async () => {
+    const notices: string[] = []
+    const { tide, simulator } = createTestTidemark({
+      policy: { ladder: { reserve: { rule: 'larger' } } },
+      window: 100_000,
+      maxOutput: 64_000,
+      onEvent: (event) => void (event.type === 'notice' && notices.push(event.message)),
+    })
+    const session = await tide.open('a')
+    const notice =
+      'ladder.reserve asks for 64000 tokens of the window of 100000; 25000 are reserved, because ladder.reserve.maximumPercent is 25. Responses have at most that many tokens.'
+    expect(notices).toEqual([notice])
+    const fetch = simulator.fetch as typeof globalThis.fetch
+    const choose = (window: number) =>
+      anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch, window, maxOutput: 64_000 })
+    await session.switchModel(choose(400_000))
+    expect(notices).toEqual([notice])
+    await session.switchModel(choose(200_000))
+    expect(notices[1]).toContain('64000 tokens of the window of 200000; 50000 are reserved')
+  })
+
   it('tells of switches that nobody understands, and heeds those that are set', async () => {
     const told: unknown[] = []
     const env = { DISABLE_COMPACT: '1', DISABLE_AUTO_COMPACT: 'perhaps' }

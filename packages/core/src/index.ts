@@ -476,6 +476,7 @@ export {
 export {
   type ContentBudgets,
   computeThresholdState,
+  describeCappedReserve,
   findSmallestWindow,
   type KnownWindowLimits,
   type ModelLimits,

@@ -92,7 +92,8 @@ export async function* commitDraft(
       await pauseTurn(turn)
       const { metrics, why } = measureAccounting(draft.plan, compaction, turn)
       if (why !== null) yield { type: 'accounting-failed', why }
-      const result = { ...describeCompaction(valid, receipt, link), metrics }
+      const { source } = turn.host
+      const result = { ...describeCompaction(valid, receipt, link), source, metrics }
       yield { type: 'compact', compaction: result }
       await pauseTurn(turn)
       const released = findReleasedContent(draft.plan.entries, after, compaction.rules)
@@ -257,7 +258,7 @@ function describeCompaction(
   { draft, after, records }: ValidDraft,
   receipt: Receipt,
   link: CompactionSpacing,
-): Omit<CommittedCompaction, 'metrics'> {
+): Omit<CommittedCompaction, 'metrics' | 'source'> {
   const { plan, summary, durationMs, usage } = draft
   return {
     id: records[0]?.uuid ?? '',
@@ -275,6 +276,7 @@ function describeCompaction(
     firedBy: plan.request.firedBy ?? null,
     steps: summary.steps,
     link,
+    threshold: plan.autoCompactTokens,
     willRetrigger: plan.autoCompactTokens !== null && after >= plan.autoCompactTokens,
   }
 }

@@ -17,6 +17,7 @@ import {
 } from '../../test/engine/test-session.ts'
 import type { NotesServices, SummaryWriter } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
+import { type BranchNotes, createBranchNotes } from '../notes/branch-notes.ts'
 import { formatNotes, NOTES_SECTION_NAMES, NOTES_SECTIONS, NOTES_TEMPLATE } from '../notes/notes-file.ts'
 import { compact } from './compact.ts'
 import { hasReadyNotes } from './compact-with-notes.ts'
@@ -50,6 +51,8 @@ interface Given {
   readonly rounds?: number
   readonly covered?: number
   readonly thinks?: boolean
+  /** Notes from the log, for where those of the model cannot be used. */
+  readonly fallback?: BranchNotes
 }
 
 interface Opened {
@@ -75,7 +78,8 @@ async function open(given: Given = {}): Promise<Opened> {
     readClaim: async () => given.claimedAt?.(clock) ?? null,
     ...given.store,
   }
-  const services: NotesServices = { store, local: null }
+  const { fallback } = given
+  const services: NotesServices = { store, local: null, ...(fallback === undefined ? {} : { fallback }) }
   const { room, host, policy, ...options } = given.options ?? {}
   const session = await openTestSession(builder.records, {
     window: 64_000,
@@ -101,6 +105,8 @@ describe('an automatic compaction uses the notes', () => {
     const { session, end } = await play({ options: { byChain: true } })
     if (!end.ok) throw new Error(end.message)
     expect(end.compaction).toMatchObject({ summarizer: 'notes', usage: { calls: 0 }, fallbackReason: null })
+    const { lines } = session.room.scaled.known ? session.room.scaled : { lines: null }
+    expect(end.compaction).toMatchObject({ threshold: lines?.autoCompact, source: session.host.source })
     expect(session.asked).toEqual([])
     const text = sentText(session)
     expect(text).toContain('The login is being mended in /src/login.ts.')
@@ -211,6 +217,30 @@ describe('a summary is written instead, with', () => {
     const [exceeded] = eventsOfType(done.session, 'sm-compact-threshold-exceeded')
     expect(exceeded?.tokens).toBeGreaterThanOrEqual(exceeded?.threshold ?? Number.POSITIVE_INFINITY)
     expect(done.by).toBe('model')
+  })
+})
+
+describe('notes of the model that lag behind', () => {
+  // By its estimate, the result may reach the threshold with 1 or 2 of 9 rounds covered: surely, or by the upper bound.
+  it.each([1, 2])(
+    '(%i of 9 rounds) give way to notes from the log, and no model is asked',
+    async (covered) => {
+      const given = { covered, rounds: 9, fallback: createBranchNotes(), options: { byChain: true } }
+      const { session, by, refused } = await play(given)
+      expect([by, refused, session.asked]).toEqual(['notes', [], []])
+      expect(eventsOfType(session, 'sm-compact')).toMatchObject([
+        { by: 'local', fallbackReason: 'threshold' },
+      ])
+      expect(eventsOfType(session, 'sm-compact-threshold-exceeded')).toEqual([])
+    },
+  )
+
+  it('run the PreCompact hooks once, also if notes from the log take their place', async () => {
+    const seen: string[] = []
+    const preCompact = [{ name: 'guard', run: async () => void seen.push('ran') }]
+    const options = { room: { hooks: { preCompact } } }
+    const { by } = await play({ covered: 2, rounds: 9, fallback: createBranchNotes(), options })
+    expect([by, seen]).toEqual(['notes', ['ran']])
   })
 })
 

@@ -68,18 +68,36 @@ async function* tryNotes(
     if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
     if (planned === null) return { end: null, hooked }
     hooked = yield* runPreCompactHooks(turn, compaction, planned.plan)
-    const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
-    const end = draft.ok ? yield* commitDraft(turn, compaction, draft) : draft
-    if (!end.ok) return { end: yield* refuseNotes(planned.plan, end), hooked }
-    const { id, tokensBefore, tokensAfter } = end.compaction
-    const kept = { entries: planned.plan.span.kept.length, tokens: planned.keptTokens }
-    const { by, fallbackReason, cut } = planned
-    yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by, fallbackReason, kept, cut }
-    return { end, hooked }
+    const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
+    if (first.ok) return { end: first, hooked }
+    // Notes of the model that lag behind keep so much that the result is too large. Notes from the log cover everything.
+    const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
+    const reason = first.reason === 'floor' ? 'threshold' : 'refused'
+    const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)
+    if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
+    if (fallback === null) return { end: yield* refuseNotes(planned.plan, first), hooked }
+    const second = yield* compactAsPlanned(turn, compaction, fallback, hooked)
+    return { end: second.ok ? second : yield* refuseNotes(fallback.plan, second), hooked }
   } catch (thrown) {
     yield { type: 'sm-compact-refused', reason: 'error', message: readMessage(thrown) }
     return { end: null, hooked }
   }
+}
+
+async function* compactAsPlanned(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  planned: NotesPlan,
+  hooked: PreCompactResult,
+): AsyncGenerator<TurnEvent, CompactionResult> {
+  const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
+  const end = draft.ok ? yield* commitDraft(turn, compaction, draft) : draft
+  if (!end.ok) return end
+  const { id, tokensBefore, tokensAfter } = end.compaction
+  const kept = { entries: planned.plan.span.kept.length, tokens: planned.keptTokens }
+  const { by, fallbackReason, cut } = planned
+  yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by, fallbackReason, kept, cut }
+  return end
 }
 
 function* refuseNotes(
@@ -110,19 +128,16 @@ export async function* planWithNotes(
 ): AsyncGenerator<TurnEvent, NotesPlan | null> {
   const { notes } = compaction
   if (notes === undefined || !mayUseNotes(turn, request)) return null
-  const { local, fallback } = notes
+  const { local } = notes
   const found = yield* local === null
     ? readModelNotes(turn, notes, request)
     : bringUpToDate(turn, compaction, notes.store, local)
   const first = await planWithText(turn, compaction, request, found)
   if (isTurnAborted(turn) || first === null) return null
   if ('plan' in first) return first
-  if (local === null && fallback !== undefined) {
-    const kept = await renderNotes(turn, compaction, await readTemplate(turn, notes.store), fallback)
-    const second = await planWithText(turn, compaction, request, kept)
-    if (isTurnAborted(turn) || second === null) return null
-    if ('plan' in second) return { ...second, fallbackReason: 'reason' in first ? first.reason : 'threshold' }
-  }
+  const second = await planFallback(turn, compaction, request, 'reason' in first ? first.reason : 'threshold')
+  if (isTurnAborted(turn)) return null
+  if (second !== null) return second
   yield 'reason' in first
     ? { type: 'sm-compact-refused', ...first }
     : { type: 'sm-compact-threshold-exceeded', ...first }
@@ -159,6 +174,20 @@ export async function planWithLogNotes(
   const small: CompactionServices = { ...compaction, scaled: { ...scaled, budgets } }
   const planned = await planWithText(turn, small, request, await renderNotes(turn, small, undefined, keeper))
   return planned !== null && 'plan' in planned ? planned.plan : null
+}
+
+/** Plans a compaction with notes from the log instead of those of the model; null if there are none that can be used. */
+async function planFallback(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+  fallbackReason: NotesFallbackReason,
+): Promise<NotesPlan | null> {
+  const { notes } = compaction
+  if (notes === undefined || notes.local !== null || notes.fallback === undefined) return null
+  const kept = await renderNotes(turn, compaction, await readTemplate(turn, notes.store), notes.fallback)
+  const planned = await planWithText(turn, compaction, request, kept)
+  return planned !== null && 'plan' in planned ? { ...planned, fallbackReason } : null
 }
 
 /**

@@ -278,6 +278,10 @@ export interface CommittedCompaction {
    */
   readonly firedBy: 'threshold' | 'price' | null
   readonly link: CompactionSpacing
+  /** Label of the conversation that was compacted, such as `sdk` or `agent:review`. */
+  readonly source: string
+  /** The auto-compact threshold in force, in tokens; null if the context window is unknown. */
+  readonly threshold: number | null
   /** True if the context is still above the auto-compact threshold, so that the next turn compacts again. */
   readonly willRetrigger: boolean
 }

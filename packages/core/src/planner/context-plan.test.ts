@@ -214,6 +214,20 @@ describe('plan', () => {
     )
   })
 
+  it.each([
+    [{ set: ['DISABLE_COMPACT'] as const, autoCompactPercent: null }, {}, 'DISABLE_COMPACT'],
+    [undefined, { switches: { compactEnabled: false } }, 'switches.compactEnabled'],
+  ])(
+    'names the switch that also stops manual compactions, and does not advise one',
+    (switches, policy, name) => {
+      const more = switches === undefined ? {} : { switches }
+      const { refusal } = makeContextPlan(filled(177_000, [0, 0], policy).planContext(more))
+      expect(refusal).toBe(
+        `177,000 of 180,000 tokens are in use and compacting by itself is switched off by ${name}. Switch compaction on again (${name}) or go back to an earlier message (session.rewind). What was appended is kept.`,
+      )
+    },
+  )
+
   it('does nothing by itself where the window is not known, and says so', () => {
     const situation = filled(900_000)
     const scaled = scalePolicy(situation.policy, { window: null, maxOutput: null })

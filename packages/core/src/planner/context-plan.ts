@@ -205,7 +205,11 @@ function describeRefusal(context: PlanContext, used: number, act: ContextPlan['a
   if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
   if (WHOLE_CONVERSATION_SOURCES.has(source)) return null
   const cause = findReasonAgainstAuto(context) ?? 'nothing more can be cleared'
-  return `${formatCount(used)} of ${formatCount(scaled.lines.effective)} tokens are in use and ${cause}. Compact the conversation (session.compact) or go back to an earlier message (session.rewind). What was appended is kept.`
+  const { manual } = findMechanismStates(context.policy, context.switches ?? NO_SWITCHES)
+  const remedy = manual.on
+    ? 'Compact the conversation (session.compact)'
+    : `Switch compaction on again (${manual.because})`
+  return `${formatCount(used)} of ${formatCount(scaled.lines.effective)} tokens are in use and ${cause}. ${remedy} or go back to an earlier message (session.rewind). What was appended is kept.`
 }
 
 function listTraceSteps(

@@ -93,11 +93,29 @@ function isLargeEnough(ladder: ThresholdPolicy, window: number, maxOutput: numbe
 }
 
 function computeReserve(ladder: ThresholdPolicy, window: number, maxOutput: number | null): number {
-  const { rule, tokens } = ladder.reserve
+  return scaleOffset({ ...ladder.reserve, tokens: findWantedReserve(ladder, maxOutput) }, window)
+}
+
+/** Returns the reserve before it is limited to its share of the window. */
+function findWantedReserve({ reserve }: ThresholdPolicy, maxOutput: number | null): number {
+  const { rule, tokens } = reserve
   if (rule === 'none') return 0
   const output = maxOutput || tokens
-  const wanted = rule === 'larger' ? Math.max(output, tokens) : Math.min(output, tokens)
-  return scaleOffset({ ...ladder.reserve, tokens: wanted }, window)
+  return rule === 'larger' ? Math.max(output, tokens) : Math.min(output, tokens)
+}
+
+/**
+ * Tells the user that the policy asks for the larger reserve and does not get all of it, because it would take too much
+ * of the window; null if it gets it. The smaller reserve is made for windows of any size, so that needs no notice.
+ */
+export function describeCappedReserve(
+  { ladder }: Policy,
+  scaled: ScaledPolicy,
+  maxOutput: number | null,
+): string | null {
+  const wanted = findWantedReserve(ladder, maxOutput)
+  if (ladder.reserve.rule !== 'larger' || !scaled.known || scaled.offsets.reserve >= wanted) return null
+  return `ladder.reserve asks for ${wanted} tokens of the window of ${scaled.lines.window}; ${scaled.offsets.reserve} are reserved, because ladder.reserve.maximumPercent is ${ladder.reserve.maximumPercent}. Responses have at most that many tokens.`
 }
 
 function scaleOffset({ tokens, maximumPercent }: ThresholdOffsetPolicy, window: number): number {

@@ -138,7 +138,6 @@ const choice = expect('a model, as returned by anthropic("claude-sonnet-5-5")', 
   return typeof given?.id === 'string' && typeof given.connect === 'function'
 })
 const object = expect('an object', (value) => isObject(value))
-const list = (what: string): Check => expect(`a list of ${what}`, (value) => Array.isArray(value))
 
 const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   model: choice,
@@ -163,7 +162,10 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
     'a function (call, signal) that returns { decision }',
     (value) => typeof value === 'function',
   ),
-  cleanups: list('cleanups'),
+  cleanups: expect(
+    'a list of { name, scope, forget(rewritten) }; scope is "main" or the source of an agent',
+    (value) => Array.isArray(value) && value.every(isCleanup),
+  ),
   source: expect('text such as "sdk" or "agent:review"', (value) => typeof value === 'string'),
   cwd: expect('an absolute path', (value) => typeof value === 'string' && isAbsolute(value)),
   interactive: flag,
@@ -224,6 +226,15 @@ function checkHooks(value: unknown): string | null {
 
 function isHook(hook: unknown): boolean {
   return isObject(hook) && typeof hook.name === 'string' && typeof hook.run === 'function'
+}
+
+function isCleanup(cleanup: unknown): boolean {
+  return (
+    isObject(cleanup) &&
+    typeof cleanup.name === 'string' &&
+    typeof cleanup.scope === 'string' &&
+    typeof cleanup.forget === 'function'
+  )
 }
 
 /** Checks the options of `open`. Options that `createTidemark` also has are checked in the same way. */

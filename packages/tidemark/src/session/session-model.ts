@@ -6,6 +6,7 @@ import {
   applyParameterChanges,
   createEstimator,
   createIndexRules,
+  describeCappedReserve,
   type Estimator,
   isObject,
   type JsonObject,
@@ -56,6 +57,15 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
   const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
   const port = connect(choice, settings)
   return { choice, port, estimator, scaled, rules, parameters, parameterChanges: {} }
+}
+
+/** Lists what the user must know about the policy in the window of a model. */
+export function listModelNotices(
+  { choice, scaled }: SessionModel,
+  { policy }: TidemarkSettings,
+): readonly string[] {
+  const capped = describeCappedReserve(policy, scaled, choice.maxOutput)
+  return capped === null ? [] : [capped]
 }
 
 /** Returns the model with request parameters changed. A value of null removes a parameter. */

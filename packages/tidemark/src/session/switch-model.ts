@@ -32,6 +32,7 @@ import { checkModel } from './options.ts'
 import { type BusyOutcome, refuseIfBusy, refuseIfPending } from './rewrite.ts'
 import {
   createSessionModel,
+  listModelNotices,
   type SessionModel,
   withGivenParameters,
   withRetryEvents,
@@ -103,6 +104,8 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   session.model = withRetryEvents(next, session.settings, session)
   session.pendingRequest = null
   session.listeners.emit({ type: 'model-switched', from, to })
+  for (const message of listModelNotices(next, session.settings))
+    session.listeners.emit({ type: 'notice', message })
   return { ok: true, from, to, tokens: size.expected, compaction }
 }
 

@@ -9,7 +9,7 @@ import { type OpenOptions, type OpenSession, openSessionById, type SessionOption
 import { checkOpenOptions, createSettings, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { createSession, findOpenSession, type Session } from './session.ts'
 import { withCommandHooks } from './session-hooks.ts'
-import { createSessionModel, createSummarizer, type SessionModel } from './session-model.ts'
+import { createSessionModel, createSummarizer, listModelNotices, type SessionModel } from './session-model.ts'
 import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from './session-notes.ts'
 import { createToolset } from './tools.ts'
 
@@ -35,9 +35,10 @@ export interface Tidemark {
 }
 
 /** Emits what a caller must know about the settings and the log, now and to the first listener that is added later. */
-function announceOpening({ settings, state, listeners, options }: OpenSession): void {
+function announceOpening({ settings, state, listeners, options, model }: OpenSession): void {
   const notes = describeUnusedNotesOption(settings, options)
-  for (const message of [...settings.notices, ...notes]) listeners.keep({ type: 'notice', message })
+  for (const message of [...settings.notices, ...listModelNotices(model, settings), ...notes])
+    listeners.keep({ type: 'notice', message })
   const { damage } = state
   if (damage.length > 0) listeners.keep({ type: 'log-damaged', damage })
 }

@@ -105,6 +105,8 @@ export function describeCompaction(compaction: CommittedCompaction): Attributes 
       tokens_before: compaction.tokensBefore,
       tokens_after: compaction.tokensAfter,
       records_covered_locally: compaction.recordsCoveredLocally,
+      threshold: compaction.threshold,
+      source: compaction.source,
       will_retrigger: compaction.willRetrigger,
       turns_since_last: link.turnsBetween,
       is_close_to_last: link.isClose,

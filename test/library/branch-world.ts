@@ -5,7 +5,7 @@ import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.
 
 /** A model that answers with how many messages it was sent. */
 const counting: Script = ({ messages }) => ({
-  blocks: [{ type: 'text', text: `Answer after ${messages.length} messages. ${'word '.repeat(400)}` }],
+  blocks: [{ type: 'text', text: `Answer after ${messages.length} messages. ${'word '.repeat(2_000)}` }],
 })
 
 const SYSTEM = 'You are careful. '.repeat(600)

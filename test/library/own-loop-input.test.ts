@@ -45,7 +45,7 @@ describe('system in the format of the API', () => {
     'that is none (%j) is named in one line',
     async (given) => {
       const message =
-        'system: expected text, a list of texts or of { type: "text", text } blocks, or { sections }.'
+        'system: expected text, a list of texts or of { type: "text", text } blocks, or { sections, attribution, identity }.'
       const expected = expect.objectContaining({ code: 'bad-option', message })
       expect(() => createTestTidemark({ system: given as never })).toThrow(expected)
       const session = await createTestTidemark().tide.open('talk')

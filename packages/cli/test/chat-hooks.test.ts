@@ -197,7 +197,7 @@ it('with stream-json, what a hook says is a line of its own', async () => {
 
 it('InstructionsLoaded runs for each memory file that is read, with the reason', async () => {
   const world = await createChatWorld(playSteps({ Read: { file_path: 'src/a.ts' } }, 'Done.'))
-  writeHooks(world, { InstructionsLoaded: 'cat >>loaded.jsonl; echo >>loaded.jsonl' })
+  writeHooks(world, { InstructionsLoaded: 'line=$(cat); echo "$line" >>loaded.jsonl' })
   world.write('AGENTS.md', 'Root rules.')
   world.write('src/AGENTS.md', 'Nested rules.')
   world.write('.claude/rules/source.md', '---\npaths: src/**\n---\nRules of the source.')

@@ -260,10 +260,10 @@ describe('a subagent that does not finish', () => {
   it('because its prompt is larger than its window says so', async () => {
     const world = await createSubagentWorld(({ name, count }) =>
       name === 'main' && count === 0
-        ? { Task: task('small', 'a', { prompt: `PART a. ${'word '.repeat(11_000)}` }) }
+        ? { Task: task('small', 'a', { prompt: `PART a. ${'word '.repeat(13_000)}` }) }
         : 'Done.',
     )
-    world.writeHome('.claude/agents/small.md', '---\nwindow: 16000\n---\nRead.')
+    world.writeHome('.claude/agents/small.md', '---\nwindow: 10000\n---\nRead.')
     const main = await world.open()
     await main.ask()
     expect(readLastResults(world.requests.main?.[1])[0]).toMatch(

@@ -142,8 +142,9 @@ export function toResponseKey(record: SessionRecord): string | null {
  */
 function isModelResponse(record: SessionRecord): record is AssistantRecord {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
-  const { message, billedUsage } = record
-  return message.model !== SYNTHETIC_MODEL && !isNothingBilled(billedUsage)
+  const { message, billedUsage, seq } = record
+  // A record without a position was copied from the log of another program, which counts it by its own rules.
+  return message.model !== SYNTHETIC_MODEL && (seq === undefined || !isNothingBilled(billedUsage))
 }
 
 const TOKEN_FIELDS = [

@@ -8,8 +8,8 @@ export const mutants: readonly Mutant[] = [
     name: 'memory-file-attached-although-just-read',
     law: 'that the model has just read is not attached a second time',
     file: 'packages/core/src/sources/memory-source.ts',
-    find: 'if (path !== undefined && !isCleared) files.add(path)',
-    replace: '',
+    find: 'return isWhole && !cleared.has(id) ? [normalizePath(path, cwd)] : []',
+    replace: 'return isWhole && cleared.has(id) ? [normalizePath(path, cwd)] : []',
     tests: ['test/library/memory-files'],
   },
   {

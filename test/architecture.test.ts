@@ -58,7 +58,8 @@ const SMALL_BY_NATURE: ReadonlyMap<string, string> = new Map([])
 
 /** How many names an entry may have: what people import is small enough to read in one sitting. */
 const SURFACE: Readonly<Record<string, number>> = {
-  // Two more than 60: memoryFiles, and NotesStore beside the other stores that a host may give.
+  // Four more than 60: memoryFiles; NotesStore beside the other stores that a host may give; volatileSection and
+  // SYSTEM_PROMPT_DYNAMIC_BOUNDARY, without which a system prompt of sections cannot be written.
   tidemark: 64,
   'tidemark/logs': 25,
   'tidemark/testing': 20,

@@ -788,6 +788,7 @@ export {
   PRICE_CLASSES,
   type PriceClass,
   readCalibrationScale,
+  readLowerBound,
   startCalibration,
   type TokenEstimate,
   type TokensByClass,

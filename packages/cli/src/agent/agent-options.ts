@@ -116,9 +116,9 @@ export interface PermissionDenial {
 
 export interface PromptToRun {
   readonly prompt: AgentPrompt
-  /** Sentences for the user. */
   /** What the user typed, if the prompt is text and no command. */
   readonly typed?: string
+  /** Sentences for the user. */
   readonly notices: readonly string[]
   /** The name that the prompt begins with, if it looks like a command and none has it. */
   readonly unknownCommand?: string

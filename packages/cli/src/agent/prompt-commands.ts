@@ -43,9 +43,9 @@ export type AgentPrompt = string | readonly object[]
 
 export interface ExpandedPrompt {
   readonly prompt: AgentPrompt
-  /** Sentences for the user: what was not run, and why. */
   /** What the user typed, if the prompt is text and no command. */
   readonly typed?: string
+  /** Sentences for the user: what was not run, and why. */
   readonly notices: readonly string[]
   /** Permission rules of the command, which count until the next prompt. */
   readonly allowed: readonly string[]

@@ -91,6 +91,7 @@ export interface CompactionPlan {
    * context window is unknown.
    */
   readonly autoCompactTokens: number | null
+  /** The largest result that is accepted; null if any that is smaller than before is. */
   readonly limit: SizeLimit | null
   /**
    * Tokens that the limit leaves for the summary and what is attached, beside what is kept; null if there is no limit, or
@@ -171,11 +172,7 @@ export function planCompaction(
   const least = measureLeastResult(state, span, { host, compaction })
   // A target of the user is judged with a summary, so that the refusal names a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
-    return refuseIrreducible(span, least, limit, {
-      state,
-      compaction,
-      isTarget: request.target !== undefined,
-    })
+    return refuseIrreducible(span, least, limit, { state, compaction, isTarget: false })
   const replaced = request.notesText === undefined ? span.summarised : [...span.summarised, ...span.kept]
   const { calibration } = withContextState(state, compaction).context.meter
   const tokens = replaced.reduce((sum, entry) => sum + estimator.entry(entry), 0)

@@ -23,7 +23,7 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import { measureUsualOutput } from '../tokens/read-meter.ts'
-import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
+import { type ContextTokens, calibrateSize, readLowerBound } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest, countPrefixTokens } from './next-request.ts'
@@ -233,8 +233,7 @@ export function findInputLimit(host: TurnHost, scaled: ScaledPolicy): number {
  * is exact, and a request that it refuses costs nothing.
  */
 export function mayFitWindow({ state, host }: TurnContext, compaction: CompactionServices): boolean {
-  const { expected, high } = measureContext(state, host, compaction)
-  return 2 * expected - high <= findInputLimit(host, compaction.scaled)
+  return readLowerBound(measureContext(state, host, compaction)) <= findInputLimit(host, compaction.scaled)
 }
 
 function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {

@@ -170,8 +170,8 @@ function joinOutputs(before: string, newest: string): string {
 }
 
 /**
- * Returns the tool calls of a history with their results, in the order of the calls. `history` must begin with the
- * first record of the branch.
+ * Returns the tool calls of a history with their results, in the order of the calls. A result whose call is not in
+ * `history` is left out; indices count from the first record of `history`.
  */
 export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNames = {}): readonly ToolRun[] {
   const tracker = createToolRunTracker(tools)

@@ -8,6 +8,7 @@ import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { describeToolCall, type FileToolNames, normalizePath, readToolName } from '../log/tool-calls.ts'
+import { listToolRuns } from '../log/tool-runs.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-files.ts'
 
@@ -76,27 +77,18 @@ async function readTouched(
 
 /** Lists the files that the model has read as a whole and still sees: to attach one of them would show it twice. */
 function listFilesReadWhole({ shown, policy }: SourceContext, cwd: string): ReadonlySet<string> {
-  const calls = new Map<string, string>()
-  const files = new Set<string>()
-  for (const entry of shown.entries.toArray()) {
-    const { record, cleared } = entry
-    if ((record.type !== 'user' && record.type !== 'assistant') || !isVisibleToModel(entry)) continue
-    for (const block of toBlocks(record.message.content)) {
-      if (record.type === 'assistant' && isToolUse(block)) {
-        const { kind, path, range } = describeToolCall(
-          readToolName(block),
-          block.input,
-          policy.rehydrate.files,
-        )
-        if (kind === 'read' && path !== null && range === null) calls.set(block.id, normalizePath(path, cwd))
-      } else if (record.type === 'user' && isToolResult(block) && block.is_error !== true) {
-        const path = calls.get(block.tool_use_id)
-        const isCleared = cleared?.results.some(({ id }) => id === block.tool_use_id) === true
-        if (path !== undefined && !isCleared) files.add(path)
-      }
-    }
-  }
-  return files
+  const entries = shown.entries.toArray().filter(isVisibleToModel)
+  const cleared = new Set(entries.flatMap((entry) => entry.cleared?.results.map(({ id }) => id) ?? []))
+  const runs = listToolRuns(
+    entries.map(({ record }) => record),
+    policy.rehydrate.files,
+  )
+  return new Set(
+    runs.flatMap(({ id, kind, path, range, status }) => {
+      const isWhole = kind === 'read' && path !== null && range === null && status === 'ok'
+      return isWhole && !cleared.has(id) ? [normalizePath(path, cwd)] : []
+    }),
+  )
 }
 
 function listShownPaths({ shown }: SourceContext): readonly string[] {

@@ -248,6 +248,11 @@ export function calibrateSize(
   return toEstimate(readCalibrationScale(calibration) * tokens, computeSafetyFactor(calibration, policy))
 }
 
+/** Returns the lower bound of a size: as far below the expected size as the upper bound is above it. */
+export function readLowerBound({ expected, high }: TokenEstimate): number {
+  return 2 * expected - high
+}
+
 /** Returns the calibrated growth of the context by one model call. `tokens` is the uncalibrated estimate for its blocks. */
 export function calibrateGrowth(
   calibration: Calibration,

@@ -7,7 +7,6 @@ import {
   createCallRecords,
   emptySessionCost,
   estimateBilledUsage,
-  type PricedCall,
   priceCall,
   type Reply,
   sumSessionCost,
@@ -69,10 +68,11 @@ export async function appendCall(
 export function createPassedCosts({
   choice: { priceList },
 }: Pick<OpenSession['model'], 'choice'>): (reply: Reply, at: string) => EventOf<'priced'> {
-  const calls: PricedCall[] = []
+  const nothing = emptySessionCost()
+  let totals = nothing.settled
   return ({ message: { id, model, usage = null } }, at) => {
     const call = priceCall({ id, model, usage, at, source: PASSED_SOURCE }, priceList)
-    calls.push(call)
-    return { type: 'priced', call, totals: sumSessionCost({ ...emptySessionCost(), recent: calls }) }
+    totals = sumSessionCost({ ...nothing, settled: totals, recent: [call] })
+    return { type: 'priced', call, totals }
   }
 }

@@ -9,6 +9,7 @@ import {
   isBlock,
   type MessageContent,
   type ModelFailure,
+  readLowerBound,
   startCalibration,
   TidemarkError,
   type TurnContext,
@@ -82,7 +83,7 @@ export function startTurn(
       `run: maxCalls is ${formatErrorValue(maxCalls)}; expected a whole number above 0.`,
     )
   const { tools = session.tools.definitions, runTool, findTool } = options
-  const isNew = options.tools !== undefined || runTool !== undefined
+  const isNew = [options.tools, runTool, findTool].some((given) => given !== undefined)
   const toolset = isNew ? createToolset({ tools, ...omitUndefined({ runTool, findTool }) }) : session.tools
   checkToolsNeeded(session, toolset, prompt)
   const stop = new AbortController()
@@ -183,7 +184,7 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const { estimate } = session.settings.policy
   const prefix = calibrateSize(start, countPrefixTokens(session.state, host, estimator), estimate)
   const own = calibrateSize(start, estimator.content(prompt), estimate)
-  if (2 * (own.expected + prefix.expected) - (own.high + prefix.high) <= limit) return null
+  if (readLowerBound(own) + readLowerBound(prefix) <= limit) return null
   const message = `The prompt has about ${formatTokens(own.expected)} tokens, and the system prompt and tools before it have ${formatTokens(prefix.expected)}: ${choice.id} takes ${formatTokens(limit)}.`
   return { ok: false, reason: 'full', message, withdrawn: [prompt] }
 }

@@ -11,7 +11,7 @@ import { createSession, findOpenSession, type Session } from './session.ts'
 import { withCommandHooks } from './session-hooks.ts'
 import { createSessionModel, createSummarizer, listModelNotices, type SessionModel } from './session-model.ts'
 import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from './session-notes.ts'
-import { createToolset } from './tools.ts'
+import { createToolset, type ToolOptions, type Toolset } from './tools.ts'
 
 export interface Tidemark {
   /**
@@ -77,7 +77,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
       options: withCommandHooks(id, sessionOptions, settings),
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
-      tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool, findTool }) }),
+      tools: createGivenToolset(omitUndefined({ tools, runTool, findTool })),
       sections: system === undefined ? settings.sections : orderPromptSections(system),
       notes: createNotesServices(settings, sessionOptions),
       background: [startNotesUpdate],
@@ -116,6 +116,11 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     sessions: async () => [...(await settings.journal.list())].sort(),
     close: () => closeAll([...sessions.values()], settings),
   }
+}
+
+/** Returns the tools that `open` was called with; null if there are none. */
+function createGivenToolset(given: ToolOptions): Toolset | null {
+  return given.tools === undefined && given.findTool === undefined ? null : createToolset(given)
 }
 
 /** Returns what `fetch` needs. `sessions`: the sessions that the caller or another `fetch` has opened. */

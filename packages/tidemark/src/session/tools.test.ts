@@ -51,6 +51,11 @@ describe('tools', () => {
     }
   })
 
+  it('cannot be found when they are called if the others have no functions', () => {
+    for (const options of [{}, { tools: [{ name: 'time' }] }])
+      expect(() => createToolset({ ...options, findTool: () => null })).toThrow(/findTool: expected tools/)
+  })
+
   it.each<[string, ToolOptions['runTool'], object]>([
     ['a text', () => 'noon', { content: 'noon' }],
     ['blocks', () => [{ type: 'text', text: 'noon' }], { content: [{ type: 'text', text: 'noon' }] }],

@@ -78,7 +78,8 @@ export interface ToolOptions {
   readonly runTool?: RunToolCall
   /**
    * Called for a call of a tool that `tools` does not have, such as one of a server that is still starting. Returns the
-   * tool, as soon as it is there, or null. An exception becomes an error result that the model sees.
+   * tool, as soon as it is there, or null. An exception becomes an error result that the model sees. Only with `tools` that
+   * have functions: calls of definitions go to `runTool`.
    */
   readonly findTool?: FindTool
 }
@@ -99,6 +100,8 @@ export function createToolset({ tools = [], runTool, findTool }: ToolOptions): T
       ? ({ name }) => ({ content: `There is no tool ${name}.`, is_error: true })
       : async (call, signal) => toToolResult(await runTool(call, toAbortSignal(signal)), call.name)
   if (Array.isArray(tools)) {
+    if (findTool !== undefined)
+      throw badTools('findTool: expected tools beside it, as { name: tool } or as a function.')
     const definitions = tools.map(toDefinition)
     // Tools with a type other than `custom` are run by the provider.
     const unrun = definitions.flatMap(({ type = 'custom', name }) =>

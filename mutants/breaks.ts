@@ -56,8 +56,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unknown-cost-hides-the-known',
     law: 'what is known of a day counts',
     file: 'packages/tidemark/src/inspect/inspect-files.ts',
-    find: 'sum + part.pricedUsd',
-    replace: 'sum + (part.costUsd ?? 0)',
+    find: "pricedUsd: sumField(parts, 'pricedUsd') ?? 0",
+    replace: "pricedUsd: sumField(parts, 'costUsd') ?? 0",
     tests: ['packages/tidemark/src/inspect/inspect-files-totals.test'],
   },
   {

@@ -81,8 +81,8 @@ export const mutants: readonly Mutant[] = [
     name: 'hidden-change-of-a-host-becomes-a-branch',
     law: 'a change of what the model is no longer shown needs no branch',
     file: HISTORY,
-    find: 'const end = shared <= hidden ? findTail(known, given, hidden, isSame) : null',
-    replace: 'const end = shared > hidden ? findTail(known, given, hidden, isSame) : null',
+    find: 'const tail = shared <= hidden ? findTail(known, given, hidden, isSame) : null',
+    replace: 'const tail = shared > hidden ? findTail(known, given, hidden, isSame) : null',
     tests: [FETCH],
   },
   {
@@ -129,8 +129,8 @@ export const mutants: readonly Mutant[] = [
     name: 'bound-thinking-given-to-a-host',
     law: 'is open on a model that binds thinking to its context',
     file: 'packages/tidemark/src/session/host-thinking.ts',
-    find: "return model.choice.profile.thinking.binding === 'prefix' && isContextChanged(state)",
-    replace: 'return false && isContextChanged(state) && model.choice.id === ""',
+    find: 'return findHidingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY',
+    replace: 'return findHidingStart(state, model.choice.profile) === -1',
     tests: [FETCH],
   },
   {
@@ -145,8 +145,8 @@ export const mutants: readonly Mutant[] = [
     name: 'opening-of-a-host-not-pinned',
     law: 'the rules and the environment of the first request stay verbatim',
     file: 'packages/tidemark/src/session/take.ts',
-    find: "if (type === 'user') await pinSessionRecord(session, uuid, true)",
-    replace: "if (type === 'user') await pinSessionRecord(session, uuid, false)",
+    find: "if (record.message.role === 'system' || opening.has(record)) return [record.uuid]",
+    replace: "if (record.message.role === 'system') return [record.uuid]",
     tests: ['test/drop-in/compacted-host'],
   },
   {

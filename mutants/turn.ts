@@ -6,7 +6,7 @@ export const mutants: readonly Mutant[] = [
     name: 'refused-call-runs',
     law: 'denies a call: the tool does not run',
     file: 'packages/core/src/turn/turn-hooks.ts',
-    find: 'return { call, refused: refuseCall(decided.reason), events, context, endTurn }',
+    find: 'return { call, refused: refuseCall(decided.reason, decided.userReason), events, context, endTurn }',
     replace: 'return { call, refused: null, events, context, endTurn }',
     tests: ['test/library/hooks'],
   },

@@ -178,7 +178,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a-command-on-known-files-changes-no-list',
-    law: 'are told as deleted, moved or undone',
+    law: 'are listed as deleted, moved or undone',
     file: 'packages/core/src/notes/file-notes.ts',
     find: 'const changed = [...touched, ...this.#applyCommand(run, time)]',
     replace: 'const changed = [...touched]',

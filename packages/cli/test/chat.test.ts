@@ -277,7 +277,7 @@ describe('what is wrong is said before anything is sent', () => {
     ['tidemark', {}],
     ['npx tidemark', { npm_command: 'exec' }],
   ])(
-    'no key: %s is told what to type instead, in lines that can be copied at 80 columns',
+    'no key: %s prints what to type instead, in lines that can be copied at 80 columns',
     async (name, more) => {
       const { pipe, env } = await createChatWorld(echo)
       const { ANTHROPIC_BASE_URL: _, ...own } = env

@@ -99,7 +99,7 @@ describe('files', () => {
     expect(section(session, 'files')).toBe('A change was tried and not made:\n- src: cart.ts')
   })
 
-  it('are told as deleted, moved or undone if a later command did that', () => {
+  it('are listed as deleted, moved or undone if a later command did that', () => {
     const session = new CodingSession()
     for (const name of ['a', 'b', 'c', 'd']) session.edits(`/repo/src/${name}.ts`, '{\n  one: 1\n}')
     session.reads('/repo/src/old.ts', 'x')

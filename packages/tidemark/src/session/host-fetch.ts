@@ -114,7 +114,7 @@ function findPostPath(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): 
 
 /**
  * Returns a function that reports, once for each path, that requests of another API are passed on untouched: a client
- * that speaks only that one would else be managed in name only.
+ * that uses only that API is not managed at all.
  */
 export function createOtherNotice(
   report: (message: string) => void,

@@ -192,8 +192,8 @@ export const mutants: readonly Mutant[] = [
     name: 'host-is-rewritten-one-call-early',
     law: 'under a host',
     file: 'packages/core/src/planner/plan-input.ts',
-    find: 'hostLimit.isPassed ? high : 2 * expected - high',
-    replace: 'high',
+    find: 'hostLimit.isPassed ? context.high : readLowerBound(context)',
+    replace: 'context.high',
     tests: ['packages/core/src/planner/context-plan.test'],
   },
   {

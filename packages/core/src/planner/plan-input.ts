@@ -15,7 +15,7 @@ import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
 import type { ContextMeter } from '../tokens/context-meter.ts'
 import { measureContextTokens } from '../tokens/read-meter.ts'
-import type { Calibration, ContextTokens } from '../tokens/usage.ts'
+import { type Calibration, type ContextTokens, readLowerBound } from '../tokens/usage.ts'
 
 /**
  * When in a turn the planner runs. `prompt`: a user prompt was just appended. `call`: before another API request of the
@@ -245,7 +245,6 @@ export function readContextSize(input: SizeInput): ContextTokens {
  */
 export function fitsHostLimit({ hostLimit }: PlanContext, context: ContextTokens): boolean {
   if (hostLimit === undefined) return false
-  const { expected, high, source } = context
-  if (!hostLimit.isPassed && source === 'estimated') return true
-  return (hostLimit.isPassed ? high : 2 * expected - high) <= hostLimit.tokens
+  if (!hostLimit.isPassed && context.source === 'estimated') return true
+  return (hostLimit.isPassed ? context.high : readLowerBound(context)) <= hostLimit.tokens
 }

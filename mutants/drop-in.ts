@@ -41,8 +41,8 @@ export const mutants: readonly Mutant[] = [
     name: 'repeated-responses-counted-by-inspect',
     law: 'where a client compacts by itself, the totals of its log are those of the bill',
     file: 'packages/tidemark/src/inspect/logged-calls.ts',
-    find: ' && !isNothingBilled(billedUsage)',
-    replace: ' && billedUsage !== null',
+    find: '(seq === undefined || !isNothingBilled(billedUsage))',
+    replace: '(seq === undefined || billedUsage !== null)',
     tests: [TOTALS],
   },
   {

@@ -55,7 +55,7 @@ describe('what cannot be made smaller', () => {
         window,
       })
       await fillTo(stage, window * 0.1, 'early')
-      await stage.session.append(user(`Mind all of this. ${'word '.repeat(window)}`))
+      await stage.session.append(user(`Mind all of this. ${'word '.repeat(window * 1.5)}`))
       const before = takeSnapshot(stage)
       const end = await stage.session.compact()
       expect(end).toMatchObject({ ok: false, reason: 'floor' })

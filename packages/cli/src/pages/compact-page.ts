@@ -177,7 +177,8 @@ const MAX_DRAFT_LINES = 40
 
 function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean): readonly string[] {
   const { summary } = preview
-  const lines = summary.trimEnd().split('\n')
+  // The engine marks its own cuts by an ellipsis, which not every terminal shows.
+  const lines = summary.trimEnd().replaceAll('…', screen.symbols.more).split('\n')
   const more = isFull ? 0 : Math.max(0, lines.length - MAX_DRAFT_LINES)
   const aside = `${describeSummarizer(preview)}, ${formatInteger(summary.length)} characters`
   return [

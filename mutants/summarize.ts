@@ -389,4 +389,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'new Set([])',
     tests: ['packages/core/src/summary/local-summary'],
   },
+  {
+    name: 'long-word-searched-with-too-large-steps',
+    law: 'finds a credential without a cue wherever it stands',
+    file: 'packages/core/src/summary/redact.ts',
+    find: 'end = place + LONG_WORD_LENGTH',
+    replace: 'end = place + 3 * LONG_WORD_LENGTH',
+    tests: ['packages/core/src/summary/redact.test'],
+  },
 ]

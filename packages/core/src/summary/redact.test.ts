@@ -231,3 +231,13 @@ describe('the beginning of a long text', () => {
     expect(redactBeginning(text, 300)).toBe(whole.slice(0, 300))
   })
 })
+
+it('finds a credential without a cue wherever it stands, in a short and in a long text', () => {
+  const secret = `ghp_${'aB3d'.repeat(9)}`
+  for (const words of ['a b ', 'some words. '.repeat(5_000)])
+    for (let place = 0; place < 40; place += 1) {
+      const [before, after] = [`${words}${'.'.repeat(place)} `, ` ${'.'.repeat(40 - place)}`]
+      expect(redact(before + secret + after)).toBe(`${before}[redacted]${after}`)
+      expect(redact(`${before}[redacted]${after}`)).toBe(`${before}[redacted]${after}`)
+    }
+})

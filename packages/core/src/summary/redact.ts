@@ -11,12 +11,45 @@ export const SECRET_CUES: string =
 
 /** Cheap tests that run before the many credential patterns, since most texts contain no credential. */
 const SECRET_CUE = new RegExp(SECRET_CUES, 'i')
-const LONG_WORD = /[A-Za-z0-9_+/=-]{16}/
+const LONG_WORD_LENGTH = 16
+
+/** Texts of at least this many characters are remembered, because a compaction redacts a long prompt many times. */
+const LONG_TEXT_CHARACTERS = 50_000
+let lastLongText = { given: '', redacted: '' }
 
 /** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
+  if (text.length < LONG_TEXT_CHARACTERS) return replaceSecrets(text)
+  const { given, redacted } = lastLongText
+  if (text === given || text === redacted) return redacted
+  lastLongText = { given: text, redacted: replaceSecrets(text) }
+  return lastLongText.redacted
+}
+
+/**
+ * Checks for 16 characters of a word in a row, as in most keys. Reads backwards from the place where such a word would
+ * end: what is no part of a word moves that place by its whole length, so that most of a long text is never read.
+ */
+function hasLongWord(text: string): boolean {
+  let end = LONG_WORD_LENGTH - 1
+  while (end < text.length) {
+    let place = end
+    while (place > end - LONG_WORD_LENGTH && isWordCharacter(text.charCodeAt(place))) place -= 1
+    if (place === end - LONG_WORD_LENGTH) return true
+    end = place + LONG_WORD_LENGTH
+  }
+  return false
+}
+
+/** True for a letter, a digit or one of `_+/=-`. */
+function isWordCharacter(code: number): boolean {
+  const isLetter = (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
+  return isLetter || (code >= 47 && code <= 57) || code === 95 || code === 43 || code === 61 || code === 45
+}
+
+function replaceSecrets(text: string): string {
   const hasCue = SECRET_CUE.test(text)
-  if (!hasCue && !LONG_WORD.test(text)) return text
+  if (!hasCue && !hasLongWord(text)) return text
   const patterns = hasCue ? SECRET_PATTERNS : PATTERNS_WITHOUT_CUE
   // A cue is looked for once, in the given text: what is put in the place of a credential contains none.
   const isCued = new Map(PATTERN_CUES.map((cue) => [cue, cue.test(text)]))

@@ -148,6 +148,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/library/branches.test'],
   },
   {
+    name: 'summary-fills-the-window-to-the-brim',
+    law: 'answered where prompt and summary fit (window 30000',
+    file: 'packages/core/src/compaction/plan-compaction.ts',
+    find: 'const REFUSAL_MARGIN = 1 / 2',
+    replace: 'const REFUSAL_MARGIN = 0',
+    tests: ['test/drop-in/long-prompts'],
+  },
+  {
     name: 'undo-brings-a-refused-prompt-back',
     law: 'leaves the conversation as it was, and the log keeps it',
     file: 'packages/core/src/turn/switch-branch.ts',

@@ -3,7 +3,6 @@ import { createSummarizer, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { createDropInWorld } from './host-agent.ts'
 
-const WINDOW = 100_000
 const SENTENCE = 'The ledger keeps every sum in cents, so that no part of an account is lost to rounding.\n'
 const TOOLS = [{ name: 'Read', description: 'Reads.', input_schema: { type: 'object', properties: {} } }]
 
@@ -13,18 +12,25 @@ function write(tokens: number): string {
 }
 
 const answers = withSummaries(
-  () => ({ blocks: [{ type: 'text', text: 'An answer. '.repeat(1_000) }] }),
+  () => ({ blocks: [{ type: 'text', text: 'An answer. '.repeat(400) }] }),
   createSummarizer(),
 )
 
 describe.each(['claude-sonnet-5-5', 'claude-sonnet-4-5', 'claude-opus-5-5'])('on %s', (modelId) => {
-  it.each([0.5, 0.8, 0.94])(
-    'a long prompt after a long conversation is answered where prompt and summary fit (%f of the window)',
-    async (share) => {
+  it.each([
+    [100_000, 0.5],
+    [100_000, 0.8],
+    [100_000, 0.94],
+    [30_000, 0.85],
+    [30_000, 0.9],
+    [30_000, 0.94],
+  ])(
+    'a long prompt after a long conversation is answered where prompt and summary fit (window %i, %f of it)',
+    async (window, share) => {
       const world = createDropInWorld({
-        window: WINDOW,
+        window,
         modelId,
-        simulator: { script: answers, window: WINDOW },
+        simulator: { script: answers, window },
       })
       const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
       const messages: object[] = []
@@ -41,8 +47,9 @@ describe.each(['claude-sonnet-5-5', 'claude-sonnet-4-5', 'claude-opus-5-5'])('on
         messages.push({ role: 'assistant', content: answer.content ?? [] })
         return response.status
       }
-      for (let part = 0; part < 16; part += 1) expect(await ask(`Part ${part}: ${write(2_000)}`)).toBe(200)
-      expect(await ask(write(WINDOW * share))).toBe(200)
+      const parts = Math.floor((window * 0.5) / 2_000)
+      for (let part = 0; part < parts; part += 1) expect(await ask(`Part ${part}: ${write(1_000)}`)).toBe(200)
+      expect(await ask(write(window * share))).toBe(200)
       expect(await ask('And now?')).toBe(200)
     },
   )

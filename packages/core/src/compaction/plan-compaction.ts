@@ -141,6 +141,24 @@ function findSizeLimit(
   return { tokens: scaled.lines.autoCompact - 1, size: 'high' }
 }
 
+/** Share of the free tokens that a compaction after a refusal leaves free. */
+const REFUSAL_MARGIN = 1 / 2
+
+/**
+ * Lowers the limit of a compaction after the provider refused the prompt as too long. The provider counted the whole
+ * prompt, and the estimates of its parts are not wrong by the same factor: a summary that fills the rest of the window,
+ * beside what is kept, may be refused again.
+ */
+function withRefusalMargin(
+  limit: SizeLimit | null,
+  { refused }: CompactionOptions,
+  least: ContextTokens,
+): SizeLimit | null {
+  if (limit === null || refused?.limit === undefined) return limit
+  const free = Math.max(0, limit.tokens - least[limit.size])
+  return { ...limit, tokens: limit.tokens - Math.ceil(free * REFUSAL_MARGIN) }
+}
+
 export function planCompaction(
   state: SessionState,
   request: CompactionOptions,
@@ -168,8 +186,12 @@ export function planCompaction(
     usual === null ? null : Math.min(usual, Math.floor((refusedLimit * percentOfAutoCompact) / 100))
   const isForced = request.isForced === true || isBlocked
   const window = Math.min(findInputLimit(host, scaled), refusedLimit)
-  const limit = findSizeLimit({ ...request, isForced }, form, scaled, window)
   const least = measureLeastResult(state, span, { host, compaction })
+  const limit = withRefusalMargin(
+    findSizeLimit({ ...request, isForced }, form, scaled, window),
+    request,
+    least,
+  )
   // A target of the user is judged with a summary, so that the refusal names a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
     return refuseIrreducible(span, least, limit, { state, compaction, isTarget: false })

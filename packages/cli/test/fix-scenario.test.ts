@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { FIX_SCENARIO_PATH, SAMPLE_PROJECT_PATH } from '../src/sample-session.ts'
 import { createChatWorld } from './chat-world.ts'
 
-it('the scenario fix repairs the sample project in two prompts, with edits and test runs that are real', async () => {
+async function createFixWorld() {
   const loaded = await loadScenario(FIX_SCENARIO_PATH)
   if (!loaded.ok) throw new Error(loaded.message)
   const world = await createChatWorld(loaded.script)
@@ -20,10 +20,25 @@ it('the scenario fix repairs the sample project in two prompts, with edits and t
     })
     return Number(/^# fail (\d+)$/m.exec(stdout)?.[1])
   }
+  return { world, rules, countFailures }
+}
+
+it('the scenario fix repairs the sample project in two prompts, with edits and test runs that are real', async () => {
+  const { world, rules, countFailures } = await createFixWorld()
   const first = await world.run('chat', '-p', 'Fix the prices.', ...rules)
   expect(first.out).toContain('Prices are right now')
   expect(countFailures()).toBe(2)
   const second = await world.run('chat', '--continue', '-p', 'Yes.', ...rules)
   expect(second.out).toContain('All tests pass.')
   expect(countFailures()).toBe(0)
+})
+
+it('after a refused edit, the scenario fix begins anew in the next conversation, and says that prices are right only then', async () => {
+  const { world, rules, countFailures } = await createFixWorld()
+  const refused = await world.run('chat', '-p', 'Fix the prices.')
+  expect(refused.out).toContain('That was not changed.')
+  expect(countFailures()).toBe(4)
+  const allowed = await world.run('chat', '-p', 'Fix the prices.', ...rules)
+  expect(allowed.out).toContain('Prices are right now')
+  expect(countFailures()).toBe(2)
 })

@@ -156,3 +156,49 @@ it('--help appears at once: no code of a command is loaded for it', () => {
     'cli/src/terminal.ts',
   ])
 })
+
+describe('the page of a compaction', () => {
+  /** A log of another program in which two files with long names are written, and a plan is shown and approved. */
+  function writePlannedLog(): string {
+    const base = { sessionId: 's', cwd: '/w', version: '2.0', timestamp: '2026-01-01T00:00:00.000Z' }
+    const files = ['concurrent-sessions-of-two-agents.ts', 'manual-commits-and-their-hooks.test.ts']
+    const calls = [
+      ...files.map(
+        (name) => ['Write', { file_path: `/w/${name}`, content: `${name}\n`.repeat(50) }] as const,
+      ),
+      ['ExitPlanMode', { plan: '1. Read.\n2. Write.' }] as const,
+      ...[1, 2, 3].map((count) => ['Bash', { command: `npm run part${count}` }] as const),
+    ]
+    const records = calls.flatMap(([name, input], at) => {
+      const call = { type: 'tool_use', id: `toolu_${at}`, name, input }
+      const content = name === 'Bash' ? `part ${at} is built. `.repeat(6_000) : 'Done.'
+      const result = { type: 'tool_result', tool_use_id: `toolu_${at}`, content }
+      const message = { id: `m${at}`, role: 'assistant', model: 'claude-sonnet-4-5', content: [call] }
+      return [
+        { type: 'assistant', uuid: `a${at}`, parentUuid: at === 0 ? 'first' : `u${at - 1}`, message },
+        { type: 'user', uuid: `u${at}`, parentUuid: `a${at}`, message: { role: 'user', content: [result] } },
+      ]
+    })
+    const first = {
+      type: 'user',
+      uuid: 'first',
+      parentUuid: null,
+      message: { role: 'user', content: 'Build it.' },
+    }
+    const lines = [first, ...records].map((record) => JSON.stringify({ ...base, ...record }))
+    const path = join(folder, 'planned.jsonl')
+    writeFileSync(path, [...lines, '{"type":"user","mess', ''].join('\n'))
+    return path
+  }
+
+  it('fits its columns, calls a plan a plan, and says what of the log could not be read', async () => {
+    const { code, out } = await run(['compact', writePlannedLog(), '--dry-run'])
+    expect([code, out.split('\n').filter((line) => line.length > 80)]).toEqual([0, []])
+    expect(out).toMatch(/re-attached +3 .*manual-commits-and-their-hooks\.test\.ts/)
+    expect(out).toMatch(/\bplan$/m)
+    expect(out.replaceAll(/\s+/g, ' ')).toContain(
+      'the log has a damaged place, so the draft may lack something',
+    )
+    expect(out).not.toMatch(/toolu_|compacted before/)
+  })
+})

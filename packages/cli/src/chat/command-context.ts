@@ -107,7 +107,8 @@ async function readLargest(
     const subject =
       call === undefined ? '' : describeCallSubject(call.name, toInput(call.input), start.folder)
     const isCleared = result !== null && cleared.has(result)
-    const name = call === undefined ? nameRecord(record) : `${sanitizeText(call.name)} ${subject}`.trim()
+    const name =
+      call === undefined ? nameRecord(record, start.folder) : `${sanitizeText(call.name)} ${subject}`.trim()
     return { uuid, tokens, label: isCleared ? `${name}, cleared` : name, text: readRecordText(record) }
   })
   return { messages: found, pinned: findPinned(records) }
@@ -134,12 +135,13 @@ function toInput(input: unknown): Readonly<Record<string, unknown>> {
   return isObject(input) ? input : {}
 }
 
-function nameRecord(record: SessionRecord): string {
+function nameRecord(record: SessionRecord, folder: string): string {
   if (!isKnownRecord(record)) return 'attachment'
   if (record.isCompactSummary === true) return 'summary'
   if (record.type === 'attachment') {
-    const { type = 'attachment', key } = record.attachment
-    return typeof key === 'string' ? sanitizeText(key) : nameAttachment(type)
+    const { type = 'attachment', key, filename } = record.attachment
+    if (typeof filename === 'string') return `${nameAttachment(type)} ${formatProjectPath(filename, folder)}`
+    return typeof key === 'string' ? sanitizeText(key).replace(/:$/, '') : nameAttachment(type)
   }
   if (record.type === 'user') return record.isMeta === true ? 'note to the model' : 'you'
   return 'model'
@@ -168,7 +170,10 @@ function findPinned(records: readonly SessionRecord[]): ReadonlySet<string> {
 /** Returns the text of a record that fills the context, safe to print. */
 function readRecordText(record: SessionRecord): string {
   if (!isKnownRecord(record)) return ''
-  if (record.type === 'attachment') return toScreenText(JSON.stringify(record.attachment, null, 2))
+  if (record.type === 'attachment') {
+    const { content } = record.attachment
+    return toScreenText(typeof content === 'string' ? content : JSON.stringify(record.attachment, null, 2))
+  }
   if (record.type !== 'user' && record.type !== 'assistant') return ''
   const texts = toBlocks(record.message.content).map((block) => {
     if (isTextBlock(block)) return block.text

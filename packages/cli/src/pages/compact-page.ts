@@ -66,18 +66,18 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
       summarizer === 'notes' ? 'all but the newest messages' : PLAN_FORMS[plan.form],
       screen,
     ),
-    renderPlanRow(
+    ...renderPlanRow(
       'summarized',
       plan.goes,
       `replaced by the ${summarizer === 'notes' ? 'notes' : 'summary'}`,
       screen,
     ),
-    renderPlanRow('kept', plan.stays, 'word for word', screen),
+    ...renderPlanRow('kept', plan.stays, 'word for word', screen),
     ...(plan.unanswered.records > 0
-      ? [renderPlanRow('unanswered', plan.unanswered, 'kept, moved to the end', screen)]
+      ? renderPlanRow('unanswered', plan.unanswered, 'kept, moved to the end', screen)
       : []),
     ...renderNotEstimated(plan.notEstimated, screen),
-    renderPlanRow('re-attached', plan.comesBack, describeReattached(preview), screen),
+    ...renderPlanRow('re-attached', plan.comesBack, describeReattached(preview), screen),
     ...renderPrice(preview),
     ...describePlan(preview).flatMap((remark) =>
       wrapText(remark, screen.columns, '  ').map(screen.colors.dim),
@@ -118,26 +118,40 @@ function renderPlanRow(
   { records, tokens }: RecordsSize,
   aside: string,
   screen: Screen,
-): string {
+): readonly string[] {
   const figures = alignRight(formatInteger(records), 8) + alignRight(formatTokens(tokens), 9)
-  return `  ${alignLeft(name, PLAN_NAME_WIDTH)}${figures}  ${records === 0 ? '' : screen.colors.dim(aside)}`.trimEnd()
+  return renderPlanLine(name, figures, records === 0 ? '' : aside, screen)
 }
 
 /** Renders the tokens that the provider counted in addition, unless they would be a rounding error. */
-function renderNotEstimated(tokens: number, { colors }: Screen): readonly string[] {
+function renderNotEstimated(tokens: number, screen: Screen): readonly string[] {
   if (tokens < 100) return []
-  const aside = 'more, by the count of the provider; not counted as freed'
-  return [
-    `  ${alignLeft('not estimated', PLAN_NAME_WIDTH)}${alignRight(formatTokens(tokens), 17)}  ${colors.dim(aside)}`,
-  ]
+  const aside = 'more by the count of the provider; in neither figure above, and not counted as freed'
+  return renderPlanLine('not estimated', alignRight(formatTokens(tokens), 17), aside, screen)
+}
+
+/** Renders a line of the plan. What does not fit behind its figures continues below, in the same column. */
+function renderPlanLine(
+  name: string,
+  figures: string,
+  aside: string,
+  { columns, colors }: Screen,
+): readonly string[] {
+  const start = `  ${alignLeft(name, PLAN_NAME_WIDTH)}${figures}`
+  if (aside === '') return [start]
+  const [first = '', ...others] = wrapText(aside, columns - start.length - 2)
+  const indent = ' '.repeat(start.length + 2)
+  return [`${start}  ${colors.dim(first)}`, ...others.map((line) => `${indent}${colors.dim(line)}`)]
 }
 
 const MAX_NAMED = 3
 
 function describeReattached({ receipt }: CompactionPreview): string {
-  const names = receipt.carried.map(({ key }) =>
-    sanitizeText(key.slice(key.indexOf(':') + 1) || key.slice(0, -1)),
-  )
+  const names = receipt.carried.map(({ key }) => {
+    const colon = key.indexOf(':')
+    // The item of a plan that no file has is the id of a call, which says nothing.
+    return sanitizeText(key.startsWith('plan:') ? 'plan' : key.slice(colon + 1) || key.slice(0, colon))
+  })
   const more = names.length - MAX_NAMED
   const named = names.slice(0, MAX_NAMED).map((name) => name.split('/').at(-1) ?? name)
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
@@ -162,7 +176,7 @@ function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview)
           `System prompt, tools and whatever else the log does not have: about ${formatTokens(prefixTokens)} tokens of each request, on top of the figures above and of the target.`,
         ]
   const history =
-    session.records <= plan.goes.records
+    session.records <= plan.goes.records + plan.stays.records + plan.unanswered.records
       ? []
       : [
           `The summary covers all ${formatCount(session.records, 'record')} of the session (${formatTokens(session.tokens)} tokens), including those compacted before.`,
@@ -185,7 +199,7 @@ function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean
     renderHeading('Draft', aside, screen),
     ...lines
       .slice(0, lines.length - more)
-      .flatMap((line) => wrapText(sanitizeLine(line), screen.columns, '  ')),
+      .flatMap((line) => wrapText(sanitizeLine(line, screen.symbols), screen.columns, '  ')),
     ...(more > 0
       ? [screen.colors.dim(`  ${screen.symbols.more} ${formatCount(more, 'more line')}: --full shows them`)]
       : []),
@@ -210,10 +224,11 @@ function describeSummarizer({ summarizer, model }: CompactionPreview): string {
   return summarizer === 'block' ? 'by the provider' : `by ${sanitizeText(model)}`
 }
 
-/** Removes control characters and secrets from a line, and keeps its indentation. */
-function sanitizeLine(line: string): string {
+/** Removes control characters and secrets from a line, and keeps its indentation; `symbols` replace those of notes. */
+function sanitizeLine(line: string, { more, arrow }: Screen['symbols']): string {
   const indent = /^[ \t]*/.exec(line)?.[0] ?? ''
-  return `${indent.replaceAll('\t', '  ')}${sanitizeText(line)}`
+  const text = sanitizeText(line).replaceAll('…', more).replaceAll('→', arrow)
+  return `${indent.replaceAll('\t', '  ')}${text}`
 }
 
 // The receipt of a compaction: what was removed from the context, and which of it can still be retrieved.

@@ -5,6 +5,7 @@ import {
   alignRight,
   cutTextEnd,
   cutTextStart,
+  projectName,
   textWidth,
   toOneLinePreview,
   wrapText,
@@ -94,3 +95,9 @@ it.each([
 ])('%j in %d', (text, width, expected) => {
   expect(toOneLinePreview(text, width)).toBe(expected)
 })
+
+it.each([
+  ['/home/user/tides', 'tides'],
+  ['D:\\tides', 'tides'],
+  ['/', '/'],
+])('the project %s is called %s', (folder, name) => expect(projectName(folder)).toBe(name))

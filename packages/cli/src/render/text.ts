@@ -3,7 +3,7 @@
  * codes have no width, and wide characters take two cells.
  */
 import { homedir } from 'node:os'
-import { basename } from 'node:path'
+import { basename, win32 } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { redact } from 'tidemark'
 import { findRepository } from 'tidemark/internal'
@@ -205,7 +205,8 @@ export function formatPath(path: string, home: string = homedir()): string {
 /** Returns the name of the repository that contains the given folder. */
 export function projectName(folder: string): string {
   const repository = findRepository(folder)
-  return basename(repository) || repository
+  const name = /^[A-Za-z]:\\/.test(repository) ? win32.basename(repository) : basename(repository)
+  return name || repository
 }
 
 /** Formats a path relative to the session's project folder; a path outside the project is formatted by `formatPath`. */

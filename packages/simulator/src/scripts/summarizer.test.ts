@@ -208,6 +208,19 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     expect(bodies?.[5]).toBe('- open: RangeError: too big\n- open: RangeError: too big')
   })
 
+  it('an open problem of an earlier summary is solved once its command has succeeded', async () => {
+    const run = (id: string, content: string, isError: boolean) => [
+      assistant(call(id, 'Bash', { command: 'npm test' })),
+      user(result(id, content, isError)),
+    ]
+    const first = [user('Go'), ...run('a', '[cleared to save context]', true), user(ASK)]
+    const summary = inside(await readReplyText(summarizer, { messages: first }))
+    expect(readSummarySections(summary)?.[5]).toBe('- open: Bash (npm test) failed; its output was cleared')
+    const second = [user(summary), ...run('b', '7 tests pass', false), user(ASK)]
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages: second })))
+    expect(bodies?.[5]).toBe('- solved: Bash (npm test) failed; its output was cleared')
+  })
+
   it('writes None for empty sections', async () => {
     const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages: [user(ASK)] })))
     expect(new Set(Object.values(bodies ?? {}))).toEqual(new Set(['None.']))

@@ -6,6 +6,7 @@ import { createFillerText } from './filler-text.ts'
 import { hasText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'
 import {
   collectSummaryFacts,
+  describeClearedError,
   listOpenTodos,
   listToolErrors,
   listTouchedFiles,
@@ -122,7 +123,7 @@ function writeSectionBodies(
       ),
     ),
     5: joinEntries(
-      before(5),
+      before(5).map((body) => settleEntries(body, calls)),
       keep(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
     ),
     6: [...before(6), ...prompts.map((text) => `- ${text}`)],
@@ -134,6 +135,14 @@ function writeSectionBodies(
 
 function isEmptyBody(body: string): boolean {
   return body === '' || /^none\.?$/i.test(body)
+}
+
+/** Marks the open problems of an earlier summary as solved if the command that they name has succeeded since. */
+function settleEntries(body: string, calls: SummaryFacts['calls']): string {
+  const solved = new Set(calls.filter(({ result }) => result?.isError === false).map(describeClearedError))
+  return body.replaceAll(/^- open: (.*)$/gm, (entry, text) =>
+    solved.has(text) ? `- solved: ${text}` : entry,
+  )
 }
 
 /** Puts new entries behind those of earlier summaries, without repeating one. */

@@ -229,7 +229,8 @@ function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
 
-function describeClearedError({ name, input }: ToolCall): string {
+/** Describes an error whose text was cleared, by its call. Calls with the same name and command have the same text. */
+export function describeClearedError({ name, input }: ToolCall): string {
   const target = input.command ?? input.file_path ?? ''
   return `${name}${typeof target === 'string' && target !== '' ? ` (${takeCharacters(target, 200)})` : ''} failed; its output was cleared`
 }

@@ -240,8 +240,21 @@ function createPreview(
     ledger: summary.ledger,
     receipt,
     trace: [createCompactionStep(draft, price), ...notes.steps(draft)],
-    notes: [...model.notes, ...(instructions === undefined || summariser !== undefined ? [] : [ignored])],
+    notes: [
+      ...describeDamage(log),
+      ...model.notes,
+      ...(instructions === undefined || summariser !== undefined ? [] : [ignored]),
+    ],
   }
+}
+
+function describeDamage({ damage }: LogContents): readonly string[] {
+  const [first] = damage
+  if (first === undefined) return []
+  const count = damage.length === 1 ? 'a damaged place' : `${damage.length} damaged places`
+  return [
+    `the log has ${count}, so the draft may lack something. Line ${first.line}: ${first.why}. tidemark inspect lists all`,
+  ]
 }
 
 function createCompactionStep(

@@ -249,9 +249,17 @@ export const mutants: readonly Mutant[] = [
     name: 'clock-of-a-host-announced-without-a-cache',
     law: 'is sent with the time in it, and nothing is announced',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'isCold: state.cacheModel !== null && !hasLiveCache(state.cacheModel, host.clock.now())',
+    find: 'isCold: isPrefixCold(turn, current)',
     replace: 'isCold: false',
     tests: [DECIDES],
+  },
+  {
+    name: 'cache-of-another-prefix-counts-as-alive',
+    law: 'pays no more than direct',
+    file: 'packages/core/src/cache/cache-model.ts',
+    find: '(isWhole || each.blocks <= shared) && ',
+    replace: '',
+    tests: ['test/drop-in/drawn-hosts'],
   },
   {
     name: 'bound-thinking-stays-behind-a-new-prefix',

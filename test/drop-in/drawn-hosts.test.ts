@@ -75,6 +75,10 @@ const CASES: Readonly<Record<string, Partial<HostHabits>>> = {
   'a tool that comes and goes by the betas for it': { tools: 'toggled', hasToolBetas: true },
   'unknown fields on user messages and another key order': { fields: true, reorders: true },
   'a compaction of its own': { compacts: 12 },
+  'a tool withdrawn by the betas for it, a history that it changes, and pauses': {
+    ...{ markers: 'system', steps: 40, gaps: [0.1, 6], compacts: 12 },
+    ...{ inputs: 'redacted', tools: 'withdrawn', hasToolBetas: true },
+  },
 }
 
 it.each(Object.entries(CASES))('a host with %s pays no more than direct', async (_, habits) => {

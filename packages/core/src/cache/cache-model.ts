@@ -104,9 +104,18 @@ export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
   return last === undefined ? null : prefixExpiry(last)
 }
 
-/** Returns true if a request could still read something that this session has cached, on any of its branches. */
-export function hasLiveCache({ chains }: CacheModel, now: number): boolean {
-  return chains.some(({ prefixes }) => prefixes.some((each) => !each.isDoubtful && isPrefixLive(each, now)))
+/**
+ * Returns true if a request with these blocks before its messages (tools, then the system prompt) could still read
+ * something that this session has cached, on any of its branches.
+ */
+export function hasLiveCache({ chains }: CacheModel, front: CacheableRequest['front'], now: number): boolean {
+  return chains.some((chain) => {
+    const shared = countSharedFront(front, chain.front)
+    const isWhole = shared === front.length && shared === chain.front.length
+    return chain.prefixes.some(
+      (each) => !each.isDoubtful && (isWhole || each.blocks <= shared) && isPrefixLive(each, now),
+    )
+  })
 }
 
 /** Returns true if the newest requests of the model have this cached prefix, last used at the same time. */
@@ -168,11 +177,15 @@ export function canReachPrefix(
 
 /** Counts the leading blocks that two API requests have in common: tools, system prompt, then messages. */
 export function countSharedRequestBlocks(one: CacheableRequest, other: CacheableRequest): number {
-  const differs = one.front.findIndex((block, index) => !isSameJson(block, other.front[index]))
-  if (differs !== -1) return differs
-  return other.front.length > one.front.length
-    ? one.front.length
-    : one.front.length + countSharedMessageBlocks(one.blockIndex, other.blockIndex)
+  const shared = countSharedFront(one.front, other.front)
+  return shared < Math.max(one.front.length, other.front.length)
+    ? shared
+    : shared + countSharedMessageBlocks(one.blockIndex, other.blockIndex)
+}
+
+function countSharedFront(one: CacheableRequest['front'], other: CacheableRequest['front']): number {
+  const differs = one.findIndex((block, index) => !isSameJson(block, other[index]))
+  return differs === -1 ? one.length : differs
 }
 
 /**

@@ -16,12 +16,15 @@ import type { KnownRecord } from '../log/record.ts'
 import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import { withoutCacheControl } from '../request/build-request.ts'
 import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
 import {
+  buildRequestPrefix,
   createPrefixSnapshot,
   type DesiredPrefix,
   hasBoundThinking,
+  isLoadedUpfront,
   readBetas,
 } from '../request/prefix-snapshot.ts'
 import {
@@ -92,7 +95,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     lateTools: host.lateTools ?? 'define',
     followsTools: host.leavesParameters === true,
     isBound: volatile === 'inline' && hasBoundThinking(recordsWithThinking(state.view), host.profile),
-    isCold: state.cacheModel !== null && !hasLiveCache(state.cacheModel, host.clock.now()),
+    isCold: isPrefixCold(turn, current),
     holds: mustDelayUpdate(state.flat, host.profile),
   }
   const prefix = { ...state.prefix, current }
@@ -102,6 +105,14 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   const isBound = host.profile.thinking.binding === 'prefix'
   const boundResponses = isBound ? findResponsesWithThinking(state.view.entries.toArray()) : []
   return diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses })
+}
+
+/** Returns true if nothing that is cached begins with the tools and the system prompt of the snapshot in effect. */
+function isPrefixCold({ state, host }: TurnContext, current: CurrentPrefix): boolean {
+  if (state.cacheModel === null) return false
+  const { tools, system } = buildRequestPrefix(current, { previous: state.lastRequest?.front })
+  const front = [...tools.filter(isLoadedUpfront), ...system.map(({ block }) => block)]
+  return !hasLiveCache(state.cacheModel, front, host.clock.now())
 }
 
 function* recordsWithThinking({ entries }: ContextView): Generator<KnownRecord> {

@@ -68,10 +68,11 @@ export function toCommandKey(command: string): string {
 
 /**
  * What a command did to a known file: `removed`, `moved` to another path, `undone` for changes of a named file that were
- * taken back, `perhaps-undone` for a command on the whole tree, `returned` for changes that came back from the stash.
+ * taken back, `perhaps-undone` for a command on the whole tree, `returned` for changes that came back from the stash,
+ * `committed` for a commit that may contain the changes, so that they can no longer be taken back by name alone.
  */
 export interface FileChange {
-  readonly kind: 'removed' | 'moved' | 'undone' | 'perhaps-undone' | 'returned'
+  readonly kind: 'removed' | 'moved' | 'undone' | 'perhaps-undone' | 'returned' | 'committed'
   /** The path as it is known, and where the file was moved; null if it was not. */
   readonly path: string
   readonly to: string | null
@@ -150,9 +151,10 @@ function readGitCommand([name, ...rest]: readonly string[]): FileTargets | null 
   const has = (...options: readonly string[]): boolean => options.some((option) => rest.includes(option))
   switch (name) {
     case 'rm':
-      return has('--cached') ? null : readFileCommand('rm', rest)
     case 'mv':
-      return readFileCommand('mv', rest)
+      return has('--cached', '-n', '--dry-run') ? null : readFileCommand(name, rest)
+    case 'commit':
+      return { kind: 'committed', targets: WHOLE_TREE }
     case 'restore':
       return has('--staged', '-S') && !has('--worktree', '-W') ? null : { kind: 'undone', targets: given }
     case 'checkout':
@@ -193,15 +195,19 @@ interface ShellPart {
 /** The next piece of a shell line: quoted text, an escaped character, an operator, white space, or other characters. */
 const SHELL_PIECE = /'([^']*)'|"((?:\\.|[^"\\])*)"|\\([\s\S])|(&&|\|\|?|[;&\n])|(\s+)|([^\s'"\\;&|]+)/g
 
-/** Splits a command into the commands that it runs one after the other. What follows a here-document is not read. */
+/**
+ * Splits a command into the commands that it runs one after the other. What follows a here-document is not read, nor what
+ * runs only if the command before it fails.
+ */
 function toCommandLines(command: string): readonly ShellPart[] {
   const parts: ShellPart[] = []
   let words: string[] = []
   let word: string | null = null
   let start = 0
+  let isFallback = false
   const endPart = (at: number): void => {
     if (word !== null) words.push(word)
-    if (words.length > 0) parts.push({ words, text: command.slice(start, at).trim() })
+    if (words.length > 0 && !isFallback) parts.push({ words, text: command.slice(start, at).trim() })
     words = []
     word = null
   }
@@ -211,6 +217,7 @@ function toCommandLines(command: string): readonly ShellPart[] {
     if (operator !== undefined) {
       endPart(piece.index)
       start = piece.index + operator.length
+      isFallback = operator === '||'
     } else if (blank !== undefined) {
       if (word !== null) words.push(word)
       word = null

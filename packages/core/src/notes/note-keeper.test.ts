@@ -115,6 +115,18 @@ describe('files', () => {
     expect(files).toMatch(/- \/repo\/src\/d\.ts: edited, last [^;]*; newest text begins: one: 1\n/)
   })
 
+  it('are only perhaps undone after a commit, and reading an undone file brings no edit back', () => {
+    const session = new CodingSession()
+    for (const name of ['a', 'b']) session.edits(`/repo/src/${name}.ts`, 'one')
+    session.runs('git -C /repo commit -am done', 'ok')
+    session.edits('/repo/src/b.ts', 'two')
+    session.runs('git -C /repo checkout .', 'ok')
+    session.reads('/repo/src/b.ts', 'one')
+    const files = section(session, 'files')
+    expect(files).toMatch(/- \/repo\/src\/a\.ts: .*since then perhaps undone by `git -C \/repo checkout/)
+    expect(files).toMatch(/- \/repo\/src\/b\.ts: .*since then undone by `git -C \/repo checkout/)
+  })
+
   it('are all named, by folder where there are too many for a line each', () => {
     const session = new CodingSession()
     const paths = Array.from({ length: 300 }, (_, index) => `/repo/part-${index % 7}/file-${index}.ts`)

@@ -140,6 +140,8 @@ export interface TouchedFile {
   readonly linesRead: number | null
   /** What a shell command did to the file since it was last touched, in words; empty if nothing. */
   readonly fate: string
+  /** True if a commit since the last edit may contain it. */
+  readonly isCommitted: boolean
   /** The path that the file had before a shell command moved it; null if none did. */
   readonly movedFrom: string | null
 }
@@ -183,6 +185,8 @@ export function applyFileChanges<File extends TouchedFile>(
   const changes = listFileChanges(run.command, files.keys(), run.cwd)
   return changes.flatMap((change) => {
     const file = files.get(change.path)
+    if (file !== undefined && change.kind === 'committed')
+      files.set(change.path, { ...file, isCommitted: true })
     const fate = file === undefined ? null : describeFate(change, file)
     if (file === undefined || fate === null) return []
     files.set(change.path, { ...file, fate })
@@ -195,14 +199,18 @@ export function applyFileChanges<File extends TouchedFile>(
   })
 }
 
+/** Matches the fate of a file whose edits are gone, which may be there all the same. */
+const UNDONE = /^(?:perhaps )?undone by /
+
 /** Says what a command did to a file; null if that concerns only files that were edited before. */
-function describeFate({ kind, to, by }: FileChange, { edits, fate }: TouchedFile): string | null {
+function describeFate({ kind, to, by }: FileChange, file: TouchedFile): string | null {
   const command = `\`${by}\``
   if (kind === 'removed') return `deleted by ${command}`
   if (kind === 'moved') return `moved to ${to} by ${command}`
-  if (edits === 0) return null
-  if (kind === 'returned') return /^(?:perhaps )?undone by `git (?:-C \S+ )?stash/.test(fate) ? '' : null
-  return `${kind === 'undone' ? '' : 'perhaps '}undone by ${command}`
+  if (file.edits === 0 || kind === 'committed') return null
+  if (kind === 'returned')
+    return UNDONE.test(file.fate) && /`git (?:-C \S+ )?stash/.test(file.fate) ? '' : null
+  return `${kind === 'undone' && !file.isCommitted ? '' : 'perhaps '}undone by ${command}`
 }
 
 const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
@@ -215,6 +223,7 @@ const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
   newestText: null,
   linesRead: null,
   fate: '',
+  isCommitted: false,
   movedFrom: null,
 }
 
@@ -225,7 +234,9 @@ export function withTouch(
   run: ToolRun,
 ): TouchedFile {
   const file = before ?? { ...NO_TOUCHES, path }
-  const touched = { ...file, place: run.callIndex, uuid: run.uuid, fate: run.failed ? file.fate : '' }
+  // A file that was read is there, but edits that were undone are not back.
+  const keepsFate = run.failed || (action === 'read' && UNDONE.test(file.fate))
+  const touched = { ...file, place: run.callIndex, uuid: run.uuid, fate: keepsFate ? file.fate : '' }
   if (action === 'read')
     return {
       ...touched,
@@ -237,6 +248,7 @@ export function withTouch(
     ...touched,
     edits: file.edits + 1,
     isCreated: file.isCreated || action === 'write',
+    isCommitted: false,
     newestText: newText ?? file.newestText,
   }
 }

@@ -37,8 +37,10 @@ async function opened(
 function findingsIn(messages: readonly ApiMessage[], model: string): readonly unknown[] {
   const looked = lookUpModel(modelCatalogue, model)
   if (!looked.found) return [`the catalogue has no ${model}`]
+  // The log of another program has no tools; a session that goes on declares its own.
+  const tools = [{ name: 'Read', input_schema: { type: 'object' } }]
   return validateRequest(
-    { model, max_tokens: 1_000, messages: [...messages] },
+    { model, max_tokens: 1_000, tools, messages: [...messages] },
     createProviderProfile(looked.model),
   )
 }

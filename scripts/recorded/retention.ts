@@ -111,6 +111,9 @@ export interface NextEdits {
   readonly named: number
 }
 
+/** Matches the last known state of a file, as a summary and as notes tell it. */
+const LAST_STATE = /newest text (?:put there|begins): \S|\d lines?(?: when last read)?\b|; defines \S/
+
 /** The edits among the next calls, and how many of their files a summary names with its last known state. */
 export function nextEdits(records: readonly KnownRecord[], place: number, text: string): NextEdits {
   const known = new Set(calls(records.slice(0, place)).flatMap(({ input }) => pathOf(input)))
@@ -124,10 +127,11 @@ export function nextEdits(records: readonly KnownRecord[], place: number, text: 
   }
   const seen = paths.filter((path) => known.has(path))
   const lines = text.split('\n')
-  const isNamed = (path: string): boolean =>
-    lines.some(
-      (line) => line.includes(path) && /newest text put there: \S|\d lines? when last read/.test(line),
-    )
+  // A summary names the whole path, and notes the path from the working directory on.
+  const names = (line: string, path: string): boolean =>
+    line.includes(path) ||
+    (/^- ([^:\n]+):/.test(line) && path.endsWith(`/${/^- ([^:\n]+):/.exec(line)?.[1]}`))
+  const isNamed = (path: string): boolean => lines.some((line) => names(line, path) && LAST_STATE.test(line))
   return { edits: paths.length, seen: seen.length, named: seen.filter(isNamed).length }
 }
 

@@ -84,6 +84,8 @@ export interface CompactionPlan {
   readonly reservedTokens: number
   /** Tokens of what the result replaces: everything summarized, and what is kept behind notes. */
   readonly replacedTokens: number
+  /** Tokens of what the compaction leaves as it is, by the same estimate. */
+  readonly stayingTokens: number
   /** Share of `replacedTokens` that the compaction must save; 0 if the session cannot continue without it. */
   readonly leastSavedShare: number
   /**
@@ -165,7 +167,7 @@ export function planCompaction(
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): CompactionPlan | RefusedRewrite {
   const { policy, switches = NO_SWITCHES, clock } = host
-  const { scaled, estimator } = compaction
+  const { scaled } = compaction
   const { auto, manual } = findMechanismStates(policy, switches)
   const mechanism = request.trigger === 'manual' ? manual : auto
   if (!mechanism.on)
@@ -195,9 +197,9 @@ export function planCompaction(
   // A target of the user is judged with a summary, so that the refusal names a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
     return refuseIrreducible(span, least, limit, { state, compaction, isTarget: false })
-  const replaced = request.notesText === undefined ? span.summarised : [...span.summarised, ...span.kept]
-  const { calibration } = withContextState(state, compaction).context.meter
-  const tokens = replaced.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+  const count = (entries: readonly ContextEntry[]): number =>
+    measureEntries(state, entries, { host, compaction }).expected
+  const kept = request.notesText === undefined ? 0 : count(span.kept)
   return {
     ok: true,
     request: { ...request, isForced },
@@ -209,7 +211,8 @@ export function planCompaction(
     before,
     target: request.target ?? target,
     reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, compaction, span),
-    replacedTokens: readCalibrationScale(calibration) * tokens,
+    replacedTokens: count(span.summarised) + kept,
+    stayingTokens: least.expected - kept,
     leastSavedShare: isForced ? 0 : 1 - policy.compact.maximumPercentOfReplaced / 100,
     autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
     limit,
@@ -244,11 +247,19 @@ function measureLeastResult(
   { kept, pinned, unanswered }: CompactionSpan,
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): ContextTokens {
-  const { estimator } = compaction
-  const entries = [...pinned, ...kept, ...unanswered].filter(isVisibleToModel)
-  const messages = entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+  const prefix = countPrefixTokens(state, host, compaction.estimator)
+  return measureEntries(state, [...pinned, ...kept, ...unanswered], { host, compaction }, prefix)
+}
+
+function measureEntries(
+  state: SessionState,
+  entries: readonly ContextEntry[],
+  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  prefix = 0,
+): ContextTokens {
+  const shown = entries.filter(isVisibleToModel)
+  const tokens = shown.reduce((sum, entry) => sum + compaction.estimator.entry(entry), prefix)
   const { calibration } = withContextState(state, compaction).context.meter
-  const tokens = messages + countPrefixTokens(state, host, estimator)
   return { ...calibrateSize(calibration, tokens, host.policy.estimate), source: 'estimated' }
 }
 
@@ -311,10 +322,10 @@ export function refuseIrreducible(
 }
 
 /** Returns the largest size, in tokens, of a context that is worth the compaction. */
-export function findLargestResult({ before, replacedTokens, leastSavedShare }: CompactionPlan): number {
-  // What the provider cleared on its side is in the records, but not in the size.
-  const replaced = Math.min(replacedTokens, before.expected)
-  return before.expected - Math.max(1, Math.round(replaced * leastSavedShare))
+export function findLargestResult(plan: CompactionPlan): number {
+  const { before, replacedTokens, stayingTokens, leastSavedShare } = plan
+  const worth = Math.round(stayingTokens + replacedTokens * (1 - leastSavedShare))
+  return Math.min(worth, before.expected - 1)
 }
 
 /**

@@ -144,10 +144,7 @@ function estimateLeastSize(
   plan: CompactionPlan,
 ): { readonly least: number; readonly withMessages: number; readonly words: number } {
   const count = createTextCounter(turn.state, turn.host, compaction)
-  const { meter } = withContextState(turn.state, compaction).context
-  const summarized = countSummarized(compaction, plan)
-  const { expected } = calibrateSize(meter.calibration, summarized, turn.host.policy.estimate)
-  const staying = Math.max(0, plan.before.expected - expected)
+  const staying = plan.stayingTokens
   const facts = readFacts(turn.state, plan)
   const words = countUserWords(turn, compaction, plan)
   return {

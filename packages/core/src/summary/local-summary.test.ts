@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
 import { runAtOnce } from '../log/work-steps.ts'
-import { writeLocalSummary, writeMissingSections } from './local-summary.ts'
+import { limitLocalSummary, limitNames, writeLocalSummary, writeMissingSections } from './local-summary.ts'
 import { extractSessionFacts } from './session-facts.ts'
 import { findSections } from './summary-prompt.ts'
 
@@ -374,4 +374,27 @@ it('sections that a summary of a model lacks are written from the log', () => {
   expect(filled.map((section) => section.split('\n')[0])).toContain('8. Current work')
   expect(filled.join('\n')).toContain('The parser is half done; the lexer is next.')
   expect(filled.join('\n')).not.toContain('1. Primary request and intent')
+})
+
+it.each([2_000, 20_000, 48_000, 500_000])(
+  'a local summary and its list of names take at most a quarter of what they replace, and 12,000 tokens: %i',
+  (replaced) => {
+    const rest = limitLocalSummary(replaced)
+    expect(rest + limitNames(rest)).toBeLessThanOrEqual(Math.min(12_000, replaced / 4))
+    expect(rest + limitNames(rest)).toBeGreaterThan(Math.min(12_000, replaced / 4) - 3)
+  },
+)
+
+it.each([100, 300, 1_000])('the words of the user are whole, however small the rest is: %i', (restTokens) => {
+  const work = createWorkedSession()
+  const long = Array.from({ length: 80 }, (_, row) => `Rule ${row}: the pier ${row} is closed.`).join('\n')
+  work.says(long)
+  work.answers('I mind the rules.')
+  for (let at = 0; at < 40; at += 1) work.answers(`Finding ${at}: ${'a long text of the model '.repeat(12)}`)
+  const rules = { ...summaryRules, tokens: 50_000, restTokens }
+  const { text } = writeLocalSummary(extractSessionFacts(work.history), rules)
+  expect(text).toContain(long)
+  const words = estimate.text(`Make the login work again. Bitte auch die Fehlermeldung übersetzen. ${long}`)
+  // The requests and open tasks, which are never left out, may exceed a very small rest.
+  expect(estimate.text(text) - words).toBeLessThanOrEqual(Math.max(restTokens, 300) + 20)
 })

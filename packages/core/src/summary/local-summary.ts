@@ -80,7 +80,8 @@ export function* writeLocalSummaryInSteps(
 ): Steps<LocalSummary> {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
   const others = yield* listPieces(facts)
-  for (const isTight of rules.tokens < TIGHT_TOKENS ? [true] : [false, true]) {
+  const isSmall = Math.min(rules.tokens, rules.restTokens ?? rules.tokens) < TIGHT_TOKENS
+  for (const isTight of isSmall ? [true] : [false, true]) {
     const made = yield* fillLocalSummary(facts, rules, others, isTight)
     if (made.tokens <= rules.tokens && made.hasRequests) return made
   }

@@ -174,4 +174,24 @@ describe('the receipt of a compaction', () => {
     const { lost } = createReceipt({ ...rules, before, after: [], summarised: before })
     expect([lost.identifiers.length, lost.moreIdentifiers]).toEqual([200, 30])
   })
+
+  it('a name that only an earlier summary mentions is no fact of the session', () => {
+    const work = new CodingSession()
+    work.says('Rename parse_query.')
+    work.answers('Done with parse_query.')
+    const first = work.builder.view.entries.toArray()
+    work.compacts('Summary:\nparse_query was renamed. Last call: Read {"file_path":"a.ts"}')
+    const before = work.builder.view.entries.toArray()
+    const history = first.map(({ record }) => record)
+    const { lost } = createReceipt({ ...rules, before, after: [], summarised: before, history })
+    expect(lost.identifiers.map(({ text }) => text)).toEqual(['parse_query'])
+  })
+
+  it('a number with separators is no name', () => {
+    const work = new CodingSession()
+    work.answers('The largest is 2_147_483_647 in max_int.')
+    const before = work.builder.view.entries.toArray()
+    const { lost } = createReceipt({ ...rules, before, after: [], summarised: before })
+    expect(lost.identifiers.map(({ text }) => text)).toEqual(['max_int'])
+  })
 })

@@ -13,7 +13,7 @@ import type { MessageParam } from '../protocol/api.ts'
 import { createCoder } from './coder.ts'
 import { echo, listToolCalls } from './script.ts'
 import { createSummarizer, summarizer, withSummaries } from './summarizer.ts'
-import { readSummarySections } from './summary-facts.ts'
+import { readSummarySections, SUMMARY_SECTION_TITLES } from './summary-facts.ts'
 
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 
@@ -334,4 +334,29 @@ it('a compaction request of opencode or pi gets a summary without tags, with wha
     6: '- Fix the login.\nIt must be fast.\n- Mind the cookies.',
   })
   expect(text).not.toMatch(/<summary>|I read it|not the user/)
+})
+
+it('the text that asks for a summary is not taken for an earlier summary, although it lists the nine sections', async () => {
+  const titles = Object.entries(SUMMARY_SECTION_TITLES).map(
+    ([number, title]) => `${number}. ${title}: what it is`,
+  )
+  const ask = `Write a <summary> block:\n${titles.join('\n')}\n\nClose it and write nothing behind it.`
+  const messages = [user(result('a', 'code')), assistant('Done.'), user(ask)]
+  const text = inside(await readReplyText(summarizer, { messages }))
+  expect(readSummarySections(text)).toMatchObject({ 8: 'Done.', 9: 'None.' })
+})
+
+it('a command that failed and succeeds later is solved, however it is described', async () => {
+  const run = (id: string, description: string) => call(id, 'Bash', { command: 'npm test', description })
+  const messages = [
+    user('Fix it.'),
+    assistant(run('a', 'See what fails')),
+    user(result('a', 'TypeError: x is not a function', true)),
+    assistant(run('b', 'Run the tests')),
+    user(result('b', '7 pass')),
+    assistant('Done.'),
+    user(ASK),
+  ]
+  const text = inside(await readReplyText(summarizer, { messages }))
+  expect(readSummarySections(text)?.[5]).toBe('- solved: TypeError: x is not a function')
 })

@@ -283,6 +283,26 @@ describe('worth', () => {
     expect(report.receipt.kept).toContain('said-29')
   })
 
+  it('where the words of the user are many, all else gives way before any of them', async () => {
+    const rules = (round: number): string =>
+      Array.from({ length: 95 }, (_, row) => `Rule ${round}.${row}: the pier ${row} is closed.`).join('\n')
+    const talk = [0, 1, 2, 3, 4].flatMap((round) => {
+      const content = [
+        { type: 'text', text: `Finding ${round}: ${'the tide is high at noon, '.repeat(330)}` },
+      ]
+      const message = { id: `msg_${round}`, role: 'assistant', model: 'claude-sonnet-4-5', content }
+      return [
+        { ...lines[0], uuid: `rules-${round}`, message: { role: 'user', content: rules(round) } },
+        { ...lines[1], uuid: `found-${round}`, message },
+      ]
+    })
+    writeLines(talk.map((line, at) => ({ ...line, parentUuid: talk[at - 1]?.uuid ?? null })))
+    const { report } = await compacted()
+    expect(report.receipt.lost.userMessages).toEqual([])
+    expect(report.tokensAfter).toBeLessThanOrEqual(report.tokensBefore / 2)
+    expect(report.tokensAfter).toBeGreaterThan(report.tokensBefore / 3)
+  })
+
   it('a full window is compacted at any saving', async () => {
     writeReads(12, 100)
     const { report } = await compacted({ window: 12_000, maximumPercent: 1 })

@@ -6,6 +6,7 @@ import {
   type ApiMessage,
   type CompactionDraft,
   type CompactionOptions,
+  type CompactionPlan,
   type ContextEntry,
   type ContextTokens,
   countContextTokens,
@@ -88,9 +89,16 @@ async function prepareLoggedDraft(
   const plan = session.plan(asked)
   if (!plan.ok) return plan
   const withNotes = asked.form === undefined ? await session.planWithNotes(asked) : null
-  const draft = withNotes === null ? null : await session.prepare({ ...withNotes, before })
+  const draft = withNotes === null ? null : await session.prepare(withLoggedSize(withNotes, before))
   if (draft?.ok === true || draft?.reason === 'aborted') return draft
-  return session.prepare({ ...plan, before })
+  return session.prepare(withLoggedSize(plan, before))
+}
+
+/** Returns a plan with the size of the context as the log has it. What the provider had cleared is not freed again. */
+function withLoggedSize(plan: CompactionPlan, before: ContextTokens): CompactionPlan {
+  const replacedTokens = Math.min(plan.replacedTokens, before.expected)
+  const stayingTokens = Math.min(plan.stayingTokens, before.expected - replacedTokens)
+  return { ...plan, before, replacedTokens, stayingTokens }
 }
 
 /**

@@ -467,6 +467,7 @@ export {
   findNearestName,
   formatErrorValue,
 } from './policy/policy-fields.ts'
+export { type PresetName, presets } from './policy/presets.ts'
 export {
   defineProviderProfile,
   type ProviderProfile,

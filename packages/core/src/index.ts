@@ -467,7 +467,6 @@ export {
   findNearestName,
   formatErrorValue,
 } from './policy/policy-fields.ts'
-export { type PresetName, presets } from './policy/presets.ts'
 export {
   defineProviderProfile,
   type ProviderProfile,

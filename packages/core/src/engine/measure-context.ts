@@ -143,8 +143,7 @@ export function gatherPlanContext(
   const { thinking } = parameters
   const { state: known, sent } = withCacheModel(withContextState(given, compaction), host)
   const { current } = known.prefix
-  const { meter, register } = known.context
-  const expectedResult = updateExpectedResult(known)
+  const { meter, register, expectedResult } = known.context
   const tokens = measureContext(known, host, compaction).expected
   const prefix = countPrefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
@@ -189,17 +188,7 @@ export function gatherPlanContext(
     ...(host.rewritesWhenFull === true ? { hostLimit: findHostLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
-  return { context, state: { ...known, context: { ...known.context, tally, expectedResult } } }
-}
-
-/**
- * Returns the sizes after the last compaction, with the size that the provider reported for the first request after it in
- * place of the estimate. Null before the first compaction.
- */
-function updateExpectedResult({ context, view }: MeasuredState): ContextState['expectedResult'] {
-  const { expectedResult, meter } = context
-  if (view.rewrites.at(-1)?.kind !== 'compact' || meter.firstContext === null) return expectedResult
-  return { summary: 0, reattached: 0, ...expectedResult, after: meter.firstContext }
+  return { context, state: { ...known, context: { ...known.context, tally } } }
 }
 
 /** True if the engine may ask for context edits. Those that the caller asks for itself are not replaced. */

@@ -277,28 +277,4 @@ export const mutants: readonly Mutant[] = [
     replace: 'followsTools: false',
     tests: [DECIDES],
   },
-  {
-    name: 'removed-words-stay-in-a-summary',
-    law: 'a secret that the client removes after a compaction is in no later request',
-    file: 'packages/tidemark/src/session/repeated-compaction.ts',
-    find: 'rest = rest.replaceAll(word, REMOVED)',
-    replace: 'rest = rest.replaceAll(word, word)',
-    tests: ['test/drop-in/removed-secrets'],
-  },
-  {
-    name: 'change-of-a-replaced-message-ignored',
-    law: 'a secret that the client removes after a compaction is in no later request',
-    file: HISTORY,
-    find: 'if (!isOther(old, now, records[old.from.index] as KnownRecord)) continue',
-    replace: 'if (!isOther(old, now, records[old.from.index] as KnownRecord) || !isShown(index)) continue',
-    tests: ['test/drop-in/removed-secrets'],
-  },
-  {
-    name: 'notes-of-a-left-branch-go-on',
-    law: 'a secret that the client removes after a compaction is in no later request',
-    file: 'packages/core/src/background/extract-notes.ts',
-    find: '|| !turn.state.session.branch.extends(input.state.session.branch)',
-    replace: '',
-    tests: ['test/drop-in/removed-secrets'],
-  },
 ]

@@ -13,7 +13,6 @@ import {
   isToolUse,
   type JsonObject,
   type SessionRecord,
-  type ToolResultBlock,
   toBlocks,
 } from '@tidemark/core'
 import type { HostMessage, MessageInput } from './messages.ts'
@@ -48,27 +47,11 @@ export function isSamePart(one: Part | undefined, other: Part | undefined): bool
   return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
 }
 
-/** Compares two versions of the same block by value, whatever the order of their keys: inputs, results, and fields. */
+/** Compares two versions of the same block by value, whatever the order of their keys: inputs of calls, and fields. */
 export function hasSameValue(one: Part, other: Part): boolean {
   const [a, b] = [one.block, other.block]
   const isSameInput = !isToolUse(a) || !isToolUse(b) || isSameJsonValue(a.input, b.input)
-  const isSameContent = !isToolResult(a) || !isToolResult(b) || isSameResult(a, b)
-  return isSameInput && isSameContent && isSameJsonValue(one.fields, other.fields)
-}
-
-/** Compares two results of the same call. */
-export function isSameResult(one: ToolResultBlock, other: ToolResultBlock): boolean {
-  if ((one.is_error === true) !== (other.is_error === true)) return false
-  return one.content === other.content || formatResult(one) === formatResult(other)
-}
-
-/** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */
-function formatResult({ content = '' }: ToolResultBlock): string {
-  if (typeof content === 'string') return content
-  const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
-  const [only] = blocks
-  if (only === undefined) return ''
-  return blocks.length === 1 && isTextBlock(only) ? only.text : JSON.stringify(blocks)
+  return isSameInput && isSameJsonValue(one.fields, other.fields)
 }
 
 function formatWithoutMarker({ cache_control: _, ...block }: Block): string {

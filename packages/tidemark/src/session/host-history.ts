@@ -3,9 +3,11 @@
  * the log: what is new, and where the host has changed its history. It reads the log only, so a restart changes nothing.
  */
 import {
+  type Block,
   isKnownRecord,
   isObject,
   isSyntheticError,
+  isTextBlock,
   isToolResult,
   isToolUse,
   type KnownRecord,
@@ -17,7 +19,6 @@ import {
   hasSameValue,
   isSameJsonValue,
   isSamePart,
-  isSameResult,
   listGivenParts,
   listLoggedParts,
   type Part,
@@ -45,11 +46,8 @@ export interface HistoryMatch {
   /**
    * Set if the host has another version of a message that it still has: other inputs of calls, no thinking. It is not a
    * change of the conversation, but from there on the host's version is sent. `newest`: of the newest response.
-   * `hidden`: of a message that the model is no longer shown.
    */
-  readonly amends: 'newest' | 'earlier' | 'hidden' | null
-  /** True if the messages that a compaction replaced are at the same places in both lists, whatever is in them. */
-  readonly isInPlace: boolean
+  readonly amends: 'newest' | 'earlier' | null
   /** Number of blocks that are as in the log, from the start. */
   readonly shared: number
   /** True if the log has the first message of the list, or one of its tool calls. */
@@ -184,33 +182,35 @@ function matchRecords(
   const records = branch.filter((record) => !isSyntheticError(record))
   const known = sortResults(listLoggedParts(records))
   const given = sortResults(listGivenParts(messages))
-  const readShown = createShownReader(state)
+  // Read only if there are results to compare, or a change to place.
+  let shownEntries: ReadonlyMap<string, ShownEntry> | null = null
+  const readShown = (): ReadonlyMap<string, ShownEntry> => {
+    shownEntries ??= new Map(state.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+    return shownEntries
+  }
   const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
     if (old === undefined || now === undefined || !isSamePart(old, now)) return false
-    if (!isToolResult(old.block) || !isToolResult(now.block) || isSameResult(old.block, now.block))
-      return true
-    return !isShownWhole(old.block, records[old.from.index] as KnownRecord, readShown)
+    const record = records[old.from.index] as KnownRecord
+    return !isToolResult(old.block) || isSameResult(old.block, now.block, record, readShown)
   }
   let shared = 0
   while (shared < known.length && isSame(known[shared], given[shared])) shared += 1
-  const sharesCalls = hasLoggedCall(state, given)
+  const sharesCalls = given.some(
+    ({ block }) => isToolUse(block) && state.session.callRecords.get(block.id) !== undefined,
+  )
   const second = known.findIndex(({ message }) => message > 0)
   const isKnown = sharesCalls || (shared > 0 && shared >= (second === -1 ? known.length : second))
+  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0, follows: null, amends: null }
   const toUuid = (index: number): string => (records[known[index]?.from.index ?? 0] as KnownRecord).uuid
   const isShown = (index: number): boolean => readShown().has(toUuid(index))
-  const findHidden = (): number => known.findLastIndex((_, index) => !isShown(index))
-  const isEmpty = known.length === 0
-  const base = { shared, isKnown, sharesCalls, isEmpty, follows: null, amends: null, isInPlace: true }
   const findAmendment = (from: number, to: number, shift: number): HistoryMatch | null => {
     const isOther = createAmendmentTest(given, rules, readShown)
     for (let index = from; index < to; index += 1) {
       const [old, now] = [known[index] as Part, given[index + shift] as Part]
-      if (!isOther(old, now, records[old.from.index] as KnownRecord)) continue
-      const isNewest = known.slice(index).every(({ message }) => message === old.message)
-      const amends = isShown(index) ? (isNewest ? 'newest' : 'earlier') : 'hidden'
+      if (!isOther(old, now, records[old.from.index] as KnownRecord) || !isShown(index)) continue
+      const amends = known.slice(index).every(({ message }) => message === old.message) ? 'newest' : 'earlier'
       const news = listNews(messages, given.slice(index + shift))
-      const place = { shared: Math.min(shared, index), divergesAt: toUuid(index) }
-      return { ...base, ...place, change, amends, news, isInPlace: change === null || shared > findHidden() }
+      return { ...base, shared: Math.min(shared, index), change, divergesAt: toUuid(index), amends, news }
     }
     return null
   }
@@ -219,34 +219,15 @@ function matchRecords(
   if (first !== null) return first
   if (change === null)
     return { ...base, change, divergesAt: null, news: listNews(messages, given.slice(shared)) }
-  const branched = {
-    ...base,
-    change,
-    divergesAt: toUuid(shared),
-    news: listNews(messages, given.slice(shared)),
-  }
-  const hidden = findHidden()
+  const hidden = known.findLastIndex((_, index) => !isShown(index))
   const tail = shared <= hidden ? findTail(known, given, hidden, isSame) : null
-  if (tail === null) return { ...branched, isInPlace: shared > hidden }
-  const from = known.length - (tail.end - tail.start)
-  if (known[from]?.message === given[tail.start]?.message)
-    return { ...branched, amends: isShown(shared) ? 'earlier' : 'hidden' }
-  const amended = findAmendment(from, known.length, tail.start - from)
-  const news = listNews(messages, given.slice(tail.end))
-  return { ...(amended ?? { ...base, change, divergesAt: null, news }), isInPlace: false }
-}
-
-function hasLoggedCall({ session }: ComparedState, given: readonly Part[]): boolean {
-  return given.some(({ block }) => isToolUse(block) && session.callRecords.get(block.id) !== undefined)
-}
-
-/** Returns a function that reads what the model is shown: only if there are results to compare, or a change to place. */
-function createShownReader({ view }: ComparedState): () => ReadonlyMap<string, ShownEntry> {
-  let shown: ReadonlyMap<string, ShownEntry> | null = null
-  return () => {
-    shown ??= new Map(view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
-    return shown
+  if (tail !== null) {
+    const { start, end } = tail
+    const news = listNews(messages, given.slice(end))
+    const from = known.length - (end - start)
+    return findAmendment(from, known.length, start - from) ?? { ...base, change, divergesAt: null, news }
   }
+  return { ...base, change, divergesAt: toUuid(shared), news: listNews(messages, given.slice(shared)) }
 }
 
 function isPromptPart({ role, block }: Part): boolean {
@@ -254,8 +235,8 @@ function isPromptPart({ role, block }: Part): boolean {
 }
 
 /**
- * Returns a test whether the host has another version of a block: another input of a call, another result, other fields of
- * the message, or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
+ * Returns a test whether the host has another version of a block: another input of a call, other fields of the message,
+ * or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
  */
 function createAmendmentTest(
   given: readonly Part[],
@@ -263,17 +244,13 @@ function createAmendmentTest(
   readShown: () => ReadonlyMap<string, ShownEntry>,
 ): (old: Part, now: Part, record: KnownRecord) => boolean {
   const prompt = given.findLast(isPromptPart)?.message ?? -1
-  return (old, now, { uuid, spilled }) => {
-    const { block } = old
-    // Of a large result the log has only the ends.
-    const isCut = isToolResult(block) && spilled?.some(({ toolUseId }) => toolUseId === block.tool_use_id)
-    if (isCut !== true && !hasSameValue(old, now)) return true
+  return (old, now, { uuid }) => {
+    if (!hasSameValue(old, now)) return true
     const isAdded = now.thinking.some((signature) => !old.thinking.includes(signature))
     const isLeftOut = old.thinking.some((signature) => !now.thinking.includes(signature))
     if (!isAdded && !isLeftOut) return false
     if (hidden.has(old.id ?? '') || (isRequired && now.message > prompt)) return false
-    const entry = readShown().get(uuid)
-    return entry !== undefined && entry.cleared?.thinking !== true
+    return readShown().get(uuid)?.cleared?.thinking !== true
   }
 }
 
@@ -290,15 +267,33 @@ function sortResults(parts: readonly Part[]): readonly Part[] {
 
 type ShownEntry = ReturnType<SessionState['view']['entries']['toArray']>[number]
 
-/** True if the model is shown a result as the log has it: neither replaced, nor cleared, nor only its ends. */
-function isShownWhole(
-  { tool_use_id: call }: ToolResultBlock,
-  { uuid, spilled }: KnownRecord,
+/**
+ * Compares the contents of two results of the same call. A result that the model no longer sees, or sees only the ends of,
+ * counts as the same.
+ */
+function isSameResult(
+  old: ToolResultBlock,
+  now: Block,
+  record: KnownRecord,
   readShown: () => ReadonlyMap<string, ShownEntry>,
 ): boolean {
-  const entry = readShown().get(uuid)
-  if (entry === undefined || entry.cleared?.results.some(({ id }) => id === call) === true) return false
-  return spilled?.some(({ toolUseId }) => toolUseId === call) !== true
+  const isSameError = isToolResult(now) && (old.is_error === true) === (now.is_error === true)
+  if (isSameError && typeof old.content === 'string' && old.content === now.content) return true
+  const entry = readShown().get(record.uuid)
+  if (entry === undefined || entry.cleared?.results.some(({ id }) => id === old.tool_use_id) === true)
+    return true
+  if (!isToolResult(now)) return false
+  if (record.spilled?.some(({ toolUseId }) => toolUseId === old.tool_use_id) === true) return true
+  return isSameError && formatResult(old) === formatResult(now)
+}
+
+/** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */
+function formatResult({ content = '' }: ToolResultBlock): string {
+  if (typeof content === 'string') return content
+  const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
+  const [only] = blocks
+  if (only === undefined) return ''
+  return blocks.length === 1 && isTextBlock(only) ? only.text : JSON.stringify(blocks)
 }
 
 /**

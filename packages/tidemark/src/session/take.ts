@@ -41,7 +41,6 @@ import { type HostRequest, readHostRequest } from './host-request.ts'
 import type { HostMessage } from './messages.ts'
 import { type NextOutcome, prepareReadyRequest, type ReadyRequest, type RequestBody } from './next.ts'
 import { checkSessionOpen, type OpenSession, refreshFromLog } from './open-session.ts'
-import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
 import { pinSessionRecord } from './rewrite.ts'
 import { createWriteQueue } from './session-locks.ts'
 import { switchModel } from './switch-model.ts'
@@ -154,11 +153,9 @@ async function recordHostMessages(
   const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
   if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
   const start = findStart(session, request, before)
-  const compaction = readStandingCompaction(session, before)
   const match = before.divergesAt === null ? before : await branchOff(session, request, before)
   if ('ok' in match) return match
-  const isOlder = before.amends === 'earlier' || before.amends === 'hidden'
-  const change = before.change ?? (isOlder ? 'edited' : null)
+  const change = before.change ?? (before.amends === 'earlier' ? 'edited' : null)
   if (change !== null) announceChange(session, change, before.divergesAt !== null)
   session.host = { ...host, repeatedUntil: findRepeated(session, request, before) }
   session.hostHistory = null
@@ -167,7 +164,6 @@ async function recordHostMessages(
     await writeMessages(session, withKnownUsage(session, match.news.map(copyJson), before.divergesAt))
   if (request.continues === null) session.hostHistory = toKnownHistory(session.state, request.messages, match)
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
-  if (compaction !== null) await restoreCompaction(session, request, compaction)
   return match
 }
 
@@ -230,8 +226,8 @@ function findRepeated(
   { isEmpty, divergesAt, change, amends }: HistoryMatch,
 ): string | null | undefined {
   if (isEmpty) return ttl === undefined ? null : undefined
-  // The host's version of the newest response stays as it is from now on; what the model is not shown is not repeated.
-  if (divergesAt === null || amends === 'hidden' || (change === null && amends === 'newest')) return undefined
+  // The host's version of the newest response stays as it is from now on.
+  if (divergesAt === null || (change === null && amends === 'newest')) return undefined
   const last = listBranchRecords(state.session).findLast(
     ({ type }) => type === 'user' || type === 'assistant',
   )

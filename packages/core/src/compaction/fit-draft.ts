@@ -62,7 +62,7 @@ export function fitDraft(
     : findSmallerSummary(fitted, tokens)
   return {
     createOutcome: () => createOutcome(turn, compaction, fitted),
-    over: countExcessTokens(fitted.draft, fitted.after),
+    over: countExcessTokens(plan, fitted.after),
     smaller,
     isRefused: findRefusal(fitted) !== null,
     isLocal,
@@ -72,20 +72,13 @@ export function fitDraft(
 /** Tells why a result would be refused: nothing is gained, or it is above its limit. Null if it is accepted. */
 function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
-  if (countMissingGain(draft, after) > 0) return 'not-smaller'
+  if (countMissingGain(plan, after) > 0) return 'not-smaller'
   return countAboveLimit(plan, after) > 0 ? 'above-limit' : null
 }
 
-/**
- * Returns the tokens that a compaction saves too little; 0 or less if it saves enough. Attachments that are never dropped,
- * such as todos, are current state and do not count, but the context must become smaller with them.
- */
-function countMissingGain(draft: UnmeasuredDraft, after: ContextTokens): number {
-  const { plan } = draft
-  const state = listAttachedSources(draft).filter(({ sheddable }) => sheddable === null)
-  const tokens = state.reduce((sum, one) => sum + one.tokens, 0)
-  const largest = Math.min(findLargestResult(plan) + tokens, plan.before.expected - 1)
-  return Math.ceil(after.expected - largest)
+/** Returns the tokens that a compaction saves too little; 0 or less if it saves enough. What is attached again counts. */
+function countMissingGain(plan: CompactionPlan, after: ContextTokens): number {
+  return after.expected - findLargestResult(plan)
 }
 
 async function createOutcome(
@@ -134,9 +127,10 @@ function priceDraft(
 // without the list of names.
 
 function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): SmallerSummary | null {
-  const over = countExcessTokens(draft, after)
+  const { plan } = draft
+  const over = countExcessTokens(plan, after)
   // Where no summary reaches the target, because of a long prompt that is kept, one within the limit will do.
-  const refused = Math.max(countAboveLimit(draft.plan, after), countMissingGain(draft, after))
+  const refused = Math.max(countAboveLimit(plan, after), countMissingGain(plan, after))
   const excess = tokens > over ? over : refused
   return excess <= 0 || tokens <= excess ? null : { tokens: tokens - excess }
 }
@@ -161,7 +155,7 @@ function findSmallerLocal(
   if (aboveTarget > 0 && tokens > least) return { tokens: Math.max(tokens - aboveTarget, least) }
   const aboveLimit = countAboveLimit(plan, after)
   if (aboveLimit > 0) return { tokens: Math.max(tokens - aboveLimit, Math.floor(tokens * SMALLEST_STEP)) }
-  const missing = countMissingGain(draft, after)
+  const missing = countMissingGain(plan, after)
   const rest = missing <= 0 ? 0 : tokens - countWords()
   return rest <= 0 ? null : { restTokens: Math.max(0, Math.floor(rest - missing)) }
 }
@@ -188,11 +182,10 @@ function measureDraft(
 }
 
 /** Returns the tokens to remove until the compacted context is within target and limit, and worth it. */
-function countExcessTokens(draft: UnmeasuredDraft, after: ContextTokens): number {
-  const { plan } = draft
+function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = -countTokensBelowTarget(plan, after)
   const aboveLimit = countAboveLimit(plan, after)
-  return Math.max(0, aboveTarget, aboveLimit, countMissingGain(draft, after))
+  return Math.max(0, aboveTarget, aboveLimit, countMissingGain(plan, after))
 }
 
 /**
@@ -237,7 +230,7 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
   let best = whole
   let wanted = 0
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const over = countExcessTokens({ ...best.draft, plan }, best.after)
+    const over = countExcessTokens(plan, best.after)
     if (over === 0) break
     wanted += over
     const { kept } = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)

@@ -303,6 +303,24 @@ describe('worth', () => {
     expect(report.tokensAfter).toBeGreaterThan(report.tokensBefore / 3)
   })
 
+  it('a plan that is attached again counts: a result above half because of it is not written', async () => {
+    writeReads(4, 40)
+    const plan = Array.from({ length: 200 }, (_, at) => `Step ${at}: move the tide table ${at}.`).join('\n')
+    const call = { type: 'tool_use', id: 'toolu_plan', name: 'ExitPlanMode', input: { plan } }
+    const message = { id: 'msg_plan', role: 'assistant', model: 'claude-sonnet-4-5', content: [call] }
+    const result = { type: 'tool_result', tool_use_id: 'toolu_plan', content: 'The user approved the plan.' }
+    const log = readFileSync(path, 'utf8').trimEnd()
+    const added = [
+      { ...lines[1], uuid: 'plan', parentUuid: 'said-3', message },
+      { ...lines[2], uuid: 'approved', parentUuid: 'plan', message: { role: 'user', content: [result] } },
+    ]
+    writeFileSync(path, [log, ...added.map((line) => JSON.stringify(line)), ''].join('\n'))
+    const outcome = await compactLog(await logAt(path))
+    expect(outcome.ok ? null : outcome.reason).toBe('not-smaller')
+    const { report } = await compacted({ maximumPercent: 95 })
+    expect(JSON.stringify(report.messages)).toContain('Step 199')
+  })
+
   it('a full window is compacted at any saving', async () => {
     writeReads(12, 100)
     const { report } = await compacted({ window: 12_000, maximumPercent: 1 })

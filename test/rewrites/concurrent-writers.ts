@@ -177,6 +177,20 @@ export class TwoWriters {
     )
     const { body } = await nextBody(one)
     expect(await nextBody(other)).toMatchObject({ body })
-    for (const text of this.said) expect(body.split(text).length - 1, `${text} in ${body}`).toBe(1)
+    const lines = listTextLines(body)
+    for (const text of this.said)
+      expect(lines.filter((line) => isMessageLine(line, text)).length, `${text} in ${body}`).toBe(1)
   }
+}
+
+function listTextLines(body: string): readonly string[] {
+  const { messages } = JSON.parse(body) as { readonly messages: readonly { readonly content: unknown }[] }
+  return messages
+    .flatMap(({ content }) => (Array.isArray(content) ? content.map(({ text }) => text) : [content]))
+    .flatMap((text) => (typeof text === 'string' ? text.split('\n') : []))
+}
+
+/** A line that is the message itself, or its entry in the list of the summary; other sections may quote it too. */
+function isMessageLine(line: string, text: string): boolean {
+  return line === text || (/^\[\d+\] /.test(line) && line.endsWith(text))
 }

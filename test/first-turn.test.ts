@@ -12,10 +12,13 @@ describe('sixty calls', () => {
     const session = new SimulatedSession(changingWorld({ ttl }))
     await session.until(60)
     expect(offences(session.calls)).toEqual(NONE)
-    expect(session.calls.filter(({ isDeclared }) => isDeclared)).toEqual([])
+    // Behind a pause that the cache does not outlive, a change is part of the system prompt and the tools.
+    const declared = session.calls.filter(({ isDeclared }) => isDeclared)
+    expect(declared.length > 0).toBe(ttl === '5m')
     expectHighRate(session.calls)
     const { told, due } = alarms(session.calls)
-    expect([told, told.length > 0]).toEqual([due, ttl === '5m'])
+    const toCause = ([call, cause]: (typeof told)[number]) => [call, cause]
+    expect([told.map(toCause), told.length > 0]).toEqual([due.map(toCause), ttl === '5m'])
     await expectMoney(session)
   })
 

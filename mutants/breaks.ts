@@ -13,6 +13,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/drop-in/observe'],
   },
   {
+    name: 'change-blamed-behind-an-expired-cache',
+    law: 'names a pause that the cache did not outlive',
+    file: 'packages/core/src/cache/explain-break.ts',
+    find: 'if (findExpiredCause(pending) !== null && !wasCached(difference, pending)) return false',
+    replace: '',
+    tests: ['packages/core/src/cache/detect-break.test'],
+  },
+  {
     name: 'standard-speed-is-a-change',
     law: 'no other speed',
     file: 'packages/tidemark/src/inspect/logged-requests.ts',

@@ -34,8 +34,8 @@ export function alarms(calls: readonly ObservedCall[]): {
     broke === null ? [] : [[at, broke.reason.kind, broke.ours !== null]],
   )
   const due = calls.flatMap(({ forecast, isDeclared }, at): readonly Alarm[] => {
-    if (isDeclared) return [[at, 'tools-added', true]]
-    return forecast.why === 'expired' ? [[at, 'expired', false]] : []
+    if (forecast.why === 'expired') return [[at, 'expired', false]]
+    return isDeclared ? [[at, 'tools-added', true]] : []
   })
   return { told, due }
 }

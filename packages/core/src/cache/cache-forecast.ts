@@ -58,7 +58,7 @@ export type ForecastReason =
   | 'off' // the API request has no cache marker
   | 'key' // the model, a parameter or a property of the messages changed
   | 'rewritten' // the API request no longer repeats the previous one
-  | 'expired'
+  | 'expired' // whatever else changed
   | 'out-of-reach' // the cached prefix ends further back than any cache marker looks
 
 export interface CacheForecast {
@@ -200,10 +200,10 @@ function explainForecast(
   const left = newest?.prefixes.at(-1)
   if (newest === undefined || left === undefined) return 'first'
   if (hit !== null && hit.blocks >= left.blocks) return 'warm'
-  if (!hasSameCacheKey(newest.key, request.key, left.level)) return 'key'
   const there = prefixes.find(({ blocks }) => blocks === left.blocks)
-  if (there === undefined) return 'rewritten'
-  return isPrefixLive(there, now) ? 'out-of-reach' : 'expired'
+  if (!isPrefixLive(there ?? left, now)) return 'expired'
+  if (!hasSameCacheKey(newest.key, request.key, left.level)) return 'key'
+  return there === undefined ? 'rewritten' : 'out-of-reach'
 }
 
 // The following functions update the cache model from usage: which prefixes are cached, their sizes and lifetimes.

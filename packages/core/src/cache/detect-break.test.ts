@@ -169,6 +169,18 @@ describe('several things at once', () => {
     },
   )
 
+  it.each(MUTATIONS.filter(({ befall, reason }) => befall === undefined && reason.kind !== 'expired'))(
+    'names a pause that the cache did not outlive, and as a second fact: $name',
+    ({ mutate, reason, also = [] }) => {
+      const watcher = createWatcher()
+      watcher.send(requestOf(longTalk(), 0))
+      const event = eventIn(watcher.send(mutate(requestOf(rounded(longTalk(), 2, TEXT), 301_000))))
+      expect(event.reason).toEqual({ kind: 'expired', ttl: '5m', gapMs: 301_000 })
+      expect(event.also).toEqual(reason.kind === 'look-back-outrun' ? [] : [reason, ...also])
+      expect([event.read, event.ours]).toEqual([0, null])
+    },
+  )
+
   it('quotes no secret of what changed', () => {
     const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
     const watcher = createWatcher({ ...RULES, redact })

@@ -1,8 +1,8 @@
 /**
  * Explains why too little was read from the cache: the most likely cause, the evidence, one sentence and advice. Causes
- * are tried in this order: a changed API request, an expired cache, a clearing that the provider made for a fork, cache
- * markers too far from the cached prefix, the provider. If several changes could be the cause, the provider's own report
- * decides.
+ * are tried in this order: a changed API request, if what it changed was still cached; an expired cache; a clearing that
+ * the provider made for a fork; cache markers too far from the cached prefix; the provider. If several changes could be
+ * the cause, the provider's own report decides.
  */
 
 import { sliceText } from '../log/well-formed-text.ts'
@@ -23,6 +23,7 @@ import {
   countReadableTokens,
   findFirstStrippedThinking,
   findLastCachedPrefix,
+  isPrefixLive,
 } from './cache-model.ts'
 import { type CacheBreakRules, findForkParent, type PendingRequest } from './cache-monitor.ts'
 import type { EditsChange } from './provider-edits.ts'
@@ -57,7 +58,8 @@ export function explainCacheMiss(miss: CacheMiss): MissExplanation {
 }
 
 /**
- * Checks whether a difference can have caused the cache miss. A changed message is ruled out if even the prefix before
+ * Checks whether a difference can have caused the cache miss. Every difference is ruled out if what it changed was no
+ * longer cached. A changed message is ruled out if even the prefix before
  * that message was not read. A removed marker on tools or system prompt is ruled out if a message marker can still find
  * the cached prefix. Changed context edits are not part of the cache key: they are ruled out unless cleared content came
  * back.
@@ -66,12 +68,20 @@ function canExplain(
   difference: RequestDifference,
   { pending, rules, expectation, read }: CacheMiss,
 ): boolean {
+  if (findExpiredCause(pending) !== null && !wasCached(difference, pending)) return false
   if (difference.kind.startsWith('message-')) return read >= expectation.floor - rules.policy.tokens
   if (isEditsDifference(difference)) return pending.change === 'fewer'
   if (difference.kind !== 'markers-removed' || difference.zone !== 'prefix' || pending.chain === null)
     return true
   const isInMessages = findLastCachedPrefix(pending.chain)?.level === 'messages'
   return !isInMessages || !canReachLastPrefix(pending.chain, pending.forecast.basis.request, rules.profile)
+}
+
+/** Checks whether a prefix that contains the changed part of the request, messages aside also any other, was still cached. */
+function wasCached(difference: RequestDifference, { sent, chain }: PendingRequest): boolean {
+  const isInMessages = findReasonZone(difference) === 'messages'
+  const prefixes = chain?.prefixes.filter(({ level }) => !isInMessages || level === 'messages')
+  return prefixes?.some((prefix) => isPrefixLive(prefix, sent.at)) ?? false
 }
 
 function isEditsDifference(difference: RequestDifference): boolean {
@@ -130,10 +140,19 @@ export function formatBreakEvidence(
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
   word: ProviderMissReport | null,
 ): string {
+  // The provider compares two requests and does not report expiry, so its report is about what changed besides.
+  const causes = reason.kind === 'expired' ? [reason, ...also] : [reason]
   return [
     `${formatCount(read)} of ${formatCount(expected)} expected tokens were read, ${formatDuration(gapMs)} after the request before`,
     ...(also.length === 0 ? [] : [`also: ${also.map(describeCause).join('; ')}`]),
-    ...(word === null ? [] : [describeMissReport(word, word.zone === findReasonZone(reason))]),
+    ...(word === null
+      ? []
+      : [
+          describeMissReport(
+            word,
+            causes.some((cause) => findReasonZone(cause) === word.zone),
+          ),
+        ]),
   ].join('. ')
 }
 

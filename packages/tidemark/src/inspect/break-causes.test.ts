@@ -92,6 +92,18 @@ const CASES: readonly Case[] = [
     evidence: 'high → xhigh; nothing of 50,000 tokens was read',
   },
   {
+    name: 'another effort behind a pause that the cache did not outlive',
+    log: new LogBuilder()
+      .prompt('begin')
+      .answer(0, { written: 50_000, fields: { effort: 'high' } })
+      .wait(400)
+      .prompt()
+      .answer(0, { ...NOTHING_READ, fields: { effort: 'xhigh' } }),
+    cause: 'expired',
+    evidence:
+      '6 min 42 s since the request before, and what it wrote lives 5m; nothing of 50,000 tokens was read',
+  },
+  {
     name: 'a command for the effort that left it as it was',
     log: new LogBuilder()
       .prompt('begin')

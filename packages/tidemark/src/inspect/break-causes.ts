@@ -46,8 +46,8 @@ export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
   const { reason } = miss.event
   const { cause, evidence } =
     toCertainCause(reason) ??
-    findEffortChange(miss) ??
     findExpiry(miss) ??
+    findEffortChange(miss) ??
     findRestart(since) ??
     findSettingsChange(miss.before.settings, miss.now.settings) ??
     findUnstreamedRetry(miss) ??
@@ -87,7 +87,7 @@ function readEffort({ record }: ReplayedRequest): string | null {
 
 /**
  * Checks whether the cache entry of the previous request had expired. An expired entry cannot be broken by a change, so
- * causes that are only inferred are checked later.
+ * changes are checked later.
  */
 function findExpiry(miss: BreakCauseInput): ExplainedCause | null {
   const gap = measureGapMs(miss)

@@ -39,15 +39,6 @@ export const mutants: readonly Mutant[] = [
     tests: [`${TESTS}/epochs`],
   },
   {
-    name: 'words-for-the-provider-come-before-others',
-    law: 'come by the provider where it can add them',
-    file: 'packages/core/src/request/prefix-updates.ts',
-    find: 'return [...createToolUpdateRecords(announced, declared), ...createToolChangeRecords([...blocks.values()])]',
-    replace:
-      'return [...createToolChangeRecords([...blocks.values()]), ...createToolUpdateRecords(announced, declared)]',
-    tests: [`${TESTS}/epochs`],
-  },
-  {
     name: 'betas-named-when-the-tool-comes',
     law: 'come by the provider where it can add them',
     file: 'packages/core/src/request/prefix-snapshot.ts',

@@ -222,8 +222,8 @@ function canChangeTools(
 }
 
 /**
- * Returns the log records for tool changes: announcements to the model, then instructions to the provider. The
- * instructions come last, because no user content may follow them before the response.
+ * Returns the log records for tool changes: announcements to the model, then instructions to the provider. In a request
+ * the instructions come last in either order, because no user content may follow them before the response.
  */
 function listToolRecords(
   tools: PrefixDifference['tools'],

@@ -119,7 +119,9 @@ function collectInputs(record: KnownRecord, commands: Set<string>, paths: Set<st
 }
 
 function cleanLine(text: string): string {
-  const plain = removeControlCharacters(text).replace(/[\u202a-\u202e\u2066-\u2069]/g, '')
+  // A vertical tab is white space as well as a control character: the notes show a blank for it.
+  const line = text.replace(/\s+/g, ' ')
+  const plain = removeControlCharacters(line).replace(/[\u202a-\u202e\u2066-\u2069]/g, '')
   return plain.replace(/\s+/g, ' ').trim().replaceAll('`', "'")
 }
 

@@ -248,6 +248,17 @@ describe('tools that come late', () => {
     ])
   })
 
+  it('come by the provider where it can add them, after the text about a tool that changed', () => {
+    const conversation = begun(INLINE)
+    const changed = tool('Read', 'Reads more.')
+    conversation.present = { ...PRESENT, tools: [changed, ...PRESENT.tools.slice(1), late] }
+    const { payload, findings } = conversation.ask()
+    const [words, last] = payload.messages.slice(-2)
+    expect(findings).toEqual([])
+    expect(last?.content).toMatchObject([{ type: 'tool_addition', tool: { definition: late } }])
+    expect(JSON.stringify(words?.content)).toContain('Read: is now defined as')
+  })
+
   it('that change are told with their definition', () => {
     const conversation = begun(INLINE)
     conversation.present = { ...PRESENT, tools: [tool('Read', 'Reads more.'), ...PRESENT.tools.slice(1)] }

@@ -30,12 +30,11 @@ const folders = ['transcripts', 'transcripts-2']
 const note = folders.length === 0 ? ' (skipped: the folders are not there)' : ''
 const histories = folders.flatMap(readHistories)
 
-/** A compaction behind so few records may be one that notes do not pay for. */
-const MAX_SHORT_RECORDS = 1_000
-
 interface Compacted {
   readonly end: CompactionResult
   readonly view: string
+  /** Why the notes were not used; empty if they were, or if there were none. */
+  readonly refusal: string
 }
 
 async function compactRecorded(
@@ -55,9 +54,12 @@ async function compactRecorded(
   const modelSettings = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
   const host = createTestHost({ journal, policy, compaction, modelSettings })
   const turn = { state: await openSession(journal, id), host, signal: undefined }
-  const end = await runToEnd(compact(turn, compaction, { trigger: 'auto', cause: 'threshold' }))
+  let refusal = ''
+  const end = await runToEnd(compact(turn, compaction, { trigger: 'auto', cause: 'threshold' }), (event) => {
+    if (event.type === 'sm-compact-refused') refusal = event.message
+  })
   const messages = toApiMessages(turn.state.flat)
-  return { end, view: decoded(messages.map(({ content }) => content)).join('\n') }
+  return { end, view: decoded(messages.map(({ content }) => content)).join('\n'), refusal }
 }
 
 const ROWS = ['editedFiles', 'readFiles', 'openErrors', 'settledErrors'] as const
@@ -77,14 +79,16 @@ function addFigures(row: Row, notes: number, summary: number, all: number): void
 describe.skipIf(folders.length === 0)(`compactions of recorded sessions with notes${note}`, () => {
   it.each(histories)('keep what tier 2 keeps: $name', async (history) => {
     for (const place of [...history.compactions, history.records.length]) {
-      const { end, view } = await compactRecorded(history, place, true)
+      const { end, view, refusal } = await compactRecorded(history, place, true)
       // A call that waits for its result can be compacted in no way.
       if (!end.ok && end.reason === 'pending-call') continue
       if (!end.ok) throw new Error(end.message)
-      // In a short conversation notes may save too little; then the summary without a model is used.
-      if (end.compaction.summarizer === 'local' && place < MAX_SHORT_RECORDS) continue
-      expect(end.compaction.summarizer).toBe('notes')
-      const before = history.records.slice(0, place)
+      // Where the recorded session was compacted, notes are used. At its end the context may be small, since the last
+      // compaction was short before. Notes of the whole session are then refused as not worth it, and the summary in
+      // their place has to keep what happened since that compaction, which is all that it replaces.
+      const isNotWorthIt = place === history.records.length && refusal.includes('not worth it')
+      expect(end.compaction.summarizer).toBe(isNotWorthIt ? 'local' : 'notes')
+      const before = history.records.slice(isNotWorthIt ? history.compactions.at(-1) : 0, place)
       const facts = sessionFacts(before)
       const summary = await compactRecorded(history, place, false)
       for (const row of ROWS) {

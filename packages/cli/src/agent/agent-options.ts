@@ -116,8 +116,8 @@ export interface PermissionDenial {
 
 export interface PromptToRun {
   readonly prompt: AgentPrompt
-  /** What the user typed, if the prompt is text and no command. */
-  readonly typed?: string
+  /** The texts that the user typed, if the prompt is no command. */
+  readonly typed?: readonly string[]
   /** Sentences for the user. */
   readonly notices: readonly string[]
   /** The name that the prompt begins with, if it looks like a command and none has it. */
@@ -150,7 +150,7 @@ export interface Agent {
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
   run(
     prompt: string | readonly object[] | null,
-    options?: { signal?: AbortSignal; maxCalls?: number; typed?: string },
+    options?: { signal?: AbortSignal; maxCalls?: number; typed?: readonly string[] },
   ): Run
   /** Runs a shell command of the user in the working directory. Ends it when `signal` is aborted. */
   runShell(

@@ -43,8 +43,8 @@ export type AgentPrompt = string | readonly object[]
 
 export interface ExpandedPrompt {
   readonly prompt: AgentPrompt
-  /** What the user typed, if the prompt is text and no command. */
-  readonly typed?: string
+  /** The texts that the user typed, if the prompt is no command. */
+  readonly typed?: readonly string[]
   /** Sentences for the user: what was not run, and why. */
   readonly notices: readonly string[]
   /** Permission rules of the command, which count until the next prompt. */
@@ -100,7 +100,7 @@ export async function openPromptCommands(options: PromptCommandOptions): Promise
     list: async () => (await readPromptFiles(options.places)).files,
     async expand(prompt, signal) {
       const typed = readTypedCommand(prompt)
-      const own = typeof prompt === 'string' ? { typed: prompt } : {}
+      const own = { typed: listTexts(prompt) }
       if (typed === null) return { prompt, notices: [], allowed: [], ...own }
       const file = findCommand((await readPromptFiles(options.places)).files, typed.name)
       if (file === null) {
@@ -121,6 +121,13 @@ function isSkillForModel({ kind, isForModel }: FoundPromptFile): boolean {
 
 function findSkillPath(files: readonly FoundPromptFile[], name: string): string | null {
   return files.find((file) => file.kind === 'skill' && file.name === name)?.path ?? null
+}
+
+function listTexts(prompt: AgentPrompt): readonly string[] {
+  if (typeof prompt === 'string') return [prompt]
+  return (prompt as readonly { readonly text?: unknown }[]).flatMap(({ text }) =>
+    typeof text === 'string' ? [text] : [],
+  )
 }
 
 /** Reads the command of a prompt: a text, or the first block of a list if it is a text. */

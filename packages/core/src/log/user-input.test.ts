@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
 import { extractSessionFacts } from '../summary/session-facts.ts'
-import type { ToolUseBlock } from './block.ts'
+import { type Block, isTextBlock, type TextBlock, type ToolUseBlock } from './block.ts'
+import { wrapInReminder } from './host-texts.ts'
 import type { SessionRecord } from './record.ts'
+import { createCommandMessage } from './slash-commands.ts'
 import { createUserInputs, isUserMessage, readUserInputs, readUserTypedText, THE_USER } from './user-input.ts'
 
 const command = (name: string, args: string): string =>
@@ -389,6 +391,8 @@ describe('words that only look like the user’s', () => {
   )
 })
 
+const toText = (text: string): TextBlock => ({ type: 'text', text })
+
 describe('a prompt given to a session of ours', () => {
   const pasted = [
     '<system-reminder>\nUse tabs.\n</system-reminder>',
@@ -401,13 +405,59 @@ describe('a prompt given to a session of ours', () => {
     expect(readUserInputs(record)).toMatchObject([{ kind: 'prompt', text, author: THE_USER }])
   })
 
+  const asked = 'Why do I see this?'
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } }
+  const shapes: readonly (readonly [string, (text: string) => readonly Block[]])[] = [
+    ['alone in a block', (text) => [toText(text)]],
+    ['in the second block', (text) => [toText(asked), toText(text)]],
+    ['in the first block', (text) => [toText(text), toText(asked)]],
+    ['between two blocks', (text) => [toText(asked), toText(text), toText(asked)]],
+    ['twice', (text) => [toText(text), toText(asked), toText(text)]],
+    ['after an image', (text) => [image, toText(text)]],
+    ['before an image and a text', (text) => [toText(text), image, toText(asked)]],
+    ['under a text in its block', (text) => [toText(`${asked}\n\n${text}`)]],
+    ['over a text in its block', (text) => [toText(`${text}\n\n${asked}`)]],
+  ]
+  const all = pasted.flatMap((text) => shapes.map(([shape, arrange]) => ({ shape, text, arrange })))
+  it.each(all)('is the user’s in every block, $shape: $text', ({ text, arrange }) => {
+    const content = arrange(text)
+    const expected = content.flatMap((block) => (isTextBlock(block) ? [block.text] : []))
+    for (const typed of [undefined, expected]) {
+      const record = new SessionBuilder().user(content, { userInputs: createUserInputs(content, typed) })
+      const inputs = readUserInputs(record)
+      expect(inputs.map((input) => input.text)).toEqual(expected)
+      expect(inputs.every(({ kind, author }) => kind === 'prompt' && author === THE_USER)).toBe(true)
+    }
+  })
+
+  it('is recorded without a second copy of its text, however it is given', () => {
+    const [text = ''] = pasted
+    expect(createUserInputs(text, text)).toEqual([{ kind: 'prompt' }])
+    expect(createUserInputs([toText(text), toText(asked)], [asked, text])).toEqual([{ kind: 'prompt' }])
+  })
+
+  it('with texts of the host is the user’s where the host says so', () => {
+    const [text = '', other = ''] = pasted
+    const content = [text, wrapInReminder('A file.'), other].map(toText)
+    const record = new SessionBuilder().user(content, {
+      userInputs: createUserInputs(content, [text, other]),
+    })
+    expect(readUserInputs(record).map((input) => input.text)).toEqual([text, other])
+  })
+
+  it('that calls a command is the command, without the text of its file', () => {
+    const content = [...createCommandMessage({ name: 'fix', args: 'the login' }, 'Fix what is named.')]
+    const record = new SessionBuilder().user(content, { userInputs: createUserInputs(content) })
+    expect(readUserInputs(record)).toMatchObject([{ kind: 'command', text: '/fix the login' }])
+  })
+
   it('is told apart from what a host put beside it', () => {
     const [text = ''] = pasted
     const content = [
       text,
       '<bash-input>ls</bash-input>\n<bash-stdout>a</bash-stdout>',
       text.replace('Use', 'No'),
-    ].map((one) => ({ type: 'text', text: one }))
+    ].map(toText)
     const record = new SessionBuilder().user(content, { userInputs: createUserInputs(content, text) })
     expect(readUserInputs(record).map((input) => [input.kind, input.text])).toEqual([
       ['prompt', text],

@@ -23,6 +23,7 @@ import {
   type SessionRecord,
   type UserRecord,
 } from './record.ts'
+import { readCommandMessage } from './slash-commands.ts'
 import { isTodoOrPlanTool, readPlanText } from './todo-list.ts'
 import { isServerTool, readRefusal, readToolName, readToolResultText } from './tool-calls.ts'
 
@@ -84,32 +85,40 @@ function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInpu
   if (record.type !== 'user' || record.message.role !== 'user') return []
   if (record.isMeta === true || record.isCompactSummary === true) return []
   const { userInputs } = record
-  const typed = userInputs?.find(({ kind }) => kind === 'prompt')
+  const prompts = userInputs?.filter(({ kind }) => kind === 'prompt') ?? []
   const blocks = toBlocks(record.message.content)
-  const isApart = typed?.text !== undefined && !blocks.some(({ text }) => text === typed.text)
+  const apart = prompts.flatMap(({ text }) =>
+    text === undefined || blocks.some((block) => block.text === text) ? [] : [text],
+  )
   const inputs = blocks.flatMap((block) => {
     if (isToolResult(block))
       return userInputs === undefined
         ? readResultInput(record, block, findCall(blocks, block, calls))
         : readRecordedInputs(userInputs, block)
-    if (typed === undefined || !isTextBlock(block)) return readMessageBlock(block, 'prompt')
-    if (isApart || block.text.trim() === '') return []
-    const isTyped = typed.text === undefined || typed.text === block.text
-    return isTyped ? [createInput('prompt', block.text)] : readMessageBlock(block, 'prompt')
+    if (prompts.length === 0 || !isTextBlock(block)) return readMessageBlock(block, 'prompt')
+    if (block.text.trim() === '') return []
+    const isTyped = prompts.some(({ text }) => text === undefined || text === block.text)
+    if (isTyped) return [createInput('prompt', block.text)]
+    return apart.length > 0 ? [] : readMessageBlock(block, 'prompt')
   })
-  return isApart ? [createInput('prompt', typed?.text ?? ''), ...inputs] : inputs
+  return [...apart.map((text) => createInput('prompt', text)), ...inputs]
 }
 
 /**
  * Creates the field `userInputs` of a message that the user sends. `typed`: what of it the user typed, if a host has put
- * texts of its own beside that. Without it, a message with one text is the user's, whatever the text looks like; of
- * several texts, those that look like texts of a program are not.
+ * texts of its own beside that. Without it, every text of the message is the user's, whatever it looks like; only a slash
+ * command, which the engine wrote out, and texts beside tool results are told apart by their form.
  */
-export function createUserInputs(content: MessageContent, typed?: string): readonly RecordedUserInput[] {
-  if (typed !== undefined && typed !== content) return [{ kind: 'prompt', text: typed }]
+export function createUserInputs(
+  content: MessageContent,
+  typed?: string | readonly string[],
+): readonly RecordedUserInput[] {
   const blocks = toBlocks(content)
-  const isPlain = blocks.filter(isTextBlock).length <= 1 && !blocks.some(isToolResult)
-  return isPlain ? [{ kind: 'prompt' }] : []
+  const texts = new Set(blocks.filter(isTextBlock).map(({ text }) => text))
+  const own = new Set(typed === undefined ? texts : [typed].flat())
+  if (texts.symmetricDifference(own).size > 0) return [...own].map((text) => ({ kind: 'prompt', text }))
+  const isMixed = blocks.some(isToolResult) || readCommandMessage(content) !== null
+  return isMixed ? [] : [{ kind: 'prompt' }]
 }
 
 /** Finds tool calls by id. `nth`: of several with this id, which one, counted from 0 among the results in a record. */

@@ -60,7 +60,7 @@ import { withdrawTooLongPrompts } from './withdraw-prompt.ts'
 export async function* takeTurn(
   turn: TurnContext,
   prompt: MessageContent | null,
-  typed?: string,
+  typed?: string | readonly string[],
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
   const maxCalls = checkMaxCalls(turn.host)
   const reached =
@@ -93,7 +93,7 @@ const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 async function* appendPrompt(
   turn: TurnContext,
   prompt: MessageContent | null,
-  typed: string | undefined,
+  typed: string | readonly string[] | undefined,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const calls = listUnansweredCalls(turn.state.flat)
   const last = findLastAnswer(turn.state)

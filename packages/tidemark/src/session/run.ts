@@ -39,11 +39,10 @@ export interface RunOptions extends ToolOptions {
   /** Limit of model calls, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
   /**
-   * What of the prompt the user typed, if the prompt is a list of blocks with texts of the host beside it, such as attached
-   * files. Default: a prompt with one text is the user's, whatever it looks like; of several texts, those that look like
-   * notices of a program are not.
+   * What of the prompt the user typed, one text or several, if the prompt is a list of blocks with texts of the host beside
+   * them, such as attached files. Default: every text of the prompt is the user's, whatever it looks like.
    */
-  readonly typed?: string
+  readonly typed?: string | readonly string[]
 }
 
 /** A running turn: an iterable of its events, and its `outcome`. Leaving the loop early aborts the turn. */
@@ -74,8 +73,11 @@ export function startTurn(
       'prompt',
       `run: the prompt is ${formatErrorValue(prompt)}; expected text, blocks, or null to continue.`,
     )
-  if (options.typed !== undefined && typeof options.typed !== 'string')
-    throw badOptionError('typed', `run: typed is ${formatErrorValue(options.typed)}; expected a text.`)
+  if (options.typed !== undefined && ![options.typed].flat().every((text) => typeof text === 'string'))
+    throw badOptionError(
+      'typed',
+      `run: typed is ${formatErrorValue(options.typed)}; expected a text or a list of texts.`,
+    )
   const { maxCalls = 1 } = options
   if (!Number.isInteger(maxCalls) || maxCalls < 1)
     throw badOptionError(
@@ -122,7 +124,7 @@ interface RunLimits {
   readonly signals: readonly (AbortSignal | undefined)[]
   readonly release: () => void
   readonly maxCalls?: number
-  readonly typed?: string
+  readonly typed?: string | readonly string[]
 }
 
 async function* runTurn(

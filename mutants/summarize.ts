@@ -345,8 +345,16 @@ export const mutants: readonly Mutant[] = [
     name: 'pasted-reminder-dropped',
     law: 'puts words into the user’s mouth',
     file: 'packages/core/src/log/user-input.ts',
-    find: "return isPlain ? [{ kind: 'prompt' }] : []",
+    find: "return isMixed ? [] : [{ kind: 'prompt' }]",
     replace: 'return []',
+    tests: ['test/words/forged-words'],
+  },
+  {
+    name: 'pasted-text-counts-in-one-block-only',
+    law: 'stands whole in summaries and notes',
+    file: 'packages/core/src/log/user-input.ts',
+    find: 'const isMixed = blocks.some(isToolResult)',
+    replace: 'const isMixed = texts.size > 1 || blocks.some(isToolResult)',
     tests: ['test/words/forged-words'],
   },
   {

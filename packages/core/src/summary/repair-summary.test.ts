@@ -214,7 +214,13 @@ parser.ts:1 unexpected token`)
           added: { messages: [], files: [], todos: [], errors: [] },
         })
       }),
-      { numRuns: 80, examples: [[SUMMARY, ['', ' ']]] },
+      {
+        numRuns: 80,
+        examples: [
+          [SUMMARY, ['', ' ']],
+          [SUMMARY, [' ']],
+        ],
+      },
     )
   })
 })

@@ -414,14 +414,20 @@ function writeTaskSection(text: string, { todos, areTodosOlder, messages }: Sess
   const lines = [...open, ...age, ...waiting]
   const known = lines.length === 0 ? [NO_OPEN_TASK] : lines
   const given = text.slice(section.from, section.to).split(REPAIR_INTRODUCTION)[0] ?? ''
+  const listed = new Set(listLines([...known, OWN_PLAN_HEADING]))
   const own = given
     .split('\n')
-    .filter((line) => ![...known, OWN_PLAN_HEADING].includes(line.trim()))
+    .filter((line) => line.trim() === '' || !listed.has(line.trim()))
     .join('\n')
     .trim()
   const body = [...known, ...(own === '' ? [] : [OWN_PLAN_HEADING, own])].join('\n')
   const rest = text.slice(section.from + given.length)
   return `${text.slice(0, section.from)}\n${body}${rest.trim() === '' ? '' : `\n\n${rest.trimStart()}`}`
+}
+
+/** Returns the lines of texts without white space around them. */
+function listLines(texts: readonly string[]): readonly string[] {
+  return texts.flatMap((text) => text.split('\n')).map((line) => line.trim())
 }
 
 function normalizeTask(text: string): string {

@@ -3,6 +3,14 @@ import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'any-message-is-of-codex',
+    law: 'the format of a log',
+    file: 'packages/wire/src/readers/log-format.ts',
+    find: "if (value.type === 'message' && !hasCodexContent(value)) return false",
+    replace: '',
+    tests: ['packages/wire/src/readers/log-format.test'],
+  },
+  {
     name: 'unreadable-error-repeats-the-request',
     law: 'is not given again, until the caller says more',
     file: 'packages/tidemark/src/models/client-error.ts',

@@ -9,6 +9,14 @@ const LAWS = 'packages/core/test/laws/notes.test'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'continued-command-counts-twice',
+    law: 'count once in the worklog',
+    file: 'packages/core/src/notes/note-keeper.ts',
+    find: 'this.#worklog.continueRun(run, time)',
+    replace: 'this.#worklog.addRun(run, time)',
+    tests: ['packages/core/src/notes/command-notes.test'],
+  },
+  {
     name: 'notes-take-in-subagents',
     law: 'leaves out subagents',
     file: 'packages/core/src/notes/note-keeper.ts',

@@ -116,7 +116,8 @@ export function createUserInputs(
   const blocks = toBlocks(content)
   const texts = new Set(blocks.filter(isTextBlock).map(({ text }) => text))
   const own = new Set(typed === undefined ? texts : [typed].flat())
-  if (texts.symmetricDifference(own).size > 0) return [...own].map((text) => ({ kind: 'prompt', text }))
+  const isWhole = own.size === texts.size && [...own].every((text) => texts.has(text))
+  if (!isWhole) return [...own].map((text) => ({ kind: 'prompt', text }))
   const isMixed = blocks.some(isToolResult) || readCommandMessage(content) !== null
   return isMixed ? [] : [{ kind: 'prompt' }]
 }

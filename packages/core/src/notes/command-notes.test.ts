@@ -163,6 +163,20 @@ describe('commands', () => {
     expect(section(session, 'worklog')).toContain('committed "Add relay"')
   })
 
+  it('of Codex that were looked at while they ran count once in the worklog, as do the looks', () => {
+    const session = new CodingSession()
+    const running = 'Chunk ID: 1\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n'
+    const ended = running.replace('running with session ID 7', 'exited with code 1')
+    const look = (result: string): void =>
+      session.calls('write_stdin', { session_id: 7, yield_time_ms: 1000 }, result)
+    session.says('Test it.')
+    session.calls('exec_command', { cmd: 'go test ./...' }, running)
+    look(running)
+    expect(section(session, 'worklog')).toContain('user: "Test it." → 2 calls')
+    look(`${ended}FAIL\n`)
+    expect(section(session, 'worklog')).toContain('user: "Test it." → 1 command (1 failed)')
+  })
+
   it('that begin alike are told apart if one of them failed', () => {
     const session = new CodingSession()
     const start = `cd ${'x'.repeat(130)}`

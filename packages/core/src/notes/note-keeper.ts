@@ -104,7 +104,7 @@ class LocalNoteKeeper implements NoteKeeper {
     for (const run of finished) this.#addRun(run, record)
     for (const run of continued) {
       this.#commands.add(run)
-      this.#worklog.addRun(run, time)
+      this.#worklog.continueRun(run, time)
     }
     if (isCompactBoundary(record)) this.#worklog.endStep('the context was compacted', time)
   }

@@ -10,6 +10,8 @@ export interface Worklog {
   addEdits(names: readonly string[]): void
   /** Adds a call with its result. A commit ends the step. */
   addRun(run: ToolRun, time: string): void
+  /** Adds the end of a command whose call was added while it ran. The call that shows the end is added for itself. */
+  continueRun(run: ToolRun, time: string): void
   /** Ends the step with something that happened, such as a finished todo item. */
   endStep(event: string, time: string): void
   listSteps(): readonly NoteGroup[]
@@ -44,6 +46,15 @@ export function createWorklog(): Worklog {
     step = createStep(time, '')
   }
 
+  function addCommand({ kind, command, status }: ToolRun, time: string): void {
+    // A command that is still running counts when it ends.
+    if (kind !== 'run' || command === null || status === 'running') return
+    step.commands += 1
+    if (isFailure(status)) step.failed += 1
+    const message = status === 'ok' ? readCommitMessage(command) : null
+    if (message !== null) endStep(`committed ${quoteInline(message, MESSAGE_CHARACTERS)}`, time)
+  }
+
   return {
     beginStep(time, text) {
       endStep('', time)
@@ -52,16 +63,12 @@ export function createWorklog(): Worklog {
     addEdits(names) {
       for (const name of names) step.files.add(name)
     },
-    addRun({ kind, command, status }, time) {
+    addRun(run, time) {
       if (step.time === '') step.time = time
       step.calls += 1
-      // A command that is still running counts when it ends.
-      if (kind !== 'run' || command === null || status === 'running') return
-      step.commands += 1
-      if (isFailure(status)) step.failed += 1
-      const message = status === 'ok' ? readCommitMessage(command) : null
-      if (message !== null) endStep(`committed ${quoteInline(message, MESSAGE_CHARACTERS)}`, time)
+      addCommand(run, time)
     },
+    continueRun: addCommand,
     endStep,
     listSteps() {
       const current = formatStep(step, '')

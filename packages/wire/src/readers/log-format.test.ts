@@ -23,7 +23,13 @@ describe('the format of a log', () => {
     ['{"timestamp":"t","ordinal":3,"type":"event_msg","payload":{"type":"token_count"}}', 'codex'],
     ['{"id":"s","timestamp":"t","instructions":null}', 'codex'],
     ['{"record_type":"state"}', 'codex'],
-    ['{"type":"message","role":"user","content":[]}', 'codex'],
+    ['{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}', 'codex'],
+    ['{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:"}]}', 'codex'],
+    ['{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]}', 'codex'],
+    ['{"type":"message","role":"user","content":[]}', null],
+    ['{"type":"message","role":"user","content":"go"}', null],
+    ['{"type":"message","role":"user","content":[{"type":"text","text":"go"}]}', null],
+    ['{"type":"message","role":"assistant","content":["go"]}', null],
     ['{"type":"function_call","call_id":"c","name":"shell","arguments":"{}"}', 'codex'],
     ['{"type":"message","message":{"role":"user","content":[]}}', null],
     ['{"type":"message","role":"toolResult","content":[]}', null],
@@ -80,6 +86,13 @@ describe('the format of a log', () => {
     ],
     [['[{"type":"message","role":"user","content":[]}]'], `has no JSON lines: ${expected}`],
     [['day,tokens', '2026-03-09,7'], `has no JSON lines: ${expected}`],
+    [
+      [
+        '{"type":"message","role":"user","content":"go"}',
+        '{"type":"message","role":"assistant","content":"ok"}',
+      ],
+      `has JSON lines, but none of a kind that is known: ${expected}`,
+    ],
     [['{"a":1}'], `has JSON lines, but none of a kind that is known: ${expected}`],
   ])('%j is refused', (lines, message) => {
     expect(detectLogFormat(lines)).toEqual({ ok: false, message })

@@ -93,14 +93,27 @@ const CODEX_LINE_TYPES = new Set([
 /** Items that are readable whatever their fields are, so that they do not tell which program wrote them. */
 const SHAPELESS_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call'])
 
-/** A line of Codex, with or without the envelope. Without it, an item must be one that the reader can read. */
+/** Types of content that a message of Codex has. Many programs write messages with plain text or with blocks of text. */
+const CODEX_CONTENT_TYPES: ReadonlySet<unknown> = new Set(['input_text', 'input_image', 'output_text'])
+
+/**
+ * A line of Codex, with or without the envelope. Without it, an item must be one that the reader can read, and a message
+ * must have content as Codex writes it.
+ */
 function isCodexLine(value: JsonFields): boolean {
   const line = typeof value.uuid === 'string' ? null : parseCodexLine(value)
   if (line === null) return false
   if (line.payload !== value) return CODEX_LINE_TYPES.has(line.type)
   if (line.type === 'session_meta') return 'instructions' in value
   if (line.type === 'state') return value.record_type === 'state'
+  if (value.type === 'message' && !hasCodexContent(value)) return false
   return !SHAPELESS_ITEM_TYPES.has(value.type) && readCodexItem(value, UNCHANGED_IDS).from !== 'unreadable'
+}
+
+function hasCodexContent({ content }: JsonFields): boolean {
+  return (
+    Array.isArray(content) && content.some((item) => isObject(item) && CODEX_CONTENT_TYPES.has(item.type))
+  )
 }
 
 function isClaudeCodeLine(value: JsonFields): boolean {

@@ -10,6 +10,8 @@ const HISTORY = 'packages/tidemark/src/session/host-history.ts'
 const EXCHANGE = 'packages/tidemark/src/session/host-exchange.ts'
 
 const TOTALS = 'test/drop-in/host-totals'
+const REMOVED = 'packages/tidemark/src/session/removed-texts.ts'
+const SECRETS = 'test/drop-in/removed-secrets'
 const COMPACTED = 'test/drop-in/compacted-host'
 
 export const mutants: readonly Mutant[] = [
@@ -276,5 +278,77 @@ export const mutants: readonly Mutant[] = [
     find: 'followsTools: host.leavesParameters === true',
     replace: 'followsTools: false',
     tests: [DECIDES],
+  },
+  {
+    name: 'removed-words-stay-in-a-summary',
+    law: 'a secret that the client removes after a compaction is in no later request',
+    file: REMOVED,
+    find: 'rest = rest.replace(createWordPattern(lost), () => instead)',
+    replace: 'rest = rest.replace(createWordPattern(lost), () => lost)',
+    tests: [SECRETS],
+  },
+  {
+    name: 'trimmed-words-leave-a-summary',
+    law: 'a client that saves room loses no fact of the summary',
+    file: REMOVED,
+    find: 'const MAX_VALUE_WORDS = 24',
+    replace: 'const MAX_VALUE_WORDS = 24_000',
+    tests: [SECRETS],
+  },
+  {
+    name: 'a-placeholder-counts-as-a-removal',
+    law: 'a client that saves room loses no fact of the summary',
+    file: REMOVED,
+    find: 'const MIN_PLACEHOLDERS = 3',
+    replace: 'const MIN_PLACEHOLDERS = 3_000',
+    tests: ['packages/tidemark/src/session/removed-texts'],
+  },
+  {
+    name: 'a-key-in-a-long-cut-stays',
+    law: 'a secret that the client removes after a compaction is in no later request',
+    file: REMOVED,
+    find: 'lost.filter(isKey).map(toRemoval)',
+    replace: '[]',
+    tests: ['packages/tidemark/src/session/removed-texts'],
+  },
+  {
+    name: 'words-that-the-client-still-sends-are-removed',
+    law: 'a client that saves room loses no fact of the summary',
+    file: REMOVED,
+    find: ' && !hasWord(given, each.lost)',
+    replace: '',
+    tests: ['packages/tidemark/src/session/removed-texts'],
+  },
+  {
+    name: 'removal-in-a-moved-message-ignored',
+    law: 'a secret that the client removes after a compaction is in no later request',
+    file: HISTORY,
+    find: 'isInPlace || listTextChanges(known, given).length > 0',
+    replace: 'isInPlace',
+    tests: [SECRETS],
+  },
+  {
+    name: 'a-compaction-that-stays-keeps-what-was-removed',
+    law: 'a secret that the client removes after a compaction is in no later request',
+    file: 'packages/tidemark/src/session/repeated-compaction.ts',
+    find: 'present.length > 0 ? changeText === null : !canStay',
+    replace: 'present.length > 0 || !canStay',
+    tests: [SECRETS],
+  },
+  {
+    name: 'change-of-a-replaced-message-ignored',
+    law: 'a secret that the client removes after a compaction is in no later request',
+    file: HISTORY,
+    find: 'if (!isOther(old, now, findRecord(index))) continue',
+    replace: 'if (!isOther(old, now, findRecord(index)) || !isShown(index)) continue',
+    tests: [SECRETS],
+  },
+  {
+    name: 'notes-of-a-left-branch-go-on',
+    law: 'a secret that the client removes after a compaction is in no later request',
+    file: 'packages/core/src/background/extract-notes.ts',
+    find: '|| !turn.state.session.branch.extends(input.state.session.branch)',
+    replace: '',
+    tests: [SECRETS],
   },
 ]

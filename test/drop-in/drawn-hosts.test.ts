@@ -1,7 +1,7 @@
 /**
  * The law of `tide.fetch` for hosts whose habits are drawn at random: never a request refused that direct would not get,
  * no prompt, tool or parameter that the host did not send, and no dearer than direct, by more than 1 % where the host
- * marks messages for the cache, and by more than a tenth where it does not. Where the window ends a direct run, the bills
+ * marks anything for the cache, and by more than a tenth where it does not. Where the window ends a direct run, the bills
  * up to there are compared.
  */
 import { describe, expect, it } from 'vitest'

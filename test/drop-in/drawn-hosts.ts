@@ -143,9 +143,9 @@ export function marksMessages(markers: HostHabits['markers']): boolean {
   return markers === 'tail' || markers === 'results' || markers === 'automatic'
 }
 
-/** The highest ratio to the direct bill: 1 % where the host marks messages for the cache, and else a tenth. */
+/** The highest ratio to the direct bill: 1 % more where the host marks anything for the cache, and else a tenth. */
 export function findAllowedRatio({ markers }: Pick<HostHabits, 'markers'>): number {
-  return marksMessages(markers) ? 1.01 : 1.1
+  return markers === 'none' ? 1.1 : 1.01
 }
 
 function withText({ role, content }: HostMessage, text: string): HostMessage {

@@ -48,7 +48,7 @@ describe('a conversation longer than the window', () => {
     expect(listMessages('host-history-changed')).toEqual([])
   })
 
-  it('a change of what the model is no longer shown needs no branch', async () => {
+  it('a change of what the model is no longer shown is recorded, and the compaction stays', async () => {
     const { host, events, listMessages } = dropIn(BRIEF, SMALL)
     host.messages.push({ role: 'user', content: 'Mend the sums.' })
     while (!events.some(({ type }) => type === 'compact')) await host.step()
@@ -59,8 +59,9 @@ describe('a conversation longer than the window', () => {
     }
     await host.step()
     expect(listMessages('host-history-changed')).toEqual([
-      'The host changed an earlier message; the model is no longer shown that part.',
+      'The host changed an earlier message; the log keeps the old branch.',
     ])
+    expect(events.filter(({ type }) => type === 'compact').length).toBe(1)
     expect(listMessages('request-passed')).toEqual([])
   })
 

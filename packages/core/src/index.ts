@@ -807,10 +807,12 @@ export { plansRewrite, reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
 export { askAside, type SideAnswer, type UnansweredQuestion } from './turn/side-question.ts'
 export {
+  type CompactionCopy,
   clearConversation,
   findNewestUndo,
   findReturnPoint,
   type MoveRecord,
+  repeatCompaction,
   rewindTo,
   type SwitchResult,
 } from './turn/switch-branch.ts'

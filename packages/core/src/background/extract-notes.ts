@@ -59,7 +59,10 @@ export async function* extractNotes(
   const asSent = listUnansweredCalls(input.state.flat).length > 0
   let { notes } = input
   let coveredUuid: string | null = null
-  for (let round = 0; round < MAX_ROUNDS && !isTurnAborted(turn); round += 1) {
+  // What was removed from the conversation meanwhile, by a move to another branch, must not be sent again.
+  const isStopped = (): boolean =>
+    isTurnAborted(turn) || !turn.state.session.branch.extends(input.state.session.branch)
+  for (let round = 0; round < MAX_ROUNDS && !isStopped(); round += 1) {
     const fork = buildForkRequest(input.state, { source: NOTES_SOURCE, messages, asSent }, turn.host)
     if (!fork.ok)
       return failExtraction('nothing-to-fork', `There is no request to continue from: ${fork.reason}.`)
@@ -87,7 +90,7 @@ export async function* extractNotes(
     messages.push(toForkMessage(reply), { role: 'user', content: done.results })
   }
   // An update that was stopped may have lost its claim to another one, so it must not replace anything.
-  if (isTurnAborted(turn)) return ABORTED_EXTRACTION
+  if (isStopped()) return ABORTED_EXTRACTION
   if (notes === input.notes) return failExtraction('no-change', 'The answer changed nothing in the notes.')
   const checked = checkNotes(redact(notes), input.template, limits)
   if (!checked.ok) return failExtraction('bad-notes', checked.message)

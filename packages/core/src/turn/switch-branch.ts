@@ -2,7 +2,7 @@
  * Moves the conversation to another branch of the log: back to before a message, to an empty conversation, or back to
  * the branch it came from. Each move is one record; the branch that is left stays in the log.
  */
-import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
+import { type RefusedRewrite, refuseRewrite, type TurnEvent, type TurnFailure } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { NewRecord } from '../engine/ports.ts'
@@ -22,6 +22,7 @@ import {
   NEW_CONVERSATION_SUBTYPE,
   REWIND_SUBTYPE,
 } from '../log/branch-switch.ts'
+import { isObject } from '../log/json.ts'
 import {
   isCompactBoundary,
   isKnownRecord,
@@ -82,7 +83,11 @@ export async function* rewindTo(
   if (!end.ok) return end
   for (const records of rewrites) {
     // If one cannot be written, the context is as it was before that rewrite, which is then made again if needed.
-    const failure = yield* appendLinkedRecords(turn, copyRewrite(turn, records))
+    const { session } = turn.state
+    const branch = new Set(session.branch.toArray().map((at) => readRecordAt(session, at).uuid))
+    // What the branch no longer has is no longer kept by the copy.
+    const copies = copyRewrite(turn, records, (uuids) => uuids.filter((each) => branch.has(each)))
+    const failure = yield* appendLinkedRecords(turn, copies)
     if (failure !== null) break
   }
   return end
@@ -116,25 +121,75 @@ function listLaterRewrites(
     )
 }
 
-/** Copies the records of a rewrite to the end of the branch. What the branch no longer has is no longer kept by it. */
-function copyRewrite(turn: TurnContext, records: readonly KnownRecord[]): readonly NewRecord[] {
-  const { session } = turn.state
+/** What a compaction keeps on another branch, and how the texts that it added are to be changed. */
+export interface CompactionCopy {
+  /** uuids of the records that stand after the summary, and of those that stand last. */
+  readonly preserved: readonly string[]
+  readonly last: readonly string[]
+  readonly changeText: (text: string) => string
+}
+
+/**
+ * Makes a compaction of a branch that was left again, at the end of this branch, and the clearings after it. `rewrites`:
+ * the records of each. If one cannot be written, the context is as it was before that rewrite.
+ */
+export async function* repeatCompaction(
+  turn: TurnContext,
+  [compaction = [], ...clearings]: readonly (readonly KnownRecord[])[],
+  { preserved, last, changeText }: CompactionCopy,
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const copies = copyRewrite(turn, compaction, (_, list) => (list === 'preserved' ? preserved : last))
+  const changed = copies.map((copy) => {
+    if (copy.type === 'system') return copy
+    const { message, attachment, ...rest } = copy as NewRecord & { message?: unknown; attachment?: unknown }
+    return {
+      ...rest,
+      ...(message === undefined ? {} : { message: changeTexts(message, changeText) }),
+      ...(attachment === undefined ? {} : { attachment: changeTexts(attachment, changeText) }),
+    } as NewRecord
+  })
+  let failure = yield* appendLinkedRecords(turn, changed)
+  for (const records of clearings)
+    failure ??= yield* appendLinkedRecords(
+      turn,
+      copyRewrite(turn, records, (uuids) => uuids),
+    )
+  return failure
+}
+
+function changeTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value)
+  if (Array.isArray(value)) return value.map((item) => changeTexts(item, change))
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, changeTexts(item, change)]))
+}
+
+/** Copies the records of a rewrite to the end of the branch. `keep` returns what its copy keeps of each of its lists. */
+function copyRewrite(
+  turn: TurnContext,
+  records: readonly KnownRecord[],
+  keep: (uuids: readonly string[], list: 'preserved' | 'last') => readonly string[],
+): readonly NewRecord[] {
   const copies = linkRecords(
     turn,
     records.map(({ uuid: _, parentUuid: __, seq: ___, batch: ____, ...body }) => body as UnlinkedRecord),
   )
   const renamed = new Map(records.map(({ uuid }, at) => [uuid, copies[at]?.uuid ?? uuid]))
-  const branch = new Set(session.branch.toArray().map((at) => readRecordAt(session, at).uuid))
-  const copyKept = (kept: PreservedMessages | undefined): PreservedMessages | undefined => {
-    const uuids = (kept?.uuids ?? []).filter((uuid) => branch.has(uuid))
-    const anchorUuid = renamed.get(kept?.anchorUuid ?? '') ?? kept?.anchorUuid ?? ''
-    return uuids.length === 0 ? undefined : { anchorUuid, uuids }
+  const summary = records.find(({ isCompactSummary }) => isCompactSummary === true)?.uuid
+  const copyKept = (
+    kept: PreservedMessages | undefined,
+    list: 'preserved' | 'last',
+  ): PreservedMessages | undefined => {
+    const uuids = keep(kept?.uuids ?? [], list)
+    const anchor = kept?.anchorUuid ?? (list === 'last' ? records.at(-1)?.uuid : summary) ?? ''
+    return uuids.length === 0 ? undefined : { anchorUuid: renamed.get(anchor) ?? anchor, uuids }
   }
   return copies.map((copy, at) => {
     const record = records[at]
     if (record === undefined || !isCompactBoundary(record)) return copy
     const { preservedMessages, unansweredMessages, ...metadata } = record.compactMetadata ?? {}
-    const [kept, unanswered] = [copyKept(preservedMessages), copyKept(unansweredMessages)]
+    const kept = copyKept(preservedMessages, 'preserved')
+    const unanswered = copyKept(unansweredMessages, 'last')
     const compactMetadata = {
       ...metadata,
       ...(kept === undefined ? {} : { preservedMessages: kept }),

@@ -13,6 +13,7 @@ import {
   isToolUse,
   type JsonObject,
   type SessionRecord,
+  type ToolResultBlock,
   toBlocks,
 } from '@tidemark/core'
 import type { HostMessage, MessageInput } from './messages.ts'
@@ -47,11 +48,96 @@ export function isSamePart(one: Part | undefined, other: Part | undefined): bool
   return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
 }
 
-/** Compares two versions of the same block by value, whatever the order of their keys: inputs of calls, and fields. */
+/** Compares two versions of the same block by value, whatever the order of their keys: inputs, results, and fields. */
 export function hasSameValue(one: Part, other: Part): boolean {
   const [a, b] = [one.block, other.block]
   const isSameInput = !isToolUse(a) || !isToolUse(b) || isSameJsonValue(a.input, b.input)
-  return isSameInput && isSameJsonValue(one.fields, other.fields)
+  const isSameContent = !isToolResult(a) || !isToolResult(b) || isSameResult(a, b)
+  return isSameInput && isSameContent && isSameJsonValue(one.fields, other.fields)
+}
+
+/** Compares two results of the same call. */
+export function isSameResult(one: ToolResultBlock, other: ToolResultBlock): boolean {
+  if ((one.is_error === true) !== (other.is_error === true)) return false
+  return one.content === other.content || toResultText(one) === toResultText(other)
+}
+
+/** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */
+export function toResultText({ content = '' }: ToolResultBlock): string {
+  if (typeof content === 'string') return content
+  const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
+  const [only] = blocks
+  if (only === undefined) return ''
+  return blocks.length === 1 && isTextBlock(only) ? only.text : JSON.stringify(blocks)
+}
+
+/**
+ * Returns the index in the given list of each block of the known one, or null: calls and results by their ids, between
+ * them equal texts, and between those what stands in their places.
+ */
+export function alignParts(known: readonly Part[], given: readonly Part[]): readonly (number | null)[] {
+  const ids = new Map(given.map((part, index) => [toCallKey(part), index]))
+  const byId = known.map((part) => ids.get(toCallKey(part) ?? '') ?? null)
+  const equal = fillGaps(byId, given.length, () => (old, now) => isSamePart(known[old], given[now]))
+  return fillGaps(equal, given.length, (isSameLength) => (old, now) => {
+    const [one, other] = [known[old] as Part, given[now] as Part]
+    if (toCallKey(one) !== null || one.role !== other.role || one.block.type !== other.block.type)
+      return false
+    return isSameLength || isVersion(one.block, other.block)
+  })
+}
+
+/** Looks for what stands between two places that are known, in order. `isSameLength`: both lists have as much between them. */
+function fillGaps(
+  places: readonly (number | null)[],
+  length: number,
+  createMatch: (isSameLength: boolean) => (known: number, given: number) => boolean,
+): readonly (number | null)[] {
+  const filled = [...places]
+  let next = 0
+  for (let start = 0; start < places.length; start += 1) {
+    const place = places[start] ?? null
+    if (place !== null) {
+      next = Math.max(next, place + 1)
+      continue
+    }
+    let end = start
+    while (end < places.length && (places[end] ?? null) === null) end += 1
+    const limit = places[end] ?? length
+    const isMatch = createMatch(limit - next === end - start)
+    for (let known = start; known < end; known += 1)
+      for (let given = next; given < limit; given += 1)
+        if (isMatch(known, given)) {
+          filled[known] = given
+          next = given + 1
+          break
+        }
+    start = end - 1
+  }
+  return filled
+}
+
+function toCallKey({ block }: Part): string | null {
+  if (isToolUse(block)) return `call ${block.id}`
+  return isToolResult(block) ? `result ${block.tool_use_id}` : null
+}
+
+/** True if two texts have at least half of the shorter one in common, at the start and the end. */
+function isVersion(one: Block, other: Block): boolean {
+  if (!isTextBlock(one) || !isTextBlock(other)) return false
+  const shorter = Math.min(one.text.length, other.text.length)
+  const { start, end } = findCommonEnds(one.text, other.text)
+  return start + end >= shorter / 2
+}
+
+/** Returns the number of characters that two texts have in common at the start, and after those at the end. */
+export function findCommonEnds(one: string, other: string): { readonly start: number; readonly end: number } {
+  const most = Math.min(one.length, other.length)
+  let start = 0
+  while (start < most && one[start] === other[start]) start += 1
+  let end = 0
+  while (end < most - start && one.at(-1 - end) === other.at(-1 - end)) end += 1
+  return { start, end }
 }
 
 function formatWithoutMarker({ cache_control: _, ...block }: Block): string {

@@ -3,11 +3,9 @@
  * the log: what is new, and where the host has changed its history. It reads the log only, so a restart changes nothing.
  */
 import {
-  type Block,
   isKnownRecord,
   isObject,
   isSyntheticError,
-  isTextBlock,
   isToolResult,
   isToolUse,
   type KnownRecord,
@@ -16,9 +14,11 @@ import {
   type ToolResultBlock,
 } from '@tidemark/core'
 import {
+  alignParts,
   hasSameValue,
   isSameJsonValue,
   isSamePart,
+  isSameResult,
   listGivenParts,
   listLoggedParts,
   type Part,
@@ -26,6 +26,7 @@ import {
 import type { HostRequest } from './host-request.ts'
 import { listHiddenThinking, type ThinkingSession } from './host-thinking.ts'
 import type { HostMessage } from './messages.ts'
+import { listTextChanges } from './removed-texts.ts'
 
 /**
  * How a host's list differs from the log. `rewound`: it ends earlier. `edited`: a message is another one. `pruned`:
@@ -46,8 +47,11 @@ export interface HistoryMatch {
   /**
    * Set if the host has another version of a message that it still has: other inputs of calls, no thinking. It is not a
    * change of the conversation, but from there on the host's version is sent. `newest`: of the newest response.
+   * `hidden`: of a message that the model is no longer shown.
    */
-  readonly amends: 'newest' | 'earlier' | null
+  readonly amends: 'newest' | 'earlier' | 'hidden' | null
+  /** True if the host still has, in some version, all that a compaction has left in the context. */
+  readonly keepsCompaction: boolean
   /** Number of blocks that are as in the log, from the start. */
   readonly shared: number
   /** True if the log has the first message of the list, or one of its tool calls. */
@@ -179,55 +183,108 @@ function matchRecords(
   branch: readonly KnownRecord[],
   rules: ThinkingRules,
 ): HistoryMatch {
-  const records = branch.filter((record) => !isSyntheticError(record))
-  const known = sortResults(listLoggedParts(records))
-  const given = sortResults(listGivenParts(messages))
-  // Read only if there are results to compare, or a change to place.
-  let shownEntries: ReadonlyMap<string, ShownEntry> | null = null
-  const readShown = (): ReadonlyMap<string, ShownEntry> => {
-    shownEntries ??= new Map(state.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
-    return shownEntries
-  }
-  const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
-    if (old === undefined || now === undefined || !isSamePart(old, now)) return false
-    const record = records[old.from.index] as KnownRecord
-    return !isToolResult(old.block) || isSameResult(old.block, now.block, record, readShown)
-  }
-  let shared = 0
-  while (shared < known.length && isSame(known[shared], given[shared])) shared += 1
+  const lists = compareLists(state, messages, branch)
+  const { known, given, shared, findRecord, isShown } = lists
   const sharesCalls = given.some(
     ({ block }) => isToolUse(block) && state.session.callRecords.get(block.id) !== undefined,
   )
   const second = known.findIndex(({ message }) => message > 0)
   const isKnown = sharesCalls || (shared > 0 && shared >= (second === -1 ? known.length : second))
-  const base = { shared, isKnown, sharesCalls, isEmpty: known.length === 0, follows: null, amends: null }
-  const toUuid = (index: number): string => (records[known[index]?.from.index ?? 0] as KnownRecord).uuid
-  const isShown = (index: number): boolean => readShown().has(toUuid(index))
+  const isEmpty = known.length === 0
+  const base = { shared, isKnown, sharesCalls, isEmpty, follows: null, amends: null, keepsCompaction: true }
+  const change = shared === known.length ? null : nameChange(known, given, shared, isKnown)
   const findAmendment = (from: number, to: number, shift: number): HistoryMatch | null => {
-    const isOther = createAmendmentTest(given, rules, readShown)
+    const isOther = createAmendmentTest(given, rules, lists.readShown)
     for (let index = from; index < to; index += 1) {
       const [old, now] = [known[index] as Part, given[index + shift] as Part]
-      if (!isOther(old, now, records[old.from.index] as KnownRecord) || !isShown(index)) continue
-      const amends = known.slice(index).every(({ message }) => message === old.message) ? 'newest' : 'earlier'
+      if (!isOther(old, now, findRecord(index))) continue
+      const isNewest = known.slice(index).every(({ message }) => message === old.message)
+      const amends = isShown(index) ? (isNewest ? 'newest' : 'earlier') : 'hidden'
       const news = listNews(messages, given.slice(index + shift))
-      return { ...base, shared: Math.min(shared, index), change, divergesAt: toUuid(index), amends, news }
+      const place = { shared: Math.min(shared, index), divergesAt: findRecord(index).uuid }
+      const keepsCompaction = change === null || hasShown(lists)
+      return { ...base, ...place, change, amends, news, keepsCompaction }
     }
     return null
   }
-  const change = shared === known.length ? null : nameChange(known, given, shared, base.isKnown)
   const first = findAmendment(0, shared, 0)
   if (first !== null) return first
-  if (change === null)
-    return { ...base, change, divergesAt: null, news: listNews(messages, given.slice(shared)) }
-  const hidden = known.findLastIndex((_, index) => !isShown(index))
-  const tail = shared <= hidden ? findTail(known, given, hidden, isSame) : null
-  if (tail !== null) {
-    const { start, end } = tail
-    const news = listNews(messages, given.slice(end))
-    const from = known.length - (end - start)
-    return findAmendment(from, known.length, start - from) ?? { ...base, change, divergesAt: null, news }
+  const news = listNews(messages, given.slice(shared))
+  if (change === null) return { ...base, change, divergesAt: null, news }
+  const branched = { ...base, change, divergesAt: findRecord(shared).uuid, news }
+  const tail = findTail(lists)
+  if (tail === null) return { ...branched, keepsCompaction: hasShown(lists) }
+  const from = known.length - (tail.end - tail.start)
+  const isInPlace = known[from]?.message === given[tail.start]?.message
+  if (isInPlace || listTextChanges(known, given).length > 0)
+    return { ...branched, amends: isShown(shared) ? 'earlier' : 'hidden' }
+  const added = listNews(messages, given.slice(tail.end))
+  return (
+    findAmendment(from, known.length, tail.start - from) ?? {
+      ...base,
+      change,
+      divergesAt: null,
+      news: added,
+    }
+  )
+}
+
+/** The blocks of the log and of the host's list, side by side. */
+interface ComparedLists {
+  readonly known: readonly Part[]
+  readonly given: readonly Part[]
+  /** Number of blocks that are the same, from the start. */
+  readonly shared: number
+  readonly isSame: (old: Part | undefined, now: Part | undefined) => boolean
+  /** Returns the record of a block of the log. */
+  readonly findRecord: (index: number) => KnownRecord
+  /** True if the model is shown a block of the log. */
+  readonly isShown: (index: number) => boolean
+  readonly readShown: () => ReadonlyMap<string, ShownEntry>
+}
+
+function compareLists(
+  state: ComparedState,
+  messages: readonly HostMessage[],
+  branch: readonly KnownRecord[],
+): ComparedLists {
+  const records = branch.filter((record) => !isSyntheticError(record))
+  const known = sortResults(listLoggedParts(records))
+  const given = sortResults(listGivenParts(messages))
+  const readShown = createShownReader(state)
+  const findRecord = (index: number): KnownRecord => records[known[index]?.from.index ?? 0] as KnownRecord
+  const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
+    if (old === undefined || now === undefined || !isSamePart(old, now)) return false
+    if (!isToolResult(old.block) || !isToolResult(now.block) || isSameResult(old.block, now.block))
+      return true
+    return !isShownWhole(old.block, records[old.from.index] as KnownRecord, readShown)
   }
-  return { ...base, change, divergesAt: toUuid(shared), news: listNews(messages, given.slice(shared)) }
+  let shared = 0
+  while (shared < known.length && isSame(known[shared], given[shared])) shared += 1
+  const isShown = (index: number): boolean => readShown().has(findRecord(index).uuid)
+  return { known, given, shared, isSame, findRecord, isShown, readShown }
+}
+
+/** Returns the index of the last block that the model is no longer shown; -1 if it is shown all. */
+function findLastHidden({ known, isShown }: ComparedLists): number {
+  return known.findLastIndex((_, index) => !isShown(index))
+}
+
+/** True if the host has everything that the model is shown, in some version. */
+function hasShown(lists: ComparedLists): boolean {
+  const { known, given, shared, isShown } = lists
+  if (shared > findLastHidden(lists)) return true
+  const places = alignParts(known, given)
+  return known.every((_, index) => places[index] !== null || !isShown(index))
+}
+
+/** Returns a function that reads what the model is shown: only if there are results to compare, or a change to place. */
+function createShownReader({ view }: ComparedState): () => ReadonlyMap<string, ShownEntry> {
+  let shown: ReadonlyMap<string, ShownEntry> | null = null
+  return () => {
+    shown ??= new Map(view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+    return shown
+  }
 }
 
 function isPromptPart({ role, block }: Part): boolean {
@@ -235,8 +292,8 @@ function isPromptPart({ role, block }: Part): boolean {
 }
 
 /**
- * Returns a test whether the host has another version of a block: another input of a call, other fields of the message,
- * or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
+ * Returns a test whether the host has another version of a block: another input of a call, another result, other fields of
+ * the message, or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
  */
 function createAmendmentTest(
   given: readonly Part[],
@@ -244,13 +301,17 @@ function createAmendmentTest(
   readShown: () => ReadonlyMap<string, ShownEntry>,
 ): (old: Part, now: Part, record: KnownRecord) => boolean {
   const prompt = given.findLast(isPromptPart)?.message ?? -1
-  return (old, now, { uuid }) => {
-    if (!hasSameValue(old, now)) return true
+  return (old, now, { uuid, spilled }) => {
+    const { block } = old
+    // Of a large result the log has only the ends.
+    const isCut = isToolResult(block) && spilled?.some(({ toolUseId }) => toolUseId === block.tool_use_id)
+    if (isCut !== true && !hasSameValue(old, now)) return true
     const isAdded = now.thinking.some((signature) => !old.thinking.includes(signature))
     const isLeftOut = old.thinking.some((signature) => !now.thinking.includes(signature))
     if (!isAdded && !isLeftOut) return false
     if (hidden.has(old.id ?? '') || (isRequired && now.message > prompt)) return false
-    return readShown().get(uuid)?.cleared?.thinking !== true
+    const entry = readShown().get(uuid)
+    return entry !== undefined && entry.cleared?.thinking !== true
   }
 }
 
@@ -267,45 +328,25 @@ function sortResults(parts: readonly Part[]): readonly Part[] {
 
 type ShownEntry = ReturnType<SessionState['view']['entries']['toArray']>[number]
 
-/**
- * Compares the contents of two results of the same call. A result that the model no longer sees, or sees only the ends of,
- * counts as the same.
- */
-function isSameResult(
-  old: ToolResultBlock,
-  now: Block,
-  record: KnownRecord,
+/** True if the model is shown a result as the log has it: neither replaced, nor cleared, nor only its ends. */
+function isShownWhole(
+  { tool_use_id: call }: ToolResultBlock,
+  { uuid, spilled }: KnownRecord,
   readShown: () => ReadonlyMap<string, ShownEntry>,
 ): boolean {
-  const isSameError = isToolResult(now) && (old.is_error === true) === (now.is_error === true)
-  if (isSameError && typeof old.content === 'string' && old.content === now.content) return true
-  const entry = readShown().get(record.uuid)
-  if (entry === undefined || entry.cleared?.results.some(({ id }) => id === old.tool_use_id) === true)
-    return true
-  if (!isToolResult(now)) return false
-  if (record.spilled?.some(({ toolUseId }) => toolUseId === old.tool_use_id) === true) return true
-  return isSameError && formatResult(old) === formatResult(now)
-}
-
-/** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */
-function formatResult({ content = '' }: ToolResultBlock): string {
-  if (typeof content === 'string') return content
-  const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
-  const [only] = blocks
-  if (only === undefined) return ''
-  return blocks.length === 1 && isTextBlock(only) ? only.text : JSON.stringify(blocks)
+  const entry = readShown().get(uuid)
+  if (entry === undefined || entry.cleared?.results.some(({ id }) => id === call) === true) return false
+  return spilled?.some(({ toolUseId }) => toolUseId === call) !== true
 }
 
 /**
- * Returns where the given list has what the model is still shown of the log, if it has all of that in one piece; null if
- * not. The change is then in what has left the context.
+ * Returns where the given list has what the model is still shown of the log, if the change is in what it is no longer
+ * shown, and the list has all the rest in one piece; else null.
  */
-function findTail(
-  known: readonly Part[],
-  given: readonly Part[],
-  hidden: number,
-  isSame: (old: Part | undefined, now: Part | undefined) => boolean,
-): { readonly start: number; readonly end: number } | null {
+function findTail(lists: ComparedLists): { readonly start: number; readonly end: number } | null {
+  const { known, given, shared, isSame } = lists
+  const hidden = findLastHidden(lists)
+  if (shared > hidden) return null
   const answer = known.findLastIndex(({ role }) => role === 'assistant')
   const tail = known.slice(Math.min(hidden + 1, answer === -1 ? known.length : answer))
   for (let start = given.length - tail.length; tail.length > 0 && start >= 0; start -= 1)

@@ -41,6 +41,7 @@ import { type HostRequest, readHostRequest } from './host-request.ts'
 import type { HostMessage } from './messages.ts'
 import { type NextOutcome, prepareReadyRequest, type ReadyRequest, type RequestBody } from './next.ts'
 import { checkSessionOpen, type OpenSession, refreshFromLog } from './open-session.ts'
+import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
 import { pinSessionRecord } from './rewrite.ts'
 import { createWriteQueue } from './session-locks.ts'
 import { switchModel } from './switch-model.ts'
@@ -153,9 +154,12 @@ async function recordHostMessages(
   const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
   if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
   const start = findStart(session, request, before)
-  const match = before.divergesAt === null ? before : await branchOff(session, request, before)
+  const compaction = readStandingCompaction(session, request, before)
+  const isVoid = compaction !== null && compaction.changeText !== null && !compaction.canStay
+  const match = before.divergesAt === null ? before : await branchOff(session, request, before, isVoid)
   if ('ok' in match) return match
-  const change = before.change ?? (before.amends === 'earlier' ? 'edited' : null)
+  const isOlder = before.amends === 'earlier' || before.amends === 'hidden'
+  const change = before.change ?? (isOlder ? 'edited' : null)
   if (change !== null) announceChange(session, change, before.divergesAt !== null)
   session.host = { ...host, repeatedUntil: findRepeated(session, request, before) }
   session.hostHistory = null
@@ -164,6 +168,7 @@ async function recordHostMessages(
     await writeMessages(session, withKnownUsage(session, match.news.map(copyJson), before.divergesAt))
   if (request.continues === null) session.hostHistory = toKnownHistory(session.state, request.messages, match)
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
+  if (compaction !== null) await restoreCompaction(session, compaction)
   return match
 }
 
@@ -226,8 +231,8 @@ function findRepeated(
   { isEmpty, divergesAt, change, amends }: HistoryMatch,
 ): string | null | undefined {
   if (isEmpty) return ttl === undefined ? null : undefined
-  // The host's version of the newest response stays as it is from now on.
-  if (divergesAt === null || (change === null && amends === 'newest')) return undefined
+  // The host's version of the newest response stays as it is from now on; what the model is not shown is not repeated.
+  if (divergesAt === null || amends === 'hidden' || (change === null && amends === 'newest')) return undefined
   const last = listBranchRecords(state.session).findLast(
     ({ type }) => type === 'user' || type === 'assistant',
   )
@@ -317,14 +322,15 @@ function refuseMatch(
   return null
 }
 
-/** Goes back to where the host's list and the log part. */
+/** Goes back to where the host's list and the log part; `isVoid`: to the start, with no compaction in effect. */
 async function branchOff(
   session: OpenSession,
   request: HostRequest,
   { shared, divergesAt }: HistoryMatch,
+  isVoid: boolean,
 ): Promise<HistoryMatch | RequestNotTaken> {
   const end =
-    shared === 0
+    shared === 0 || isVoid
       ? await clearSession(session, { abandon: true })
       : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
   if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)

@@ -53,6 +53,11 @@ function writeHostileLog(): string {
   return path
 }
 
+/** Reads figures such as `12.3k` and `438`. */
+function readTokens(figures: readonly string[]): readonly number[] {
+  return figures.map((figure) => Number.parseFloat(figure) * (figure.endsWith('k') ? 1_000 : 1))
+}
+
 describe('a log with control characters in every text', () => {
   it.each([[['inspect']], [['export']], [['export', '--no-redact']], [['compact', '--full']]])(
     'is printed without any of them by %j',
@@ -200,5 +205,25 @@ describe('the page of a compaction', () => {
       'the log has a damaged place, so the draft may lack something',
     )
     expect(out).not.toMatch(/toolu_|compacted before/)
+  })
+
+  it('shows parts that add up to the sizes, with a target and without', async () => {
+    for (const target of [[], ['--target', '9000']]) {
+      const { out: page } = await run(['compact', writePlannedLog(), '--dry-run', ...target])
+      const [out = ''] = page.split('\nDraft ')
+      const parts = [
+        ...out.matchAll(
+          /^ {2}(summarized|kept|unanswered|notes|summary|re-attached) +(?:\d+ +)?([\d.]+k?)(?: |$)/gm,
+        ),
+      ]
+      const [before = 0, after = 0] = readTokens(/^ {2}(\S+) → (\S+) tokens/m.exec(out)?.slice(1) ?? [])
+      const sizes = new Map(parts.map(([, name, size = '']) => [name, readTokens([size])[0] ?? 0]))
+      const stays = (sizes.get('kept') ?? 0) + (sizes.get('unanswered') ?? 0)
+      const text = sizes.get('notes') ?? sizes.get('summary') ?? 0
+      // Each figure is rounded to three digits.
+      expect(Math.abs((sizes.get('summarized') ?? 0) + stays - before)).toBeLessThan(before / 50)
+      expect(Math.abs(text + stays + (sizes.get('re-attached') ?? 0) - after)).toBeLessThan(after / 50)
+      expect(text).toBeGreaterThan(0)
+    }
   })
 })

@@ -1,5 +1,6 @@
 /** All slash commands of the screen, and how one is found in what the user types. */
 
+import { wrapText } from '../render/text.ts'
 import { toPageRows } from '../screen/panel.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
 import { contextCommand } from './command-context.ts'
@@ -100,8 +101,12 @@ function formatHelp({ theme: { colors } }: ChatContext, columns: number): string
     description,
   ])
   const width = Math.max(...[...rows, ...KEYS].map(([name = '']) => name.length)) + 2
-  const format = ([name = '', text = '']: readonly string[]): string =>
-    columns < WIDE ? `${colors.cyan(name)}\n  ${text}` : `  ${colors.cyan(name.padEnd(width))}${text}`
+  const format = ([name = '', text = '']: readonly string[]): string => {
+    if (columns < WIDE) return `${colors.cyan(name)}\n${wrapText(text, columns, '  ').join('\n')}`
+    const mark = `  ${name.padEnd(width)}`
+    const [first = '', ...others] = wrapText(text, columns, mark)
+    return [`${colors.cyan(mark)}${first.slice(mark.length)}`, ...others].join('\n')
+  }
   return [
     colors.bold('Commands'),
     ...rows.map(format),

@@ -64,10 +64,10 @@ describe('several sessions', () => {
     expect(out).toMatchInlineSnapshot(`
       "Sessions                           4 sessions, 7 calls, >$0.69, 41.7% cache hits
       #  started           project  model      calls   peak   hits   cost
-      1  2026-03-09 09:00  shop     opus-4-5       2  60.0k  33.3%  $0.39
-      2  2026-03-10 09:00  app      haiku-4-5      2  60.0k  33.3%  $0.08
-      3  2026-03-11 09:00  shop     opus-4-5       1  90.0k  66.7%  $0.22
-      4  2026-03-11 09:00  shop     llama-x        2  60.0k  33.3%      ?
+      1  2026-03-11 09:00  shop     opus-4-5       1  90.0k  66.7%  $0.22
+      2  2026-03-11 09:00  shop     llama-x        2  60.0k  33.3%      ?
+      3  2026-03-10 09:00  app      haiku-4-5      2  60.0k  33.3%  $0.08
+      4  2026-03-09 09:00  shop     opus-4-5       2  60.0k  33.3%  $0.39
 
       By day      sessions  calls  tokens   hits    cost
       2026-03-11         2      3    180k  50.0%  >$0.22
@@ -98,18 +98,18 @@ describe('several sessions', () => {
   })
 
   it.each([
-    ['its number', '2'],
+    ['its number', '1'],
     ['its id', 'beta-0000'],
   ])('one is opened by %s', async (_how, which) => {
     const { code, out } = await run([alpha, beta, '--session', which])
     expect([code, out.split('\n')[0]?.trimEnd().split(/\s+/)]).toEqual([0, ['beta.jsonl', 'claude-code']])
   })
 
-  it('are listed newest first, whatever the order of the paths', async () => {
+  it('are listed newest start first, whatever the order of the paths and the times of the files', async () => {
     const place = mkdtempSync(join(folder, 'order-'))
     const paths = ['old', 'middle', 'new'].map((name, index) => {
-      const path = writeLog(place, { name, answers: [`${name}-1`] })
-      utimesSync(path, index + 1, index + 1)
+      const path = writeLog(place, { name, day: `2026-03-1${index}`, answers: [`${name}-1`] })
+      utimesSync(path, 9 - index, 9 - index)
       return path
     })
     const list = async (...given: readonly string[]) =>
@@ -165,7 +165,7 @@ describe('several sessions', () => {
 
   it('show their ids on a wide screen', async () => {
     const { out } = await run([alpha, beta], { columns: 160 })
-    expect(out.split('\n')[2]?.slice(0, 40)).toBe('1  2026-03-09 09:00  alpha-00  shop     ')
+    expect(out.split('\n')[2]?.slice(0, 40)).toBe('1  2026-03-10 09:00  beta-000  app      ')
   })
 
   it('with --since are shown whole, with totals since that day, and the page explains both', async () => {
@@ -177,8 +177,8 @@ describe('several sessions', () => {
     expect(out.split('\n').slice(0, 9)).toEqual([
       'Sessions                            2 sessions, 4 calls, $0.47, 33.3% cache hits',
       '#  started           project  model      calls   peak   hits   cost',
-      '1  2026-03-09 09:00  shop     opus-4-5       2  60.0k  33.3%  $0.39',
-      '2  2026-03-10 09:00  app      haiku-4-5      2  60.0k  33.3%  $0.08',
+      '1  2026-03-10 09:00  app      haiku-4-5      2  60.0k  33.3%  $0.08',
+      '2  2026-03-09 09:00  shop     opus-4-5       2  60.0k  33.3%  $0.39',
       '',
       'These are whole sessions, earlier days included. Since 2026-03-10, and below: 3',
       'calls, $0.28, 40.0% cache hits.',
@@ -210,8 +210,8 @@ describe('--json', () => {
     const { sessions, totals, unreadable } = JSON.parse(out)
     const counts = sessions.map((one: Record<string, unknown>) => [one.file, one.apiCalls, one.copiedCalls])
     expect(counts).toEqual([
-      [alpha, 2, 0],
       [gamma, 1, 2],
+      [alpha, 2, 0],
     ])
     expect([totals.apiCalls, unreadable]).toEqual([3, []])
   })

@@ -164,7 +164,7 @@ function selectSessions(
   choices: InspectCommandOptions,
 ): readonly SessionReport[] {
   const kept = choices.since === undefined ? sessions : filterSessionsSince(sessions, choices.since)
-  return choices.sort === undefined ? kept : sortSessions(kept, choices.sort)
+  return sortSessions(kept, choices.sort ?? 'date')
 }
 
 /** Returns the day of `--since`, the first day included in the totals; null without `--since`. */

@@ -14,7 +14,15 @@ import {
 } from '../render/format-numbers.ts'
 import { renderHeading, stackBlocks } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { alignLeft, alignRight, cutTextEnd, formatPath, sanitizeText, wrapText } from '../render/text.ts'
+import {
+  alignLeft,
+  alignRight,
+  cutTextEnd,
+  formatPath,
+  sanitizeText,
+  wrapMarkdownLine,
+  wrapText,
+} from '../render/text.ts'
 
 export function renderCompactPage(
   preview: CompactionPreview,
@@ -55,6 +63,7 @@ function dryRunNote(why: string | null): string {
 
 function renderPlan(preview: CompactionPreview, screen: Screen): readonly string[] {
   const { plan, model, window, summarizer } = preview
+  const text = summarizer === 'notes' ? 'notes' : 'summary'
   const size = window === null ? 'window not known' : `window ${formatLimit(window)}`
   return [
     renderHeading(`Compaction of ${formatPath(preview.file)}`, `${sanitizeText(model)}, ${size}`, screen),
@@ -66,23 +75,24 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
       summarizer === 'notes' ? 'all but the newest messages' : PLAN_FORMS[plan.form],
       screen,
     ),
-    ...renderPlanRow(
-      'summarized',
-      plan.goes,
-      `replaced by the ${summarizer === 'notes' ? 'notes' : 'summary'}`,
-      screen,
-    ),
+    ...renderPlanRow('summarized', plan.goes, `replaced by the ${text}`, screen),
     ...renderPlanRow('kept', plan.stays, 'word for word', screen),
     ...(plan.unanswered.records > 0
       ? renderPlanRow('unanswered', plan.unanswered, 'kept, moved to the end', screen)
       : []),
     ...renderNotEstimated(plan.notEstimated, screen),
+    ...renderPlanLine(text, alignRight(formatTokens(measureSummary(preview)), 17), 'new', screen),
     ...renderPlanRow('re-attached', plan.comesBack, describeReattached(preview), screen),
     ...renderPrice(preview),
     ...describePlan(preview).flatMap((remark) =>
       wrapText(remark, screen.columns, '  ').map(screen.colors.dim),
     ),
   ]
+}
+
+/** What the result has besides what is kept and attached again, so that the parts add up to its size. */
+function measureSummary({ tokensAfter, plan }: CompactionPreview): number {
+  return Math.max(0, tokensAfter - plan.stays.tokens - plan.unanswered.tokens - plan.comesBack.tokens)
 }
 
 const PLAN_FORMS = { full: 'whole conversation', from: 'from a record on', up_to: 'up to a record' } as const
@@ -199,7 +209,7 @@ function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean
     renderHeading('Draft', aside, screen),
     ...lines
       .slice(0, lines.length - more)
-      .flatMap((line) => wrapText(sanitizeLine(line, screen.symbols), screen.columns, '  ')),
+      .flatMap((line) => wrapMarkdownLine(sanitizeLine(line, screen.symbols), screen.columns, '  ')),
     ...(more > 0
       ? [screen.colors.dim(`  ${screen.symbols.more} ${formatCount(more, 'more line')}: --full shows them`)]
       : []),

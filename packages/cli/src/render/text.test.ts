@@ -8,6 +8,7 @@ import {
   projectName,
   textWidth,
   toOneLinePreview,
+  wrapMarkdownLine,
   wrapText,
 } from './text.ts'
 
@@ -82,6 +83,18 @@ it.each([
   ['- src/screen/draw-items.ts', 12, '  ', ['  - src/screen/draw-items.ts']],
 ])('%j in %d', (text, columns, mark, expected) => {
   expect(wrapText(text, columns, mark)).toEqual(expected)
+})
+
+it.each([
+  ['> one two three four', 11, '  ', ['  > one two', '  > three', '  > four']],
+  ['> > one two three', 11, '', ['> > one two', '> > three']],
+  ['- one two three', 9, '', ['- one two', '  three']],
+  ['12. one two three', 11, '', ['12. one two', '    three']],
+  ['  - one two three', 11, '', ['  - one two', '    three']],
+  ['> ', 10, '', ['> ']],
+  ['one two three', 9, '  ', ['  one two', '  three']],
+])('%j in %d is still a quotation or an item on every line', (text, columns, indent, expected) => {
+  expect(wrapMarkdownLine(text, columns, indent)).toEqual(expected)
 })
 
 it.each([

@@ -109,6 +109,16 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }
 
+const LIST_OR_QUOTE = /^\s*(?:(?:>\s?)+|(?:[-*+]|\d+[.)]) )/
+
+/** Wraps a line of Markdown. A quotation is quoted on every line of it, and an item of a list is indented below its mark. */
+export function wrapMarkdownLine(line: string, columns: number, indent = ''): readonly string[] {
+  const mark = LIST_OR_QUOTE.exec(line)?.[0] ?? ''
+  const [first = '', ...others] = wrapText(line.slice(mark.length), columns - textWidth(indent + mark))
+  const continued = mark.includes('>') ? mark : ' '.repeat(textWidth(mark))
+  return [`${indent}${mark}${first}`, ...others.map((other) => `${indent}${continued}${other}`)]
+}
+
 function breakWord(word: string, room: number): readonly string[] {
   const lines: string[] = []
   let rest = textWidth(word) <= room ? [] : splitGraphemes(word)

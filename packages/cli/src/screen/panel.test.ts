@@ -34,6 +34,15 @@ it('a page that is longer than the screen says where it is, and which keys page'
   expect(openPanel(page.slice(0, 3), []).look().at(-1)).toBe('esc close')
 })
 
+it('a line that is too long continues below its own beginning', () => {
+  const { look } = openPanel([{ text: '  one two three four' }], [])
+  expect(
+    look(12)
+      .slice(2, 4)
+      .map((line) => line.trimEnd()),
+  ).toEqual(['  one two', '  three four'])
+})
+
 it('escape is named however narrow the screen is', () => {
   const actions = [
     { key: 'c', label: 'clear the result' },

@@ -135,11 +135,13 @@ function listMoves(page: number) {
   ] as const
 }
 
-/** A row that can be chosen stays on one line; other rows are wrapped. */
+/** A row that can be chosen stays on one line; other rows are wrapped, and continue below their own beginning. */
 function wrapRow({ text: given, isChoice }: PanelRow, width: number): readonly PanelRow[] {
   const text = keepColorsOnly(given)
   if (isChoice === true) return [{ text, isChoice }]
-  return wrapTextWithAnsi(text, Math.max(1, width)).map((line) => ({ text: line }))
+  const indent = /^ */.exec(text)?.[0] ?? ''
+  const room = Math.max(1, width - indent.length)
+  return wrapTextWithAnsi(text.slice(indent.length), room).map((line) => ({ text: `${indent}${line}` }))
 }
 
 function drawRows(

@@ -150,6 +150,19 @@ describe('the receipt of a compaction', () => {
     ])
   })
 
+  it('counts as retrievable what the model was shown, and nothing that was hidden from it', () => {
+    const work = new CodingSession()
+    const uuid = work.says('Make a parser.')
+    work.builder.notice('hidden')
+    const before = work.builder.view.entries.toArray()
+    work.compacts('Summary:')
+    const after = work.builder.view.entries.toArray()
+    expect(before.length).toBe(2)
+    expect(createReceipt({ ...rules, before, after, summarised: before.slice(0, 1) }).retrievable).toEqual([
+      uuid,
+    ])
+  })
+
   it('counts nothing as lost that a kept record still says, secrets in it or not', () => {
     const work = new CodingSession()
     work.says('Use password=hunter2hunter2 in parseQuery.')

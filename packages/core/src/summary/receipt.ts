@@ -28,7 +28,7 @@ export interface Receipt {
   readonly unfit: readonly string[]
   /** uuids of pinned records that were summarised because the pin budget was used up. */
   readonly unpinned: readonly string[]
-  /** uuids of records that left the context; the history tool finds each by its id. */
+  /** uuids of records that the model was shown and that left the context; the history tool finds each by its id. */
   readonly retrievable: readonly string[]
 }
 
@@ -104,7 +104,9 @@ export function* createReceiptInSteps(input: ReceiptInput): Steps<Receipt> {
     carried: carried.map(({ kind, key }) => ({ kind, key })),
     ...(leftOut.length === 0 ? {} : { leftOut }),
     lost: yield* findLosses(input),
-    retrievable: before.map(({ record }) => record.uuid).filter((uuid) => !shown.has(uuid)),
+    retrievable: before
+      .filter((entry) => isVisibleToModel(entry) && !shown.has(entry.record.uuid))
+      .map(({ record }) => record.uuid),
     unfit,
     unpinned,
   }

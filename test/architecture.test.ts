@@ -60,7 +60,7 @@ const SMALL_BY_NATURE: ReadonlyMap<string, string> = new Map([])
 const SURFACE: Readonly<Record<string, number>> = {
   // Four more than 60: memoryFiles; NotesStore beside the other stores that a host may give; volatileSection and
   // SYSTEM_PROMPT_DYNAMIC_BOUNDARY, without which a system prompt of sections cannot be written.
-  tidemark: 64,
+  tidemark: 66,
   'tidemark/logs': 25,
   'tidemark/testing': 20,
   'tidemark/catalogue': 10,

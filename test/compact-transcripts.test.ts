@@ -14,9 +14,9 @@ import {
   validateRequest,
 } from '@tidemark/core'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import { listStrings } from 'tidemark/internal'
 import { compactLog, type LogContents, readLog } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'
-import { decoded } from '../scripts/recorded/recall.ts'
 import { heldIn, nextEdits, sessionFacts } from '../scripts/recorded/retention.ts'
 
 const folder = fileURLToPath(new URL('../../shared/transcripts/', import.meta.url))
@@ -54,7 +54,7 @@ describe.skipIf(files.length === 0)(`compacting recorded sessions where they wer
       const outcome = await compactLog(log, { at: before.at(-1)?.uuid ?? '', target: TARGET })
       if (!outcome.ok) throw new Error(outcome.message)
       const { report } = outcome
-      const text = decoded(report.messages.map(({ content }) => content)).join('\n')
+      const text = listStrings(report.messages.map(({ content }) => content)).join('\n')
       const { editedFiles, userMessages, openErrors, settledErrors } = sessionFacts(before)
       const facts = [editedFiles, userMessages, openErrors, settledErrors]
       expect(facts.map((kind) => heldIn(text, kind))).toEqual(facts.map((kind) => kind.length))

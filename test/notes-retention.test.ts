@@ -16,10 +16,10 @@ import {
   toApiMessages,
 } from '@tidemark/core'
 import { createFakeJournal, createTestCompaction, createTestHost, runToEnd } from '@tidemark/core/testing'
+import { listStrings } from 'tidemark/internal'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createMemoryNotes } from '../packages/tidemark/src/storage/memory-stores.ts'
 import { type RecordedHistory, readHistories } from '../scripts/recorded/history.ts'
-import { decoded } from '../scripts/recorded/recall.ts'
 import { type Fact, heldIn, sessionFacts } from '../scripts/recorded/retention.ts'
 import { estimatorFor } from '../scripts/recorded/summarise.ts'
 import { type LoggedLine, readTyped } from './support/typed-input.ts'
@@ -59,7 +59,7 @@ async function compactRecorded(
     if (event.type === 'sm-compact-refused') refusal = event.message
   })
   const messages = toApiMessages(turn.state.flat)
-  return { end, view: decoded(messages.map(({ content }) => content)).join('\n'), refusal }
+  return { end, view: listStrings(messages.map(({ content }) => content)).join('\n'), refusal }
 }
 
 const ROWS = ['editedFiles', 'readFiles', 'openErrors', 'settledErrors'] as const

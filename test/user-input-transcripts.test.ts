@@ -7,9 +7,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { isCompactBoundary, redact } from '@tidemark/core'
+import { listStrings } from 'tidemark/internal'
 import { compactLog, readLog } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'
-import { decoded } from '../scripts/recorded/recall.ts'
+
 import { type LoggedLine, readTyped } from './support/typed-input.ts'
 
 const TARGET = 52_000
@@ -34,7 +35,7 @@ describe.skipIf(paths.length === 0)(`what the user typed in recorded sessions${n
     const outcome = await compactLog(log, { target: TARGET, ...(at === undefined ? {} : { at }) })
     if (!outcome.ok) throw new Error(outcome.message)
     const { messages, receipt } = outcome.report
-    const view = decoded(messages.map(({ content }) => content)).join('\n')
+    const view = listStrings(messages.map(({ content }) => content)).join('\n')
     const onReceipt = new Set(receipt.lost.userMessages.map(({ uuid }) => uuid))
     const lines = readLines(path)
     const end = at === undefined ? lines.length : lines.findIndex(({ uuid }) => uuid === at) + 1

@@ -5,6 +5,7 @@
  */
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
+import { listStrings } from '../../packages/tidemark/src/replay/edit-anchors.ts'
 import type { RecordedHistory } from './history.ts'
 
 /** How a path is looked for: by its last part, by its last two, or letter for letter as the call has it. */
@@ -28,12 +29,12 @@ const CALLS = 20
 /** What the next calls behind `place` use of what stood before it. */
 export function wantedAfter({ records }: RecordedHistory, place: number): Wanted {
   const before = textsBefore(records, place)
-  const seen = new Set(before.flatMap(identifiersIn))
-  const seenPaths = new Set(before.flatMap(pathsIn).map(lastPart))
+  const seen = new Set(before.flatMap(listIdentifiers))
+  const seenPaths = new Set(before.flatMap(listPaths).map(readLastPart))
   const next = inputsAfter(records, place)
   return {
-    identifiers: [...new Set(next.flatMap(identifiersIn))].filter((name) => seen.has(name)),
-    paths: [...new Set(next.flatMap(pathsIn))].filter((path) => seenPaths.has(lastPart(path))),
+    identifiers: [...new Set(next.flatMap(listIdentifiers))].filter((name) => seen.has(name)),
+    paths: [...new Set(next.flatMap(listPaths))].filter((path) => seenPaths.has(readLastPart(path))),
   }
 }
 
@@ -62,18 +63,18 @@ function spelt(path: string, rule: PathRule): string {
         .join('/')
 }
 
-export function lastPart(path: string): string {
+export function readLastPart(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-function identifiersIn(text: string): readonly string[] {
+export function listIdentifiers(text: string): readonly string[] {
   const words = [...text.matchAll(WORD)].map(([word]) => word)
   return words.filter(
     (word) => word.length > 3 && (/[a-z][A-Z]/.test(word) || /[A-Za-z0-9]_[A-Za-z0-9]/.test(word)),
   )
 }
 
-function pathsIn(text: string): readonly string[] {
+export function listPaths(text: string): readonly string[] {
   return [...text.matchAll(PATH)].map(([path]) => path)
 }
 
@@ -82,8 +83,8 @@ function textsBefore(records: readonly KnownRecord[], place: number): readonly s
     if ((record.type !== 'user' && record.type !== 'assistant') || record.isCompactSummary === true) return []
     return toBlocks(record.message.content).flatMap((block) => {
       if (isTextBlock(block)) return [block.text]
-      if (isToolUse(block)) return decoded(block.input)
-      return isToolResult(block) ? decoded(block.content) : []
+      if (isToolUse(block)) return listStrings(block.input)
+      return isToolResult(block) ? listStrings(block.content) : []
     })
   })
 }
@@ -96,16 +97,9 @@ function inputsAfter(records: readonly KnownRecord[], place: number): readonly s
     responses.add(record.message.id)
     if (responses.size > CALLS) break
     for (const block of toBlocks(record.message.content))
-      if (isToolUse(block)) strings.push(...decoded(block.input))
+      if (isToolUse(block)) strings.push(...listStrings(block.input))
   }
   return strings
-}
-
-/** Every string in a value, without the names of fields. */
-export function decoded(value: unknown): readonly string[] {
-  if (typeof value === 'string') return [value]
-  if (typeof value !== 'object' || value === null) return []
-  return Object.values(value).flatMap(decoded)
 }
 
 /** Places a fixed number of calls apart, whatever was compacted where. */

@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { redact } from '../../packages/core/src/summary/redact.ts'
-import { decoded } from './recall.ts'
+import { listStrings } from '../../packages/tidemark/src/replay/edit-anchors.ts'
 
 /** A fact is there when every text of it is. */
 export type Fact = readonly string[]
@@ -85,11 +85,11 @@ function lastErrors(records: readonly KnownRecord[]): readonly LastError[] {
     for (const block of toBlocks(record.message.content).filter(isToolResult)) {
       const command = commands.get(block.tool_use_id)
       // The user refused the call, so the command did not fail.
-      const isRefused = decoded(block.content)[0]?.startsWith("The user doesn't want to proceed") === true
+      const isRefused = listStrings(block.content)[0]?.startsWith("The user doesn't want to proceed") === true
       if (command === undefined || isRefused) continue
       const before = last.get(command)
       if (block.is_error === true)
-        last.set(command, { error: decoded(block.content).join('\n').slice(-600), settled: false })
+        last.set(command, { error: listStrings(block.content).join('\n').slice(-600), settled: false })
       else if (before !== undefined) last.set(command, { ...before, settled: true })
     }
   }

@@ -441,7 +441,13 @@ export {
   type ToolCallKind,
 } from './log/tool-calls.ts'
 export type { ToolRun } from './log/tool-runs.ts'
-export { createUserInputs, readUserInputs, readUserTypedText, type UserInput } from './log/user-input.ts'
+export {
+  type CallLookup,
+  createUserInputs,
+  readUserInputs,
+  readUserTypedText,
+  type UserInput,
+} from './log/user-input.ts'
 export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export { type BranchNotes, createBranchNotes } from './notes/branch-notes.ts'
 export { createNoteKeeper, type KeptNotes, type NoteKeeper } from './notes/note-keeper.ts'
@@ -467,6 +473,7 @@ export {
   findNearestName,
   formatErrorValue,
 } from './policy/policy-fields.ts'
+export { type PresetName, presets } from './policy/presets.ts'
 export {
   defineProviderProfile,
   type ProviderProfile,

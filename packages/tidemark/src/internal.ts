@@ -65,6 +65,30 @@ export {
   waitForExit,
 } from './platform/process-groups.ts'
 export { type LoopbackProxy, serveLoopbackProxy } from './proxy/loopback-proxy.ts'
+export { type BilledTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
+export { listEditAnchors, listLines, listStrings } from './replay/edit-anchors.ts'
+export { createEnginePolicy, SUMMARY_TOKENS } from './replay/engine-policy.ts'
+export { type RecordedSession, readRecordedSession } from './replay/recorded-session.ts'
+export {
+  isPresetName,
+  type LogReplay,
+  type NamedPolicy,
+  type PolicyReplay,
+  replayLog,
+} from './replay/replay-log.ts'
+export {
+  type BilledRequest,
+  createStandInText,
+  FILE_NOTICE,
+  listRequestBlocks,
+  type ReplayedAgent,
+  type ReplayedInput,
+  type ReplayPolicy,
+  type ReplayTotals,
+  type ReplayWorld,
+  type RewriteReport,
+  replaySession,
+} from './replay/replay-session.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
 export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'
 export {

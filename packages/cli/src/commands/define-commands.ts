@@ -11,6 +11,7 @@ import type { ExportCommandOptions } from './export.ts'
 import type { InspectCommandOptions } from './inspect.ts'
 import type { NotesCommandOptions } from './notes.ts'
 import type { RepairCommandOptions } from './repair.ts'
+import type { ReplayCommandOptions } from './replay.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
 import type { TourCommandOptions } from './tour.ts'
 import type { TrustCommandOptions } from './trust.ts'
@@ -27,6 +28,7 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
     addRepair,
     addExport,
     addNotes,
+    addReplay,
     addSimulate,
     addWatch,
     addSample,
@@ -44,6 +46,29 @@ const SORT_CHOICES: Readonly<Record<SortKey, true>> = {
   calls: true,
   date: true,
   hit: true,
+}
+
+const addReplay: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('replay')
+    .description(
+      'what past sessions would have cost under other policies, and what the model would have had in view',
+    )
+    .argument(
+      '[paths...]',
+      'files, folders and ids of own sessions; default: the newest sessions of Claude Code, Codex and Tidemark',
+    )
+    .option(
+      '--policy <names>',
+      'policies, separated by commas: default, economy, claude-code-like, nothing, or a JSON file of settings',
+    )
+    .option('--window <tokens>', "the context window; default: that of the session's model", parseTokenCount)
+    .option('-n, --limit <number>', 'replay at most this many sessions, the newest first', parsePositive)
+    .option('--json', 'print one JSON value')
+    .action(async (paths: readonly string[], choices: ReplayCommandOptions) => {
+      const { runReplayCommand } = await import('./replay.ts')
+      outcome.code = await runReplayCommand(paths, choices, terminal)
+    })
 }
 
 const addChat: AddCommand = (program, terminal, outcome) => {

@@ -181,7 +181,7 @@ export function planCompaction(
   const isBlocked = scaled.known && before.expected >= scaled.lines.blocking
   // A partial compaction of the user summarizes only what was selected, so it has no default target size.
   const hasTarget = form === 'full' || request.notesText !== undefined
-  const usual = hasTarget && scaled.known ? scaled.lines.target : null
+  const usual = hasTarget && scaled.known ? findTarget(state, request, scaled, { host, compaction }) : null
   const refusedLimit = findRefusedLimit(request, before)
   const { percentOfAutoCompact } = policy.compact.target
   const target =
@@ -352,6 +352,29 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
   return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
 }
 
+/** Largest part of the auto-compact threshold that a compaction with notes may leave in use. */
+const LARGEST_RESULT = 0.85
+
+/** The policy of one context window that is known. */
+type KnownPolicy = Extract<ScaledPolicy, { readonly known: true }>
+
+/**
+ * Returns the size that the context should have after a compaction. Unless policy `compact.target.countsPrefix` says so, a
+ * compaction with notes does not count system prompt and tools: notes, kept messages and files have budgets of their own.
+ */
+function findTarget(
+  state: SessionState,
+  { notesText }: CompactionOptions,
+  { lines, budgets }: KnownPolicy,
+  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+): number {
+  if (notesText === undefined || host.policy.compact.target.countsPrefix) return lines.target
+  const prefix = countPrefixTokens(state, host, compaction.estimator)
+  const { notes, keptMessages, files, skills } = budgets
+  const whole = prefix + notes.total + keptMessages.maximum + files.total + skills.total
+  return Math.max(lines.target, Math.min(Math.floor(lines.autoCompact * LARGEST_RESULT), whole))
+}
+
 /**
  * Returns the part of the share of kept messages that a compaction with notes leaves free, if files should not fill it.
  * That is so if the context grows from its target to the threshold in so few calls that writing it to the cache costs more
@@ -371,6 +394,7 @@ function findReserve(
   ).context
   const growth = measureGrowthPerCall(meter)
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  if (!host.policy.compact.target.countsPrefix) return 0
   if (!scaled.known || growth === null || read === null || written === null) return 0
   const { autoCompact, target } = scaled.lines
   if ((autoCompact - target) * read >= growth * written) return 0

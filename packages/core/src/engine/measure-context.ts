@@ -140,10 +140,10 @@ export function gatherPlanContext(
   const now = host.clock.now()
   const tracking = collectTracking(given, host)
   const { tools, parameters, model } = host.modelSettings()
-  const { thinking } = parameters
   const { state: known, sent } = withCacheModel(withContextState(given, compaction), host)
   const { current } = known.prefix
-  const { meter, register, expectedResult } = known.context
+  const { meter, register } = known.context
+  const expectedResult = updateExpectedResult(known)
   const tokens = measureContext(known, host, compaction).expected
   const prefix = countPrefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
@@ -179,16 +179,37 @@ export function gatherPlanContext(
     idleMs: measureIdleTime(given, now),
     retrieval: compaction.retrieval,
     tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
-    thinks: isObject(thinking) ? thinking.type !== 'disabled' : profile.thinking.whenAbsent !== 'disabled',
-    thinkingMode:
-      isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null,
+    ...readThinking(parameters.thinking, profile),
     lastEdits: known.providerEdits,
     canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
     ...(host.rewritesWhenFull === true ? { hostLimit: findHostLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
-  return { context, state: { ...known, context: { ...known.context, tally } } }
+  return { context, state: { ...known, context: { ...known.context, tally, expectedResult } } }
+}
+
+/** Reads the caller's setting of thinking, or the provider's default. */
+function readThinking(
+  thinking: unknown,
+  { thinking: { whenAbsent } }: TurnHost['profile'],
+): Pick<PlanContext, 'thinks' | 'thinkingMode'> {
+  if (!isObject(thinking)) return { thinks: whenAbsent !== 'disabled', thinkingMode: null }
+  const { type } = thinking
+  return {
+    thinks: type !== 'disabled',
+    thinkingMode: typeof type === 'string' ? (type as ThinkingMode) : null,
+  }
+}
+
+/**
+ * Returns the sizes after the last compaction, with the size that the provider reported for the first request after it in
+ * place of the estimate. Null before the first compaction.
+ */
+function updateExpectedResult({ context, view }: MeasuredState): ContextState['expectedResult'] {
+  const { expectedResult, meter } = context
+  if (view.rewrites.at(-1)?.kind !== 'compact' || meter.firstContext === null) return expectedResult
+  return { summary: 0, reattached: 0, ...expectedResult, after: meter.firstContext }
 }
 
 /** True if the engine may ask for context edits. Those that the caller asks for itself are not replaced. */

@@ -14,8 +14,10 @@ import { measureGrowthPerCall } from '../tokens/read-meter.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
   estimateCompactionResult,
+  findNotesLine,
   findOptimalCompactionSize,
   fitsHostLimit,
+  isReadingFiles,
   type OptimalCompactionSize,
   type PlanContext,
   readContextSize,
@@ -96,7 +98,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
 }
 
 function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['compact']> {
-  return act === 'hard' ? { cause: 'threshold', hard: true } : { cause: 'price', hard: false }
+  return { cause: act === 'soft' ? 'price' : 'threshold', hard: act === 'hard' }
 }
 
 /**
@@ -143,7 +145,8 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
 /**
  * Chooses between waiting, clearing and compacting. If the context would still be above the warning threshold after a
  * clearing, a due compaction is chosen instead, because it would soon follow anyway. If the cache has expired, a
- * clearing costs nothing and only has to get below the auto-compact threshold.
+ * clearing costs nothing and only has to get below the auto-compact threshold. A compaction with the notes that is due
+ * leaves less and keeps more than a clearing.
  */
 function chooseAct(
   { scaled, cache }: PlanContext,
@@ -152,6 +155,7 @@ function chooseAct(
   compaction: CompactionVerdict,
 ): ContextPlan['act'] {
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
+  if (compaction.act === 'notes') return 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
   const left = estimateLeft({ expected, high }, proposal.freedTokens)
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
@@ -251,8 +255,11 @@ function listTraceSteps(
 }
 
 interface CompactionVerdict {
-  /** `hard`: the auto-compact threshold is reached. `soft`: a compaction saves money, and policy lets it start now. */
-  readonly act: 'none' | 'soft' | 'hard'
+  /**
+   * `hard`: the auto-compact threshold is reached. `notes`: the line of a compaction with the notes is reached. `soft`: a
+   * compaction saves money, and policy lets it start now.
+   */
+  readonly act: 'none' | 'soft' | 'notes' | 'hard'
   readonly optimalTrigger: OptimalCompactionSize | null
   readonly advice: CompactionAdvice | null
   /** True if a compaction would start to save money once a summary is prepared. */
@@ -301,6 +308,11 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   if (tokens.high >= autoCompact) {
     const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
     return verdict('hard', why)
+  }
+  const notesLine = findNotesLine(context, outlook.after, growth)
+  if (notesLine !== null && tokens.expected >= notesLine && !isReadingFiles(context)) {
+    const why = `${formatCount(tokens.expected)} tokens are in use, and a compaction with the notes is due from ${formatCount(notesLine)} on`
+    return verdict('notes', why)
   }
   const left = `${formatCount(autoCompact - tokens.expected)} tokens are left before compaction must start`
   if (optimal === null) return verdict('none', `${left}, and what it would save is not known yet`)

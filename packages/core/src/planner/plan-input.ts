@@ -7,7 +7,7 @@ import type { CacheTemperature } from '../cache/cache-temperature.ts'
 import { countDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import { countProviderCleared, type ProviderEditPlan } from '../clearing/provider-clearing.ts'
-import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
+import { countShownTokens, type ToolResultIndex } from '../clearing/tool-result-index.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
@@ -15,7 +15,12 @@ import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
 import type { ContextMeter } from '../tokens/context-meter.ts'
 import { measureContextTokens } from '../tokens/read-meter.ts'
-import { type Calibration, type ContextTokens, readLowerBound } from '../tokens/usage.ts'
+import {
+  type Calibration,
+  type ContextTokens,
+  readCalibrationScale,
+  readLowerBound,
+} from '../tokens/usage.ts'
 
 /**
  * When in a turn the planner runs. `prompt`: a user prompt was just appended. `call`: before another API request of the
@@ -202,6 +207,59 @@ export function priceNewContext(input: NewContextInput): NewContextPrice | null 
   const [cost, savedPerCall] = [written * write, (before - after) * rates.cacheRead]
   const breakEvenCalls = savedPerCall <= 0 ? null : Math.ceil(cost / savedPerCall)
   return { cost: cost / 1_000_000, savedPerCall: savedPerCall / 1_000_000, breakEvenCalls }
+}
+
+/** Context window for which the tokens of `compact.notesLine` are given. */
+const LINE_WINDOW = 200_000
+
+/**
+ * Returns the context size, in tokens, from which a compaction with the notes is due: the largest of the sizes that policy
+ * `compact.notesLine` gives, at most the auto-compact threshold. With A tokens after a compaction, C at the line, growth g
+ * per call, and prices r (read) and w (write), the cost per call is r·(A + C)/2 + (w − r)·(A − prefix)·g/(C − A), which is
+ * least at C − A = √(2·g·(w − r)·(A − prefix)/r). Null if notes cannot be used or the window is unknown.
+ */
+export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
+  const { policy, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
+  const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = policy.compact.notesLine
+  if (!hasNotes || !enabled || !scaled.known) return null
+  const { window, autoCompact } = scaled.lines
+  const scale = window / LINE_WINDOW
+  const isExpired = cache.expiresAt !== null && !cache.isWarm
+  if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
+  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  const rewritten = Math.max(0, after - prefixTokens)
+  const root =
+    growth === null || read === null || written === null
+      ? 0
+      : Math.sqrt((2 * growth * Math.max(0, written - read) * rewritten) / read)
+  const line = Math.max(
+    prefixTokens + conversationTokens * scale,
+    after + growthTokens * scale,
+    after + (Number.isNaN(root) ? 0 : rootFactor * root),
+  )
+  return Math.round(Math.min(autoCompact, line))
+}
+
+/**
+ * Returns true while the model reads before it edits: the files that it read in its last responses and has not edited
+ * since have more tokens than policy allows. They would come back as parts of files only.
+ */
+export function isReadingFiles({ register, calibration, policy, scaled }: PlanContext): boolean {
+  const { readingTokens, readingResponses } = policy.compact.notesLine
+  const { results, responses } = register
+  const edited = new Set<string>()
+  let tokens = 0
+  for (let index = results.length - 1; index >= 0; index -= 1) {
+    const result = results.at(index)
+    const isRecent = result !== undefined && result.call.response >= responses.length - readingResponses
+    if (result === undefined || (!isRecent && edited.size > 0)) break
+    const { kind, path } = result.call
+    if (path === null) continue
+    if (kind === 'read') tokens += edited.has(path) ? 0 : countShownTokens(result)
+    else edited.add(path)
+  }
+  const scale = scaled.known ? scaled.lines.window / LINE_WINDOW : 1
+  return readCalibrationScale(calibration) * tokens > readingTokens * scale
 }
 
 interface SizeInput {

@@ -58,6 +58,10 @@ describe('createPolicy', () => {
       files: {
         count: 10,
         eachTokens: 5_000,
+        middleRank: 5,
+        middleTokens: 5_000,
+        lastRank: 11,
+        lastTokens: 5_000,
         totalTokens: 50_000,
         readTools: ['Read'],
         writeTools: ['Edit', 'MultiEdit', 'Write', 'NotebookEdit'],

@@ -254,9 +254,41 @@ const clearFields: FieldSpecs<ClearPolicy> = {
 
 export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
 
+/**
+ * When a compaction with the notes of the session is due. It needs no model call, and nobody waits for it, so that its
+ * line is a matter of money and fidelity: the largest of three sizes, at most the auto-compact threshold. Tokens are for a
+ * context window of 200,000 and are scaled with the window.
+ */
+export interface NotesLinePolicy {
+  /** False: notes are used at the auto-compact threshold only. Off by default, since more compactions keep less of what the model wrote. */
+  readonly enabled: boolean
+  /** Tokens of conversation, system prompt and tools apart, below which no compaction is due. */
+  readonly conversationTokens: number
+  /** Tokens that must have been added since the last compaction. */
+  readonly growthTokens: number
+  /**
+   * Factor of the growth at which the cost per call is least: the square root of 2 · growth per call · (write − read price) ·
+   * what a compaction writes again / read price.
+   */
+  readonly rootFactor: number
+  /** If the cache has expired, a compaction is due once this many tokens were added since the last one. */
+  readonly coldTokens: number
+  /**
+   * While the model reads before it edits, a compaction waits: until then, at most so many tokens of files were read in the
+   * last `readingResponses` responses and not edited since.
+   */
+  readonly readingTokens: number
+  readonly readingResponses: number
+}
+
 export interface CompactTargetPolicy {
   /** Size that the context should have after a compaction, as a percentage of the auto-compact threshold. */
   readonly percentOfAutoCompact: number
+  /**
+   * False: system prompt and tools do not count against the target of a compaction with notes. Notes, kept messages and
+   * files then have budgets of their own, and none of them is dropped because the system prompt is long.
+   */
+  readonly countsPrefix: boolean
   /**
    * Kinds of re-attached content to drop, in this order, if the context is above its target size after a compaction.
    * Other content is never dropped.
@@ -350,6 +382,7 @@ export interface CompactPolicy {
   readonly economyFloorPercent: number
   /** Place unchanged context sources before the summary, so that they can still be read from the cache. */
   readonly carriersFirst: boolean
+  readonly notesLine: NotesLinePolicy
 }
 
 const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'deltas']
@@ -357,6 +390,7 @@ const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'del
 const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
     percentOfAutoCompact: fieldSpec(50, percentageCheck(1, 95)),
+    countsPrefix: fieldSpec(true, booleanCheck()),
     shed: fieldSpec(dropOrder, uniqueListCheck(choiceCheck('skills', 'files', 'agents', 'deltas'))),
     keptSkills: fieldSpec(1, wholeNumberCheck()),
   },
@@ -388,6 +422,15 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   economy: fieldSpec(false, booleanCheck()),
   economyFloorPercent: fieldSpec(50, percentageCheck(1, 100)),
   carriersFirst: fieldSpec(false, booleanCheck()),
+  notesLine: {
+    enabled: fieldSpec(false, booleanCheck()),
+    conversationTokens: fieldSpec(65_000, wholeNumberCheck()),
+    growthTokens: fieldSpec(25_000, wholeNumberCheck()),
+    rootFactor: fieldSpec(1.3, decimalNumberCheck(0, 100)),
+    coldTokens: fieldSpec(10_000, wholeNumberCheck()),
+    readingTokens: fieldSpec(15_000, wholeNumberCheck()),
+    readingResponses: fieldSpec(10, wholeNumberCheck()),
+  },
 }
 
 // Settings of the context window: its size, its thresholds, and the share that each kind of content may take.
@@ -518,10 +561,16 @@ const shareFields: FieldSpecs<ContentSharePolicy> = {
 
 interface RehydratePolicy {
   readonly files: {
-    /** Number of most recently read files that are read again from disk after a compaction. */
+    /** Number of files that are attached again after a compaction: those edited last, then those read last. */
     readonly count: number
-    /** Maximum tokens of one re-attached file. A longer file is cut off and marked as cut. */
+    /** Maximum tokens of one re-attached file. Of a longer file the regions round its last edits and reads are shown. */
     readonly eachTokens: number
+    /** Rank, counted from 1, from which on a file has at most `middleTokens`. */
+    readonly middleRank: number
+    readonly middleTokens: number
+    /** Rank from which on a file has at most `lastTokens`. */
+    readonly lastRank: number
+    readonly lastTokens: number
     /** Maximum tokens of all re-attached files together. A file that does not fit is left out. */
     readonly totalTokens: number
     /** Names of tools that always count as reading a file. Calls of other tools are recognized by their input. */
@@ -594,6 +643,10 @@ const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   files: {
     count: fieldSpec(10, wholeNumberCheck()),
     eachTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    middleRank: fieldSpec(5, wholeNumberCheck(1)),
+    middleTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    lastRank: fieldSpec(11, wholeNumberCheck(1)),
+    lastTokens: fieldSpec(5_000, wholeNumberCheck(1)),
     totalTokens: fieldSpec(50_000, wholeNumberCheck()),
     readTools: fieldSpec(READ_TOOLS, uniqueListCheck(nonBlankCheck())),
     writeTools: fieldSpec(WRITE_TOOLS, uniqueListCheck(nonBlankCheck())),

@@ -3,9 +3,12 @@
  * part that was last read. Lines that are left out are marked with their numbers, so that they can be read again.
  */
 
-/** Consecutive lines of a file. `from`: the number, from 1, of the first of them. */
+/**
+ * Consecutive lines of a file. `from`: the number, from 1, of the first of them; null if their place is not known. Such
+ * parts follow the others.
+ */
 export interface FilePart {
-  readonly from: number
+  readonly from: number | null
   readonly text: string
 }
 
@@ -59,13 +62,13 @@ export function formatRegions(
 }
 
 interface NumberedLine {
-  readonly number: number
+  readonly number: number | null
   readonly text: string
 }
 
 function listNumberedLines(parts: readonly FilePart[]): readonly NumberedLine[] {
   return parts.flatMap(({ from, text }) =>
-    splitFileLines(text).map((line, index) => ({ number: from + index, text: line })),
+    splitFileLines(text).map((line, index) => ({ number: from === null ? null : from + index, text: line })),
   )
 }
 
@@ -75,21 +78,25 @@ export function splitFileLines(text: string): readonly string[] {
   return lines.length > 1 && lines.at(-1) === '' ? lines.slice(0, -1) : lines
 }
 
+/** Number of last edits whose regions are shown before anything else. */
+const EDITS_FIRST = 12
+
 /**
- * Returns the indexes of all lines, the most important first: round the newest edit, the part last read, round earlier
- * edits, then by the distance from the first region. Without edits and reads, from the beginning of the file.
+ * Returns the indexes of all lines, the most important first: round the last edits, the newest first, the part last read,
+ * round earlier edits, then by the distance from the first region. Without edits and reads, from the beginning of the file.
  */
 function rankLines(lines: readonly NumberedLine[], { edits, read }: FileFocus): readonly number[] {
   const ranked = new Set<number>()
   const add = (from: number, to: number): void => {
     for (let at = Math.max(0, from); at <= Math.min(to, lines.length - 1); at += 1) ranked.add(at)
   }
-  const [newest, ...earlier] = findEditedLines(lines, edits)
+  const addAround = ({ from, to }: LineRange): void => add(from - LINES_AROUND, to + LINES_AROUND)
+  const edited = findEditedLines(lines, edits)
   const part = read === null ? null : findReadLines(lines, read)
-  if (newest !== undefined) add(newest.from - LINES_AROUND, newest.to + LINES_AROUND)
+  for (const region of edited.slice(0, EDITS_FIRST)) addAround(region)
   if (part !== null) add(part.from, part.to)
-  for (const { from, to } of earlier) add(from - LINES_AROUND, to + LINES_AROUND)
-  const { from, to } = newest ?? part ?? { from: 0, to: 0 }
+  for (const region of edited.slice(EDITS_FIRST)) addAround(region)
+  const { from, to } = edited[0] ?? part ?? { from: 0, to: 0 }
   for (let distance = 0; ranked.size < lines.length; distance += 1) {
     add(from - distance, from - distance)
     add(to + distance, to + distance)
@@ -114,8 +121,9 @@ function countLineEnds(text: string): number {
 }
 
 function findReadLines(lines: readonly NumberedLine[], { from, to }: LineRange): LineRange | null {
-  const first = lines.findIndex(({ number }) => number >= from && number <= to)
-  const last = lines.findLastIndex(({ number }) => number >= from && number <= to)
+  const isRead = ({ number }: NumberedLine): boolean => number !== null && number >= from && number <= to
+  const first = lines.findIndex(isRead)
+  const last = lines.findLastIndex(isRead)
   return first === -1 ? null : { from: first, to: last }
 }
 
@@ -123,12 +131,16 @@ function formatLines(lines: readonly NumberedLine[], lastLine: number | null): s
   const shown: string[] = []
   let next = 1
   for (const { number, text } of lines) {
+    if (number === null) continue
     if (number > next) shown.push(formatGap(next, number - 1))
     shown.push(text)
     next = number + 1
   }
   if (lastLine === null) shown.push(`[lines from ${next} on are not shown]`)
   else if (next <= lastLine) shown.push(formatGap(next, lastLine))
+  const unplaced = lines.filter(({ number }) => number === null).map(({ text }) => text)
+  if (unplaced.length > 0)
+    shown.push('[written by edits; their place in the file is not known:]', ...unplaced)
   return shown.join('\n')
 }
 

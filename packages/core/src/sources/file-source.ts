@@ -83,8 +83,9 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   const { policy } = context
   const seen = new Set<string>()
   let tries = 0
-  const isNever = createExclusion(options, policy.memoryFiles)
   const touches = findTouches(context.session, policy.rehydrate.files, options.folder ?? null)
+  const isNever = createExclusion(options, policy.memoryFiles, touches)
+  let rank = 0
   for (const path of findCandidates(options, context, touches)) {
     if (isNever(path)) continue
     tries += 1
@@ -93,9 +94,22 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
     if (!read.ok) yield { id: path, why: read.why }
     else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
       seen.add(read.realPath)
-      yield toFileItem(path, read, findFocus(touches, path), context)
+      rank += 1
+      yield toFileItem(path, read, findFocus(touches, path), withRankLimit(context, rank))
     }
   }
+}
+
+/** Returns the context with the largest size of the file of this rank, from 1: later files get less. */
+function withRankLimit(context: SourceContext, rank: number): SourceContext {
+  const { budgets, policy } = context
+  const { middleRank, middleTokens, lastRank, lastTokens } = policy.rehydrate.files
+  const each = Math.min(
+    budgets.files.each,
+    rank >= middleRank ? middleTokens : Number.POSITIVE_INFINITY,
+    rank >= lastRank ? lastTokens : Number.POSITIVE_INFINITY,
+  )
+  return { ...context, budgets: { ...budgets, files: { ...budgets.files, each } } }
 }
 
 /**
@@ -114,14 +128,18 @@ function findCandidates(
   return new Set(paths.filter((path) => !shown.has(path)))
 }
 
+/** Memory files come back by a source of their own, but for those that the model itself has edited. */
 function createExclusion(
   { never, folder }: FilesSourceOptions,
   memory: { readonly names: readonly string[]; readonly rules: readonly string[] },
+  touches: readonly FocusedTouch[],
 ): (path: string) => boolean {
   const own = new Set((never?.() ?? []).map((path) => normalizePath(path, folder)))
+  const edited = new Set(touches.filter(({ isWrite }) => isWrite).map(({ path }) => path))
   return (path) =>
     own.has(normalizePath(path, folder)) ||
-    [...memory.names, ...memory.rules].some((name) => hasPathEnding(path, name))
+    (!edited.has(normalizePath(path, folder)) &&
+      [...memory.names, ...memory.rules].some((name) => hasPathEnding(path, name)))
 }
 
 /** Checks whether `path` ends in `name`, which is a file name or several parts of a path with `*` as a wildcard inside a part. */
@@ -241,19 +259,19 @@ function isLineNumber(value: unknown): value is number {
 }
 
 /**
- * Finds files whose content the kept messages show: the result of a read that was not cleared, and every later write to
- * the file.
+ * Finds files whose content the kept messages show: the result of a read of the whole file that was not cleared, and every
+ * later write to the file.
  */
 export function findShownFiles(
-  touches: readonly SourceFileTouch[],
+  touches: readonly (SourceFileTouch & { readonly lines?: LineRange | null })[],
   kept: readonly ContextEntry[],
   isStub: (text: string) => boolean,
 ): ReadonlySet<string> {
   const answered = listCallsWithContent(kept, isStub)
   const calls = listCallIds(kept)
   const readAt = new Map<string, number>()
-  for (const { path, isWrite, callId, index } of touches)
-    if (!isWrite && answered.has(callId) && !readAt.has(path)) readAt.set(path, index)
+  for (const { path, isWrite, callId, index, lines = null } of touches)
+    if (!isWrite && lines === null && answered.has(callId) && !readAt.has(path)) readAt.set(path, index)
   const isStale = (path: string, at: number): boolean =>
     touches.some(
       (touch) => touch.path === path && touch.isWrite && touch.index > at && !calls.has(touch.callId),

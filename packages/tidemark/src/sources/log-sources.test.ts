@@ -42,7 +42,7 @@ const read = (result: string, more: object = {}): Step => ({
 const editor = (input: object): Step => ({ tool: 'editor', input: { path: file_path, ...input } })
 
 const whole = (text: string): object => ({ parts: [{ from: 1, text }], isWhole: true })
-const parts = (...known: readonly (readonly [number, string])[]): object => ({
+const parts = (...known: readonly (readonly [number | null, string])[]): object => ({
   parts: known.map(([from, text]) => ({ from, text })),
   isWhole: false,
 })
@@ -69,8 +69,17 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     whole('x y'),
   ],
   ['an edit that failed changes nothing', [write('a'), { ...edit('a', 'b'), failed: true }], whole('a')],
-  ['an edit of what is not known leaves nothing', [edit('a', 'b')], undefined],
-  ['nor does one that does not fit', [write('a'), edit('z', 'b')], undefined],
+  ['what an edit put into a file of which nothing else is known', [edit('a', 'b')], parts([null, 'b'])],
+  [
+    'what was known, and what an edit put there that does not fit it: something else changed the file',
+    [write('a'), edit('z', 'b')],
+    parts([1, 'a'], [null, 'b']),
+  ],
+  [
+    'an edit of lines that a formatter has indented',
+    [write('{\n    one\n    two\n}'), edit('\tone\n\ttwo', '  three')],
+    whole('{\n  three\n}'),
+  ],
   [
     'the file as the program noted it before an edit',
     [{ ...edit('two', '2'), beside: { originalFile: 'one\ntwo\n' } }],
@@ -98,9 +107,9 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     parts([7, 'other\neight']),
   ],
   [
-    'parts beside an edit between them',
+    'parts beside an edit between them, whose place is not known',
     [read('    7→seven', { offset: 7, limit: 1 }), edit('unseen', 'new')],
-    parts([7, 'seven']),
+    parts([7, 'seven'], [null, 'new']),
   ],
   [
     'a part of what is known as a whole',
@@ -108,9 +117,9 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     whole('one\ntwo\nthree'),
   ],
   [
-    'a part that the whole does not have',
-    [write('one'), read('2→new', { offset: 2, limit: 1 })],
-    parts([2, 'new']),
+    'a part that the whole does not have takes the place of its own lines only',
+    [write('one\ntwo\nthree'), read('2→new', { offset: 2, limit: 1 })],
+    parts([1, 'one\nnew\nthree']),
   ],
   [
     'what the program noted of a reading',
@@ -125,7 +134,11 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     ],
     whole('a c'),
   ],
-  ['an insertion leaves nothing', [write('a'), editor({ command: 'insert', insert_text: 'b' })], undefined],
+  [
+    'what an insertion put there',
+    [write('a'), editor({ command: 'insert', insert_text: 'b' })],
+    parts([1, 'a'], [null, 'b']),
+  ],
   [
     'edits in other spellings',
     [
@@ -140,9 +153,9 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     whole('one\ntwo'),
   ],
   [
-    'one that a patch changed leaves nothing',
+    'what was known of a file that a patch changed, no longer as the whole of it',
     [write('a'), { tool: 'apply_patch', input: { input: `*** Update File: ${file_path}\n-a\n+b` } }],
-    undefined,
+    parts([1, 'a']),
   ],
   ['an answer that is no text of a file', [write('a'), read('File unchanged since last read.')], whole('a')],
 ]

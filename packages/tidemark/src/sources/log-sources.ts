@@ -250,19 +250,16 @@ interface AnsweredFileCall {
 
 type Fields = { readonly [field: string]: unknown }
 
-/**
- * Updates the known text of each file that a tool call read, wrote or edited. If the text of a file is unknown, it
- * stays unknown after an edit.
- */
+/** Updates the known text of each file that a tool call read, wrote, edited or deleted. */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
   const { touches, edits } = describeToolCall(done.call.name, done.call.input)
-  for (const { path: given, action, newText } of touches) {
+  for (const { path: given, action, newText, isDeletion = false } of touches) {
     const path = normalizePath(given, done.folder)
     const before = texts.get(path)
     const written = newText === null ? undefined : toWholeText(newText)
     const changed = action === 'write' ? written : applyEdits(findEditBase(before, done), edits)
     const next = action === 'read' ? applyRead(before, done) : changed
-    if (next === undefined) texts.delete(path)
+    if (next === undefined || isDeletion) texts.delete(path)
     else texts.set(path, next)
   }
 }
@@ -272,19 +269,56 @@ function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall)
 }
 
 /**
- * Applies edits to the known text of a file. Returns undefined if the result is not known. An edit that is in none of the
- * known parts was made between them and leaves them as they are.
+ * Applies edits to the known text of a file. What an edit put there is never forgotten: if its old text is not known, since
+ * a formatter or a command has changed the file, the new text is added as a part whose place is not known. After a change
+ * whose text is not in the call, what was known may be old and is no longer taken for the whole. Returns undefined if
+ * nothing is known.
  */
 function applyEdits(before: LogText | undefined, edits: readonly TextReplacement[]): LogText | undefined {
-  if (before === undefined || edits.length === 0) return undefined
-  let { parts } = before
-  for (const { oldText, newText, replaceAll } of edits) {
-    if (oldText === null || newText === null || oldText === '') return undefined
-    const isKnown = parts.some(({ text }) => text.includes(oldText))
-    if (!isKnown && before.isWhole) return undefined
-    parts = replaceInParts(parts, { oldText, newText, replaceAll })
+  if (edits.length === 0) return before === undefined ? undefined : { ...before, isWhole: false }
+  let known = before
+  for (const edit of edits) known = applyEdit(known, edit) ?? known
+  return known
+}
+
+function applyEdit(
+  before: LogText | undefined,
+  { oldText, newText, replaceAll }: TextReplacement,
+): LogText | undefined {
+  if (newText === null) return before
+  const old = oldText === null || oldText === '' || before === undefined ? null : findOldText(before, oldText)
+  if (old === null) return withPiece(before, newText)
+  return {
+    ...before,
+    isWhole: before?.isWhole === true,
+    parts: replaceInParts(before?.parts ?? [], { oldText: old, newText, replaceAll }),
   }
-  return { ...before, parts }
+}
+
+/** Returns the old text of an edit as a known part has it: to the letter, else with other indentation; null if none has. */
+function findOldText({ parts }: LogText, oldText: string): string | null {
+  if (parts.some(({ text }) => text.includes(oldText))) return oldText
+  const wanted = splitFileLines(oldText).map((line) => line.trim())
+  if (wanted.every((line) => line === '')) return null
+  for (const { text } of parts) {
+    const lines = splitFileLines(text)
+    for (let at = 0; at + wanted.length <= lines.length; at += 1)
+      if (wanted.every((line, index) => lines[at + index]?.trim() === line))
+        return lines.slice(at, at + wanted.length).join('\n')
+  }
+  return null
+}
+
+/** Maximum number of parts of one file whose place is not known; the newest are kept. */
+const MAX_PIECES = 12
+
+/** Adds a text whose place in the file is not known. */
+function withPiece(before: LogText | undefined, text: string): LogText | undefined {
+  const parts = before?.parts ?? []
+  if (text.trim() === '' || parts.some((part) => part.text.includes(text))) return before
+  const pieces = parts.filter((part) => part.from === null && !text.includes(part.text))
+  const placed = parts.filter((part) => part.from !== null)
+  return { parts: [...placed, ...pieces.slice(1 - MAX_PIECES), { from: null, text }], isWhole: false }
 }
 
 /** Replaces a text in the parts of a file, and moves the parts behind it by the lines that were added or removed. */
@@ -298,18 +332,18 @@ function replaceInParts(
 ): readonly FilePart[] {
   let [moved, isDone] = [0, false]
   return parts.map(({ from, text }) => {
-    const place = from + moved
+    const place = from === null ? null : from + moved
     if (isDone || !text.includes(oldText)) return { from: place, text }
     isDone = !replaceAll
     const next = replaceAll ? text.replaceAll(oldText, () => newText) : text.replace(oldText, () => newText)
-    moved += next.split('\n').length - text.split('\n').length
+    if (from !== null) moved += next.split('\n').length - text.split('\n').length
     return { from: place, text: next }
   })
 }
 
 /**
- * Returns the known text of a file after a read. Lines that were read are added to those that are known. If they differ
- * from what is known, something else has changed the file, and only the lines that were read are known.
+ * Returns the known text of a file after a read. Lines that were read take the place of those that are known; the others
+ * stay known, also if something else has changed the file.
  */
 function applyRead(
   before: LogText | undefined,
@@ -321,20 +355,18 @@ function applyRead(
     (trustsPlainText && isReadingTool(call.name) ? parsePlainText(result, call) : null)
   if (read === null) return before
   if (read.isWhole || before === undefined) return read
-  if (before.isWhole)
-    return before.parts[0]?.text.includes(read.parts[0]?.text ?? '') === true ? before : read
-  return mergeParts(before, read) ?? read
+  if (before.isWhole && before.parts[0]?.text.includes(read.parts[0]?.text ?? '') === true) return before
+  return mergeParts(before, read)
 }
 
-/** Joins the known lines of two texts of a file. Returns null if they contradict each other. */
-function mergeParts(one: LogText, other: LogText): LogText | null {
+/** Joins the known lines of two texts of a file. Where they contradict each other, the newer one counts. */
+function mergeParts(older: LogText, newer: LogText): LogText {
   const lines = new Map<number, string>()
-  for (const { from, text } of [...one.parts, ...other.parts])
-    for (const [index, line] of splitFileLines(text).entries()) {
-      if ((lines.get(from + index) ?? line) !== line) return null
-      lines.set(from + index, line)
-    }
-  const parts: { readonly from: number; text: string }[] = []
+  const all = [...older.parts, ...newer.parts]
+  for (const { from, text } of all)
+    if (from !== null)
+      for (const [index, line] of splitFileLines(text).entries()) lines.set(from + index, line)
+  const parts: { readonly from: number | null; text: string }[] = []
   let next = -1
   for (const [number, line] of [...lines].sort(([a], [b]) => a - b)) {
     const last = parts.at(-1)
@@ -342,7 +374,10 @@ function mergeParts(one: LogText, other: LogText): LogText | null {
     else parts.push({ from: number, text: line })
     next = number + 1
   }
-  return { parts, isWhole: false }
+  const pieces = all.filter(
+    ({ from, text }) => from === null && !parts.some((part) => part.text.includes(text)),
+  )
+  return { parts: [...parts, ...pieces], isWhole: false }
 }
 
 const READING_TOOL_NAME = /(?:^|[^a-z])(?:read|view|open|cat|load|show)|(?:get|fetch)[^a-z]*file/i

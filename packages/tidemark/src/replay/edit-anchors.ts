@@ -3,7 +3,6 @@
  * only if the conversation has shown it before.
  */
 import { describeToolCall } from '@tidemark/core'
-import { decoded } from '../../scripts/recorded/recall.ts'
 
 const LINE_NUMBER = /^\s*\d+(?:→|\t)/
 const HAS_WORD = /[\p{L}\p{N}]/u
@@ -14,9 +13,16 @@ const linesByBlock = new WeakMap<object, ReadonlySet<string>>()
 export function listLines(block: object): ReadonlySet<string> {
   const known = linesByBlock.get(block)
   if (known !== undefined) return known
-  const lines = new Set(decoded(block).flatMap(splitLines))
+  const lines = new Set(listStrings(block).flatMap(splitLines))
   linesByBlock.set(block, lines)
   return lines
+}
+
+/** Returns every string in a value, without the names of fields. */
+export function listStrings(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.values(value).flatMap(listStrings)
 }
 
 function splitLines(text: string): readonly string[] {
@@ -47,7 +53,7 @@ export class SeenLines {
   readonly #texts = new Map<string, string>()
 
   add(block: object): void {
-    for (const text of decoded(block)) for (const line of splitLines(text)) this.#texts.set(line, text)
+    for (const text of listStrings(block)) for (const line of splitLines(text)) this.#texts.set(line, text)
   }
 
   has(line: string): boolean {

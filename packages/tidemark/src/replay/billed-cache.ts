@@ -1,0 +1,174 @@
+/**
+ * The bill of a replay: a prompt cache by the documented rules, written apart from the engine's own model of it. An entry
+ * exists only where a marker stood, is found from a marker by looking back, and lives for the lifetime of its marker.
+ */
+import { createHash } from 'node:crypto'
+import type { TokenRates } from '@tidemark/core'
+
+/** Price set A: prices in units of the price of an input token. */
+export const RELATIVE_RATES = { input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }
+
+const LOOK_BACK = 20
+const LIFETIME_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_600_000 }
+/** Characters for each token of a block, as measured on recorded sessions. */
+const CHARACTERS_PER_TOKEN: Readonly<Record<string, number>> = { tool_use: 3.27, tool_result: 2.88 }
+const TEXT_CHARACTERS_PER_TOKEN = 3.6
+/** Newer logs have only the signature of thinking, which is about 2.2 times as long as its text. */
+const SIGNATURE_CHARACTERS_PER_TOKEN = 7.9
+const TOKENS_PER_RESULT = 94
+const IMAGE_TOKENS = 1_500
+
+type Fields = Readonly<Record<string, unknown>>
+
+export interface BilledTokens {
+  readonly read: number
+  readonly written: number
+  readonly input: number
+  /** Name of the lifetime with which the messages were written. */
+  readonly lifetime: string
+}
+
+interface Entry {
+  readonly tokens: number
+  readonly lifetimeMs: number
+  usedAt: number
+}
+
+interface WeighedBlock {
+  readonly hash: string
+  readonly tokens: number
+}
+
+export interface BilledCacheOptions {
+  /** Prices for any unit of money and tokens. Default: relative to the input price. */
+  readonly rates?: TokenRates
+  /**
+   * Returns true for a text that a policy attached, such as a file. It counts at the rate of tool results, for every
+   * policy alike.
+   */
+  readonly isAttached?: (text: string) => boolean
+  /** Factor of the estimate of each block of the messages; default 1. */
+  readonly scale?: number
+}
+
+export class BilledCache {
+  readonly #entries = new Map<string, Entry>()
+  readonly #weighed = new WeakMap<object, WeighedBlock>()
+  readonly #rates: TokenRates
+  readonly #isAttached: (text: string) => boolean
+  readonly #scale: number
+  cost = 0
+
+  constructor({ rates = RELATIVE_RATES, isAttached = () => false, scale = 1 }: BilledCacheOptions = {}) {
+    this.#rates = rates
+    this.#isAttached = isAttached
+    this.#scale = scale
+  }
+
+  /** Bills a request and returns the tokens that were read, written and neither. `writes`: false for a side call. */
+  send(body: Fields, now: number, writes = true): BilledTokens {
+    const chain: { readonly key: string; readonly tokens: number }[] = []
+    const marked: { readonly at: number; readonly lifetime: string }[] = []
+    let [key, tokens] = ['', 0]
+    for (const [at, block] of listBlocks(body).entries()) {
+      const { hash, tokens: own } = this.#weigh(block, body)
+      key = createHash('sha1')
+        .update(key + hash)
+        .digest('base64')
+      tokens += own
+      chain.push({ key, tokens })
+      const control = block.cache_control as { readonly ttl?: string } | undefined
+      if (control !== undefined) marked.push({ at, lifetime: control.ttl ?? '5m' })
+    }
+    const places = marked.map(({ at }) => at)
+    const read = this.#findLongest(chain, places, now)
+    const last = marked.at(-1)
+    const written = !writes || last === undefined ? 0 : Math.max(0, (chain[last.at]?.tokens ?? 0) - read)
+    if (writes) this.#write(chain, marked, now)
+    const lifetime = last?.lifetime ?? '5m'
+    const billed = { read, written, input: tokens - read - written, lifetime }
+    this.#charge(billed)
+    return billed
+  }
+
+  answer(tokens: number): void {
+    this.cost += tokens * (this.#rates.output ?? 0)
+  }
+
+  /** Returns the tokens of a request, whatever of it is cached. */
+  count(body: Fields): number {
+    return listBlocks(body).reduce((sum, block) => sum + this.#weigh(block, body).tokens, 0)
+  }
+
+  #charge({ read, written, input, lifetime }: BilledTokens): void {
+    const { cacheRead, write1h, write5m, input: uncached } = this.#rates
+    const write = (lifetime === '1h' ? write1h : write5m) ?? 0
+    this.cost += read * (cacheRead ?? 0) + written * write + input * (uncached ?? 0)
+  }
+
+  /** Weighs a block. System prompt and tools have the size that the log tells. */
+  #weigh(block: Fields, { system, tools }: Fields): WeighedBlock {
+    const known = this.#weighed.get(block)
+    if (known !== undefined) return known
+    const { cache_control: _, ...rest } = block
+    const isAttached = rest.type === 'text' && this.#isAttached(String(rest.text))
+    const tokens = countBlockTokens(isAttached ? { ...rest, type: 'tool_result' } : rest)
+    const hash = createHash('sha1').update(JSON.stringify(rest)).digest('base64')
+    const isPrefix = [system, tools].some((list) => Array.isArray(list) && list.includes(block))
+    const weight = (isAttached ? tokens - TOKENS_PER_RESULT : tokens) * (isPrefix ? 1 : this.#scale)
+    const own = { hash, tokens: Math.ceil(weight) }
+    this.#weighed.set(block, own)
+    return own
+  }
+
+  #findLongest(chain: readonly { readonly key: string }[], marks: readonly number[], now: number): number {
+    for (const mark of marks.toReversed())
+      for (let at = mark; at >= Math.max(0, mark - LOOK_BACK + 1); at -= 1) {
+        const entry = this.#entries.get(chain[at]?.key ?? '')
+        if (entry === undefined || now - entry.usedAt >= entry.lifetimeMs) continue
+        entry.usedAt = now
+        return entry.tokens
+      }
+    return 0
+  }
+
+  #write(
+    chain: readonly { readonly key: string; readonly tokens: number }[],
+    marked: readonly { readonly at: number; readonly lifetime: string }[],
+    now: number,
+  ): void {
+    for (const { at, lifetime } of marked) {
+      const place = chain[at]
+      if (place === undefined) continue
+      const { key, tokens } = place
+      this.#entries.set(key, { tokens, lifetimeMs: LIFETIME_MS[lifetime] ?? 300_000, usedAt: now })
+    }
+  }
+}
+
+function listBlocks({ tools, system, messages }: Fields): readonly Fields[] {
+  const list = (value: unknown): readonly Fields[] => {
+    if (typeof value === 'string') return [{ type: 'text', text: value }]
+    return Array.isArray(value) ? value : []
+  }
+  return [...list(tools), ...list(system), ...list(messages).flatMap(({ content }) => list(content))]
+}
+
+/** Estimates the tokens of a block by its length. */
+export function countBlockTokens(block: object): number {
+  const { type, thinking, signature } = block as Fields
+  if (type === 'thinking') {
+    const [text, sign] = [String(thinking ?? ''), String(signature ?? '')]
+    return text === ''
+      ? Math.ceil(sign.length / SIGNATURE_CHARACTERS_PER_TOKEN)
+      : Math.ceil(text.length / TEXT_CHARACTERS_PER_TOKEN)
+  }
+  const text = JSON.stringify(block)
+  const images = text.split('"type":"image"').length - 1
+  const characters = images > 0 ? text.replaceAll(/"data":"[^"]*"/g, '').length : text.length
+  return (
+    Math.ceil(characters / (CHARACTERS_PER_TOKEN[String(type)] ?? TEXT_CHARACTERS_PER_TOKEN)) +
+    images * IMAGE_TOKENS +
+    (type === 'tool_result' ? TOKENS_PER_RESULT : 0)
+  )
+}

@@ -1,0 +1,177 @@
+/** Tidemark itself as the policy of a replay: a session in memory whose model is the recording. */
+import {
+  addReplyEvent,
+  type Block,
+  emptyReplyAssembly,
+  isTextBlock,
+  type Model,
+  type PolicyOverrides,
+  type ReplyEvent,
+  toReply,
+  type Usage,
+} from '@tidemark/core'
+import { anthropic, type PriceOverrides } from '../models/anthropic.ts'
+import type { SessionEvent } from '../session/events.ts'
+import { assistant, attachment, user } from '../session/messages.ts'
+import type { Session } from '../session/session.ts'
+import { createTidemark } from '../session/tidemark.ts'
+import { type BilledTokens, RELATIVE_RATES } from './billed-cache.ts'
+import {
+  type BilledRequest,
+  createStandInText,
+  hasToolCall,
+  type ReplayedAgent,
+  type ReplayedInput,
+  type ReplayPolicy,
+  type ReplayWorld,
+} from './replay-session.ts'
+
+export interface EnginePolicyOptions {
+  readonly name: string
+  readonly policy: PolicyOverrides
+  readonly window: number
+  /** Model whose rules hold, such as whether thinking is bound to what stands before it. */
+  readonly model?: string
+  readonly rates?: PriceOverrides
+}
+
+/** Tokens of a summary that a model would write. */
+export const SUMMARY_TOKENS = 3_000
+/** Type of the attachments as which texts of the recording program are replayed. */
+const HOST_TEXT_TYPE = 'program'
+const DEFAULT_MODEL = 'claude-opus-4-6'
+
+export function createEnginePolicy(options: EnginePolicyOptions): ReplayPolicy {
+  return { name: options.name, open: (world) => openSession(world, options) }
+}
+
+async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Promise<ReplayedAgent> {
+  const { window, policy, model = DEFAULT_MODEL, rates = RELATIVE_RATES } = options
+  const choice = anthropic(model, { apiKey: 'none', window, prices: rates })
+  const tide = createTidemark({
+    model: { ...choice, connect: () => createSummarizer(world) },
+    memory: true,
+    policy,
+    env: {},
+    interactive: false,
+    history: false,
+    system: createStandInText(world.session.prefixTokens),
+    clock: { now: world.now, sleep: async () => {} },
+    deadlines: { within: async (_, work) => ({ ok: true, value: await work({ aborted: false }) }) },
+    onEvent: createRewriteCounter(world),
+  })
+  return new EngineAgent(await tide.open('replay'), world, model)
+}
+
+class EngineAgent implements ReplayedAgent {
+  readonly #session: Session
+  readonly #tools: readonly { readonly name: string; readonly input_schema: object }[]
+  readonly #model: string
+  #replies = 0
+
+  constructor(session: Session, { session: { toolNames } }: ReplayWorld, model: string) {
+    this.#session = session
+    this.#tools = toolNames.map((name) => ({ name, input_schema: { type: 'object' } }))
+    this.#model = model
+  }
+
+  /** Text that the user has not written is appended as what it is, context from a host, so that no note quotes it as the user's. */
+  async appendInput({ blocks, isPrompt, userInputs }: ReplayedInput): Promise<void> {
+    if (isPrompt || !blocks.every(isTextBlock))
+      return void (await this.#session.append({ ...user(blocks), ...(isPrompt ? {} : { userInputs }) }))
+    for (const { text } of blocks) await this.#session.append(attachment(HOST_TEXT_TYPE, text))
+  }
+
+  async buildRequest(): Promise<BilledRequest | null> {
+    const request = await this.#session.next({ tools: this.#tools, settle: true })
+    return request.ok ? (request.body as unknown as BilledRequest) : null
+  }
+
+  async appendReply(
+    content: readonly Block[],
+    { read, written, input, lifetime, output }: BilledTokens & { readonly output: number },
+  ): Promise<void> {
+    this.#replies += 1
+    await this.#session.append(
+      assistant({
+        id: `reply_${this.#replies}`,
+        model: this.#model,
+        content,
+        stop_reason: hasToolCall(content) ? 'tool_use' : 'end_turn',
+        usage: {
+          input_tokens: input,
+          cache_read_input_tokens: read,
+          cache_creation_input_tokens: written,
+          cache_creation: {
+            ephemeral_5m_input_tokens: lifetime === '1h' ? 0 : written,
+            ephemeral_1h_input_tokens: lifetime === '1h' ? written : 0,
+          },
+          output_tokens: output,
+        },
+      }),
+    )
+  }
+
+  async close(): Promise<void> {
+    await this.#session.close()
+  }
+}
+
+/** Reports each clearing, and each compaction with the files that it attached and dropped. */
+function createRewriteCounter({ countRewrite }: ReplayWorld): (event: SessionEvent) => void {
+  let files = { filesKept: 0, filesShed: 0 }
+  return (event) => {
+    if (event.type === 'microcompact') countRewrite({ kind: 'clearing' })
+    if (event.type === 'context-restored') {
+      const isFile = (key: string): boolean => key.startsWith('files:')
+      files = { filesKept: event.keys.filter(isFile).length, filesShed: event.shed.filter(isFile).length }
+    }
+    if (event.type === 'compact') {
+      countRewrite({ kind: 'compaction', ...files })
+      files = { filesKept: 0, filesShed: 0 }
+    }
+  }
+}
+
+const SECTIONS = [
+  'Primary request and intent',
+  'Key technical concepts',
+  'Files and code sections',
+  'Errors and fixes',
+  'Problem solving',
+  'All user messages',
+  'Pending tasks',
+  'Current work',
+  'Optional next step',
+]
+const STAND_IN_SUMMARY = `<analysis>In order.</analysis>\n<summary>\n${SECTIONS.map(
+  (name, index) => `${index + 1}. ${name}:\n${createStandInText(SUMMARY_TOKENS / SECTIONS.length)}`,
+).join('\n\n')}\n</summary>`
+
+/** A stand-in for the model that writes summaries of a usual length with none of the session's texts in them. */
+function createSummarizer({ cache, now }: ReplayWorld): Model {
+  let calls = 0
+  return {
+    async *stream({ payload }) {
+      calls += 1
+      const { read, input } = cache.send(payload as unknown as BilledRequest, now(), false)
+      cache.answer(SUMMARY_TOKENS)
+      const usage = { input_tokens: input, cache_read_input_tokens: read, output_tokens: SUMMARY_TOKENS }
+      yield* streamText(`summary-${calls}`, STAND_IN_SUMMARY, usage)
+    },
+  }
+}
+
+function* streamText(id: string, text: string, usage: Usage): Generator<ReplyEvent> {
+  const block: Block = { type: 'text', text }
+  const message = { id, role: 'assistant' as const, model: DEFAULT_MODEL, content: [], usage }
+  const events: readonly ReplyEvent[] = [
+    { type: 'reply-started', message },
+    { type: 'block-started', index: 0, block },
+    { type: 'block-ended', index: 0, block },
+    { type: 'reply-updated', fields: { stop_reason: 'end_turn' }, usage: {} },
+  ]
+  const reply = toReply(events.reduce(addReplyEvent, emptyReplyAssembly))
+  yield* events
+  if (reply !== null) yield { type: 'reply-ended', reply }
+}

@@ -1,0 +1,236 @@
+/**
+ * Replays a recorded session under a policy and bills every request. Open loop: the recorded model does not react to
+ * what it is shown, except that an edit whose lines are no longer in view costs one more call that reads them again.
+ */
+import { type Block, isToolResult, isToolUse, type TokenRates } from '@tidemark/core'
+import { BilledCache, type BilledTokens, countBlockTokens } from './billed-cache.ts'
+import { type EditAnchor, listEditAnchors, listLines, SeenLines } from './edit-anchors.ts'
+import type { RecordedSession, RecordedStep } from './recorded-session.ts'
+
+/** A request as the Messages API takes it: `system`, `tools` and `messages`, with cache markers on its blocks. */
+export interface BilledRequest {
+  readonly [field: string]: unknown
+  readonly messages: readonly ReplayedMessage[]
+}
+
+export interface ReplayedMessage {
+  readonly role: string
+  readonly content: string | readonly object[]
+}
+
+/** An agent that manages its context under some policy, while its conversation is read from a recording. */
+export interface ReplayedAgent {
+  appendInput(input: ReplayedInput): Promise<void>
+  /** Returns the next request, after any rewrite that the policy makes before it; null if there is none to send. */
+  buildRequest(): Promise<BilledRequest | null>
+  appendReply(content: readonly Block[], usage: BilledTokens & { readonly output: number }): Promise<void>
+  close(): Promise<void>
+}
+
+/** What is put into the conversation: tool results, a prompt, or text of the program that recorded the session. */
+export type ReplayedInput = Pick<RecordedStep, 'blocks' | 'isPrompt' | 'userInputs'>
+
+/** What an agent needs from the replay: the time, the bill of its side calls, and a count of its rewrites. */
+export interface ReplayWorld {
+  readonly session: RecordedSession
+  readonly now: () => number
+  readonly cache: BilledCache
+  readonly countRewrite: (rewrite: RewriteReport) => void
+}
+
+export type RewriteReport =
+  | { readonly kind: 'clearing' }
+  | {
+      readonly kind: 'compaction'
+      readonly filesKept: number
+      readonly filesShed: number
+    }
+
+export interface ReplayPolicy {
+  readonly name: string
+  open(world: ReplayWorld): Promise<ReplayedAgent>
+}
+
+export interface ReplayTotals {
+  readonly calls: number
+  readonly cost: number
+  /** Edits whose old text had been shown before, and those of them that saw it in their request. */
+  readonly edits: number
+  readonly editsInView: number
+  readonly compactions: number
+  readonly clearings: number
+  readonly filesKept: number
+  readonly filesShed: number
+  /** Tokens of all requests together. */
+  readonly contextTokens: number
+  /** Calls for which the policy had no request to send. */
+  readonly refused: number
+}
+
+export interface ReplayOptions {
+  readonly rates?: TokenRates
+  /** True to scale the estimates to the growth that the log reports. */
+  readonly isScaled?: boolean
+  /** Called with each request that a recorded response answers. `rewrites`: made since the last one. */
+  readonly onRequest?: (request: BilledRequest, step: number, rewrites: readonly RewriteReport[]) => void
+}
+
+const REREAD_OUTPUT = 120
+
+export async function replaySession(
+  session: RecordedSession,
+  policy: ReplayPolicy,
+  options: ReplayOptions = {},
+): Promise<ReplayTotals> {
+  return new Replay(session, options).run(policy)
+}
+
+class Replay {
+  readonly #session: RecordedSession
+  readonly #options: ReplayOptions
+  readonly #cache: BilledCache
+  readonly #scale: number
+  readonly #seen = new SeenLines()
+  readonly #rewrites: RewriteReport[] = []
+  readonly #counts = { calls: 0, edits: 0, editsInView: 0, contextTokens: 0, refused: 0 }
+  /** Ids of recorded tool calls whose response was left out. */
+  readonly #unmade = new Set<string>()
+  #reported = 0
+  #now = 0
+
+  constructor(session: RecordedSession, options: ReplayOptions) {
+    const { rates, isScaled = false } = options
+    const recorded = new Set(session.steps.flatMap(({ blocks }) => blocks.map(({ text }) => text)))
+    const isAttached = (text: string): boolean => !recorded.has(text) && isAttachedFile(text)
+    this.#session = session
+    this.#options = options
+    this.#scale = isScaled ? session.scale : 1
+    this.#cache = new BilledCache({
+      isAttached,
+      scale: this.#scale,
+      ...(rates === undefined ? {} : { rates }),
+    })
+  }
+
+  async run(policy: ReplayPolicy): Promise<ReplayTotals> {
+    const agent = await policy.open({
+      session: this.#session,
+      now: () => this.#now,
+      cache: this.#cache,
+      countRewrite: (rewrite) => this.#rewrites.push(rewrite),
+    })
+    for (const [index, step] of this.#session.steps.entries()) {
+      this.#now = step.at
+      if (step.kind === 'response') await this.#answer(agent, step, index)
+      else await this.#appendInput(agent, step)
+      for (const block of step.blocks) this.#seen.add(block)
+    }
+    await agent.close()
+    const compactions = this.#rewrites.filter(({ kind }) => kind === 'compaction')
+    const sum = (field: 'filesKept' | 'filesShed'): number =>
+      this.#rewrites.reduce((total, each) => total + (each.kind === 'compaction' ? each[field] : 0), 0)
+    return {
+      ...this.#counts,
+      cost: this.#cache.cost,
+      compactions: compactions.length,
+      clearings: this.#rewrites.length - compactions.length,
+      filesKept: sum('filesKept'),
+      filesShed: sum('filesShed'),
+    }
+  }
+
+  /** Appends the input without results of calls that were never made, since their request could not be built. */
+  async #appendInput(agent: ReplayedAgent, { blocks, ...input }: RecordedStep): Promise<void> {
+    const known = blocks.filter((block) => !isToolResult(block) || !this.#unmade.has(block.tool_use_id))
+    if (known.length > 0) await agent.appendInput({ ...input, blocks: known })
+  }
+
+  #refuse(blocks: readonly Block[]): void {
+    this.#counts.refused += 1
+    for (const block of blocks) if (isToolUse(block)) this.#unmade.add(block.id)
+  }
+
+  async #answer(agent: ReplayedAgent, { blocks }: RecordedStep, index: number): Promise<void> {
+    let sent = await this.#send(agent)
+    if (sent === null) return this.#refuse(blocks)
+    const missing = this.#findMissing(sent.request, blocks)
+    if (missing.length > 0) {
+      await this.#reread(agent, sent.tokens, missing)
+      sent = await this.#send(agent)
+      if (sent === null) return this.#refuse(blocks)
+    }
+    this.#options.onRequest?.(sent.request, index, this.#rewrites.slice(this.#reported))
+    this.#reported = this.#rewrites.length
+    const output = Math.ceil(this.#scale * blocks.reduce((sum, block) => sum + countBlockTokens(block), 0))
+    this.#cache.answer(output)
+    await agent.appendReply(blocks, { ...sent.tokens, output })
+  }
+
+  async #send(
+    agent: ReplayedAgent,
+  ): Promise<{ readonly request: BilledRequest; readonly tokens: BilledTokens } | null> {
+    const request = await agent.buildRequest()
+    if (request === null) return null
+    const tokens = this.#cache.send(request, this.#now)
+    this.#counts.calls += 1
+    this.#counts.contextTokens += tokens.read + tokens.written + tokens.input
+    return { request, tokens }
+  }
+
+  /** Counts the edits of a response, and returns those of which the request did not show a line. */
+  #findMissing(request: BilledRequest, content: readonly Block[]): readonly EditAnchor[] {
+    const anchors = listEditAnchors(content)
+      .map(({ path, lines }) => ({ path, lines: lines.filter((line) => this.#seen.has(line)) }))
+      .filter(({ lines }) => lines.length > 0)
+    if (anchors.length === 0) return []
+    const shown = listRequestBlocks(request).map(listLines)
+    const missing = anchors.flatMap(({ path, lines }) => {
+      const gone = lines.filter((each) => !shown.some((block) => block.has(each)))
+      return gone.length === 0 ? [] : [{ path, lines: gone }]
+    })
+    this.#counts.edits += anchors.length
+    this.#counts.editsInView += anchors.length - missing.length
+    return missing
+  }
+
+  async #reread(agent: ReplayedAgent, tokens: BilledTokens, missing: readonly EditAnchor[]): Promise<void> {
+    const reads = missing.map(({ path, lines }, index) => ({
+      id: `reread_${this.#counts.calls}_${index}`,
+      input: { file_path: path ?? 'unknown', offset: 1 },
+      text: this.#seen.findText(lines[0] ?? ''),
+    }))
+    this.#cache.answer(REREAD_OUTPUT)
+    const calls = reads.map(({ id, input }): Block => ({ type: 'tool_use', id, name: 'Read', input }))
+    await agent.appendReply(calls, { ...tokens, output: REREAD_OUTPUT })
+    const blocks = reads.map(({ id, text }) => ({ type: 'tool_result', tool_use_id: id, content: text }))
+    await agent.appendInput({ blocks, isPrompt: false, userInputs: [] })
+  }
+}
+
+/** Characters at the start of an attachment within which the engine, and each peer, say that it is a file. */
+const FILE_HEAD = 400
+
+function isAttachedFile(text: string): boolean {
+  return text.slice(0, FILE_HEAD).includes(FILE_NOTICE)
+}
+
+/** Start of the line above the text of an attached file. */
+export const FILE_NOTICE = 'Content of '
+
+export function listRequestBlocks({ messages }: BilledRequest): readonly object[] {
+  return messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content,
+  )
+}
+
+export function hasToolCall(content: readonly Block[]): boolean {
+  return content.some(isToolUse)
+}
+
+/** Text in general words, of which stand-ins for system prompts and summaries are made. It says nothing of a session. */
+export const STAND_IN_TEXT =
+  'The work on this part went on as it was asked for and is described here in general words. '
+
+export function createStandInText(tokens: number): string {
+  return STAND_IN_TEXT.repeat(Math.ceil((tokens * 3.6) / STAND_IN_TEXT.length))
+}

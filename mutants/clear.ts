@@ -296,8 +296,8 @@ export const mutants: readonly Mutant[] = [
     name: 'edits-without-their-beta',
     law: 'are named where thinking is bound',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'if (leavesParameters || !mayUseProviderEdits({ policy, profile })) return parameters',
-    replace: 'if (leavesParameters || mayUseProviderEdits({ policy, profile })) return parameters',
+    find: 'if (isClientLed || !mayUseProviderEdits({ policy, profile })) return parameters',
+    replace: 'if (isClientLed || mayUseProviderEdits({ policy, profile })) return parameters',
     tests: ['packages/core/src/engine/announce-updates.test'],
   },
   {

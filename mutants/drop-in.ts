@@ -275,8 +275,8 @@ export const mutants: readonly Mutant[] = [
     name: 'withdrawn-tool-of-a-host-stays',
     law: 'is no longer in the list',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'followsTools: host.leavesParameters === true',
-    replace: 'followsTools: false',
+    find: 'isClientLed: host.isClientLed === true',
+    replace: 'isClientLed: false',
     tests: [DECIDES],
   },
   {

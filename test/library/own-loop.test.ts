@@ -91,6 +91,11 @@ describe('append', () => {
       'append: expected content as text or a list of blocks, each with a type.',
     ],
     [
+      'words of the user in another shape',
+      { role: 'user', content: 'Yes.', userInputs: [{ kind: 'guess' }] },
+      'append: userInputs: expected the list that toolResult(id, content, { answers, userReason }) creates.',
+    ],
+    [
       'a result without its call',
       toolResult('toolu_1', 'x'),
       'append: there is no tool call toolu_1 in this session. Append the response that made it first.',

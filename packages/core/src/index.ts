@@ -338,6 +338,7 @@ export {
   createLogLineReader,
   type DecodeResult,
   decodeRecord,
+  isUserInputs,
   LOG_VERSION,
   type LogLineReader,
   type LogReaderOptions,

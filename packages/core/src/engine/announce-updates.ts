@@ -93,7 +93,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     profile: host.profile,
     volatile,
     lateTools: host.lateTools ?? 'define',
-    followsTools: host.leavesParameters === true,
+    isClientLed: host.isClientLed === true,
     isBound: volatile === 'inline' && hasBoundThinking(recordsWithThinking(state.view), host.profile),
     isCold: isPrefixCold(turn, current),
     holds: mustDelayUpdate(state.flat, host.profile),
@@ -330,9 +330,9 @@ function dropUndefined(value: unknown): unknown {
 /** Returns the host's parameters, with the beta names added that the engine's requests need. */
 export function withEngineBetas(
   parameters: JsonObject,
-  { policy, profile, leavesParameters = false }: Pick<TurnHost, 'policy' | 'profile' | 'leavesParameters'>,
+  { policy, profile, isClientLed = false }: Pick<TurnHost, 'policy' | 'profile' | 'isClientLed'>,
 ): JsonObject {
-  if (leavesParameters || !mayUseProviderEdits({ policy, profile })) return parameters
+  if (isClientLed || !mayUseProviderEdits({ policy, profile })) return parameters
   const given = readBetas(parameters)
   const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }

@@ -50,10 +50,11 @@ export interface TurnHost {
   readonly isInteractive: boolean
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
-  /** True if parameters, tools and system prompt are those of a host's own request: the provider judges them. */
-  readonly leavesParameters?: boolean
-  /** True if the caller keeps the list of messages itself: prompts that are too long stay, and the caller decides. */
-  readonly keepsPrompts?: boolean
+  /**
+   * True if a client with a message list of its own leads. Its parameters, tools and system prompt are the provider's to
+   * judge, the model can call exactly the tools that it offers, and a prompt that is too long stays in its list.
+   */
+  readonly isClientLed?: boolean
   /**
    * True if nothing is cleared or compacted while the next request still fits the context window: the host would go on
    * without, and may end before a rewrite has paid for itself.

@@ -102,9 +102,9 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
  */
 export function omitHostFindings(
   findings: readonly Finding[],
-  { leavesParameters = false }: Pick<TurnHost, 'leavesParameters'>,
+  { isClientLed = false }: Pick<TurnHost, 'isClientLed'>,
 ): readonly Finding[] {
-  if (!leavesParameters) return findings
+  if (!isClientLed) return findings
   return findings.filter(({ path, code }) => path.startsWith('messages') && !HOST_CODES.has(code))
 }
 

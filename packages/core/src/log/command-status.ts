@@ -3,6 +3,7 @@
  * that ran the call states counts before anything in the output, which may be the log of another failure.
  */
 import type { ToolResultBlock } from './block.ts'
+import { INTERRUPTION_START } from './host-texts.ts'
 import { isObject } from './json.ts'
 import type { KnownRecord } from './record.ts'
 import { isRefusedCall, readToolResultText, type ToolCallFacts } from './tool-calls.ts'
@@ -36,7 +37,6 @@ export function isUndone(status: RunStatus): boolean {
 
 const EXIT_CODE = /(?:\bexit code:?|\bexited with code|"exit_code"[ \t]*:)[ \t]*(-?\d+)/gi
 const TIME_LIMIT = /^(?:Error: )?command timed out after /im
-const INTERRUPTED = /^\s*\[Request interrupted by user/
 const IN_BACKGROUND = /^Command (?:running in|was manually) background/m
 /** Matches the line of Codex about a command that has not ended. */
 const STILL_RUNNING = /^Process running with session ID[ \t]*(\S*)/m
@@ -84,7 +84,8 @@ interface CommandResult {
 function readUnfinished({ input }: CallWithInput, { result, ends, record }: CommandResult): RunStatus | null {
   if (isObject(input) && input.run_in_background === true) return 'background'
   const { toolUseResult: logged } = record as { readonly toolUseResult?: unknown }
-  if (INTERRUPTED.test(result) || (isObject(logged) && logged.interrupted === true)) return 'interrupted'
+  if (INTERRUPTION_START.test(result) || (isObject(logged) && logged.interrupted === true))
+    return 'interrupted'
   const isMoved = isObject(logged) && typeof logged.backgroundTaskId === 'string'
   if (isMoved || IN_BACKGROUND.test(ends)) return 'background'
   return STILL_RUNNING.test(ends) ? 'running' : null

@@ -132,7 +132,7 @@ const OPTIONAL_FIELDS: readonly (readonly [string, (value: unknown) => boolean])
   ['userInputs', isUserInputs],
 ]
 
-function isUserInputs(value: unknown): boolean {
+export function isUserInputs(value: unknown): boolean {
   return Array.isArray(value) && value.every(isUserInput)
 }
 

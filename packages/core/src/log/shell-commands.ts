@@ -68,11 +68,19 @@ export function toCommandKey(command: string): string {
 
 /**
  * What a command did to a known file: `removed`, `moved` to another path, `undone` for changes of a named file that were
- * taken back, `perhaps-undone` for a command on the whole tree, `returned` for changes that came back from the stash,
- * `committed` for a commit that may contain the changes, so that they can no longer be taken back by name alone.
+ * taken back, `perhaps-undone` for a command on the whole tree, `stashed` and `perhaps-stashed` for the same by the stash,
+ * `returned` for changes that came back from there, `committed` for a commit that may contain the changes, so that they can no longer be taken back by name alone.
  */
 export interface FileChange {
-  readonly kind: 'removed' | 'moved' | 'undone' | 'perhaps-undone' | 'returned' | 'committed'
+  readonly kind:
+    | 'removed'
+    | 'moved'
+    | 'undone'
+    | 'perhaps-undone'
+    | 'stashed'
+    | 'perhaps-stashed'
+    | 'returned'
+    | 'committed'
   /** The path as it is known, and where the file was moved; null if it was not. */
   readonly path: string
   readonly to: string | null
@@ -176,8 +184,8 @@ function readStash(rest: readonly string[]): FileTargets | null {
   if (!act.startsWith('-') && act !== 'push' && act !== 'save') return null
   const named = rest.includes('--') ? rest.slice(rest.indexOf('--') + 1) : []
   return named.length > 0
-    ? { kind: 'undone', targets: named }
-    : { kind: 'perhaps-undone', targets: WHOLE_TREE }
+    ? { kind: 'stashed', targets: named }
+    : { kind: 'perhaps-stashed', targets: WHOLE_TREE }
 }
 
 /** Returns the words that are no options; all words after `--`. */

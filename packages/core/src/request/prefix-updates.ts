@@ -43,10 +43,10 @@ export interface PrefixUpdateRules {
    */
   readonly lateTools: 'announce' | 'define'
   /**
-   * True if the model can call exactly the tools that the host offers: a tool that is withdrawn or defined otherwise is
+   * True if the model can call exactly the tools that a client offers: a tool that is withdrawn or defined otherwise is
    * worth a new snapshot if the provider cannot change it in mid-conversation. Default: such a change is announced.
    */
-  readonly followsTools?: boolean
+  readonly isClientLed?: boolean
   /** False if tools must not be added during a conversation, even if the provider supports it. */
   readonly addsTools?: boolean
   /** True if the context has thinking blocks that a changed prefix would invalidate. */
@@ -139,7 +139,7 @@ function listToolsToDefine(
   const { epoch, isFresh } = standing
   if (epoch.tools.length === 0) return listToolsToDeclare(rules.present).map(readToolOrTypeName)
   if (isFresh) return listOutdatedTools(changed, epoch, rules.present)
-  if (rules.isCold === true || rules.followsTools === true) {
+  if (rules.isCold === true || rules.isClientLed === true) {
     const outdated = new Set(listOutdatedTools(changed, epoch, rules.present))
     const blocks =
       rules.isCold === true || rules.holds ? NO_BLOCKS : listToolChangeBlocks(changed, standing, rules)

@@ -140,6 +140,8 @@ export interface TouchedFile {
   readonly linesRead: number | null
   /** What a shell command did to the file since it was last touched, in words; empty if nothing. */
   readonly fate: string
+  /** Where its edits went, for certain or perhaps, if `fate` tells of that: from the stash they may come back. Else null. */
+  readonly editsLost: 'undone' | 'stashed' | null
   /** True if a commit since the last edit may contain it. */
   readonly isCommitted: boolean
   /** The path that the file had before a shell command moved it; null if none did. */
@@ -189,7 +191,7 @@ export function applyFileChanges<File extends TouchedFile>(
       files.set(change.path, { ...file, isCommitted: true })
     const fate = file === undefined ? null : describeFate(change, file)
     if (file === undefined || fate === null) return []
-    files.set(change.path, { ...file, fate })
+    files.set(change.path, { ...file, fate, editsLost: EDITS_LOST[change.kind] ?? null })
     const { to } = change
     if (to === null) return [change.path]
     const { newestText, linesRead } = file
@@ -199,8 +201,12 @@ export function applyFileChanges<File extends TouchedFile>(
   })
 }
 
-/** Matches the fate of a file whose edits are gone, which may be there all the same. */
-const UNDONE = /^(?:perhaps )?undone by /
+const EDITS_LOST: Partial<Record<FileChange['kind'], TouchedFile['editsLost']>> = {
+  undone: 'undone',
+  'perhaps-undone': 'undone',
+  stashed: 'stashed',
+  'perhaps-stashed': 'stashed',
+}
 
 /** Says what a command did to a file; null if that concerns only files that were edited before. */
 function describeFate({ kind, to, by }: FileChange, file: TouchedFile): string | null {
@@ -208,9 +214,9 @@ function describeFate({ kind, to, by }: FileChange, file: TouchedFile): string |
   if (kind === 'removed') return `deleted by ${command}`
   if (kind === 'moved') return `moved to ${to} by ${command}`
   if (file.edits === 0 || kind === 'committed') return null
-  if (kind === 'returned')
-    return UNDONE.test(file.fate) && /`git (?:-C \S+ )?stash/.test(file.fate) ? '' : null
-  return `${kind === 'undone' && !file.isCommitted ? '' : 'perhaps '}undone by ${command}`
+  if (kind === 'returned') return file.editsLost === 'stashed' ? '' : null
+  const isCertain = (kind === 'undone' || kind === 'stashed') && !file.isCommitted
+  return `${isCertain ? '' : 'perhaps '}undone by ${command}`
 }
 
 const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
@@ -223,6 +229,7 @@ const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
   newestText: null,
   linesRead: null,
   fate: '',
+  editsLost: null,
   isCommitted: false,
   movedFrom: null,
 }
@@ -235,8 +242,9 @@ export function withTouch(
 ): TouchedFile {
   const file = before ?? { ...NO_TOUCHES, path }
   // A file that was read is there, but edits that were undone are not back.
-  const keepsFate = run.failed || (action === 'read' && UNDONE.test(file.fate))
-  const touched = { ...file, place: run.callIndex, uuid: run.uuid, fate: keepsFate ? file.fate : '' }
+  const keepsFate = run.failed || (action === 'read' && file.editsLost !== null)
+  const fate = keepsFate ? {} : { fate: '', editsLost: null }
+  const touched = { ...file, place: run.callIndex, uuid: run.uuid, ...fate }
   if (action === 'read')
     return {
       ...touched,

@@ -18,8 +18,8 @@ export async function* withdrawTooLongPrompts(
   turn: TurnContext,
   failure: TurnFailure,
 ): AsyncGenerator<TurnEvent, TurnFailure> {
-  const { compaction, keepsPrompts } = turn.host
-  if (compaction === undefined || keepsPrompts === true || !isTooLong(failure)) return failure
+  const { compaction, isClientLed } = turn.host
+  if (compaction === undefined || isClientLed === true || !isTooLong(failure)) return failure
   const prompts = listUnansweredPrompts(turn.state)
   const [first] = prompts
   if (first === undefined) return failure

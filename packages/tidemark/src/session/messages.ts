@@ -4,6 +4,7 @@ import {
   type Block,
   isBlock,
   isObject,
+  isUserInputs,
   type MessageContent,
   TidemarkError,
 } from '@tidemark/core'
@@ -105,6 +106,10 @@ export function checkMessageInput(given: unknown): MessageInput {
   if (role === 'attachment' && isObject(given.attachment)) return given as unknown as AttachmentInput
   if (role !== 'user' && role !== 'assistant')
     throw badRecord('append: expected a message with the role "user" or "assistant".')
+  if (given.userInputs !== undefined && !isUserInputs(given.userInputs))
+    throw badRecord(
+      'append: userInputs: expected the list that toolResult(id, content, { answers, userReason }) creates.',
+    )
   return { ...given, role, content: checkContent('append', given.content) }
 }
 

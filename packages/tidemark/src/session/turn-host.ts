@@ -88,7 +88,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       requestedTtl: session.host?.ttl,
       hostMarkers: session.host?.markers,
       hostPauses: session.host?.pauses,
-      ...(session.host === null ? {} : { leavesParameters: true, keepsPrompts: true }),
+      ...(session.host === null ? {} : { isClientLed: true }),
       rewritesWhenFull: waitsUntilFull(session) ? true : undefined,
       repeatedUntil: session.host?.repeatedUntil,
       entitlement: settings.options.entitlement,

@@ -289,7 +289,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'trimmed-words-leave-a-summary',
-    law: 'a client that saves room loses no fact of the summary',
+    law: 'a client that clears old results loses no fact of the summary',
     file: REMOVED,
     find: 'const MAX_VALUE_WORDS = 24',
     replace: 'const MAX_VALUE_WORDS = 24_000',
@@ -297,7 +297,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a-placeholder-counts-as-a-removal',
-    law: 'a client that saves room loses no fact of the summary',
+    law: 'keeps what has one placeholder',
     file: REMOVED,
     find: 'const MIN_PLACEHOLDERS = 3',
     replace: 'const MIN_PLACEHOLDERS = 3_000',
@@ -305,7 +305,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a-key-in-a-long-cut-stays',
-    law: 'a secret that the client removes after a compaction is in no later request',
+    law: 'loses a key in a long cut',
     file: REMOVED,
     find: 'lost.filter(isKey).map(toRemoval)',
     replace: '[]',
@@ -313,7 +313,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'words-that-the-client-still-sends-are-removed',
-    law: 'a client that saves room loses no fact of the summary',
+    law: 'keeps words that other messages have',
     file: REMOVED,
     find: ' && !hasWord(given, each.lost)',
     replace: '',
@@ -321,7 +321,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'removal-in-a-moved-message-ignored',
-    law: 'a secret that the client removes after a compaction is in no later request',
+    law: 'so does a secret that the client removes while it drops its oldest messages',
     file: HISTORY,
     find: 'isInPlace || listTextChanges(known, given).length > 0',
     replace: 'isInPlace',
@@ -329,7 +329,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a-compaction-that-stays-keeps-what-was-removed',
-    law: 'a secret that the client removes after a compaction is in no later request',
+    law: 'so does a secret that the client removes from a message which the compaction has kept',
     file: 'packages/tidemark/src/session/repeated-compaction.ts',
     find: 'present.length > 0 ? changeText === null : !canStay',
     replace: 'present.length > 0 || !canStay',

@@ -2,7 +2,8 @@
  * `npm run bench:dropin [-- --only NAME] [--steps N] [--windows 200000,60000] [--drawn N] [--json] [--write]`: real clients
  * on the simulator, and hosts with habits drawn at random, direct and with Tidemark. Exits 1 if Tidemark made anything
  * worse. Nothing is begun after four minutes, and what is left out is named. `--write` takes as long as it takes, and puts
- * the tables into docs/drop-in.md.
+ * the tables into docs/drop-in.md. `--long [--json] [--write]`: instead, runs past the window, also with the provider's
+ * compaction and with a summary of the client's own.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
@@ -10,6 +11,7 @@ import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
 import { installPackages } from '../harness/installed-packages.ts'
 import type { Client } from './client.ts'
 import { type DrawnPair, formatHabits, runDrawnPair } from './drawn-hosts-table.ts'
+import { findLongHarm, formatLongRuns, runLongLengths } from './long-runs-table.ts'
 import type { ClientRun } from './run-client.ts'
 import { findHarm, formatDelays, formatLengths, formatPairs, type Pair } from './tables.ts'
 
@@ -36,8 +38,10 @@ async function main(): Promise<number> {
       drawn: { type: 'string' },
       json: { type: 'boolean' },
       write: { type: 'boolean' },
+      long: { type: 'boolean' },
     },
   })
+  if (values.long) return runLong(values)
   const budget = createBudget(values.write === true ? Number.POSITIVE_INFINITY : MAX_START_MS)
   const steps = readCount('--steps', values.steps)
   const windows = values.windows.split(',').map((text) => readCount('--windows', text))
@@ -65,7 +69,17 @@ async function main(): Promise<number> {
   if (budget.skipped.length > 0)
     console.error(`bench:dropin: left out after four minutes: ${budget.skipped.join(', ')}`)
   for (const line of harm) console.error(`bench:dropin: ${line}`)
-  if (values.write) await writeTables(tables)
+  if (values.write) await writeTables('bench:dropin', tables)
+  return harm.length === 0 ? 0 : 1
+}
+
+async function runLong(options: { readonly json?: boolean; readonly write?: boolean }): Promise<number> {
+  const lengths = await runLongLengths((line) => console.error(`bench:dropin: ${line}`))
+  const harm = lengths.flatMap(findLongHarm)
+  const table = formatLongRuns(lengths)
+  console.log(options.json ? JSON.stringify({ ok: harm.length === 0, harm, lengths }, null, 2) : table)
+  for (const line of harm) console.error(`bench:dropin: ${line}`)
+  if (options.write) await writeTables('bench:dropin --long', table)
   return harm.length === 0 ? 0 : 1
 }
 
@@ -147,13 +161,14 @@ function formatTables(pairs: readonly Pair[], lengths: readonly Pair[], drawn: r
 }
 
 const PAGE = new URL('../../docs/drop-in.md', import.meta.url)
-const [BEGIN, END] = ['<!-- bench:dropin -->', '<!-- end of bench:dropin -->']
 
-async function writeTables(tables: string): Promise<void> {
+/** Replaces what stands between the two comments of `name` on the page. */
+async function writeTables(name: string, tables: string): Promise<void> {
+  const [begin, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`]
   const page = await readFile(PAGE, 'utf8')
-  const [before, after] = [page.split(BEGIN)[0], page.split(END)[1]]
-  if (before === undefined || after === undefined) throw new Error(`docs/drop-in.md has no ${BEGIN} … ${END}`)
-  await writeFile(PAGE, `${before}${BEGIN}\n${tables}\n${END}${after}`)
+  const [before, after] = [page.split(begin)[0], page.split(end)[1]]
+  if (before === undefined || after === undefined) throw new Error(`docs/drop-in.md has no ${begin} … ${end}`)
+  await writeFile(PAGE, `${before}${begin}\n${tables}\n${end}${after}`)
 }
 
 function readCount(option: string, text: string): number {

@@ -1,0 +1,70 @@
+/** A client that caches by itself and runs past its window, in four ways: what it pays, and what its last request still has. */
+import {
+  type KeptCount,
+  LONG_WAYS,
+  type LongRun,
+  type LongWay,
+  runLongHost,
+} from '../../test/drop-in/long-hosts.ts'
+
+/** The same task in each of the ways. */
+export interface LongRuns {
+  readonly steps: number
+  readonly runs: readonly LongRun[]
+}
+
+const WINDOW = 200_000
+const LENGTHS = [100, 300, 800]
+
+/** About 1,200 tokens a step. */
+const STEP = { resultTokens: 1_600, systemTokens: 30_000 }
+
+export async function runLongLengths(report: (line: string) => void): Promise<readonly LongRuns[]> {
+  const lengths: LongRuns[] = []
+  for (const steps of LENGTHS) {
+    const runs: LongRun[] = []
+    for (const way of LONG_WAYS) {
+      report(`${steps} steps, ${way}`)
+      runs.push(await runLongHost({ ...STEP, way, steps, window: WINDOW }))
+    }
+    lengths.push({ steps, runs })
+  }
+  return lengths
+}
+
+const KINDS = ['words', 'reasons', 'files', 'findings'] as const
+
+/** Returns where Tidemark is dearer than direct, or than the provider's compaction, or keeps less than it. */
+export function findLongHarm({ steps, runs }: LongRuns): readonly string[] {
+  const find = (way: LongWay) => runs.find((run) => run.way === way)
+  const [direct, beta, managed] = [find('direct'), find('compaction beta'), find('Tidemark')]
+  if (direct === undefined || beta === undefined || managed === undefined) return []
+  const harm: string[] = []
+  if (managed.error !== null || managed.steps < steps)
+    harm.push(`ended after ${managed.steps} steps: ${managed.error}`)
+  if (direct.error === null && managed.dollars > direct.dollars) harm.push('dearer than direct')
+  if (direct.error !== null && managed.dollars >= beta.dollars) harm.push('not cheaper than the beta')
+  for (const kind of KINDS)
+    if (managed[kind].kept < beta[kind].kept) harm.push(`keeps less than the beta: ${kind}`)
+  return harm.map((text) => `${steps} steps: ${text}`)
+}
+
+export function formatLongRuns(lengths: readonly LongRuns[]): string {
+  const head = ['steps', 'way', 'cost', 'reached', 'rewrites', 'prompts', 'reasons', 'files', 'findings']
+  const rule = ['---:', '---', ...head.slice(2).map(() => '---:')]
+  const rows = lengths.flatMap(({ steps, runs }) =>
+    runs.map((run, index) => [
+      index === 0 ? String(steps) : '',
+      run.way,
+      `$${run.dollars.toFixed(2)}`,
+      run.error === null ? 'the end' : `step ${run.steps}`,
+      run.firstRewrite === null ? '0' : `${run.rewrites}, first at ${run.firstRewrite}`,
+      ...KINDS.map((kind) => formatKept(run[kind])),
+    ]),
+  )
+  return [head, rule, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
+}
+
+function formatKept({ kept, all }: KeptCount): string {
+  return `${kept} of ${all}`
+}

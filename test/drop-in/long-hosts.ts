@@ -1,0 +1,234 @@
+/**
+ * A client that caches by itself and runs past its context window, in four ways: as it is, with `tide.fetch`, with the
+ * provider's compaction at a threshold, and with a summary that the client asks for itself. Beside the bill it is counted
+ * what the last request still has of what was said, decided, changed and found in the first half of the run.
+ */
+import {
+  type Coder,
+  createCoder,
+  createSimulator,
+  type RequestRecord,
+  withSummaries,
+} from '@tidemark/simulator'
+import { anthropic, createTidemark, type PolicyOverrides, type SessionEvent } from 'tidemark'
+import { type Fetch, HostAgent, type HostMessage, withMarkers } from './host-agent.ts'
+
+export const LONG_WAYS = ['direct', 'compaction beta', 'homemade summary', 'Tidemark'] as const
+export type LongWay = (typeof LONG_WAYS)[number]
+
+export interface LongRunSettings {
+  readonly way: LongWay
+  readonly window: number
+  readonly steps: number
+  /** Tokens of a tool result that has a file or a test run. */
+  readonly resultTokens: number
+  /** Tokens of the system prompt. */
+  readonly systemTokens: number
+  readonly policy?: PolicyOverrides
+}
+
+/** Number of things of one kind in the first half of the run, and of those that the last request still has. */
+export interface KeptCount {
+  readonly kept: number
+  readonly all: number
+}
+
+export interface LongRun {
+  readonly way: LongWay
+  readonly steps: number
+  readonly dollars: number
+  /** The bill after each answered request of the client. */
+  readonly bills: readonly number[]
+  readonly refused: number
+  /** Compactions, clearings, and summaries in the place of the conversation. */
+  readonly rewrites: number
+  /** Steps before the first of them; null if there was none. */
+  readonly firstRewrite: number | null
+  readonly error: string | null
+  /** The user's prompts, what the model said that it does, the files that it changed, and lines in results of tools. */
+  readonly words: KeptCount
+  readonly reasons: KeptCount
+  readonly files: KeptCount
+  readonly findings: KeptCount
+}
+
+/** Share of the window at which the provider compacts (150,000 of 200,000), and at which the client itself does. */
+const [BETA_SHARE, HOMEMADE_SHARE] = [0.75, 0.8]
+
+const STEPS_PER_PROMPT = 25
+const MODEL = 'claude-sonnet-5-5'
+
+export async function runLongHost(settings: LongRunSettings): Promise<LongRun> {
+  const { way, window, steps, resultTokens } = settings
+  const turns = Math.min(STEPS_PER_PROMPT, steps)
+  const coder = createCoder({ turns, resultTokens })
+  const provider = openProvider(coder, window)
+  const tide = way === 'Tidemark' ? openTidemark(settings, provider.fetch) : null
+  const log = createWorkLog()
+  const planting: Coder = { ...coder, toolResult: (call) => log.plant(call, coder.toolResult(call)) }
+  const host = new HostAgent(tide?.fetch ?? provider.fetch, planting, createHostSettings(settings))
+  const bills: number[] = []
+  let [summaries, firstRewrite] = [0, null as number | null]
+  const countRewrites = () => summaries + (tide?.countRewrites() ?? 0)
+  const takeStep = async (): Promise<boolean> => {
+    if (way === 'homemade summary' && countPrompt(provider.records.at(-1)) > HOMEMADE_SHARE * window) {
+      await summarize(host)
+      summaries += 1
+    }
+    const isWorking = await host.step()
+    log.readResponse(host.messages)
+    bills.push(sumCosts(provider.records))
+    if (way === 'compaction beta' && dropCompacted(host)) summaries += 1
+    if (countRewrites() > 0) firstRewrite ??= log.countSteps()
+    return isWorking
+  }
+  let error: string | null = null
+  try {
+    for (let part = 0; part < steps / turns; part += 1) {
+      host.messages.push({ role: 'user', content: log.addPrompt(part) })
+      while (await takeStep());
+    }
+  } catch (thrown) {
+    error = thrown instanceof Error ? thrown.message : String(thrown)
+  }
+  await tide?.close()
+  return {
+    way,
+    steps: log.countSteps(),
+    dollars: sumCosts(provider.records),
+    bills,
+    refused: provider.records.filter(({ status }) => status >= 400).length,
+    rewrites: countRewrites(),
+    firstRewrite,
+    error,
+    ...log.countKept(provider.readLastBody()),
+  }
+}
+
+function openProvider({ script }: Coder, window: number) {
+  const records: RequestRecord[] = []
+  const simulator = createSimulator({
+    script: withSummaries(script),
+    window,
+    seed: 'long',
+    keepRequests: 1,
+    onRequest: (record) => void records.push(record),
+  })
+  let body = ''
+  const fetch: Fetch = (input, init) => {
+    body = String(init?.body)
+    return simulator.fetch(input, init)
+  }
+  return { fetch, records, readLastBody: () => body }
+}
+
+function sumCosts(records: readonly RequestRecord[]): number {
+  return records.reduce((sum, { cost }) => sum + (cost?.total ?? 0), 0)
+}
+
+function createHostSettings({ way, window, systemTokens }: LongRunSettings) {
+  const system = 'You are a careful coder. You read before you write. '.repeat(Math.round(systemTokens / 12))
+  if (way !== 'compaction beta') return { system, model: MODEL, prepare: withMarkers }
+  const trigger = { type: 'input_tokens', value: Math.round(BETA_SHARE * window) }
+  const context_management = { edits: [{ type: 'compact_20260112', trigger }] }
+  const headers = { 'anthropic-beta': 'compact-2026-01-12' }
+  return { system, model: MODEL, prepare: withMarkers, headers, fields: { context_management } }
+}
+
+function openTidemark({ window, policy = {} }: LongRunSettings, upstream: Fetch) {
+  const events: SessionEvent[] = []
+  const tide = createTidemark({
+    model: anthropic(MODEL, { apiKey: 'any', fetch: upstream, window }),
+    memory: true,
+    env: {},
+    policy,
+    onEvent: (event) => {
+      if (event.type === 'rewritten') events.push(event)
+    },
+  })
+  return {
+    fetch: tide.fetch({ session: 'long', fetch: upstream }),
+    countRewrites: () => events.length,
+    close: () => tide.close(),
+  }
+}
+
+function countPrompt(record: RequestRecord | undefined): number {
+  const usage = record?.usage
+  if (usage === null || usage === undefined) return 0
+  return usage.input + usage.cacheRead + usage.write5m + usage.write1h
+}
+
+/** Asks for a summary of the conversation with what is cached of it, and goes on from the summary alone. */
+async function summarize(host: HostAgent): Promise<void> {
+  const last = host.messages.pop()
+  const question = 'Summarize this conversation inside <summary></summary> tags, so that the work can go on.'
+  const content = typeof last?.content === 'string' ? [{ type: 'text', text: last.content }] : last?.content
+  host.messages.push({ role: 'user', content: [...(content ?? []), { type: 'text', text: question }] })
+  const response = await host.send()
+  const text = await response.text()
+  if (!response.ok) throw new Error(text)
+  const blocks: readonly { readonly text?: string }[] = JSON.parse(text).content
+  const summary = blocks.map((block) => block.text ?? '').join('')
+  host.messages = [
+    { role: 'user', content: `The conversation was summarized. Continue the session.\n${summary}` },
+  ]
+}
+
+/** Drops the messages before the newest compaction block, which the provider ignores. Returns true if there is a new one. */
+function dropCompacted(host: HostAgent): boolean {
+  const at = host.messages.findLastIndex(
+    ({ content }) => typeof content !== 'string' && content.some(({ type }) => type === 'compaction'),
+  )
+  if (at <= 0) return false
+  host.messages = host.messages.slice(at)
+  return true
+}
+
+/** Records what the run had, to be looked for in its last request. */
+function createWorkLog() {
+  const [prompts, reasons, files, findings] = [[], [], [], []] as [string[], string[], string[], string[]]
+  const steps = new Set<string>()
+  const count = (things: readonly string[], body: string, isSaidOnce = false): KeptCount => {
+    const half = Math.ceil(things.length / 2)
+    const later = new Set(things.slice(half))
+    const early = [...new Set(things.slice(0, half))].filter((text) => !isSaidOnce || !later.has(text))
+    return { kept: early.filter((text) => body.includes(text)).length, all: early.length }
+  }
+  return {
+    addPrompt(part: number): string {
+      const text = `Part ${part + 1}: raise the limits, and write ${createCode('rule', part)} into the changelog of this part.`
+      prompts.push(text)
+      return text
+    },
+    /** Adds a line to the result of one call in five. */
+    plant({ id: callId }: Parameters<Coder['toolResult']>[0], result: ReturnType<Coder['toolResult']>) {
+      const id = String(callId)
+      const step = /^toolu_coder_([0-9a-z]+)_/.exec(id)?.[1] ?? id
+      if (steps.has(step) || steps.add(step).size % 5 !== 0) return result
+      const line = `note: the limit was set by ticket ${createCode('ticket', steps.size)}`
+      findings.push(line)
+      return { ...result, content: `${String(result.content)}\n${line}` }
+    },
+    readResponse(messages: readonly HostMessage[]): void {
+      const newest = messages.findLast(({ role }) => role === 'assistant')
+      const blocks = typeof newest?.content === 'string' ? [] : (newest?.content ?? [])
+      for (const { type, text, name, input } of blocks) {
+        if (type === 'text') reasons.push(/: (.*?)\./.exec(String(text))?.[1] ?? String(text))
+        if (type === 'tool_use' && name === 'Edit') files.push(String(Object(input).file_path))
+      }
+    },
+    countSteps: () => steps.size,
+    countKept: (body: string) => ({
+      words: count(prompts, body),
+      reasons: count(reasons, body, true),
+      files: count(files, body),
+      findings: count(findings, body),
+    }),
+  }
+}
+
+/** A word that occurs nowhere else. */
+function createCode(kind: string, number: number): string {
+  return `${kind}-${(0x9e3779b1 * (number + 7)).toString(36).slice(-8)}`
+}

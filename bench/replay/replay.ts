@@ -1,12 +1,14 @@
 /**
- * `npm run bench:replay -- FOLDER… [--window N] [--ttl 5m|1h] [--policy JSON]`: replays the logs in folders under Tidemark
+ * `npm run bench:replay -- FOLDER… [--window N] [--ttl 5m|1h] [--policy NAME|JSON|NAME=JSON]`: replays the logs in folders under Tidemark
  * and under the policies of others, and reports cost and fidelity (definitions: README.md beside this file). Reads only;
  * prints nothing of a session but figures. A log that cannot be read or replayed is named and left out.
  */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
-import { type PolicyOverrides, presets } from '@tidemark/core'
+import { gunzipSync } from 'node:zlib'
+import { createPolicy, type PolicyOverrides, presets } from '@tidemark/core'
 import {
   createEnginePolicy,
   isPresetName,
@@ -25,12 +27,20 @@ import { createDoNothing, listPeerPolicies } from './peer-policies.ts'
 interface NamedSession {
   readonly name: string
   readonly session: RecordedSession
+  /** Megabytes of the unpacked log, and seconds that it took to read it. */
+  readonly megabytes: number
+  readonly readSeconds: number
 }
 
-interface PolicyResult {
-  readonly name: string
-  readonly each: readonly ReplayTotals[]
+interface SessionReplay {
+  readonly totals: ReplayTotals
   readonly fidelity: FidelityTotals
+  readonly seconds: number
+}
+
+interface ReplayedSession extends NamedSession {
+  /** One for each policy, in their order. */
+  readonly replays: readonly SessionReplay[]
 }
 
 const COST_HEAD = [
@@ -99,11 +109,21 @@ await runScript('bench:replay', async () => {
 
 /** Reads `NAME=JSON`, the name of a preset, or JSON alone. */
 function parseNamedPolicy(text: string): { readonly name: string; readonly policy: PolicyOverrides } {
-  const [, name = 'tidemark', json = '{}'] = /^(?:([^={]+)=)?(\{.*\})$/s.exec(text) ?? []
   if (isPresetName(text)) return { name: `tidemark ${text}`, policy: presets[text] }
-  if (!text.endsWith('}'))
-    throw new WrongUse(`--policy takes NAME=JSON or ${Object.keys(presets).join(', ')}`)
-  return { name, policy: JSON.parse(json) as PolicyOverrides }
+  const [, name = 'tidemark', json] = /^(?:([^={]+)=)?(\{.*\})$/s.exec(text) ?? []
+  const allowed = `--policy takes JSON, NAME=JSON or ${Object.keys(presets).join(', ')}`
+  if (json === undefined) throw new WrongUse(allowed)
+  try {
+    const policy = JSON.parse(json) as PolicyOverrides
+    createPolicy(policy)
+    return { name, policy }
+  } catch (error) {
+    throw new WrongUse(`${allowed}; ${name}: ${describeError(error)}`)
+  }
+}
+
+function describeError(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s*\n\s*/g, ' ')
 }
 
 function withLifetime(policy: PolicyOverrides, ttl: '5m' | '1h'): PolicyOverrides {
@@ -116,32 +136,44 @@ async function compare(
   policies: readonly ReplayPolicy[],
   each: boolean,
 ): Promise<void> {
-  const results: PolicyResult[] = []
-  for (const policy of policies) results.push(await replayAll(sessions, policy))
-  const base = sum(results[0]?.each ?? [])
-  const peer = sum(results[1]?.each ?? [])
-  const rows = results.flatMap(({ name, each: all }) => [
-    toCostRow(name, sum(all), base.cost, peer.cost),
+  const replayed = await replayAll(sessions, policies)
+  const pick = (index: number): readonly ReplayTotals[] =>
+    replayed.flatMap(({ replays }) => replays[index]?.totals ?? [])
+  const [base, peer] = [sum(pick(0)), sum(pick(1))]
+  const rows = policies.flatMap(({ name }, index) => [
+    toCostRow(name, sum(pick(index)), base.cost, peer.cost),
     ...(each
-      ? all.map((totals, index) =>
-          toCostRow(
-            `  ${sessions[index]?.name ?? ''}`,
-            totals,
-            results[0]?.each[index]?.cost ?? 0,
-            results[1]?.each[index]?.cost ?? 0,
-          ),
-        )
+      ? replayed.flatMap(({ name: log, replays }) => {
+          const { totals } = replays[index] ?? {}
+          const [own, other] = replays
+          if (totals === undefined) return []
+          return [toCostRow(`  ${log}`, totals, own?.totals.cost ?? 0, other?.totals.cost ?? 0)]
+        })
       : []),
   ])
-  const calls = sessions.reduce((count, { session }) => count + session.steps.filter(isResponse).length, 0)
-  console.log(`\n${folder}: ${sessions.length} sessions, ${calls} recorded calls`)
+  const calls = replayed.reduce((count, { session }) => count + session.steps.filter(isResponse).length, 0)
+  console.log(`\n${folder}: ${replayed.length} sessions, ${calls} recorded calls`)
   console.log(table(COST_HEAD, rows))
-  console.log(
-    `\n${table(
-      VIEW_HEAD,
-      results.map(({ name, fidelity }) => toViewRow(name, fidelity)),
-    )}`,
+  const views = policies.map(({ name }, index) =>
+    toViewRow(name, sumFidelity(replayed.flatMap(({ replays }) => replays[index]?.fidelity ?? []))),
   )
+  console.log(`\n${table(VIEW_HEAD, views)}`)
+  console.log(describeSpeed(replayed, policies.length - 1))
+}
+
+/** The time of the last policy, Tidemark's, against that of reading the same logs. The measures of fidelity are in it. */
+function describeSpeed(replayed: readonly ReplayedSession[], policy: number): string {
+  const add = (read: (one: ReplayedSession) => number): number =>
+    replayed.reduce((total, one) => total + read(one), 0)
+  const megabytes = add((one) => one.megabytes)
+  const seconds = add(({ replays }) => replays[policy]?.seconds ?? 0)
+  const ratio =
+    seconds /
+    Math.max(
+      0.001,
+      add((one) => one.readSeconds),
+    )
+  return `\nreplay: ${(seconds / Math.max(0.001, megabytes)).toFixed(2)} s per MB of unpacked log (${megabytes.toFixed(1)} MB), ${ratio.toFixed(0)} × reading it`
 }
 
 function isResponse({ kind }: RecordedSession['steps'][number]): boolean {
@@ -157,34 +189,69 @@ function readSessions(folder: string, half: 'tuned' | 'held' | undefined): reado
     .filter((_, index) => half === undefined || (index % 2 === 0) === (half === 'tuned'))
   return chosen.flatMap((file) => {
     const name = file.slice(0, 32)
+    const path = join(folder, file)
     try {
-      return [{ name, session: readRecordedSession(readRecords(join(folder, file))) }]
+      const bytes = readFileSync(path)
+      const { length } = file.endsWith('.gz') ? gunzipSync(bytes) : bytes
+      const begunAt = performance.now()
+      const records = readRecords(path)
+      const readSeconds = (performance.now() - begunAt) / 1_000
+      const session = readRecordedSession(records)
+      if (!session.steps.some(isResponse)) throw new Error('it has no response of a model')
+      return [{ name, session, megabytes: length / 1_000_000, readSeconds }]
     } catch (error) {
-      console.error(`left out: ${name}: ${error instanceof Error ? error.message : String(error)}`)
+      leaveOut(name, error)
       return []
     }
   })
 }
 
-async function replayAll(sessions: readonly NamedSession[], policy: ReplayPolicy): Promise<PolicyResult> {
-  const fidelity = createFidelityTotals()
-  const each: ReplayTotals[] = []
-  for (const [index, { session, name }] of sessions.entries()) {
-    if (process.stderr.isTTY)
-      process.stderr.write(`\r${policy.name}: ${index + 1} of ${sessions.length}\u001b[K`)
-    const meter = new FidelityMeter(session, fidelity)
-    try {
-      each.push(
-        await replaySession(session, policy, {
-          onRequest: (request, step, rewrites) => meter.measure(request, step, rewrites),
-        }),
-      )
-    } catch (error) {
-      throw new Error(`${policy.name} on ${name}: ${error instanceof Error ? error.stack : String(error)}`)
+function leaveOut(name: string, error: unknown): void {
+  console.error(`left out: ${name}: ${describeError(error)}`)
+}
+
+/** Replays each session under every policy. A session on which one policy fails is left out for all of them. */
+async function replayAll(
+  sessions: readonly NamedSession[],
+  policies: readonly ReplayPolicy[],
+): Promise<readonly ReplayedSession[]> {
+  const replayed: ReplayedSession[] = []
+  for (const [index, named] of sessions.entries()) {
+    const replays: SessionReplay[] = []
+    for (const policy of policies) {
+      if (process.stderr.isTTY)
+        process.stderr.write(`\r${index + 1} of ${sessions.length}: ${policy.name}\u001b[K`)
+      try {
+        replays.push(await replayOne(named, policy))
+      } catch (error) {
+        leaveOut(`${named.name} (${policy.name})`, error)
+        break
+      }
     }
+    if (replays.length === policies.length) replayed.push({ ...named, replays })
   }
   if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
-  return { name: policy.name, each, fidelity }
+  return replayed
+}
+
+async function replayOne({ session }: NamedSession, policy: ReplayPolicy): Promise<SessionReplay> {
+  const fidelity = createFidelityTotals()
+  const meter = new FidelityMeter(session, fidelity)
+  const begunAt = performance.now()
+  const totals = await replaySession(session, policy, {
+    onRequest: (request, step, rewrites) => meter.measure(request, step, rewrites),
+  })
+  return { totals, fidelity, seconds: (performance.now() - begunAt) / 1_000 }
+}
+
+function sumFidelity(all: readonly FidelityTotals[]): FidelityTotals {
+  const totals = createFidelityTotals()
+  for (const one of all)
+    for (const name of Object.keys(totals) as (keyof FidelityTotals)[]) {
+      totals[name].found += one[name].found
+      totals[name].wanted += one[name].wanted
+    }
+  return totals
 }
 
 function sum(all: readonly ReplayTotals[]): ReplayTotals {

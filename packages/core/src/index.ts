@@ -166,11 +166,13 @@ export {
 export {
   addCosts,
   type Cost,
+  findPriceFactor,
   findRates,
   type ModelPrices,
   type PriceTier,
   priceUsage,
   priceUsageUncached,
+  scaleRates,
   type TokenRates,
   ZERO_COST,
 } from './cost/prices.ts'

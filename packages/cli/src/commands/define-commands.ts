@@ -48,6 +48,13 @@ const SORT_CHOICES: Readonly<Record<SortKey, true>> = {
   hit: true,
 }
 
+const REPLAY_EXAMPLES = `
+Examples:
+  tidemark replay                                      the newest sessions
+  tidemark replay FILE --policy default,economy        one session, two policies
+  tidemark replay DIR --policy mine.json --json        settings as in docs/policy.md
+`
+
 const addReplay: AddCommand = (program, terminal, outcome) => {
   program
     .command('replay')
@@ -63,8 +70,13 @@ const addReplay: AddCommand = (program, terminal, outcome) => {
       'policies, separated by commas: default, economy, claude-code-like, nothing, or a JSON file of settings',
     )
     .option('--window <tokens>', "the context window; default: that of the session's model", parseTokenCount)
-    .option('-n, --limit <number>', 'replay at most this many sessions, the newest first', parsePositive)
-    .option('--json', 'print one JSON value')
+    .option(
+      '--limit <number>',
+      'replay at most this many sessions, the newest first, 0 for all; without paths: 20',
+      parseWholeNumber,
+    )
+    .option('--json', 'print one JSON value: { sessions, skipped, caveat }')
+    .addHelpText('after', REPLAY_EXAMPLES)
     .action(async (paths: readonly string[], choices: ReplayCommandOptions) => {
       const { runReplayCommand } = await import('./replay.ts')
       outcome.code = await runReplayCommand(paths, choices, terminal)

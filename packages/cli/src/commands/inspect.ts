@@ -48,10 +48,7 @@ export async function runInspectCommand(
   choices: InspectCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const found =
-    paths.length === 0
-      ? await findNewestSessions(choices, terminal)
-      : await findNamedSessions(paths, choices, terminal)
+  const found = await findSessionLogs(paths, choices, terminal)
   const inspection = await inspectLogs(found.logs, terminal)
   const unreadable = [...found.unreadable, ...inspection.unreadable]
   const code = printUnreadableLogs(unreadable, terminal)
@@ -68,18 +65,30 @@ export async function runInspectCommand(
   }
   if (choices.json === true)
     writeJson(takeFirst(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
-  if (sessions.length === 0 && unreadable.length === 0) throw noSessionError(paths, choices, terminal)
+  if (sessions.length === 0 && unreadable.length === 0)
+    throw noSessionError('inspect', paths, choices, terminal)
   if (choices.json !== true) writePage(sessions, choices.limit ?? DEFAULT_ROWS, showing)
   return code
 }
 
-interface FoundLogs {
+export interface FoundLogs {
   readonly logs: readonly NamedLog[]
   readonly unreadable: readonly UnreadableLog[]
   /** Number of logs that were found but will not be read. */
   readonly unread: number
   /** True if the logs were selected by session id. Sessions selected in this way have no row number in the table. */
   readonly isById?: boolean
+}
+
+/** Finds the logs in the given files and folders; without any, the newest ones in the default folders. */
+export function findSessionLogs(
+  paths: readonly string[],
+  choices: Pick<InspectCommandOptions, 'limit' | 'since' | 'session'>,
+  terminal: Terminal,
+): Promise<FoundLogs> {
+  return paths.length === 0
+    ? findNewestSessions(choices, terminal)
+    : findNamedSessions(paths, choices, terminal)
 }
 
 async function findNamedSessions(
@@ -138,7 +147,7 @@ function filterModifiedSince(logs: readonly NamedLog[], moment: number | undefin
 }
 
 /** Returns the first `most` items; all of them if `most` is 0. */
-function takeFirst<T>(items: readonly T[], most: number): readonly T[] {
+export function takeFirst<T>(items: readonly T[], most: number): readonly T[] {
   return most === 0 ? items : items.slice(0, most)
 }
 
@@ -206,7 +215,8 @@ function writePage(
     )
 }
 
-function noSessionError(
+export function noSessionError(
+  command: string,
   paths: readonly string[],
   choices: InspectCommandOptions,
   terminal: Terminal,
@@ -217,6 +227,6 @@ function noSessionError(
   const when = choices.since === undefined ? '' : ' used since then'
   return new TidemarkError(
     'not-a-session',
-    `no session${when} in ${where}. Name a file or a folder: tidemark inspect FILE.`,
+    `no session${when} in ${where}. Name a file or a folder: tidemark ${command} FILE.`,
   )
 }

@@ -53,6 +53,8 @@ describe('help and version', () => {
                                       and ids
         notes [options] <file>        print the notes of a session, kept from its log without a model:
                                       task, todos, files, errors
+        replay [options] [paths...]   what past sessions would have cost under other policies, and what
+                                      the model would have had in view
         simulate [options]            serve the Messages API on this machine, with a scripted model and a
                                       working prompt cache
         watch [options]               stand between an agent and the API on this machine, and show what

@@ -1,27 +1,24 @@
 /** `tidemark replay`: replays past sessions under policies, and prints what each would have cost and kept in view. */
 import { readFile } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
-import { createPolicy, presets, TidemarkError } from '@tidemark/core'
+import { createPolicy, presets } from '@tidemark/core'
 import {
-  findDefaultLogs,
-  findNamedLogs,
-  findSessionPath,
   isPresetName,
   type LogReplay,
-  listDefaultLogFolders,
   type NamedLog,
   type NamedPolicy,
   type PolicyReplay,
   redactStrings,
   replayLog,
 } from 'tidemark/internal'
-import { inspectFiles, readLog } from 'tidemark/logs'
-import { formatDollars } from '../render/format-numbers.ts'
+import { readLog } from 'tidemark/logs'
+import { formatCount, formatDollars } from '../render/format-numbers.ts'
 import { createProgressLine } from '../render/progress-line.ts'
-import { formatPath } from '../render/text.ts'
+import { createScreen, type Screen } from '../render/screen.ts'
+import { cutTextStart, formatPath, sanitizeText, wrapText } from '../render/text.ts'
 import { type Terminal, toSignalOption } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
+import { findSessionLogs, noSessionError, takeFirst } from './inspect.ts'
+import { printMisuse, printUnreadableLogs } from './print-errors.ts'
 
 export interface ReplayCommandOptions {
   /** Names of policies and files with policies, separated by commas. */
@@ -31,156 +28,191 @@ export interface ReplayCommandOptions {
   readonly json?: boolean
 }
 
-interface ReplayedLog {
+interface ReplayedLog extends Omit<LogReplay, 'ok'> {
   readonly file: string
-  readonly model: string
-  readonly calls: number
-  /** Dollars as the log's own usage gives them, as `inspect` shows them; null if a price is unknown. */
-  readonly recorded: { readonly usd: number | null }
-  readonly policies: readonly PolicyReplay[]
 }
 
-const DEFAULT_POLICIES = 'default'
-/** Number of newest sessions that are replayed if no path is given. */
-const DEFAULT_SESSIONS = 10
-const CAVEAT =
-  'Open loop: the recorded model does not react to what it is shown. Sizes are estimates; prices are those of the date.'
+/** A policy in text: `default` is what people know as Tidemark. */
+const SHOWN_NAMES: Readonly<Record<string, string>> = { default: 'Tidemark' }
+const OPEN_LOOP = 'Open loop: the recorded model does not react to what it is shown; sizes are estimates.'
 
 export async function runReplayCommand(
   paths: readonly string[],
-  { policy: given = DEFAULT_POLICIES, window, limit, json = false }: ReplayCommandOptions,
+  choices: ReplayCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const policies = await Promise.all(given.split(',').map((name) => readNamedPolicy(name.trim())))
-  const { logs, problems } = await findSessions(paths, limit, terminal)
-  const skipped = [...problems]
-  const replayed: ReplayedLog[] = []
-  const line = createProgressLine(terminal, () => performance.now())
-  for (const [index, log] of logs.entries()) {
-    const where = `${index + 1} of ${logs.length}: ${formatPath(log.file)}`
-    const result = await replayFile(log, policies, {
-      window,
-      terminal,
-      show: (text) => line.show(`${where}  ${text}`),
-    })
-    if (result.ok) replayed.push(result)
-    else skipped.push(`${formatPath(log.file)} is left out: ${result.why}.`)
-  }
-  line.clear()
-  for (const message of skipped) printError(message, terminal)
-  if (json) terminal.write(`${JSON.stringify(redactStrings(toJson(replayed, skipped)))}\n`)
-  else if (replayed.length > 0) terminal.write(renderReplays(replayed))
-  if (replayed.length === 0 && skipped.length === 0)
-    return printError('No session was found. Name a file or a folder: tidemark replay FILE.', terminal)
-  return skipped.length > 0 ? EXIT_CODES.failed : EXIT_CODES.done
+  const policies = await readPolicies(choices.policy ?? 'default')
+  if (typeof policies === 'string') return printMisuse(policies, terminal)
+  const { limit } = choices
+  const found = await findSessionLogs(paths, limit === undefined ? {} : { limit }, terminal)
+  const { replayed, unreadable } = await replayFiles(takeFirst(found.logs, limit ?? 0), policies, {
+    ...choices,
+    terminal,
+  })
+  const skipped = [...found.unreadable, ...unreadable]
+  const code = printUnreadableLogs(skipped, terminal)
+  const caveat = describeCaveat(replayed)
+  if (choices.json === true)
+    terminal.write(`${JSON.stringify(redactStrings({ sessions: replayed, skipped, caveat }))}\n`)
+  if (replayed.length === 0 && skipped.length === 0) throw noSessionError('replay', paths, {}, terminal)
+  if (choices.json !== true && replayed.length > 0)
+    terminal.write(renderReplays(replayed, caveat, createScreen(terminal)))
+  return code
 }
 
-/** Reads a policy by its name, or from a JSON file of settings. */
-async function readNamedPolicy(name: string): Promise<NamedPolicy> {
-  if (isPresetName(name)) return { name, policy: presets[name] }
-  const text = await readFile(name, 'utf8').catch(() => {
-    const known = Object.keys(presets).join(', ')
-    throw new TidemarkError(
-      'bad-option',
-      `There is no policy "${name}": give ${known}, or a JSON file of settings.`,
-    )
-  })
+/** Reads the policies of `--policy`, each once. Returns an error text if one is not known or is not valid. */
+async function readPolicies(given: string): Promise<readonly NamedPolicy[] | string> {
+  const names = given.split(',').map((name) => name.trim())
+  const policies: NamedPolicy[] = []
+  for (const name of new Set(names.filter((each) => each !== ''))) {
+    const policy = isPresetName(name) ? { name, policy: presets[name] } : await readPolicyFile(name)
+    if (typeof policy === 'string') return policy
+    policies.push(policy)
+  }
+  return policies.length === 0 ? `option '--policy': expected ${listPolicyChoices()}.` : policies
+}
+
+async function readPolicyFile(path: string): Promise<NamedPolicy | string> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    return isMissing
+      ? `there is no policy ${path}: expected ${listPolicyChoices()}.`
+      : `the policy ${path} cannot be read: ${describeError(error)}.`
+  }
   try {
     const policy = JSON.parse(text)
     createPolicy(policy)
-    return { name, policy }
+    return { name: path, policy }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new TidemarkError('bad-option', `${name} is not a policy: ${why}`)
+    return `${path} is not a policy: ${describeError(error)}.`
   }
 }
 
-async function findSessions(
-  paths: readonly string[],
-  limit: number | undefined,
-  terminal: Terminal,
-): Promise<{ readonly logs: readonly NamedLog[]; readonly problems: readonly string[] }> {
-  if (paths.length > 0) {
-    const files = await Promise.all(paths.map((path) => findSessionPath(path, terminal.env)))
-    const { logs, unreadable } = await findNamedLogs(files, terminal.interrupted)
-    return {
-      logs: limit === undefined ? logs : logs.slice(0, limit),
-      problems: unreadable.map(({ why }) => why),
-    }
-  }
-  const found = await findDefaultLogs(toSignalOption(terminal), listDefaultLogFolders(terminal.env))
-  const newest = found.logs.slice(0, limit ?? DEFAULT_SESSIONS)
-  return {
-    logs: newest.map((log) => ({ ...log, file: log.path })),
-    problems: found.problems.map(({ message }) => message),
-  }
+function listPolicyChoices(): string {
+  return `${Object.keys(presets).join(', ')}, or a JSON file of settings`
 }
 
-interface FileContext {
-  readonly window: number | undefined
+function describeError(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
+}
+
+interface ReplayFilesOptions {
+  readonly window?: number
   readonly terminal: Terminal
-  readonly show: (text: string) => void
 }
 
+/** Replays one log after the other. A log that cannot be read or replayed is left out for every policy. */
+async function replayFiles(
+  logs: readonly NamedLog[],
+  policies: readonly NamedPolicy[],
+  { window, terminal }: ReplayFilesOptions,
+): Promise<{
+  readonly replayed: readonly ReplayedLog[]
+  readonly unreadable: readonly { readonly file: string; readonly why: string }[]
+}> {
+  const replayed: ReplayedLog[] = []
+  const unreadable: { readonly file: string; readonly why: string }[] = []
+  const line = createProgressLine(terminal, () => performance.now())
+  try {
+    for (const [index, log] of logs.entries()) {
+      const { file } = log
+      const result = await replayFile(log, {
+        policies,
+        ...(window === undefined ? {} : { window }),
+        ...toSignalOption(terminal),
+        onProgress: (text) =>
+          line.show(`replaying ${index + 1} of ${logs.length}: ${text}  ${formatPath(file)}`),
+      })
+      if (typeof result === 'string') unreadable.push({ file, why: result })
+      else replayed.push(result)
+    }
+  } finally {
+    line.clear()
+  }
+  return { replayed, unreadable }
+}
+
+/** Replays a log. Returns one sentence that names the file if it is left out. */
 async function replayFile(
   log: NamedLog,
-  policies: readonly NamedPolicy[],
-  { window, terminal, show }: FileContext,
-): Promise<({ readonly ok: true } & ReplayedLog) | { readonly ok: false; readonly why: string }> {
-  show('reading')
-  const contents = await readLog(log, { keepsRawBlocks: false, ...toSignalOption(terminal) })
-  if (!contents.ok) return { ok: false, why: contents.message.replace(/\.$/, '') }
-  const [report] = (await inspectFiles([log], toSignalOption(terminal))).sessions
-  let replay: LogReplay
+  options: Parameters<typeof replayLog>[1],
+): Promise<ReplayedLog | string> {
+  const { signal } = options
   try {
-    replay = await replayLog(contents, {
-      policies,
-      ...(window === undefined ? {} : { window }),
-      ...toSignalOption(terminal),
-      onProgress: (name) => show(name),
+    const contents = await readLog(log, {
+      keepsRawBlocks: false,
+      ...(signal === undefined ? {} : { signal }),
     })
+    if (!contents.ok) return contents.message
+    const fault = contents.fault ?? null
+    if (fault !== null) return `${log.file} is left out: ${fault.replace(/\.$/, '')}.`
+    const replay = await replayLog(contents, options)
+    if (!replay.ok) return `${log.file} is left out: ${replay.why}.`
+    const { model, calls, recorded, policies } = replay
+    return { file: log.file, model, calls, recorded, policies }
   } catch (error) {
-    if (terminal.interrupted?.aborted === true) throw error
-    return { ok: false, why: error instanceof Error ? error.message.replace(/\.$/, '') : String(error) }
+    if (signal?.aborted === true) throw error
+    return `${log.file} is left out, because its replay failed: ${describeError(error)}.`
   }
-  if (!replay.ok) return replay
-  return { ...replay, file: log.file, recorded: { usd: report?.costUsd ?? null } }
 }
 
-function toJson(replayed: readonly ReplayedLog[], skipped: readonly string[]) {
-  const sessions = replayed.map(({ file, model, calls, recorded, policies }) => ({
-    file,
-    model,
-    calls,
-    recorded,
-    policies,
-  }))
-  return { sessions, skipped, caveat: CAVEAT }
-}
-
-/** One line for each session, one for all of them, and the caveat. */
-function renderReplays(replayed: readonly ReplayedLog[]): string {
-  const lines = replayed.map(
-    (one) => `${formatPath(one.file)}\n  ${formatReplay(one.recorded.usd, one.policies)}`,
+/** Says what the figures leave out, and how far they are off where that is known: on logs without rewrites. */
+function describeCaveat(replayed: readonly ReplayedLog[]): string {
+  const known = replayed.flatMap(({ recorded: { usd, replayedUsd, breaksUsd } }) =>
+    usd === null || replayedUsd === null ? [] : [{ usd, replayedUsd, breaksUsd }],
   )
-  const total = replayed.length < 2 ? [] : [`all ${replayed.length} sessions\n  ${formatTotal(replayed)}`]
-  return `${[...lines, ...total].join('\n')}\n\n${CAVEAT}\n`
+  const sum = (field: 'usd' | 'replayedUsd' | 'breaksUsd'): number =>
+    known.reduce((total, each) => total + each[field], 0)
+  const usd = sum('usd')
+  if (usd === 0) return OPEN_LOOP
+  const sessions = known.length === 1 ? 'the session' : `the ${known.length} sessions`
+  const off = formatChange(sum('replayedUsd') / usd - 1)
+  const breaks = Math.round((100 * sum('breaksUsd')) / usd)
+  const cause = breaks === 0 ? '' : `, of which cache breaks of the recording make −${breaks}%`
+  return `${OPEN_LOOP} Replayed with nothing changed, ${sessions} without rewrites cost ${off}${cause}.`
 }
 
-function formatReplay(recorded: number | null, policies: readonly PolicyReplay[]): string {
-  const parts = policies.map(({ name, usd, anchors: { used, seen }, compactions, clearings }) => {
+/** Each session with its cost as recorded and under each policy, all of them together, and the caveat. */
+function renderReplays(
+  replayed: readonly ReplayedLog[],
+  caveat: string,
+  { columns, colors }: Screen,
+): string {
+  const sessions = replayed.map(({ file, recorded, policies }) => ({
+    title: formatPath(file),
+    lines: formatReplay(recorded.usd, policies),
+  }))
+  const all = { title: formatCount(replayed.length, 'session'), lines: formatTotal(replayed) }
+  const blocks = (replayed.length > 1 ? [...sessions, all] : sessions).map(({ title, lines }) => [
+    colors.bold(cutTextStart(title, columns)),
+    ...lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`),
+  ])
+  const text = [...blocks, ['', ...wrapText(caveat, columns)]].flat().join('\n')
+  return `${text}\n`
+}
+
+/** One line for one policy; one line each for several. */
+function formatReplay(recorded: number | null, policies: readonly PolicyReplay[]): readonly string[] {
+  const first = `as recorded ${recorded === null ? '?' : formatDollars(recorded)}`
+  const lines = policies.map(({ name, usd, anchors: { used, seen } }) => {
     const change = recorded === null || recorded === 0 ? '' : ` (${formatChange(usd / recorded - 1)})`
     const view =
-      used === 0 ? 'no edits' : `${Math.round((100 * seen) / used)}% of ${used} edits still saw their lines`
-    return `${name} ${formatDollars(usd)}${change} · ${view} · ${compactions} compactions, ${clearings} clearings`
+      used === 0
+        ? 'no edits of lines shown before'
+        : `edits that still saw their lines ${Math.round((100 * seen) / used)}%`
+    return `${SHOWN_NAMES[name] ?? sanitizeText(formatPath(name))} ${formatDollars(usd)}${change} · ${view}`
   })
-  const first = recorded === null ? 'as recorded: price unknown' : `as recorded ${formatDollars(recorded)}`
-  return [first, ...parts].join('\n  ')
+  return lines.length === 1 ? [`${first} · ${lines[0]}`] : [first, ...lines]
 }
 
-function formatTotal(replayed: readonly ReplayedLog[]): string {
-  const known = replayed.every(({ recorded }) => recorded.usd !== null)
-  const recorded = known ? replayed.reduce((sum, one) => sum + (one.recorded.usd ?? 0), 0) : null
+function formatTotal(replayed: readonly ReplayedLog[]): readonly string[] {
+  const recorded = replayed.reduce<number | null>(
+    (sum, one) => (sum === null || one.recorded.usd === null ? null : sum + one.recorded.usd),
+    0,
+  )
   const names = replayed[0]?.policies.map(({ name }) => name) ?? []
   const totals = names.map((name, index): PolicyReplay => {
     const own = replayed.flatMap(({ policies }) => policies[index] ?? [])

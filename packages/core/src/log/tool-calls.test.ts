@@ -168,7 +168,7 @@ describe('what a call says of itself', () => {
       {
         kind: 'edit',
         touches: [
-          { path: 'src/a.ts', action: 'edit', newText: 'new\nline' },
+          { path: 'src/a.ts', action: 'edit', newText: 'new\nline', oldText: 'old' },
           { path: 'src/b.ts', action: 'edit', isDeletion: true, newText: null },
         ],
       },

@@ -33,6 +33,8 @@ export interface FileTouch {
   readonly isDeletion?: boolean
   /** The text that the tool call wrote to the file; null if the input does not contain it. */
   readonly newText: string | null
+  /** The lines of the file that a patch replaces or names around its changes; absent if there are none. */
+  readonly oldText?: string
 }
 
 export interface TextReplacement {
@@ -210,15 +212,21 @@ function listPatchedFiles(patch: string): readonly FileTouch[] {
   return heads.map((head, index): FileTouch => {
     const [line, verb, path = ''] = head
     const body = patch.slice(head.index + line.length, heads[index + 1]?.index)
-    const touch = { path: path.trim(), newText: collectAddedLines(body) }
+    const oldText = collectPatchLines(body, ['-', ' '])
+    const touch = {
+      path: path.trim(),
+      newText: collectPatchLines(body, ['+']),
+      ...(oldText === null ? {} : { oldText }),
+    }
     if (verb === 'Delete') return { ...touch, action: 'edit', isDeletion: true }
     return { ...touch, action: verb === 'Add' ? 'write' : 'edit' }
   })
 }
 
-function collectAddedLines(patch: string): string | null {
-  const added = patch.split('\n').filter((line) => line.startsWith('+'))
-  return added.length === 0 ? null : added.map((line) => line.slice(1)).join('\n')
+/** Returns the lines of a patch with one of these marks, without the mark; null if there is none. */
+function collectPatchLines(patch: string, marks: readonly string[]): string | null {
+  const lines = patch.split('\n').filter(([mark = '']) => marks.includes(mark))
+  return lines.length === 0 ? null : lines.map((line) => line.slice(1)).join('\n')
 }
 
 function findTextField(input: Input, names: readonly string[]): string | null {

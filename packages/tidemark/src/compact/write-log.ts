@@ -95,11 +95,9 @@ function withBilledUsage(
   records: readonly SessionRecord[],
 ): readonly SessionRecord[] {
   const origin = meta.copiedFrom?.format
-  const estimators = createModelEstimators(modelCatalogue)
+  const { countResponse: estimate } = createModelEstimators(modelCatalogue)
   const billed = new Map<string, Usage>()
   for (const call of listConversationCalls(records, { elsewhere: new Set(), origin })) {
-    const estimate = () =>
-      call.blocks.reduce((sum, block) => sum + estimators.forModel(call.model).estimator.block(block), 0)
     const { isOutputEstimated, tokens } = priceLogCall(call, { catalogue: modelCatalogue, format, estimate })
     if (!isAnsweredCall(call, format)) billed.set(call.key, { input_tokens: 0, output_tokens: 0 })
     else if (isOutputEstimated && call.usage !== null)

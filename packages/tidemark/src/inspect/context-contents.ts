@@ -33,6 +33,7 @@ import {
 } from '@tidemark/wire'
 import { createDuplicateFilter } from '../logs/read-log.ts'
 import type { ModelEstimator } from './estimator-error.ts'
+import type { LoggedCall } from './logged-calls.ts'
 import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
 
 /** Names of the file-reading tools in the supported hosts. */
@@ -205,6 +206,8 @@ function preview(text: string): string {
 
 export interface ModelEstimators {
   forModel(model: string): ModelEstimator
+  /** Returns the estimated tokens of the content blocks of a call's response. */
+  countResponse(call: Pick<LoggedCall, 'model' | 'blocks'>): number
 }
 
 /**
@@ -214,21 +217,24 @@ export interface ModelEstimators {
 export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
   const families = new Map<TokenizerFamily | null, Estimator>()
   const models = new Map<string, ModelEstimator>()
+  function forModel(model: string): ModelEstimator {
+    const known = models.get(model)
+    if (known !== undefined) return known
+    const found = lookUpModel(catalogue, model)
+    const family = found.found ? found.model.tokenizer : null
+    const estimator =
+      families.get(family) ??
+      withBlockCache(createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate)))
+    families.set(family, estimator)
+    const stripsThinking = found.found && found.model.thinking.keepsPrior === false
+    const entry = { estimator, stripsThinking }
+    models.set(model, entry)
+    return entry
+  }
   return {
-    forModel(model) {
-      const known = models.get(model)
-      if (known !== undefined) return known
-      const found = lookUpModel(catalogue, model)
-      const family = found.found ? found.model.tokenizer : null
-      const estimator =
-        families.get(family) ??
-        withBlockCache(createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate)))
-      families.set(family, estimator)
-      const stripsThinking = found.found && found.model.thinking.keepsPrior === false
-      const entry = { estimator, stripsThinking }
-      models.set(model, entry)
-      return entry
-    },
+    forModel,
+    countResponse: ({ model, blocks }) =>
+      blocks.reduce((sum, block) => sum + forModel(model).estimator.block(block), 0),
   }
 }
 

@@ -12,7 +12,6 @@ import {
   countToolCalls,
   findMainModel,
   isAnsweredCall,
-  type LoggedCall,
   listLogCalls,
   sumUsage,
 } from './logged-calls.ts'
@@ -71,9 +70,7 @@ export function inspectLog(
   const cacheReport = findCacheBreaks(log, calls, catalogue, (replayed) => {
     damaged = listDamage(log, replayed)
   })
-  const estimate = ({ model: id, blocks }: LoggedCall): number =>
-    blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
-  const pricing = { catalogue, format: log.format, estimate }
+  const pricing = { catalogue, format: log.format, estimate: estimates.countResponse }
   const unlogged = findUnloggedCalls(log, calls, context.compactions, hostTotals)
   const spending = reportSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
 

@@ -135,7 +135,7 @@ export function priceLogCall(
 }
 
 /** Creates a function that finds the prices of a model. Each model is looked up once, because that takes time. */
-function createPriceFinder(catalogue: Catalogue): FindModelPrices {
+export function createPriceFinder(catalogue: Catalogue): FindModelPrices {
   const models = new Map<string, ReturnType<typeof lookUpModel>>()
   return (name, when) => {
     const found = models.get(name) ?? lookUpModel(catalogue, name)

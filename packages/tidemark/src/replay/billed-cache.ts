@@ -28,6 +28,9 @@ export interface BilledTokens {
   readonly lifetime: string
 }
 
+/** Returns the rates of a request of this many tokens, cached ones included, for any unit of money. */
+export type FindRates = (promptTokens: number) => TokenRates
+
 interface Entry {
   readonly tokens: number
   readonly lifetimeMs: number
@@ -40,8 +43,6 @@ interface WeighedBlock {
 }
 
 export interface BilledCacheOptions {
-  /** Prices for any unit of money and tokens. Default: relative to the input price. */
-  readonly rates?: TokenRates
   /**
    * Returns true for a text that a policy attached, such as a file. It counts at the rate of tool results, for every
    * policy alike.
@@ -54,22 +55,30 @@ export interface BilledCacheOptions {
 export class BilledCache {
   readonly #entries = new Map<string, Entry>()
   readonly #weighed = new WeakMap<object, WeighedBlock>()
-  readonly #rates: TokenRates
+  #model = ''
+  #findRates: FindRates = () => RELATIVE_RATES
+  /** Tokens of the newest request, by which its answer is priced. */
+  #sent = 0
   readonly #isAttached: (text: string) => boolean
   readonly #scale: number
   cost = 0
 
-  constructor({ rates = RELATIVE_RATES, isAttached = () => false, scale = 1 }: BilledCacheOptions = {}) {
-    this.#rates = rates
+  constructor({ isAttached = () => false, scale = 1 }: BilledCacheOptions = {}) {
     this.#isAttached = isAttached
     this.#scale = scale
+  }
+
+  /** Bills requests from now on at the prices of a model, which reads no cache entry of another one. */
+  useModel(model: string, findRates: FindRates): void {
+    this.#model = model
+    this.#findRates = findRates
   }
 
   /** Bills a request and returns the tokens that were read, written and neither. `writes`: false for a side call. */
   send(body: Fields, now: number, writes = true): BilledTokens {
     const chain: { readonly key: string; readonly tokens: number }[] = []
     const marked: { readonly at: number; readonly lifetime: string }[] = []
-    let [key, tokens] = ['', 0]
+    let [key, tokens] = [this.#model, 0]
     for (const [at, block] of listBlocks(body).entries()) {
       const { hash, tokens: own } = this.#weigh(block, body)
       key = createHash('sha1')
@@ -92,7 +101,7 @@ export class BilledCache {
   }
 
   answer(tokens: number): void {
-    this.cost += tokens * (this.#rates.output ?? 0)
+    this.cost += tokens * (this.#findRates(this.#sent).output ?? 0)
   }
 
   /** Returns the tokens of a request, whatever of it is cached. */
@@ -101,7 +110,8 @@ export class BilledCache {
   }
 
   #charge({ read, written, input, lifetime }: BilledTokens): void {
-    const { cacheRead, write1h, write5m, input: uncached } = this.#rates
+    this.#sent = read + written + input
+    const { cacheRead, write1h, write5m, input: uncached } = this.#findRates(this.#sent)
     const write = (lifetime === '1h' ? write1h : write5m) ?? 0
     this.cost += read * (cacheRead ?? 0) + written * write + input * (uncached ?? 0)
   }

@@ -37,15 +37,20 @@ export interface EditAnchor {
   readonly lines: readonly string[]
 }
 
-/** Returns the lines that each edit of a response replaces. */
+/** Returns the lines that each edit of a response replaces; those of a patch for each file that it names. */
 export function listEditAnchors(
   blocks: readonly { readonly type?: unknown; readonly name?: unknown; readonly input?: unknown }[],
 ): readonly EditAnchor[] {
   return blocks
     .filter(({ type }) => type === 'tool_use')
     .map(({ name, input }) => describeToolCall(String(name), input))
-    .filter(({ edits }) => edits.length > 0)
-    .map(({ edits, path }) => ({ path, lines: edits.flatMap(({ oldText }) => splitLines(oldText ?? '')) }))
+    .flatMap(({ edits, path, touches }) => [
+      ...(edits.length === 0 ? [] : [{ path, texts: edits.map(({ oldText }) => oldText) }]),
+      ...touches.flatMap((touch) =>
+        touch.oldText === undefined ? [] : [{ path: touch.path, texts: [touch.oldText] }],
+      ),
+    ])
+    .map(({ path, texts }) => ({ path, lines: texts.flatMap((text) => splitLines(text ?? '')) }))
 }
 
 /** Everything that the conversation has shown so far: for each line, the newest text that has it. */

@@ -4,6 +4,7 @@
  * usage of the first response.
  */
 import {
+  type AssistantRecord,
   type Block,
   buildSessionLog,
   type CallLookup,
@@ -22,12 +23,15 @@ import {
   toBlocks,
   type UserInput,
 } from '@tidemark/core'
+import { toResponseKey } from '../inspect/logged-calls.ts'
 import { countBlockTokens } from './billed-cache.ts'
 
 export interface RecordedSession {
   readonly steps: readonly RecordedStep[]
   /** Tokens of system prompt and tools. */
   readonly prefixTokens: number
+  /** Tokens of the first request that are neither prefix nor messages of this log: conversation of the log that it continues. */
+  readonly earlierTokens: number
   readonly toolNames: readonly string[]
   /** Tokens by which the recorded requests grew, for each token that blocks are estimated at; 1 if the log does not tell. */
   readonly scale: number
@@ -42,13 +46,15 @@ export interface RecordedStep {
   readonly isPrompt: boolean
   /** What the user answered or refused in the results of this input. */
   readonly userInputs: readonly RecordedUserInput[]
+  /** Model of a response, and the key under which `inspect` lists its call; null for input. */
+  readonly response: { readonly model: string; readonly key: string | null } | null
 }
 
 /**
- * Largest size that is taken for a prefix, and the smallest. A log that continues another one begins with a large
- * request, of which most is conversation.
+ * Largest size that is taken for a prefix, the smallest, and the one taken where it cannot be measured: a log that continues
+ * another one begins with a large request, of which most is conversation. 41,000 is the median of recorded sessions.
  */
-const PREFIX_LIMITS = { least: 1_000, most: 80_000 }
+const PREFIX_LIMITS = { least: 1_000, most: 80_000, unmeasured: 41_000 }
 
 export function readRecordedSession(records: readonly SessionRecord[]): RecordedSession {
   const branch = listBranch(records)
@@ -56,7 +62,7 @@ export function readRecordedSession(records: readonly SessionRecord[]): Recorded
   const calls = steps.flatMap(({ blocks }) => blocks.filter(isToolUse))
   return {
     steps,
-    prefixTokens: measurePrefix(branch),
+    ...measurePrefix(branch, continuesAnotherLog(records)),
     toolNames: [...new Set(calls.map(({ name }) => name))].toSorted(),
     scale: measureScale(branch),
   }
@@ -90,7 +96,7 @@ function measureScale(branch: readonly KnownRecord[]): number {
 }
 
 /** Returns the tokens of the request that a response answers, as the provider reported them; 0 if the log has none. */
-function countRequestTokens({ message }: Extract<KnownRecord, { readonly type: 'assistant' }>): number {
+function countRequestTokens({ message }: AssistantRecord): number {
   if (message.model === SYNTHETIC_MODEL) return 0
   const {
     input_tokens: input = 0,
@@ -116,7 +122,7 @@ function isRewrite(record: KnownRecord): boolean {
 function listSteps(records: readonly KnownRecord[]): readonly RecordedStep[] {
   const steps: RecordedStep[] = []
   const ids = new UniqueCallIds()
-  let responseId: string | null = null
+  const responses = new Map<string, number>()
   let at = 0
   for (const record of records) {
     if (record.type !== 'user' && record.type !== 'assistant') continue
@@ -125,17 +131,40 @@ function listSteps(records: readonly KnownRecord[]): readonly RecordedStep[] {
     const inputs = isResponse ? [] : readUserInputs(record, ids)
     const userInputs = inputs.flatMap((input) => toRecordedInput(input, ids))
     const blocks = ids.rename(toBlocks(record.message.content).filter(isSendable))
-    const last = steps.at(-1)
-    if (isResponse && last !== undefined && record.message.id === responseId) {
-      steps[steps.length - 1] = { ...last, blocks: [...last.blocks, ...blocks] }
+    if (blocks.length === 0) continue
+    const begun = isResponse ? findBegunStep(steps, responses.get(identifyRequest(record))) : null
+    if (begun !== null) {
+      const { step, index } = begun
+      steps[index] = { ...step, blocks: [...step.blocks, ...blocks] }
       continue
     }
-    if (blocks.length === 0) continue
-    responseId = isResponse ? record.message.id : null
     const isPrompt = inputs.length > 0 && !blocks.some(isToolResult)
-    steps.push({ kind: isResponse ? 'response' : 'input', at, blocks, isPrompt, userInputs })
+    const response = isResponse ? { model: record.message.model, key: toResponseKey(record) } : null
+    if (isResponse) responses.set(identifyRequest(record), steps.length)
+    steps.push({ kind: isResponse ? 'response' : 'input', at, blocks, isPrompt, userInputs, response })
   }
   return steps
+}
+
+/** Gateways may repeat ids of messages, so the size of the request counts as well. */
+function identifyRequest(record: AssistantRecord): string {
+  const { requestId } = record as { readonly requestId?: unknown }
+  return JSON.stringify([record.message.id, requestId ?? null, countRequestTokens(record)])
+}
+
+/**
+ * Returns the response that a record goes on with: the newest one, if nothing but results of its calls follows it. A
+ * program that runs tools while a response arrives records their results between the parts of the response.
+ */
+function findBegunStep(
+  steps: readonly RecordedStep[],
+  index: number | undefined,
+): { readonly step: RecordedStep; readonly index: number } | null {
+  const step = index === undefined ? undefined : steps[index]
+  if (index === undefined || step === undefined) return null
+  const since = steps.slice(index + 1)
+  const isResults = since.every(({ kind, blocks }) => kind === 'input' && blocks.every(isToolResult))
+  return isResults ? { step, index } : null
 }
 
 /** Returns what a host records of an answer or a refusal of the user; nothing for other inputs. */
@@ -192,15 +221,27 @@ class UniqueCallIds implements CallLookup {
   }
 }
 
-/** Returns the size of the first request less its messages. */
-function measurePrefix(branch: readonly KnownRecord[]): number {
+/** Returns true if the first record that has a place in a conversation follows one that is not in the log. */
+function continuesAnotherLog(records: readonly SessionRecord[]): boolean {
+  const parent = records.find(({ uuid }) => uuid !== undefined)?.parentUuid
+  return typeof parent === 'string' && !records.some(({ uuid }) => uuid === parent)
+}
+
+/** Takes for the prefix what the first request has besides its messages, within limits; the rest is earlier conversation. */
+function measurePrefix(
+  branch: readonly KnownRecord[],
+  isContinued: boolean,
+): Pick<RecordedSession, 'prefixTokens' | 'earlierTokens'> {
+  const most = isContinued ? PREFIX_LIMITS.unmeasured : PREFIX_LIMITS.most
   let shown = 0
   for (const record of branch) {
     if (record.type !== 'user' && record.type !== 'assistant') continue
     const tokens = record.type === 'assistant' ? countRequestTokens(record) : 0
-    if (tokens > 0)
-      return Math.round(Math.min(PREFIX_LIMITS.most, Math.max(PREFIX_LIMITS.least, tokens - shown)))
+    if (tokens > 0) {
+      const prefixTokens = Math.round(Math.min(most, Math.max(PREFIX_LIMITS.least, tokens - shown)))
+      return { prefixTokens, earlierTokens: Math.max(0, Math.round(tokens - shown - prefixTokens)) }
+    }
     shown += toBlocks(record.message.content).reduce((sum, block) => sum + countBlockTokens(block), 0)
   }
-  return PREFIX_LIMITS.least
+  return { prefixTokens: PREFIX_LIMITS.least, earlierTokens: 0 }
 }

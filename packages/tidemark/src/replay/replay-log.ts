@@ -1,20 +1,36 @@
 /**
- * Replays a session log under policies of Tidemark, at the prices of the session's model at its date: what each would have
+ * Replays a session log under policies of Tidemark, at the prices of its models at their dates: what each policy would have
  * cost, and how many edits would still have seen the lines that they replace. Subagents are replayed as sessions of their
  * own. Open loop: the recorded model does not react to what it is shown.
  */
-import { findRates, type PolicyOverrides, type PresetName, presets, type TokenRates } from '@tidemark/core'
-import { type Catalogue, lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire'
+import {
+  findPriceFactor,
+  findRates,
+  type ModelPrices,
+  type PolicyOverrides,
+  type PresetName,
+  presets,
+  scaleRates,
+  type TokenRates,
+  type Usage,
+} from '@tidemark/core'
+import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import { createModelEstimators } from '../inspect/context-contents.ts'
+import { inspectLog } from '../inspect/inspect-log.ts'
 import { findMainModel, listLogCalls } from '../inspect/logged-calls.ts'
+import type { BreakCause, SessionReport } from '../inspect/report.ts'
+import { createDayFormatter, createPriceFinder, priceLogCall } from '../inspect/spending.ts'
 import type { LogContents } from '../logs/read-log.ts'
 import type { PriceOverrides } from '../models/anthropic.ts'
 import { createEnginePolicy } from './engine-policy.ts'
-import { type RecordedSession, readRecordedSession } from './recorded-session.ts'
-import { type ReplayTotals, replaySession } from './replay-session.ts'
+import { type RecordedSession, type RecordedStep, readRecordedSession } from './recorded-session.ts'
+import { type RecordedBill, type ReplayTotals, replaySession } from './replay-session.ts'
 
 export interface NamedPolicy {
   readonly name: string
   readonly policy: PolicyOverrides
+  /** True to replay as if the context window had no end. Default: only for the preset `nothing`. */
+  readonly isUnbounded?: boolean
 }
 
 export interface PolicyReplay {
@@ -27,19 +43,32 @@ export interface PolicyReplay {
   readonly clearings: number
 }
 
-export type LogReplay =
-  | {
-      readonly ok: true
-      readonly model: string
-      readonly calls: number
-      readonly policies: readonly PolicyReplay[]
-    }
-  | { readonly ok: false; readonly why: string }
+export interface LogReplay {
+  readonly ok: true
+  /** The model with the most calls in the main conversation. */
+  readonly model: string
+  readonly recorded: RecordedCost
+  /** Responses that were replayed, those of subagents included. */
+  readonly calls: number
+  readonly policies: readonly PolicyReplay[]
+}
+
+export interface RecordedCost {
+  /** Dollars by the log's own usage, as `inspect` shows them; null if a price is unknown. */
+  readonly usd: number | null
+  /**
+   * Dollars of the recorded conversation replayed with nothing changed, with the cache lifetime of the recording; null if the
+   * log has rewrites, so that the recorded requests were others. It should be `usd` less `breaksUsd`.
+   */
+  readonly replayedUsd: number | null
+  /** Dollars of the recording's cache breaks that a replay does not repeat: all but those by a pause or another model. */
+  readonly breaksUsd: number
+}
 
 export interface ReplayLogOptions {
   readonly policies: readonly NamedPolicy[]
   readonly catalogue?: Catalogue
-  /** Context window in tokens. Default: that of the session's model. */
+  /** Context window in tokens. Default: the one that `inspect` shows. */
   readonly window?: number
   readonly onProgress?: (policy: string) => void
   readonly signal?: AbortSignal
@@ -47,54 +76,136 @@ export interface ReplayLogOptions {
 
 /** A window that no session fills, for the policy that does nothing. */
 const UNBOUNDED = 100_000_000
+/** Causes of cache breaks that are in a replay as well. */
+const REPLAYED_BREAKS: ReadonlySet<BreakCause> = new Set(['expired', 'model-changed'])
 
-export async function replayLog(log: LogContents, options: ReplayLogOptions): Promise<LogReplay> {
-  const { catalogue = modelCatalogue } = options
-  const model = findMainModel(listLogCalls(log, new Set()))
-  const found = lookUpModel(catalogue, model)
-  if (!found.found) return { ok: false, why: `its model ${model} is not in the catalogue` }
-  const window = options.window ?? found.model.window
-  if (window === null) return { ok: false, why: `the context window of ${model} is not known` }
-  const at = log.records.find(({ record }) => record.timestamp !== undefined)?.record.timestamp ?? ''
-  const rates = toCompleteRates(findRates(pricesAtDate(found.model, at), 0))
-  if (rates === null) return { ok: false, why: `the prices of ${model} are not known` }
-  const conversations = [log, ...log.agents].map(({ records }) =>
-    readRecordedSession(records.map(({ record }) => record)),
-  )
-  const sessions = conversations.filter(({ steps }) => steps.some(({ kind }) => kind === 'response'))
+/** Replays a log. Fails with a reason if a price or a context window is unknown, or if no model has responded. */
+export async function replayLog(
+  log: LogContents,
+  options: ReplayLogOptions,
+): Promise<LogReplay | { readonly ok: false; readonly why: string }> {
+  const { catalogue = modelCatalogue, policies: named } = options
+  const sessions = [log, ...log.agents]
+    .map(({ records }) => readRecordedSession(records.map(({ record }) => record)))
+    .filter(({ steps }) => steps.some(isResponse))
   if (sessions.length === 0) return { ok: false, why: 'it has no response of a model' }
+  const bill = createRecordedBill(log, catalogue)
+  const responses = sessions.flatMap(({ steps }) => steps.filter(isResponse))
+  const unpriced = responses.find((step) => bill.findBaseRates(step) === null)
+  if (unpriced !== undefined)
+    return { ok: false, why: `the prices of its model ${unpriced.response?.model} are not known` }
+  const report = inspectLog(log, { catalogue, toDay: createDayFormatter(), seenCalls: new Set() })
+  const main = options.window ?? report.context.window
+  if (main === null) return { ok: false, why: 'the context window of its model is not known' }
+  const [own] = sessions
+  const window = (session: RecordedSession): number =>
+    options.window ?? (session === own ? main : (findModelWindow(session, catalogue) ?? main))
+  const replay = (policy: NamedPolicy): Promise<PolicyReplay> =>
+    replayPolicy(sessions, policy, { ...options, window, bill })
   const policies: PolicyReplay[] = []
-  for (const named of options.policies) {
-    options.onProgress?.(named.name)
-    policies.push(await replayPolicy(sessions, named, { window, rates, ...pickSignal(options) }))
+  for (const policy of named) policies.push(await replay(policy))
+  return {
+    ok: true,
+    model: findMainModel(listLogCalls(log, new Set())),
+    calls: responses.length,
+    recorded: {
+      usd: report.costUsd,
+      replayedUsd: isRewritten(report) ? null : (await replay(createUnchangedPolicy(report))).usd,
+      breaksUsd: report.cacheBreaks
+        .filter(({ cause }) => !REPLAYED_BREAKS.has(cause))
+        .reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0),
+    },
+    policies,
   }
-  const calls = sessions.reduce((sum, { steps }) => sum + steps.filter(isResponse).length, 0)
-  return { ok: true, model, calls, policies }
 }
 
-function pickSignal({ signal }: ReplayLogOptions): { readonly signal?: AbortSignal } {
-  return signal === undefined ? {} : { signal }
+function isRewritten({ compactions, clearings }: SessionReport): boolean {
+  return compactions.length + clearings.length > 0
 }
 
-function isResponse({ kind }: RecordedSession['steps'][number]): boolean {
+/** A policy that changes nothing, and writes to the cache with the lifetime that most of the recorded writes had. */
+function createUnchangedPolicy({ money: { byClass } }: SessionReport): NamedPolicy {
+  const ttl = byClass.write1h.tokens > byClass.write5m.tokens ? '1h' : '5m'
+  return { name: 'unchanged', policy: { ...presets.nothing, cache: { ttl } }, isUnbounded: true }
+}
+
+function isResponse({ kind }: RecordedStep): boolean {
   return kind === 'response'
+}
+
+function findModelWindow({ steps }: RecordedSession, catalogue: Catalogue): number | null {
+  const found = lookUpModel(catalogue, steps.find(isResponse)?.response?.model ?? '')
+  return found.found ? found.model.window : null
+}
+
+interface LogBill extends RecordedBill {
+  /** Returns the rates of a small request to the model of a response; null if the catalogue does not have them. */
+  findBaseRates(response: RecordedStep): Required<PriceOverrides> | null
+}
+
+/** Bills each response at the prices of its model at its time, with the output tokens that `inspect` counts for it. */
+function createRecordedBill(log: LogContents, catalogue: Catalogue): LogBill {
+  const findPrices = createPriceFinder(catalogue)
+  const pricing = {
+    catalogue,
+    format: log.format,
+    estimate: createModelEstimators(catalogue).countResponse,
+  }
+  const calls = new Map(listLogCalls(log, new Set()).map((call) => [call.key, call]))
+  const findCall = ({ response }: RecordedStep) => calls.get(response?.key ?? '')
+  const findStepPrices = ({ response, at }: RecordedStep): ModelPrices | null =>
+    findPrices(response?.model ?? '', new Date(at).toISOString())
+  return {
+    findBaseRates(step) {
+      const prices = findStepPrices(step)
+      return prices === null ? null : toCompleteRates(findRates(prices, 0))
+    },
+    findRates(step) {
+      const prices = findStepPrices(step)
+      if (prices === null) return () => NO_RATES
+      const factor = findFactor(findCall(step)?.usage ?? null, prices)
+      return (promptTokens) =>
+        toCompleteRates(scaleRates(findRates(prices, promptTokens), factor)) ?? NO_RATES
+    },
+    findOutput(step) {
+      const call = findCall(step)
+      if (call === undefined || call.usage === null) return undefined
+      return priceLogCall(call, pricing, findPrices).tokens.output
+    },
+  }
+}
+
+function findFactor(usage: Usage | null, prices: ModelPrices): number {
+  return usage === null ? 1 : (findPriceFactor(usage, prices).factor ?? 1)
+}
+
+const NO_RATES: TokenRates = { input: 0, output: 0, cacheRead: 0, write5m: 0, write1h: 0 }
+
+interface ReplayPolicyOptions extends Omit<ReplayLogOptions, 'window'> {
+  readonly window: (session: RecordedSession) => number
+  readonly bill: LogBill
 }
 
 async function replayPolicy(
   sessions: readonly RecordedSession[],
-  { name, policy }: NamedPolicy,
-  { window, rates, signal }: { window: number; rates: Required<PriceOverrides>; signal?: AbortSignal },
+  { name, policy, isUnbounded = policy === presets.nothing }: NamedPolicy,
+  { window, bill, signal, onProgress }: ReplayPolicyOptions,
 ): Promise<PolicyReplay> {
-  const engine = createEnginePolicy({
-    name,
-    policy,
-    rates,
-    window: policy === presets.nothing ? UNBOUNDED : window,
-  })
   const totals: ReplayTotals[] = []
   for (const session of sessions) {
-    signal?.throwIfAborted()
-    totals.push(await replaySession(session, engine, { rates, isScaled: true }))
+    const first = session.steps.find(isResponse)
+    const rates = first === undefined ? null : bill.findBaseRates(first)
+    const engine = createEnginePolicy({
+      name,
+      policy,
+      ...(rates === null ? {} : { rates }),
+      window: isUnbounded ? UNBOUNDED : window(session),
+    })
+    const { length } = session.steps
+    const onStep = (step: number): void => onProgress?.(`${name} ${Math.round((100 * step) / length)}%`)
+    totals.push(
+      await replaySession(session, engine, { bill, onStep, ...(signal === undefined ? {} : { signal }) }),
+    )
   }
   const sum = (field: keyof ReplayTotals): number => totals.reduce((all, each) => all + each[field], 0)
   return {

@@ -2,8 +2,9 @@
  * Replays a recorded session under a policy and bills every request. Open loop: the recorded model does not react to
  * what it is shown, except that an edit whose lines are no longer in view costs one more call that reads them again.
  */
-import { type Block, isToolResult, isToolUse, type TokenRates } from '@tidemark/core'
-import { BilledCache, type BilledTokens, countBlockTokens } from './billed-cache.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type Block, isToolResult, isToolUse } from '@tidemark/core'
+import { BilledCache, type BilledTokens, countBlockTokens, type FindRates } from './billed-cache.ts'
 import { type EditAnchor, listEditAnchors, listLines, SeenLines } from './edit-anchors.ts'
 import type { RecordedSession, RecordedStep } from './recorded-session.ts'
 
@@ -67,15 +68,30 @@ export interface ReplayTotals {
   readonly refused: number
 }
 
+/** What the log says of the bill of its responses, so that a replay can be compared with the recorded cost. */
+export interface RecordedBill {
+  /** Returns the rates of a request that is answered by this response. */
+  findRates(response: RecordedStep): FindRates
+  /** Returns the output tokens of a response as they were billed; undefined if the log does not have them. */
+  findOutput(response: RecordedStep): number | undefined
+}
+
 export interface ReplayOptions {
-  readonly rates?: TokenRates
-  /** True to scale the estimates to the growth that the log reports. */
-  readonly isScaled?: boolean
+  /**
+   * Given, the replay is billed as the recording was: sizes scaled to the growth that the log reports, with the conversation
+   * of the log that this one continues, at the recorded output and its rates. Default: relative rates, estimated sizes.
+   */
+  readonly bill?: RecordedBill
+  readonly signal?: AbortSignal
+  /** Called before each step. */
+  readonly onStep?: (step: number) => void
   /** Called with each request that a recorded response answers. `rewrites`: made since the last one. */
   readonly onRequest?: (request: BilledRequest, step: number, rewrites: readonly RewriteReport[]) => void
 }
 
 const REREAD_OUTPUT = 120
+/** Steps after which other work of the process, such as the handling of Ctrl-C, gets a turn. */
+const STEPS_AT_ONCE = 16
 
 export async function replaySession(
   session: RecordedSession,
@@ -99,17 +115,12 @@ class Replay {
   #now = 0
 
   constructor(session: RecordedSession, options: ReplayOptions) {
-    const { rates, isScaled = false } = options
     const recorded = new Set(session.steps.flatMap(({ blocks }) => blocks.map(({ text }) => text)))
     const isAttached = (text: string): boolean => !recorded.has(text) && isAttachedFile(text)
     this.#session = session
     this.#options = options
-    this.#scale = isScaled ? session.scale : 1
-    this.#cache = new BilledCache({
-      isAttached,
-      scale: this.#scale,
-      ...(rates === undefined ? {} : { rates }),
-    })
+    this.#scale = options.bill === undefined ? 1 : session.scale
+    this.#cache = new BilledCache({ isAttached, scale: this.#scale })
   }
 
   async run(policy: ReplayPolicy): Promise<ReplayTotals> {
@@ -119,7 +130,12 @@ class Replay {
       cache: this.#cache,
       countRewrite: (rewrite) => this.#rewrites.push(rewrite),
     })
+    const { bill, signal, onStep } = this.#options
+    if (bill !== undefined) await this.#appendEarlier(agent)
     for (const [index, step] of this.#session.steps.entries()) {
+      if (index % STEPS_AT_ONCE === 0) await setImmediate()
+      signal?.throwIfAborted()
+      onStep?.(index)
       this.#now = step.at
       if (step.kind === 'response') await this.#answer(agent, step, index)
       else await this.#appendInput(agent, step)
@@ -139,6 +155,15 @@ class Replay {
     }
   }
 
+  /** Appends a stand-in for the conversation of the log that this one continues, which the recorded requests had as well. */
+  async #appendEarlier(agent: ReplayedAgent): Promise<void> {
+    const { earlierTokens, steps } = this.#session
+    this.#now = steps[0]?.at ?? 0
+    if (earlierTokens === 0) return
+    const text = createStandInText(earlierTokens / this.#scale)
+    await agent.appendInput({ blocks: [{ type: 'text', text }], isPrompt: false, userInputs: [] })
+  }
+
   /** Appends the input without results of calls that were never made, since their request could not be built. */
   async #appendInput(agent: ReplayedAgent, { blocks, ...input }: RecordedStep): Promise<void> {
     const known = blocks.filter((block) => !isToolResult(block) || !this.#unmade.has(block.tool_use_id))
@@ -150,7 +175,10 @@ class Replay {
     for (const block of blocks) if (isToolUse(block)) this.#unmade.add(block.id)
   }
 
-  async #answer(agent: ReplayedAgent, { blocks }: RecordedStep, index: number): Promise<void> {
+  async #answer(agent: ReplayedAgent, step: RecordedStep, index: number): Promise<void> {
+    const { blocks, response } = step
+    const { bill } = this.#options
+    if (bill !== undefined) this.#cache.useModel(response?.model ?? '', bill.findRates(step))
     let sent = await this.#send(agent)
     if (sent === null) return this.#refuse(blocks)
     const missing = this.#findMissing(sent.request, blocks)
@@ -161,7 +189,8 @@ class Replay {
     }
     this.#options.onRequest?.(sent.request, index, this.#rewrites.slice(this.#reported))
     this.#reported = this.#rewrites.length
-    const output = Math.ceil(this.#scale * blocks.reduce((sum, block) => sum + countBlockTokens(block), 0))
+    const estimate = this.#scale * blocks.reduce((sum, block) => sum + countBlockTokens(block), 0)
+    const output = bill?.findOutput(step) ?? Math.ceil(estimate)
     this.#cache.answer(output)
     await agent.appendReply(blocks, { ...sent.tokens, output })
   }

@@ -9,6 +9,39 @@ const LAWS = 'packages/core/test/laws/notes.test'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'new-decisions-push-out-old-ones',
+    law: 'before each compaction stays',
+    file: 'packages/core/src/notes/text-segments.ts',
+    find: 'one.share.used - other.share.used',
+    replace: '0',
+    tests: [KEEPER],
+  },
+  {
+    name: 'segments-have-no-end',
+    law: 'before each compaction stays',
+    file: 'packages/core/src/notes/text-segments.ts',
+    find: 'if (this.#open.texts.length === 0) return',
+    replace: 'if (this.#open.texts.length >= 0) return',
+    tests: [KEEPER],
+  },
+  {
+    name: 'requests-take-the-tokens-of-decisions',
+    law: 'stays where the user asked for very much',
+    file: 'packages/core/src/notes/render-notes.ts',
+    find: 'let decisions = sources.decisions({ ...budget, tokens: options.decisionTokens })',
+    replace:
+      'let decisions = sources.decisions({ ...budget, tokens: budget.tokens - countTokens(writeSection(sources.task, budget)) })',
+    tests: [KEEPER],
+  },
+  {
+    name: 'decisions-are-cut-inside-a-sentence',
+    law: 'is cut between sentences',
+    file: 'packages/core/src/notes/text-segments.ts',
+    find: 'if (head.length + tail.length === 0) {',
+    replace: 'if (head.length + tail.length >= 0) {',
+    tests: [KEEPER],
+  },
+  {
     name: 'continued-command-counts-twice',
     law: 'count once in the worklog',
     file: 'packages/core/src/notes/note-keeper.ts',

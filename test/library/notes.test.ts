@@ -127,6 +127,33 @@ describe('notes that are kept from the log, as by default', () => {
     expect(existsSync(notesPath(home))).toBe(false)
   })
 
+  it('still have after five compactions what was decided before the first', async () => {
+    // In a language that the notes know no word of, and with more text than they have room for.
+    const decide = (place: number): string =>
+      `第${place}步的决定：缓存不用外部服务。${'其余细节见下。'.repeat(60)}理由：部署环境没有网络。`
+    let step = -1
+    const script = withSummaries(() => {
+      step += 1
+      const input = { file_path: `/src/${step}.ts` }
+      if (step % 8 === 7) return { blocks: [{ type: 'text', text: `Step ${step} is done.` }] }
+      if (step % 2 === 0) return { blocks: [{ type: 'tool_use', name: 'Read', input }] }
+      return {
+        blocks: [
+          { type: 'text', text: decide(step) },
+          { type: 'tool_use', name: 'Edit', input: { ...input, old_string: 'a', new_string: 'b' } },
+        ],
+      }
+    })
+    const { session, find, bodies } = await open({ script })
+    const tools = { ...TOOLS, Edit: { description: 'Edits.', run: () => 'The file was updated.' } }
+    for (let turn = 0; turn < 80 && find('sm-compact').length < 6; turn += 1)
+      await session.run(`Go on with part ${turn}.`, { tools }).outcome
+    expect(find('sm-compact')).toHaveLength(6)
+    const decided = [...(bodies.at(-1) ?? '').matchAll(/第(\d+)步的决定/g)].map(([, place]) => Number(place))
+    const before = bodies.findIndex((body) => body.includes('Decisions and findings'))
+    expect(Math.min(...decided)).toBeLessThan(before)
+  })
+
   it('are the summary of an automatic compaction: no call is made, and the work goes on', async () => {
     const { session, find, simulator } = await open({ script: createWorker(30) })
     const outcome = await session.run('Read all files of the project.', { tools: TOOLS }).outcome

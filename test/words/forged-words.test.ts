@@ -87,7 +87,12 @@ function listNotes(records: readonly KnownRecord[]): readonly string[] {
   const keeper = createNoteKeeper()
   for (const record of records) keeper.add(record)
   const countTokens = (text: string): number => Math.ceil(text.length / 4)
-  const { text } = keeper.render({ sectionTokens: 20_000, totalTokens: 100_000, countTokens })
+  const { text } = keeper.render({
+    sectionTokens: 20_000,
+    decisionTokens: 20_000,
+    totalTokens: 100_000,
+    countTokens,
+  })
   return text.split('\n').filter((line) => !line.includes("not confirmed as the user's"))
 }
 

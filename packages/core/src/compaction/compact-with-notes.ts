@@ -18,7 +18,7 @@ import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
 import { areNotesEmpty } from '../notes/notes-file.ts'
-import { cutNotes, isClaimDead } from '../notes/notes-limits.ts'
+import { cutNotes, isClaimDead, limitSection } from '../notes/notes-limits.ts'
 import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -203,7 +203,8 @@ async function planWithText(
   if ('reason' in found) return found
   const { charactersPerToken } = turn.host.policy.estimate
   const { text, cut } = cutNotes(redact(found.text), {
-    characters: Math.floor(compaction.scaled.budgets.notes.section * charactersPerToken),
+    characters: (heading) =>
+      Math.floor(limitSection(compaction.scaled.budgets.notes, heading) * charactersPerToken),
     path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
   })
   if (!(await pauseTurn(turn))) return null

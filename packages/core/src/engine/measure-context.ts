@@ -423,6 +423,6 @@ export function createNotesLimits(
   { state, host }: Pick<TurnContext, 'state' | 'host'>,
   compaction: CompactionServices,
 ): NotesLimits {
-  const { section, total } = compaction.scaled.budgets.notes
-  return { section, total, countTokens: createTextCounter(state, host, compaction) }
+  const { section, decisions, total } = compaction.scaled.budgets.notes
+  return { section, decisions, total, countTokens: createTextCounter(state, host, compaction) }
 }

@@ -43,7 +43,7 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
   }
 
   return {
-    *update({ session, view: { branch } }, { section, total, countTokens }, template) {
+    *update({ session, view: { branch } }, { section, decisions, total, countTokens }, template) {
       const reading = findReading(branch)
       while (reading.added < branch.length) {
         const record = readRecordAt(session, branch.at(reading.added) ?? -1)
@@ -54,6 +54,7 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
       }
       return yield* reading.keeper.renderInSteps({
         sectionTokens: section,
+        decisionTokens: decisions,
         totalTokens: total,
         countTokens,
         template: chooseTemplate(template),

@@ -8,7 +8,7 @@ const countTokens = (text: string): number => Math.ceil(text.length / 4)
 function writeNotes(session: CodingSession, totalTokens = 12_000): string {
   const keeper = createNoteKeeper()
   for (const record of session.history) keeper.add(record)
-  return keeper.render({ sectionTokens: 2_000, totalTokens, countTokens }).text
+  return keeper.render({ sectionTokens: 2_000, decisionTokens: 3_500, totalTokens, countTokens }).text
 }
 
 function section(session: CodingSession, name: NotesSectionName, totalTokens?: number): string {

@@ -8,7 +8,12 @@ const countTokens = (text: string): number => Math.ceil(text.length / 4)
 function section(session: CodingSession, name: NotesSectionName): string {
   const keeper = createNoteKeeper()
   for (const record of session.history) keeper.add(record)
-  const { text } = keeper.render({ sectionTokens: 2_000, totalTokens: 12_000, countTokens })
+  const { text } = keeper.render({
+    sectionTokens: 2_000,
+    decisionTokens: 3_500,
+    totalTokens: 12_000,
+    countTokens,
+  })
   return parseNotes(text).find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
 }
 

@@ -1,7 +1,7 @@
 /**
  * Notes from the model's own texts, chosen by where they stand and never by their words: the last text before a change of
  * a file and at the end of a turn (decisions), the first text after a failure (findings), its newest answer and its
- * latest text. Nothing is put in other words.
+ * latest text. Nothing is put in other words, and the oldest decisions keep their share of the tokens.
  */
 import { isFailure } from '../log/command-status.ts'
 import { readPlanText } from '../log/todo-list.ts'
@@ -12,50 +12,36 @@ import { markOrdersAndClaims } from '../summary/repair-summary.ts'
 import { truncateEnd } from '../summary/truncate-text.ts'
 import type { UserPrompt } from '../summary/user-messages.ts'
 import { formatCommand } from './command-notes.ts'
-import type { NoteGroup } from './fit-notes.ts'
-import {
-  cleanNoteText,
-  createDistinctList,
-  cutMiddle,
-  type NewestList,
-  quoteBlock,
-  quoteInline,
-  toNoteLine,
-} from './note-text.ts'
+import type { FitOptions, NoteGroup } from './fit-notes.ts'
+import { cleanNoteText, cutMiddle, quoteBlock, toNoteLine } from './note-text.ts'
+import { cutSentences, fitTexts, type PlacedText, TextSegments } from './text-segments.ts'
 
 export interface ModelText {
   readonly text: string
   readonly place: number
 }
 
-/** A text of the model with where it stands: before which change, after which failure, at the end of which turn. */
-interface PlacedText {
-  readonly text: string
-  readonly where: string
-  /** True if the user corrected the model in the turn of the text. */
-  isCorrected: boolean
-}
-
-const MOST_TEXTS = 80
 const ANSWER_CHARACTERS = 6_000
 const SHORT_ANSWER_CHARACTERS = 1_500
-const TEXT_CHARACTERS = 320
+const TEXT_CHARACTERS = 4_000
+const TEXTS_TITLE = 'Decisions and findings, in the words of the model, oldest first:'
+/** Tokens reserved for the title and the line about what was left out. */
+const TITLE_TOKENS = 32
 const PLAN_CHARACTERS = 4_000
 const SHORT_PLAN_CHARACTERS = 1_200
 const REQUEST_CHARACTERS = 80
 const COMMAND_CHARACTERS = 60
 
 export class ModelNotes {
-  readonly #decisions = createTextList()
-  readonly #findings = createTextList()
-  /** The decisions of the current turn. */
-  #turnDecisions: PlacedText[] = []
+  readonly #texts = new TextSegments()
+  /** The texts of the current turn that are kept. */
+  #turnTexts: PlacedText[] = []
   #answer: string | null = null
   #latest: ModelText | null = null
   #isAnswer = false
   #isFollowedByCall = false
-  /** True if the latest text is among the decisions. */
-  #isDecision = false
+  /** True if the latest text is among those that are kept. */
+  #isKept = false
   /** The command that failed last, until the model writes something. */
   #failure: string | null = null
   #plan: string | null = null
@@ -64,8 +50,8 @@ export class ModelNotes {
     this.#latest = { text, place }
     this.#isAnswer = true
     this.#isFollowedByCall = false
-    this.#isDecision = false
-    if (this.#failure !== null) this.#findings.add(toPlacedText(text, `after ${this.#failure} failed`))
+    this.#isKept = false
+    if (this.#failure !== null) this.#keepLatest(`after ${this.#failure} failed`)
     this.#failure = null
   }
 
@@ -80,7 +66,7 @@ export class ModelNotes {
     this.addCall()
     const isChange = kind === 'edit' || kind === 'write' || touches.some(({ action }) => action !== 'read')
     const changed = (path ?? touches[0]?.path ?? '').split(/[\\/]/).at(-1) ?? ''
-    if (isChange) this.#addDecision(`before a change of ${toNoteLine(cleanNoteText(changed))}`)
+    if (isChange) this.#keepLatest(`before a change of ${toNoteLine(cleanNoteText(changed))}`)
   }
 
   /** Adds a call with its result, which may hold a plan or a failure. */
@@ -92,10 +78,9 @@ export class ModelNotes {
   }
 
   /** Ends the turn, because the user typed something: the latest text is an answer if no call followed it. */
-  endTurn(request: string, time: string): void {
+  endTurn(time: string): void {
     if (this.#latest !== null && this.#isAnswer) {
-      const about = request === '' ? '' : ` to ${quoteInline(request, REQUEST_CHARACTERS)}`
-      this.#addDecision(`${time === '' ? '' : `${time}, `}answer${about}`)
+      this.#keepLatest(`${time === '' ? '' : `${time}, `}at the end of a turn`)
       this.#answer = sliceText(this.#latest.text, 0, ANSWER_CHARACTERS)
     }
     this.#isAnswer = false
@@ -104,8 +89,13 @@ export class ModelNotes {
 
   /** Begins a turn with a message of the user. A correction is about what the model decided in the turn before it. */
   beginTurn(isCorrection: boolean): void {
-    if (isCorrection) for (const one of this.#turnDecisions) one.isCorrected = true
-    this.#turnDecisions = []
+    if (isCorrection) for (const one of this.#turnTexts) one.isCorrected = true
+    this.#turnTexts = []
+  }
+
+  /** Ends a segment: what the model writes from now on has a share of its own. */
+  endSegment(): void {
+    this.#texts.endSegment()
   }
 
   readLatest(): ModelText | null {
@@ -131,18 +121,32 @@ export class ModelNotes {
     return [{ title: 'The plan, as last written:', items: [{ full, short, rank: 1 }] }]
   }
 
-  /** Lists decisions. `messages`: those of the user, which alone support a claim of permission. */
-  listDecisions(messages: readonly UserPrompt[]): readonly NoteGroup[] {
-    return [toTextGroup('Decisions, in the words of the model, newest first:', this.#decisions, messages)]
-  }
-
-  listFindings(messages: readonly UserPrompt[]): readonly NoteGroup[] {
-    return [toTextGroup('In the words of the model, newest first:', this.#findings, messages)]
+  /**
+   * Writes decisions and findings, oldest first, with an equal share for each segment. `messages`: those of the user, which
+   * alone support a claim of permission.
+   */
+  formatTexts(messages: readonly UserPrompt[], { tokens, countTokens }: FitOptions): string {
+    const answer = this.#readAnswer()
+    const shownAnswer = answer === null ? '' : toKeptText(answer)
+    const all = this.#texts.list()
+    const segments = all.map((texts) => texts.filter(({ text }) => text !== shownAnswer))
+    const elsewhere = all.flat().length - segments.flat().length
+    const shown = fitTexts(segments, {
+      tokens: tokens - TITLE_TOKENS,
+      countTokens,
+      write: ({ where, isCorrected }, text) =>
+        `- ${where}${isCorrected ? ', which the user corrected then' : ''}:\n${quoteBlock(markOrders(text, messages))}`,
+    })
+    const items = segments.flat().flatMap((placed) => shown.get(placed) ?? [])
+    const missing = this.#texts.countAdded() - shown.size - elsewhere
+    if (items.length + missing === 0) return ''
+    const rest = missing === 0 ? [] : [`… ${missing} more ${missing === 1 ? 'is' : 'are'} in the transcript`]
+    return [TEXTS_TITLE, ...rest, ...items.toReversed()].join('\n')
   }
 
   /** Lists the newest answer at the end of a turn. */
   listAnswers(messages: readonly UserPrompt[]): readonly NoteGroup[] {
-    const newest = this.#latest !== null && this.#isAnswer ? this.#latest.text : this.#answer
+    const newest = this.#readAnswer()
     if (newest === null) return []
     const text = markOrders(newest, messages)
     const full = quoteBlock(truncateEnd(text, ANSWER_CHARACTERS))
@@ -150,34 +154,26 @@ export class ModelNotes {
     return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
   }
 
-  #addDecision(where: string): void {
-    if (this.#latest === null || this.#isDecision) return
-    this.#isDecision = true
-    const decision = toPlacedText(this.#latest.text, where)
-    if (decision.text === '') return
-    this.#decisions.add(decision)
-    this.#turnDecisions.push(decision)
+  #readAnswer(): string | null {
+    return this.#latest !== null && this.#isAnswer ? this.#latest.text : this.#answer
+  }
+
+  /** Keeps the latest text, unless it is kept already. */
+  #keepLatest(where: string): void {
+    if (this.#latest === null || this.#isKept) return
+    this.#isKept = true
+    const placed = { text: toKeptText(this.#latest.text), where, isCorrected: false }
+    if (placed.text === '') return
+    this.#texts.add(placed)
+    this.#turnTexts.push(placed)
   }
 }
 
-function createTextList(): NewestList<PlacedText> {
-  return createDistinctList<PlacedText>(MOST_TEXTS, ({ text }) => text)
-}
-
-function toPlacedText(text: string, where: string): PlacedText {
-  return { text: toNoteLine(removeCodeBlocks(text), TEXT_CHARACTERS), where, isCorrected: false }
-}
-
-function toTextGroup(
-  title: string,
-  texts: NewestList<PlacedText>,
-  messages: readonly UserPrompt[],
-): NoteGroup {
-  const items = texts.list().map(({ text, where, isCorrected }) => {
-    const note = isCorrected ? ', which the user corrected then' : ''
-    return { full: `- ${where}${note}: ${markOrders(text, messages)}`, rank: 3 }
-  })
-  return { title, items, dropped: texts.countDropped() }
+/** Returns a text as it is kept: without code and blank lines. */
+function toKeptText(text: string): string {
+  const lines = removeCodeBlocks(text).split('\n')
+  const kept = lines.filter((line) => line.trim() !== '').join('\n')
+  return cutSentences(kept, TEXT_CHARACTERS, (part) => part.length)
 }
 
 /** Marks orders and claims of permissions in a text; its questions stay as they are. */

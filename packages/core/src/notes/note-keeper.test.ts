@@ -5,7 +5,12 @@ import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.
 import type { NotesRenderOptions } from './render-notes.ts'
 
 const countTokens = (text: string): number => Math.ceil(text.length / 4)
-const LIMITS: NotesRenderOptions = { sectionTokens: 2_000, totalTokens: 12_000, countTokens }
+const LIMITS: NotesRenderOptions = {
+  sectionTokens: 2_000,
+  decisionTokens: 3_500,
+  totalTokens: 12_000,
+  countTokens,
+}
 
 function writeNotes(session: CodingSession, options: Partial<NotesRenderOptions> = {}): string {
   const keeper = createNoteKeeper()
@@ -176,9 +181,9 @@ describe('corrections by the user', () => {
     session.answers('我改用 SQLite。')
     session.edits('/repo/cache.ts', 'y')
     const task = section(session, 'task')
-    expect(task).toContain('- before a change of cache.ts: 我改用 SQLite。')
+    expect(task).toContain('- before a change of cache.ts:\n> 我改用 SQLite。')
     expect(task).toContain(
-      '- before a change of cache.ts, which the user corrected then: 我用 Redis 存储会话。',
+      '- before a change of cache.ts, which the user corrected then:\n> 我用 Redis 存储会话。',
     )
     expect(section(session, 'errors')).toContain('- After "我用 Redis 存储会话。":\n> 用 SQLite')
     expect(section(session, 'title')).toBe('缓存太慢，请修复')
@@ -209,6 +214,54 @@ describe('corrections by the user', () => {
   })
 })
 
+describe('what the model decided', () => {
+  const decide = (session: CodingSession, part: number): void => {
+    session.answers(
+      `Teil ${part}: die Preise bleiben ganze Zahlen. ${'Das ist so gewollt. '.repeat(50)}Ende ${part}.`,
+    )
+    session.edits(`/repo/src/${part}.ts`, 'x')
+  }
+  const listParts = (text: string): readonly number[] =>
+    [...text.matchAll(/Teil (\d+):/g)].map(([, part]) => Number(part))
+
+  it('before each compaction stays, however much was decided since', () => {
+    const session = new CodingSession()
+    for (let part = 0; part < 200; part += 1) {
+      decide(session, part)
+      if (part % 40 === 39) session.compacts('Short.')
+    }
+    const parts = listParts(section(session, 'task'))
+    expect([0, 1, 2, 3, 4].filter((span) => !parts.some((part) => Math.floor(part / 40) === span))).toEqual(
+      [],
+    )
+    expect(parts.at(-1)).toBe(199)
+  })
+
+  it('stays where the user asked for very much, in few tokens too', () => {
+    const session = new CodingSession()
+    for (let part = 0; part < 60; part += 1) {
+      session.says(`Bitte Teil ${part}. ${'Sehr ausführlich erklärt. '.repeat(40)}`)
+      session.answers(`Entscheidung ${part}: Cent als ganze Zahl.`)
+      session.edits(`/repo/src/${part}.ts`, 'x')
+    }
+    const all = section(session, 'task')
+    expect(all.match(/> Entscheidung \d+: Cent als ganze Zahl\./g)).toHaveLength(60)
+    const few = { sectionTokens: 200, decisionTokens: 350, totalTokens: 1_200 }
+    const short = readSection(writeNotes(session, few), 'task')
+    expect(short.match(/> Entscheidung \d+/g)?.length).toBeGreaterThan(8)
+  })
+
+  it('is cut between sentences, and its beginning and end stay', () => {
+    const session = new CodingSession()
+    for (let part = 0; part < 30; part += 1) decide(session, part)
+    const task = section(session, 'task')
+    expect(task).toContain('> Teil 29: die Preise bleiben ganze Zahlen. Das ist so gewollt.')
+    expect(task).toContain('> […]\n> Das ist so gewollt.')
+    expect(task).toContain('Das ist so gewollt. Ende 29.')
+    expect(task).toMatch(/^… \d+ more are in the transcript$/m)
+  })
+})
+
 describe('the rest of the notes', () => {
   it('has title, first request, answered questions, the plan, decisions, findings, answers and the steps', () => {
     const session = new CodingSession()
@@ -233,10 +286,12 @@ describe('the rest of the notes', () => {
     expect(readSection(notes, 'task')).toContain('> # Plan')
     expect(readSection(notes, 'task')).toContain('- The user, asked "Which driver?": "native"')
     expect(readSection(notes, 'task')).toContain(
-      '- before a change of store.ts: The JSON export stays, since two tools read it.',
+      [
+        'Decisions and findings, in the words of the model, oldest first:',
+        '- after `npm test` failed:\n> The table has no index.',
+        '- before a change of store.ts:\n> The JSON export stays, since two tools read it.',
+      ].join('\n'),
     )
-    expect(readSection(notes, 'task')).toMatch(/- .*answer to "Please move.*": The store is in SQLite now/)
-    expect(readSection(notes, 'learnings')).toContain('- after `npm test` failed: The table has no index.')
     expect(readSection(notes, 'results')).toContain('> The store is in SQLite now: 12 ms instead of 400 ms.')
     expect(readSection(notes, 'worklog')).toContain(
       'user: "Please move the session store to SQLite. It is too slow." → changed store.ts; 2 commands (1 failed); committed "Store sessions in SQLite"',

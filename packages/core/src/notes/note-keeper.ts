@@ -16,8 +16,7 @@ import { FileNotes } from './file-notes.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { ModelNotes } from './model-notes.ts'
 import { cleanNoteText, createNewestList, formatNoteTime, quoteBlock, toNoteLine } from './note-text.ts'
-import type { NotesSectionName } from './notes-file.ts'
-import { type NotesRenderOptions, renderNotes, type SectionSource } from './render-notes.ts'
+import { type NotesRenderOptions, type NotesSources, renderNotes } from './render-notes.ts'
 import { isInstruction, UserNotes } from './user-notes.ts'
 import { createWorklog } from './worklog.ts'
 
@@ -106,7 +105,7 @@ class LocalNoteKeeper implements NoteKeeper {
       this.#commands.add(run)
       this.#worklog.continueRun(run, time)
     }
-    if (isCompactBoundary(record)) this.#worklog.endStep('the context was compacted', time)
+    if (isCompactBoundary(record)) this.#model.endSegment()
   }
 
   setTitle(title: string): void {
@@ -148,7 +147,7 @@ class LocalNoteKeeper implements NoteKeeper {
       this.#model.beginTurn(prompt.isCorrection)
       return
     }
-    this.#model.endTurn(this.#user.readLatest()?.text ?? '', time)
+    this.#model.endTurn(time)
     this.#model.beginTurn(prompt.isCorrection)
     this.#worklog.beginStep(time, prompt.text)
     if (!prompt.inputs.some((input) => isInstruction(input, record))) return
@@ -182,7 +181,7 @@ class LocalNoteKeeper implements NoteKeeper {
     if (named.length > 0) this.#worklog.endStep(`done: ${named.join('; ')}`, time)
   }
 
-  #collectSections(): Readonly<Record<NotesSectionName, SectionSource>> {
+  #collectSections(): NotesSources {
     return {
       title: this.#user.formatTitle() === '' ? [] : [toGroup('', [this.#user.formatTitle()])],
       state: [
@@ -195,8 +194,8 @@ class LocalNoteKeeper implements NoteKeeper {
         ...this.#user.listRequests(),
         ...this.#model.listPlan(this.#user.countRequests()),
         ...this.#user.listAnswers(),
-        ...this.#model.listDecisions(this.#messages.list()),
       ],
+      decisions: (options) => this.#model.formatTexts(this.#messages.list(), options),
       files: (options) => this.#files.formatSection(options),
       workflow: this.#commands.listWorkflow(),
       errors: [
@@ -211,7 +210,7 @@ class LocalNoteKeeper implements NoteKeeper {
         ]),
         ...this.#listEarlierSummary(),
       ],
-      learnings: this.#model.listFindings(this.#messages.list()),
+      learnings: [],
       results: this.#model.listAnswers(this.#messages.list()),
       worklog: this.#worklog.listSteps(),
     }

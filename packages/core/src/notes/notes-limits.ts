@@ -17,21 +17,35 @@ import {
 export interface NotesLimits {
   /** Maximum tokens of one section, and of all notes. */
   readonly section: number
+  /** Tokens that the section about the task may have beside, for decisions and findings of the model. */
+  readonly decisions: number
   readonly total: number
   readonly countTokens: (text: string) => number
+}
+
+/** Returns the maximum tokens of the section with a heading. */
+export function limitSection(
+  { section, decisions }: Pick<NotesLimits, 'section' | 'decisions'>,
+  heading: string,
+): number {
+  return heading === NOTES_SECTIONS.task.heading ? section + decisions : section
 }
 
 /** Returns the headings of sections over their limit, with their tokens, and the tokens of the notes if over the total. */
 export function findExcess(
   text: string,
-  { section, total, countTokens }: NotesLimits,
+  limits: NotesLimits,
 ): {
   readonly sections: readonly { readonly heading: string; readonly tokens: number }[]
   readonly total: number | null
 } {
+  const { total, countTokens } = limits
   const sized = parseNotes(text).map(({ heading, body }) => ({ heading, tokens: countTokens(body) }))
   const all = countTokens(text)
-  return { sections: sized.filter(({ tokens }) => tokens > section), total: all > total ? all : null }
+  return {
+    sections: sized.filter(({ heading, tokens }) => tokens > limitSection(limits, heading)),
+    total: all > total ? all : null,
+  }
 }
 
 /** Returns a template that a user gave, or the default one if it has no headings. */
@@ -101,18 +115,19 @@ function restoreHint(section: NotesSection, hint: string | undefined): NotesSect
 }
 
 /**
- * Cuts each section at `characters`, at the end of a line where there is one. Headings and italic lines stay whole, and
+ * Cuts each section at the characters for its heading, at the end of a line where there is one. Headings and italic lines stay whole, and
  * each cut section ends with a line that names the file with the whole text.
  */
 export function cutNotes(
   text: string,
-  { characters, path }: { readonly characters: number; readonly path: string },
+  { characters, path }: { readonly characters: (heading: string) => number; readonly path: string },
 ): { readonly text: string; readonly cut: readonly string[] } {
   const cut: string[] = []
   const sections = parseNotes(text).map((section) => {
-    if (section.body.length <= characters) return section
+    const most = characters(section.heading)
+    if (section.body.length <= most) return section
     cut.push(section.heading)
-    return { ...section, body: cutBody(section.body, characters, path) }
+    return { ...section, body: cutBody(section.body, most, path) }
   })
   return { text: formatNotes(sections), cut }
 }

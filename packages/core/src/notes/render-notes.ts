@@ -13,6 +13,8 @@ import {
 export interface NotesRenderOptions {
   /** Maximum tokens of one section. Only open todos, the latest instruction and commands that still fail may exceed it. */
   readonly sectionTokens: number
+  /** Tokens of the decisions and findings of the model, beside those of the section that they stand in. No other text takes them. */
+  readonly decisionTokens: number
   readonly totalTokens: number
   readonly countTokens: (text: string) => number
   /** Headings and hints to use instead of the default ones. Sections that it lacks are added at its end. */
@@ -20,9 +22,13 @@ export interface NotesRenderOptions {
 }
 
 /** The items of a section, or a function that writes the section itself. */
-export type SectionSource = readonly NoteGroup[] | ((options: FitOptions) => string)
+type SectionSource = readonly NoteGroup[] | ((options: FitOptions) => string)
 
-type Sources = Readonly<Record<NotesSectionName, SectionSource>>
+/** What the keeper collected, by section. */
+export type NotesSources = Readonly<Record<NotesSectionName, SectionSource>> & {
+  /** Writes the decisions and findings, which stand at the end of the section about the task. */
+  readonly decisions: (options: FitOptions) => string
+}
 type Bodies = Record<NotesSectionName, string>
 
 /** Sections in the order in which they give up tokens if all together have too many. */
@@ -35,36 +41,49 @@ const CUTS = [0.5, 0.2, 0]
 /** Work of writing a section, in characters that would be read in the same time. */
 const SECTION_WORK = 20_000
 
-export function* renderNotes(sources: Sources, options: NotesRenderOptions): Steps<string> {
-  const budget = { tokens: options.sectionTokens, countTokens: options.countTokens }
+export function* renderNotes(sources: NotesSources, options: NotesRenderOptions): Steps<string> {
+  const { totalTokens, countTokens } = options
+  const budget = { tokens: options.sectionTokens, countTokens }
   const bodies = Object.fromEntries(NOTES_SECTION_NAMES.map((name) => [name, ''])) as Bodies
+  let decisions = sources.decisions({ ...budget, tokens: options.decisionTokens })
   for (const name of NOTES_SECTION_NAMES) {
     bodies[name] = writeSection(sources[name], budget)
     yield SECTION_WORK
   }
-  const count = (): number => options.countTokens(formatSections(bodies, options.template))
-  let total = count()
+  const format = (changed: Partial<Bodies> = {}): string =>
+    formatSections(withDecisions({ ...bodies, ...changed }, decisions), options.template)
+  let total = countTokens(format())
   // Errors are written at length where the other sections leave tokens free.
-  if (total < options.totalTokens) {
-    const errors = writeSection(sources.errors, { ...budget, spareTokens: options.totalTokens - total })
-    const text = formatSections({ ...bodies, errors }, options.template)
-    if (options.countTokens(text) <= options.totalTokens) return text
+  if (total < totalTokens) {
+    const text = format({
+      errors: writeSection(sources.errors, { ...budget, spareTokens: totalTokens - total }),
+    })
+    if (countTokens(text) <= totalTokens) return text
   }
   for (const mayDropAll of [false, true]) {
     for (const share of CUTS) {
       for (const name of YIELDING_ORDER) {
-        if (total <= options.totalTokens) return formatSections(bodies, options.template)
-        const own = bodies[name] === '' ? 0 : options.countTokens(bodies[name])
+        if (total <= totalTokens) return format()
+        const own = bodies[name] === '' ? 0 : countTokens(bodies[name])
         const least = Math.floor(options.sectionTokens * share)
         if (own <= least) continue
-        const tokens = Math.max(least, own - (total - options.totalTokens) - 1)
+        const tokens = Math.max(least, own - (total - totalTokens) - 1)
         bodies[name] = writeSection(sources[name], { ...budget, tokens, mayDropAll })
-        total = count()
+        total = countTokens(format())
         yield SECTION_WORK
       }
     }
+    if (total <= totalTokens) break
+    // Only open todos, the latest instruction and commands that still fail are left.
+    const tokens = options.decisionTokens - (total - totalTokens)
+    decisions = tokens <= 0 ? '' : sources.decisions({ ...budget, tokens })
+    total = countTokens(format())
   }
-  return formatSections(bodies, options.template)
+  return format()
+}
+
+function withDecisions(bodies: Readonly<Bodies>, decisions: string): Bodies {
+  return { ...bodies, task: [bodies.task, decisions].filter((part) => part !== '').join('\n\n') }
 }
 
 function writeSection(source: SectionSource, options: FitOptions): string {

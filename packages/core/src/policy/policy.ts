@@ -927,6 +927,11 @@ interface NotesPolicy {
    * cuts it off.
    */
   readonly sectionTokens: number
+  /**
+   * Tokens of the section about the task, beside its own, that notes kept from the log reserve for decisions and findings
+   * in the words of the model. Each segment of the session, between two compactions, has an equal share of them.
+   */
+  readonly decisionTokens: number
   /** Maximum tokens of the notes file. If it is larger, the next update is instructed to shorten the file. */
   readonly totalTokens: number
   /** Conversation size, in tokens, at which notes are written for the first time. */
@@ -961,6 +966,7 @@ const notesFields: FieldSpecs<NotesPolicy> = {
   titleMinimumWords: fieldSpec(5, wholeNumberCheck(1)),
   titleMaximumWords: fieldSpec(10, wholeNumberCheck(1)),
   sectionTokens: fieldSpec(2_000, wholeNumberCheck(50)),
+  decisionTokens: fieldSpec(3_500, wholeNumberCheck()),
   totalTokens: fieldSpec(12_000, wholeNumberCheck(500)),
   startTokens: fieldSpec(10_000, wholeNumberCheck()),
   growthTokens: fieldSpec(5_000, wholeNumberCheck(1)),

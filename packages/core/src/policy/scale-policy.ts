@@ -257,6 +257,7 @@ export interface ContentBudgets {
   readonly host: { readonly each: number; readonly total: number }
   readonly notes: {
     readonly section: number
+    readonly decisions: number
     readonly total: number
     readonly start: number
     readonly growth: number
@@ -344,11 +345,12 @@ function limitBudget(
   return { each: Math.min(eachTokens, total), total }
 }
 
-/** Scales the budgets of session notes. The budget of one section shrinks in proportion to that of the whole notes file. */
+/** Scales the budgets of session notes. Those of a section and of decisions shrink in proportion to that of the whole file. */
 function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
   const total = Math.min(notes.totalTokens, share('notes'))
   return {
     section: roundDownTokens((notes.sectionTokens * total) / notes.totalTokens),
+    decisions: roundDownTokens((notes.decisionTokens * total) / notes.totalTokens),
     total,
     start: Math.min(notes.startTokens, share('keptMessages')),
     growth: Math.min(notes.growthTokens, share('keptMessages')),

@@ -5,7 +5,7 @@
  */
 
 import { isTextBlock, toBlocks } from '../log/block.ts'
-import { isFailure } from '../log/command-status.ts'
+import { isFailure, splitOutputHead } from '../log/command-status.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { type FileChange, listFileChanges, normalizeCommand } from '../log/shell-commands.ts'
 import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
@@ -315,7 +315,7 @@ function recordRun(failing: Map<string, FailingCommand>, command: string, run: T
   }
   failing.set(command, {
     command,
-    error: cutErrorEnd(run.result),
+    error: cutErrorEnd(splitOutputHead(run.result)[1]),
     failures: (before?.failures ?? 0) + 1,
     isSettled: false,
     editedSince: [],

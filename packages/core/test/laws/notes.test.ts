@@ -10,7 +10,7 @@ import { CodingSession } from '../summarize/coding-session.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
 const countTokens = (text: string): number => Math.ceil(text.length / 4)
-const LIMITS = { sectionTokens: 2_000, totalTokens: 12_000, countTokens }
+const LIMITS = { sectionTokens: 2_000, decisionTokens: 3_500, totalTokens: 12_000, countTokens }
 
 function writeNotes(records: readonly KnownRecord[], limits = LIMITS): string {
   const keeper = createNoteKeeper()

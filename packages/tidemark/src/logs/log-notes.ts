@@ -167,11 +167,11 @@ function createGivenTitles(): { add(record: SessionRecord): void; read(): string
 }
 
 function toLogNotes(keeper: NoteKeeper, model: string): LogNotes {
-  const { sectionTokens, totalTokens } = DEFAULT_POLICY.notes
+  const { sectionTokens, decisionTokens, totalTokens } = DEFAULT_POLICY.notes
   const found = lookUpModel(modelCatalogue, model)
   const weights = estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate)
   const { text: countTokens } = createEstimator(weights)
-  const { text, coveredUuid } = keeper.render({ sectionTokens, totalTokens, countTokens })
+  const { text, coveredUuid } = keeper.render({ sectionTokens, decisionTokens, totalTokens, countTokens })
   const bodies = new Map(parseNotes(text).map(({ heading, body }) => [heading, body]))
   const sections = Object.fromEntries(
     NOTES_SECTION_NAMES.map((name) => [name, bodies.get(NOTES_SECTIONS[name].heading) ?? '']),

@@ -52,7 +52,7 @@ const REPLAY_EXAMPLES = `
 Examples:
   tidemark replay                                      the newest sessions
   tidemark replay FILE --policy default,economy        one session, two policies
-  tidemark replay DIR --policy mine.json --json        settings as in docs/policy.md
+  tidemark replay DIR --policy mine.json --json        settings of your own
 `
 
 const addReplay: AddCommand = (program, terminal, outcome) => {

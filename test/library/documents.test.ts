@@ -99,6 +99,7 @@ it('what documents show is well typed', () => {
         'docs/events.md',
         'docs/library.md',
         'docs/memory-files.md',
+        'docs/policy.md',
         'docs/system-prompt.md',
         'docs/telemetry.md',
       ].map((path) => snippets(path).join('\n')),
@@ -120,6 +121,10 @@ it('docs/getting-started.md has a program that runs, with a server in place of t
   onTestFinished(close)
   const server = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'any', TIDEMARK_HOME: home }
   expect(await run(snippets('docs/getting-started.md').join('\n'), server)).toBe('Monday. 100% left\n')
+})
+
+it('docs/policy.md is one program that runs: a preset as it is, and with changes', async () => {
+  expect(await run(snippets('docs/policy.md').join('\n'))).toBe('5m\n100\n100\n')
 })
 
 it('docs/memory-files.md is one program that runs', async () => {

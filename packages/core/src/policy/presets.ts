@@ -11,6 +11,12 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
  * - `claude-code-like`: five files of 5,000 tokens, and 10,000 to 40,000 tokens of kept messages, at the auto-compact
  *   threshold.
  * - `nothing`: nothing is cleared, summarized or noted. A session ends where the context window does.
+ *
+ * @example
+ * ```ts
+ * createTidemark({ policy: presets['claude-code-like'] })
+ * createTidemark({ policy: { ...presets.economy, cache: { ttl: '5m' } } }) // a group replaces the preset's group
+ * ```
  */
 export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
   default: {},

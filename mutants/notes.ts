@@ -9,6 +9,14 @@ const LAWS = 'packages/core/test/laws/notes.test'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'old-commands-keep-the-end-of-their-output',
+    law: 'since the newest compaction are told with the end of their output',
+    file: 'packages/core/src/notes/command-notes.ts',
+    find: 'this.#segmentStart = place',
+    replace: 'this.#segmentStart = Math.min(0, place)',
+    tests: [COMMANDS],
+  },
+  {
     name: 'new-decisions-push-out-old-ones',
     law: 'before each compaction stays',
     file: 'packages/core/src/notes/text-segments.ts',

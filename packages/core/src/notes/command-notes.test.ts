@@ -126,6 +126,22 @@ describe('commands', () => {
     )
   })
 
+  it('since the newest compaction are told with the end of their output, older ones and mere looks without it', () => {
+    const session = new CodingSession()
+    session.runs('npm run build', 'built in 2 s')
+    session.compacts('Short.')
+    session.runs('npm test', '12 passed')
+    session.runs('sed -n 1,20p src/cart.ts', '})')
+    expect(section(session, 'workflow')).toBe(
+      [
+        'Commands, newest first:',
+        '- `sed -n 1,20p src/cart.ts` → ok',
+        '- `npm test` → ok (output ends: 12 passed)',
+        '- `npm run build` → ok',
+      ].join('\n'),
+    )
+  })
+
   it('that ended well only because of a pipe are told with the failure in their output, and fix nothing', () => {
     const session = new CodingSession()
     session.runs('mise run test', 'Exit code 1\n[test] ERROR task failed', true)
@@ -134,7 +150,7 @@ describe('commands', () => {
     expect(section(session, 'workflow')).toContain(
       '- `mise run test 2>&1 | tail -2` → ok, but its output says "[test] ERROR task failed" (output ends: FAIL cart',
     )
-    expect(section(session, 'workflow')).toContain('- `tail -2 build.log` → ok (')
+    expect(section(session, 'workflow')).toContain('- `tail -2 build.log` → ok\n')
     const errors = section(session, 'errors')
     expect(errors).toContain('Commands that failed when last run, newest first:\n- `mise run test` → failed')
     expect(errors).not.toMatch(/succeeded since|fixed:/)

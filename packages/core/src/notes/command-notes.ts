@@ -77,6 +77,8 @@ export class CommandNotes {
   readonly #fixed = createNewestList<FixedCommand>(MOST_FIXED)
   readonly #edits = createNewestList<string>(MOST_EDITS)
   #editCount = 0
+  /** Index of the first call of the segment: since the newest compaction. */
+  #segmentStart = 0
   #tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
 
   /** Adds a tool call with its result, if it is a command. */
@@ -84,6 +86,11 @@ export class CommandNotes {
     if (run.command === null || run.kind !== 'run') return
     this.#addTests(run.command, run)
     this.#addCommand(run.command, run)
+  }
+
+  /** Ends a segment. Of the commands before `place` the notes have the status alone, without the end of the output. */
+  endSegment(place: number): void {
+    this.#segmentStart = place
   }
 
   /** Adds the names of the files that a call changed. */
@@ -97,7 +104,7 @@ export class CommandNotes {
     const items = this.#listNewest(this.#passed).map((one) => {
       const newer = counts.get(one.tool) ?? 0
       counts.set(one.tool, newer + 1)
-      return toCommandItem(one, newer < NEWEST_COMMANDS)
+      return toCommandItem(one, { isNew: newer < NEWEST_COMMANDS, hasEnd: one.place >= this.#segmentStart })
     })
     return [{ title: 'Commands, newest first:', items }]
   }
@@ -245,11 +252,16 @@ function setNewest<Value>(map: Map<string, Value>, key: string, value: Value, mo
   if (map.size > most && oldest !== undefined) map.delete(oldest)
 }
 
-function toCommandItem(command: KnownCommand, isNew: boolean): NoteItem {
+function toCommandItem(
+  command: KnownCommand,
+  { isNew, hasEnd }: { readonly isNew: boolean; readonly hasEnd: boolean },
+): NoteItem {
   const { shown, variant, status, runs, output, reported } = command
   const but = reported === '' ? '' : `, but its output says "${reported}"`
   const line = `- ${shown} → ${STATUS_TEXTS[status]}${but}`
-  const end = status === 'ok' ? truncateStart(toNoteLine(output), OUTPUT_CHARACTERS) : ''
+  // What a command printed that only looks around is a part of a file or a list: its end says nothing.
+  const saysEnd = hasEnd && status === 'ok' && !isLookingCommand(variant)
+  const end = saysEnd ? truncateStart(toNoteLine(output), OUTPUT_CHARACTERS) : ''
   const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
   const detail = more.filter((part) => part !== '').join('; ')
   const rank = isNew ? 1 : isPassingCommand(variant) ? 4 : runs > 1 ? 2 : 3

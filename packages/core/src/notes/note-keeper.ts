@@ -9,7 +9,7 @@ import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '
 import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { hasReplied, readAssistantTexts } from '../summary/assistant-findings.ts'
-import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
+import { truncateEnd } from '../summary/truncate-text.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from '../summary/user-messages.ts'
 import { CommandNotes, formatCommand } from './command-notes.ts'
 import { FileNotes } from './file-notes.ts'
@@ -105,7 +105,10 @@ class LocalNoteKeeper implements NoteKeeper {
       this.#commands.add(run)
       this.#worklog.continueRun(run, time)
     }
-    if (isCompactBoundary(record)) this.#model.endSegment()
+    if (isCompactBoundary(record)) {
+      this.#model.endSegment()
+      this.#commands.endSegment(this.#place)
+    }
   }
 
   setTitle(title: string): void {
@@ -250,11 +253,10 @@ class LocalNoteKeeper implements NoteKeeper {
   #listLatestText(): readonly NoteGroup[] {
     const latest = this.#model.readLatest()
     if (latest === null || (this.#user.readLatest()?.place ?? -1) > latest.place) return []
-    // Key results have the whole answer. Its end says what comes next.
-    const isAnswer = this.#model.hasAnswered()
-    const title = isAnswer ? "The model's answer ends:" : "The model's latest text:"
-    const cut = isAnswer ? truncateStart : truncateEnd
-    return [{ title, items: [{ full: quoteBlock(cut(latest.text, LATEST_TEXT_CHARACTERS)), rank: 2 }] }]
+    // Key results have the answer.
+    if (this.#model.hasAnswered()) return []
+    const full = quoteBlock(truncateEnd(latest.text, LATEST_TEXT_CHARACTERS))
+    return [{ title: "The model's latest text:", items: [{ full, rank: 2 }] }]
   }
 
   #listEarlierSummary(): readonly NoteGroup[] {

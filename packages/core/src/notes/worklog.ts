@@ -18,7 +18,7 @@ export interface Worklog {
 }
 
 const MOST_STEPS = 200
-const REQUEST_CHARACTERS = 90
+const REQUEST_CHARACTERS = 60
 const MOST_FILES = 4
 const MESSAGE_CHARACTERS = 90
 

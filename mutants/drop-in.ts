@@ -329,10 +329,10 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a-compaction-that-stays-keeps-what-was-removed',
-    law: 'so does a secret that the client removes from a message which the compaction has kept',
-    file: 'packages/tidemark/src/session/repeated-compaction.ts',
-    find: 'present.length > 0 ? changeText === null : !canStay',
-    replace: 'present.length > 0 || !canStay',
+    law: 'so does a secret that the client removes from a prompt which the compaction has kept',
+    file: 'packages/tidemark/src/session/take.ts',
+    find: 'compaction !== null && compaction.changeText !== null',
+    replace: 'compaction !== null && compaction.changeText !== null && !compaction.canStay',
     tests: [SECRETS],
   },
   {

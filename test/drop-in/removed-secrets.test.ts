@@ -15,14 +15,14 @@ interface SeenBody {
   readonly after: number
 }
 
-/** Writes summaries that quote the secret, whole and in part, whenever the model is shown it. */
-function createQuotingScript(bodies: SeenBody[], countSent: () => number): Script {
+/** Writes summaries that quote the secret, whole and in part, if the request has the text `cue`. */
+function createQuotingScript(bodies: SeenBody[], countSent: () => number, cue: string): Script {
   const quoting = createSummarizer({
     plant: { 1: `- The key is ${SECRET}.`, 3: '- src/key.ts has 7Hq2 in it', 8: `- with "${SECRET}"` },
   })
   const plain = createSummarizer()
   const script = withSummaries(createCoder(CODER).script, (request, context) =>
-    (JSON.stringify(request).includes(SECRET) ? quoting : plain)(request, context),
+    (JSON.stringify(request).includes(cue) ? quoting : plain)(request, context),
   )
   return (request, context) => {
     bodies.push({ text: JSON.stringify(request), after: countSent() })
@@ -66,10 +66,10 @@ const WAYS = {
 }
 
 /** A host on a small window, with a model that quotes the secret, and what reached the model. */
-async function startHost(options: object = {}) {
+async function startHost(options: object = {}, cue = SECRET) {
   const bodies: SeenBody[] = []
   let countSent = (): number => 0
-  const script = createQuotingScript(bodies, () => countSent())
+  const script = createQuotingScript(bodies, () => countSent(), cue)
   const { host, ...world } = dropIn(
     { system: 'You are a careful coder.' },
     { window: 20_000, ...CODER, ...options, simulator: { script } },
@@ -210,6 +210,26 @@ it('so does a secret that the client removes while it drops its oldest messages'
   host.messages = host.messages.slice(3)
   host.messages[0] = { role: 'user', content: 'Note: the key is [gone], for now.' }
   expect(await findLeaks(/7Hq2|8831/, goOn)).toEqual([])
+  await tide.close()
+}, 60_000)
+
+it('so does a secret that the client removes from a prompt which the compaction has kept', async () => {
+  // The model has the secret from elsewhere too, as from thinking that the client leaves out.
+  const { host, tide, bodies, count, findLeaks } = await startHost(SUMMARIES, '')
+  const prompt: HostMessage = { role: 'user', content: NOTE }
+  while (count() === 0) {
+    host.messages = [...host.messages.filter(({ content }) => content !== NOTE), prompt]
+    await host.step()
+  }
+  expect(bodies.at(-1)?.text).toContain(SECRET)
+  host.messages = host.messages.map((message) =>
+    message.content === NOTE ? { role: 'user', content: 'Go on.' } : message,
+  )
+  const leaks = await findLeaks(/7Hq2|8831/, async () => {
+    await host.step()
+    await host.step()
+  })
+  expect([leaks, count()]).toEqual([[], 1])
   await tide.close()
 }, 60_000)
 

@@ -66,14 +66,12 @@ export function readStandingCompaction(
   }
 }
 
-/** Makes the compaction again on the branch of the host, unless it is in effect there and may stay as it is. */
+/** Makes the compaction again on the branch of the host, unless it is in effect there as it is. */
 export async function restoreCompaction(
   session: OpenSession,
-  { rewrites: before, canStay, preserved, shown, last, changeText }: StandingCompaction,
+  { rewrites, canStay, preserved, shown, last, changeText }: StandingCompaction,
 ): Promise<void> {
-  const present = listRewrites(session.state)
-  if (present.length > 0 ? changeText === null : !canStay) return
-  const rewrites = present.length > 0 ? present : before
+  if (!canStay || listRewrites(session.state).length > 0) return
   const numbers = [...numberMessages(listBranchRecords(session.state.session))]
   const select = (isSelected: (number: number) => boolean): readonly string[] =>
     numbers.flatMap(([uuid, number]) => (isSelected(number) ? [uuid] : []))

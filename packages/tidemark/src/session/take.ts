@@ -155,7 +155,8 @@ async function recordHostMessages(
   if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
   const start = findStart(session, request, before)
   const compaction = readStandingCompaction(session, request, before)
-  const isVoid = compaction !== null && compaction.changeText !== null && !compaction.canStay
+  // A compaction whose texts change is made again on a branch with the host's whole list.
+  const isVoid = compaction !== null && compaction.changeText !== null
   const match = before.divergesAt === null ? before : await branchOff(session, request, before, isVoid)
   if ('ok' in match) return match
   const isOlder = before.amends === 'earlier' || before.amends === 'hidden'

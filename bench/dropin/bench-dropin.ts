@@ -50,7 +50,8 @@ async function main(): Promise<number> {
   if (clients.length === 0) throw new WrongUse(`--only: no client has ${values.only} in its name`)
   const pairs: Pair[] = []
   for (const client of clients)
-    if (budget.begin(client.name)) pairs.push(...(await runPairs(client, windows, steps)))
+    for (const window of windows)
+      if (budget.begin(`${client.name}, window ${window}`)) pairs.push(await runPair(client, window, steps))
   const lengths = await runLengths(clients, Math.max(...windows), budget)
   const hosts = values.drawn === undefined ? null : readCount('--drawn', values.drawn)
   const drawn = await runDrawnPairs(hosts ?? (values.write === true ? ALL_HOSTS : FEW_HOSTS), budget)
@@ -120,19 +121,15 @@ async function loadClients(): Promise<readonly Client[]> {
   return lists.flat()
 }
 
-async function runPairs(client: Client, windows: readonly number[], steps: number): Promise<readonly Pair[]> {
+async function runPair(client: Client, window: number, steps: number): Promise<Pair> {
   const { runClient } = await import('./run-client.ts')
-  const pairs: Pair[] = []
-  for (const window of windows) {
-    const settings = { window, steps, coder: { resultTokens: RESULT_TOKENS } }
-    console.error(`bench:dropin: ${client.name}, window ${window}`)
-    const direct: ClientRun = await runClient(client, { ...settings, isManaged: false })
-    const managed: ClientRun = await runClient(client, { ...settings, isManaged: true })
-    const expectedAnswer =
-      direct.answer ?? (await runClient(client, { ...settings, window: ROOMY, isManaged: false })).answer
-    pairs.push({ direct, managed, caches: client.caches, expectedAnswer, steps })
-  }
-  return pairs
+  const settings = { window, steps, coder: { resultTokens: RESULT_TOKENS } }
+  console.error(`bench:dropin: ${client.name}, window ${window}`)
+  const direct: ClientRun = await runClient(client, { ...settings, isManaged: false })
+  const managed: ClientRun = await runClient(client, { ...settings, isManaged: true })
+  const expectedAnswer =
+    direct.answer ?? (await runClient(client, { ...settings, window: ROOMY, isManaged: false })).answer
+  return { direct, managed, caches: client.caches, expectedAnswer, steps }
 }
 
 /** Runs the client that sets cache markers in this process, if it is among those chosen, with several lengths. */
@@ -145,7 +142,7 @@ async function runLengths(
   const pairs: Pair[] = []
   if (client !== undefined)
     for (const steps of LENGTHS)
-      if (budget.begin(`${steps} steps`)) pairs.push(...(await runPairs(client, [window], steps)))
+      if (budget.begin(`${steps} steps`)) pairs.push(await runPair(client, window, steps))
   return pairs
 }
 

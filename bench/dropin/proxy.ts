@@ -26,8 +26,11 @@ interface Server {
   close(): Promise<void>
 }
 
-export async function openDirectProxy(options: DoorOptions): Promise<Proxy> {
-  return openBetween(options, async (upstream) => {
+/** Puts something before the `fetch` that the client's requests go into. */
+type WrapFetch = (fetch: Fetch) => Fetch
+
+export async function openDirectProxy(options: DoorOptions, wrap: WrapFetch): Promise<Proxy> {
+  return openBetween(options, wrap, async (upstream) => {
     const middle = await serveFetch(globalThis.fetch, upstream)
     return {
       url: middle.url,
@@ -42,8 +45,8 @@ export async function openDirectProxy(options: DoorOptions): Promise<Proxy> {
 /** The command `tidemark watch` as a process of its own, from the sources of this checkout. */
 const WATCH = fileURLToPath(new URL('../../packages/cli/test/run-sources.ts', import.meta.url))
 
-export async function openTidemarkProxy(options: DoorOptions): Promise<Proxy> {
-  return openBetween(options, async (upstream) => {
+export async function openTidemarkProxy(options: DoorOptions, wrap: WrapFetch): Promise<Proxy> {
+  return openBetween(options, wrap, async (upstream) => {
     const home = await mkdtemp(join(tmpdir(), 'tidemark-dropin-'))
     const child = spawn(
       process.execPath,
@@ -98,12 +101,13 @@ function countRewrite(
 /** Opens a proxy with timed proxies on both sides of it. */
 async function openBetween(
   options: DoorOptions,
+  wrap: WrapFetch,
   open: (upstream: string) => Promise<{ readonly url: string; close(): Promise<Omit<DoorRecord, 'delays'>> }>,
 ): Promise<Proxy> {
   const timing = createTiming(options.upstream)
   const behind = await serveFetch(timing.upstream, options.baseUrl)
   const middle = await open(behind.url)
-  const front = await serveFetch(timing.time(globalThis.fetch), middle.url)
+  const front = await serveFetch(wrap(timing.time(globalThis.fetch)), middle.url)
   return {
     url: front.url,
     async close() {

@@ -10,7 +10,6 @@ import {
   serve,
   withSummaries,
 } from '@tidemark/simulator'
-import { findRequestChanges, type RequestBody } from '../../test/drop-in/request-changes.ts'
 import type { Client, Fetch, RunCall } from './client.ts'
 import {
   type DoorOptions,
@@ -20,6 +19,7 @@ import {
   openTidemarkMiddleware,
 } from './door.ts'
 import { openDirectProxy, openTidemarkProxy } from './proxy.ts'
+import { createComparison, type RequestComparison } from './request-comparison.ts'
 
 export interface RunSettings {
   readonly window: number
@@ -58,7 +58,7 @@ export interface ClientRun {
   readonly door: DoorRecord
   /** What the provider said to refused requests. */
   readonly refusals: readonly string[]
-  /** How what Tidemark sent differs from the client's own requests; only of clients with a `fetch`. */
+  /** How what Tidemark sent differs from the client's own requests. */
   readonly changes: readonly string[]
 }
 
@@ -124,34 +124,6 @@ export async function runClient(client: Client, settings: RunSettings): Promise<
   }
 }
 
-/** Compares what is sent with the request of the client that it is sent for. */
-function createComparison(isRewritten: () => boolean) {
-  const changes: string[] = []
-  let given: RequestBody | null = null
-  const read = (init: RequestInit | undefined): RequestBody | null =>
-    typeof init?.body === 'string' ? (JSON.parse(init.body) as RequestBody) : null
-  return {
-    changes,
-    watchClient:
-      (fetch: Fetch): Fetch =>
-      (input, init) => {
-        given = read(init)
-        return fetch(input, init)
-      },
-    watchProvider:
-      (fetch: Fetch): Fetch =>
-      (input, init) => {
-        const sent = read(init)
-        // A call of the engine itself, as for a summary, has other output limits.
-        if (given !== null && sent !== null && sent.max_tokens === given.max_tokens)
-          changes.push(
-            ...findRequestChanges(given, sent, { received: new Set(), isRewritten: isRewritten() }),
-          )
-        return fetch(input, init)
-      },
-  }
-}
-
 interface Way {
   readonly fetch: Fetch
   readonly middleware: readonly unknown[]
@@ -163,7 +135,7 @@ async function openWay(
   { door }: Client,
   options: SimulatorOptions,
   settings: Pick<RunSettings, 'isManaged'> & Pick<DoorOptions, 'window' | 'inMemory' | 'onRewrite'>,
-  { watchClient, watchProvider }: ReturnType<typeof createComparison>,
+  { watchClient, clientMiddleware, watchProvider }: RequestComparison,
 ): Promise<Way> {
   const { isManaged, ...given } = settings
   if (door !== 'url') {
@@ -173,11 +145,13 @@ async function openWay(
     const opened = { ...given, upstream, baseUrl, model: MODEL }
     const openManaged = door === 'fetch' ? openTidemarkDoor : openTidemarkMiddleware
     const way = isManaged ? await openManaged(opened) : openDirectDoor(opened)
-    return { baseUrl, ...way, fetch: door === 'fetch' ? watchClient(way.fetch) : way.fetch }
+    const middleware = [clientMiddleware, ...way.middleware]
+    return { baseUrl, ...way, ...(door === 'fetch' ? { fetch: watchClient(way.fetch) } : { middleware }) }
   }
   const server = await serve(options)
-  const opened = { ...given, upstream: globalThis.fetch, baseUrl: server.url, model: MODEL }
-  const proxy = await (isManaged ? openTidemarkProxy : openDirectProxy)(opened)
+  const upstream = watchProvider(globalThis.fetch)
+  const opened = { ...given, upstream, baseUrl: server.url, model: MODEL }
+  const proxy = await (isManaged ? openTidemarkProxy : openDirectProxy)(opened, watchClient)
   return {
     fetch: globalThis.fetch,
     middleware: [],

@@ -326,6 +326,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/summary/attempts-retry.test'],
   },
   {
+    name: 'refusal-of-a-host-read-by-its-form',
+    law: 'no error of a host’s tool puts words into the user’s mouth',
+    file: 'packages/core/src/log/user-input.ts',
+    find: 'author: isLogged ? author : tool',
+    replace: 'author',
+    tests: ['test/words/forged-words'],
+  },
+  {
     name: 'result-of-ours-read-by-its-form',
     law: 'puts words into the user’s mouth',
     file: 'packages/core/src/log/user-input.ts',

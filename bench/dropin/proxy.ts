@@ -83,12 +83,12 @@ export async function openTidemarkProxy(options: DoorOptions, wrap: WrapFetch): 
   })
 }
 
-/** Reads a line that `tidemark watch` printed. Returns true if it tells of a clearing or a compaction. */
+/** Reads a line that `tidemark watch` printed: time, session, and what happened. Returns true if it tells of a clearing or a compaction. */
 function countRewrite(
   line: string,
   done: { compactions: number; clearings: number; remarks: string[] },
 ): boolean {
-  const text = line.replace(/^\S+ {2}/, '')
+  const text = line.replace(/^\S+ \S+ {2,}/, '')
   if (text.startsWith('Compacted: ')) done.compactions += 1
   else if (text.startsWith('Cleared ')) done.clearings += 1
   else {

@@ -34,7 +34,7 @@ async function send(
         replace('http://x.test'),
       )
   }
-  return comparison.changes
+  return comparison.readChanges()
 }
 
 describe.each(['fetch', 'middleware', 'proxy'] as const)('on the way of %s', (way) => {

@@ -9,8 +9,8 @@ type Middleware = (
 ) => Promise<Response>
 
 export interface RequestComparison {
-  /** How what was sent differs from the client's own requests, one sentence each. */
-  readonly changes: readonly string[]
+  /** Returns how what was sent differs from the client's own requests, one sentence each. */
+  readonly readChanges: () => readonly string[]
   /** Reads the requests of a client on their way into a `fetch`. */
   readonly watchClient: (fetch: Fetch) => Fetch
   /** Reads the requests of a client that takes middleware; to be the first in its list. */
@@ -24,6 +24,12 @@ export function createComparison(isRewritten: () => boolean): RequestComparison 
   const changes: string[] = []
   const waiting = new Set<RequestBody>()
   const readWhole = createThreadReader()
+  // A proxy reports a compaction in a line of its output, which is read at some time before the next request.
+  let judge = (): void => {}
+  const judgeLast = (): void => {
+    judge()
+    judge = () => {}
+  }
   const wait = async (body: unknown, answer: () => Promise<Response>): Promise<Response> => {
     const read = readRequest(body)
     const given = read === null ? null : readWhole(read)
@@ -35,21 +41,25 @@ export function createComparison(isRewritten: () => boolean): RequestComparison 
     }
   }
   return {
-    changes,
+    readChanges: () => {
+      judgeLast()
+      return changes
+    },
     watchClient: (fetch) => (input, init) => wait(init?.body, () => fetch(input, init)),
     clientMiddleware: (request, next) => wait(request.body, () => next(request)),
-    watchProvider: (fetch) => async (input, init) => {
+    watchProvider: (fetch) => (input, init) => {
+      judgeLast()
       const sent = readRequest(init?.body)
       // A call of the engine itself, as for a summary, has other output limits.
       const candidates = [...waiting].filter(({ max_tokens }) => max_tokens === sent?.max_tokens)
-      const response = await fetch(input, init)
-      // A proxy reports a compaction in a line of its output, which has been read by the time of the answer.
-      const rewritten = isRewritten()
-      const found = candidates.map((given) => compare(given, sent as RequestBody, rewritten))
-      // Clients send several requests at the same time: what is sent belongs to the one that it is most like.
-      const [least = []] = found.toSorted((one, other) => one.length - other.length)
-      changes.push(...least)
-      return response
+      judge = () => {
+        const isOther = isRewritten()
+        const found = candidates.map((given) => compare(given, sent as RequestBody, isOther))
+        // Clients send several requests at the same time: what is sent belongs to the one that it is most like.
+        const [least = []] = found.toSorted((one, other) => one.length - other.length)
+        changes.push(...least)
+      }
+      return fetch(input, init)
     },
   }
 }

@@ -120,7 +120,7 @@ export async function runClient(client: Client, settings: RunSettings): Promise<
     callsBeforeRewrite,
     ...end,
     door,
-    changes: comparison.changes,
+    changes: comparison.readChanges(),
   }
 }
 

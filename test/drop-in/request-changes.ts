@@ -123,8 +123,13 @@ function findMessageChanges(given: RequestBody, sent: RequestBody): readonly str
   const shown = toMeaning(sent.messages, isHosts)
   const at = wanted.findIndex((message, index) => !isDeepStrictEqual(message, shown[index]))
   if (at === -1 && wanted.length === shown.length) return []
-  const [one, other] = [wanted, shown].map((list) => JSON.stringify(list[at === -1 ? wanted.length : at]))
-  return [`message ${at}: ${String(other).slice(0, 300)} instead of ${String(one).slice(0, 300)}`]
+  const [one = '', other = ''] = [wanted, shown].map((list) =>
+    String(JSON.stringify(list[at === -1 ? wanted.length : at])),
+  )
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same += 1
+  const [start, end] = [Math.max(0, same - 100), same + 200]
+  return [`message ${at}: ${other.slice(start, end)} instead of ${one.slice(start, end)}`]
 }
 
 /**

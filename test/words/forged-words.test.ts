@@ -215,38 +215,45 @@ const answer = (id: string, { content, isError }: Forgery): object => ({
 })
 
 describe('under drop-in', () => {
-  it.each(WORDS)('no result of a server’s tool puts words into the user’s mouth: %s', async (words) => {
-    const forgeries = forge(words, SERVER_TOOLS.asking, SERVER_TOOLS.others)
-    const records: SessionRecord[] = []
-    const { fetch } = createSimulator({ script: () => ({ blocks: [{ type: 'text', text: 'Done.' }] }) })
-    const tide = createTidemark({
-      model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }),
-      memory: true,
-      env: {},
-      onEvent: (event) => void (event.type === 'appended' && records.push(...event.records)),
-    })
-    const session = await tide.open('forged')
-    const names = [...new Set(forgeries.map(({ tool }) => tool))]
-    const messages = [
-      { role: 'user', content: 'Prepare the release.' },
-      ...forgeries.flatMap((forgery, index) => [
-        call(`c${index}`, forgery.tool),
-        answer(`c${index}`, forgery),
-      ]),
-    ]
-    const taken = await session.take({
-      model: 'claude-sonnet-5-5',
-      max_tokens: 1_000,
-      tools: names.map((name) => ({ name, input_schema: { type: 'object' } })),
-      messages,
-    })
-    await tide.close()
-    expect(taken.ok).toBe(true)
-    expect(findClaims(records, [words])).toEqual([])
-    expect(readMessages(records)).toContain('Prepare the release.')
-    expect(readMessages(records)).toContain(`tool mcp__ci__deploy> ${words}`)
-  })
+  it.each(WORDS)(
+    'no result of a server’s tool and no error of a host’s tool puts words into the user’s mouth: %s',
+    async (words) => {
+      const forgeries = forge(words, SERVER_TOOLS.asking, ANY_TOOLS.others)
+      const records: SessionRecord[] = []
+      const { fetch } = createSimulator({ script: () => ({ blocks: [{ type: 'text', text: 'Done.' }] }) })
+      const tide = createTidemark({
+        model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }),
+        memory: true,
+        env: {},
+        onEvent: (event) => void (event.type === 'appended' && records.push(...event.records)),
+      })
+      const session = await tide.open('forged')
+      const names = [...new Set(forgeries.map(({ tool }) => tool))]
+      const messages = [
+        { role: 'user', content: 'Prepare the release.' },
+        ...forgeries.flatMap((forgery, index) => [
+          call(`c${index}`, forgery.tool),
+          answer(`c${index}`, forgery),
+        ]),
+      ]
+      const taken = await session.take({
+        model: 'claude-sonnet-5-5',
+        max_tokens: 1_000,
+        tools: names.map((name) => ({ name, input_schema: { type: 'object' } })),
+        messages,
+      })
+      await tide.close()
+      expect(taken.ok).toBe(true)
+      expect(findClaims(records, [words])).toEqual([])
+      expect(readMessages(records)).toContain('Prepare the release.')
+      for (const tool of ANY_TOOLS.others) expect(readMessages(records)).toContain(`tool ${tool}> ${words}`)
+      expect(readMessages(records)).not.toContain('(refusing ')
+    },
+  )
 })
+
+const REFUSED =
+  "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nask Ada first"
 
 describe('in a log of Claude Code', () => {
   it.each(WORDS)('no result of a server’s tool puts words into the user’s mouth: %s', (words) => {
@@ -273,6 +280,15 @@ describe('in a log of Claude Code', () => {
         message: answer('real', { tool: '', content: 'ok', isError: false }),
         toolUseResult: { answers: { [QUESTION]: 'No, wait for Monday.' } },
       },
+      {
+        type: 'assistant',
+        message: { id: 'n', model: 'claude-opus-5', ...call('refused', 'Bash') },
+      },
+      {
+        type: 'user',
+        message: answer('refused', { tool: '', content: REFUSED, isError: true }),
+        toolUseResult: `Error: ${REFUSED}`,
+      },
     ].map((line, index) => ({
       ...line,
       uuid: `u${index}`,
@@ -288,6 +304,7 @@ describe('in a log of Claude Code', () => {
     const records = read.map(({ record }) => record)
     expect(findClaims(records, [words])).toEqual([])
     expect(readMessages(records)).toContain('Answered: No, wait for Monday.')
+    expect(readMessages(records)).toContain('(refusing Bash) ask Ada first')
     expect(readMessages(records)).toContain(`tool mcp__ci__ask_user> ${words}`)
   })
 })

@@ -93,7 +93,9 @@ export class SessionBuilder {
       options.thinks === true ? [{ type: 'thinking', thinking: 'hm', signature: this.id('sig') }] : []
     this.assistant(this.id('msg'), [...thinking, { type: 'tool_use', id, name, input }])
     const error = options.isError === true ? { is_error: true } : {}
-    this.user([{ type: 'tool_result', tool_use_id: id, content: result, ...error }])
+    // Claude Code logs an error a second time, beside the result.
+    const logged = options.isError === true ? { toolUseResult: `Error: ${result}` } : {}
+    this.user([{ type: 'tool_result', tool_use_id: id, content: result, ...error }], logged)
     return id
   }
 

@@ -301,7 +301,10 @@ function readRecordedInputs(
   })
 }
 
-/** Reads a result by its form, where nothing was recorded about it. A tool of a server may write any text it likes. */
+/**
+ * Reads a result by its form, where nothing was recorded about it. A tool of a server may write any text it likes, and so
+ * may any tool of a host whose messages are in a log of ours. In its own log a program writes refusals itself.
+ */
 function readResultInput(
   record: UserRecord,
   block: ToolResultBlock,
@@ -309,17 +312,23 @@ function readResultInput(
 ): readonly UserInput[] {
   const { tool_use_id: toolUseId } = block
   const name = call === undefined ? '' : readToolName(call)
-  const author: InputAuthor = isServerTool(name) ? { kind: 'tool', name } : THE_USER
+  const { toolUseResult: logged } = record as { readonly toolUseResult?: unknown }
+  const tool: InputAuthor = { kind: 'tool', name }
+  const author = isServerTool(name) ? tool : THE_USER
+  // Claude Code logs a refusal as a text beside the result. Records with a position are those of our own logs.
+  const isLogged = typeof logged === 'string' || record.seq === undefined
   const refusal = readRefusal(block)
   const result = refusal === null ? readToolResultText(block.content) : ''
   const answers = readAnswers({
     call,
     result,
     isError: block.is_error === true,
-    logged: (record as { readonly toolUseResult?: unknown }).toolUseResult,
+    logged,
   })
   return [
-    ...(refusal === null ? [] : [createInput('refusal', refusal, { author, toolUseId })]),
+    ...(refusal === null
+      ? []
+      : [createInput('refusal', refusal, { author: isLogged ? author : tool, toolUseId })]),
     ...answers.map(({ text, question }) => createInput('answer', text, { author, toolUseId, question })),
     ...readPlanChanges(call, result).map((text) => createInput('plan', text, { author, toolUseId })),
   ]

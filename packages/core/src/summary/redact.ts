@@ -13,17 +13,17 @@ export const SECRET_CUES: string =
 const SECRET_CUE = new RegExp(SECRET_CUES, 'i')
 const LONG_WORD_LENGTH = 16
 
-/** Texts of at least this many characters are remembered, because a compaction redacts a long prompt many times. */
+/** Texts of at least this many characters are worth remembering. */
 const LONG_TEXT_CHARACTERS = 50_000
-let lastLongText = { given: '', redacted: '' }
 
-/** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
-export function redact(text: string): string {
-  if (text.length < LONG_TEXT_CHARACTERS) return replaceSecrets(text)
-  const { given, redacted } = lastLongText
-  if (text === given || text === redacted) return redacted
-  lastLongText = { given: text, redacted: replaceSecrets(text) }
-  return lastLongText.redacted
+/** Creates a `redact` that remembers the last long text, for work that redacts the same prompt many times. */
+export function createRedactor(): (text: string) => string {
+  let last = { given: '', redacted: '' }
+  return (text) => {
+    if (text.length < LONG_TEXT_CHARACTERS) return redact(text)
+    if (text !== last.given && text !== last.redacted) last = { given: text, redacted: redact(text) }
+    return last.redacted
+  }
 }
 
 /**
@@ -47,7 +47,8 @@ function isWordCharacter(code: number): boolean {
   return isLetter || (code >= 47 && code <= 57) || code === 95 || code === 43 || code === 61 || code === 45
 }
 
-function replaceSecrets(text: string): string {
+/** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
+export function redact(text: string): string {
   const hasCue = SECRET_CUE.test(text)
   if (!hasCue && !hasLongWord(text)) return text
   const patterns = hasCue ? SECRET_PATTERNS : PATTERNS_WITHOUT_CUE

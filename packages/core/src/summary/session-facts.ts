@@ -14,7 +14,7 @@ import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
 import { removeControlCharacters, sliceText } from '../log/well-formed-text.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
-import { redact } from './redact.ts'
+import { createRedactor } from './redact.ts'
 import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
 
 export interface SessionFacts {
@@ -48,7 +48,7 @@ export interface RecordText {
  */
 export function extractSessionFacts(
   history: readonly KnownRecord[],
-  hide: (text: string) => string = redact,
+  hide: (text: string) => string = createRedactor(),
 ): SessionFacts {
   return runAtOnce(extractSessionFactsInSteps(history, hide))
 }
@@ -58,7 +58,7 @@ const RECORD_WORK = 100
 
 export function* extractSessionFactsInSteps(
   history: readonly KnownRecord[],
-  hide: (text: string) => string = redact,
+  hide: (text: string) => string = createRedactor(),
 ): Steps<SessionFacts> {
   const clean = (text: string): string => hide(removeControlCharacters(text))
   const pass = RECORD_WORK * history.length

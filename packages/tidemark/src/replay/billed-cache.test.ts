@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { BilledCache } from './billed-cache.ts'
+import { BilledCache, RELATIVE_RATES } from './billed-cache.ts'
 import { listEditAnchors, listLines } from './edit-anchors.ts'
 
 const MINUTE = 60_000
@@ -46,4 +46,25 @@ it('the lines of an edit are found in a read with line numbers', () => {
   const shown = listLines({ type: 'tool_result', content: '   1→one()\n   2→}\n   3→  two()' })
   expect(anchor?.lines).toEqual(['one()', 'two()'])
   expect(anchor?.lines.every((line) => shown.has(line))).toBe(true)
+})
+
+it('the lines of a patch are those that it removes and those around them, for each file', () => {
+  const input =
+    '*** Begin Patch\n*** Update File: /a.ts\n@@\n one()\n-two()\n+three()\n*** Update File: /b.ts\n-four()\n*** Add File: /c.ts\n+five()\n*** End Patch'
+  expect(listEditAnchors([{ type: 'tool_use', name: 'apply_patch', input: { input } }])).toEqual([
+    { path: '/a.ts', lines: ['one()', 'two()'] },
+    { path: '/b.ts', lines: ['four()'] },
+  ])
+})
+
+it('a model reads nothing that another one wrote, and is billed at its own prices', () => {
+  const cache = new BilledCache()
+  const rates = (input: number) => () => ({ ...RELATIVE_RATES, input, write5m: input })
+  cache.useModel('one', rates(1))
+  const { written } = cache.send(body(block('a', '5m')), 0)
+  cache.useModel('other', rates(10))
+  expect(cache.send(body(block('a', '5m')), 1).read).toBe(0)
+  expect(cache.cost).toBe(11 * written)
+  cache.useModel('one', rates(1))
+  expect(cache.send(body(block('a', '5m')), 2).read).toBe(written)
 })

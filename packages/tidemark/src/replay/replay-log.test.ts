@@ -65,6 +65,18 @@ describe('a replayed log', () => {
     expect(one / other).toBeCloseTo(5, 5)
   })
 
+  it('is priced at the date of its responses, and by the size of its requests', async () => {
+    const replayAfter = (seconds: number) =>
+      replay(
+        toContents(
+          new LogBuilder().wait(seconds).prompt().answer(0, { model: 'claude-opus-4-6', written: 250_000 }),
+        ),
+      )
+    const [early, late] = [await replayAfter(0), await replayAfter(30 * 86_400)]
+    expect((early.recorded.usd ?? 0) / (late.recorded.usd ?? 1)).toBeCloseTo(2, 2)
+    expect((early.policies[1]?.usd ?? 0) / (late.policies[1]?.usd ?? 1)).toBeCloseTo(2, 2)
+  })
+
   it('bills the output that the log has', async () => {
     const short = await replay(toContents(chat(5, { usage: { output_tokens: 10 } })))
     const long = await replay(toContents(chat(5, { usage: { output_tokens: 10_010 } })))

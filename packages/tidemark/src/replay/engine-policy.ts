@@ -53,7 +53,7 @@ async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Pr
     memory: true,
     policy,
     env: {},
-    interactive: false,
+    interactive: hasUser(world),
     history: false,
     system: createStandInText(world.session.prefixTokens),
     clock: { now: world.now, sleep: async () => {} },
@@ -61,6 +61,11 @@ async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Pr
     onEvent: createRewriteCounter(world),
   })
   return new EngineAgent(await tide.open('replay'), world, model)
+}
+
+/** Returns true if a user took part: after the first prompt there is another one. It decides the first cache lifetime. */
+function hasUser({ session: { steps } }: ReplayWorld): boolean {
+  return steps.filter(({ isPrompt }) => isPrompt).length > 1
 }
 
 class EngineAgent implements ReplayedAgent {

@@ -106,7 +106,9 @@ describe('system prompt and tools of a recorded session', () => {
 
   it('are not taken from the response that the program writes in the place of an error', () => {
     const log = new LogBuilder().prompt().answer(0, { model: '<synthetic>', written: 0 })
-    expect(read(log.answer(0, { written: 25_000 })).prefixTokens).toBeGreaterThan(24_900)
+    const { prefixTokens, steps } = read(log.answer(0, { written: 25_000 }))
+    expect(prefixTokens).toBeGreaterThan(24_900)
+    expect(steps.map(({ kind }) => kind)).toEqual(['input', 'response'])
   })
 })
 

@@ -10,7 +10,6 @@ import {
   type CallLookup,
   isKnownRecord,
   isRewriteBoundary,
-  isSyntheticError,
   isToolResult,
   isToolUse,
   type KnownRecord,
@@ -114,9 +113,10 @@ function listBranch(records: readonly SessionRecord[]): readonly KnownRecord[] {
     .filter((record) => record.type === 'user' || record.type === 'assistant')
 }
 
-/** Returns true for what a rewrite of the recording program left, and for errors that it shows as responses. */
+/** Returns true for what a rewrite of the recording program left, and for what it writes in the place of a response. */
 function isRewrite(record: KnownRecord): boolean {
-  return isRewriteBoundary(record) || record.isCompactSummary === true || isSyntheticError(record)
+  const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
+  return isRewriteBoundary(record) || record.isCompactSummary === true || isSynthetic
 }
 
 function listSteps(records: readonly KnownRecord[]): readonly RecordedStep[] {

@@ -88,6 +88,8 @@ describe('tidemark watch', () => {
       expect(printed()).toMatch(
         /^\d\d:\d\d abc {7}[\d,.k]+ tokens in, \d+% from the cache, [\d,.k]+ out, \$\d/m,
       )
+      // The first request that asks for the cache finds nothing there.
+      expect(printed()).toMatch(/tokens in, 0% from the cache, which is being written \([\d,.k]+\), /)
       expect(requests.length).toBeGreaterThan(40)
       child.kill('SIGINT')
       expect(await once(child, 'exit')).toEqual([0, null])

@@ -190,10 +190,11 @@ export function describeWatchEvent(event: SessionEvent): string | null {
 
 function describeCall({ call, totals }: EventOf<'priced'>): string {
   const { input, cacheRead, write5m, write1h, output } = call.tokens
-  const prompt = input + cacheRead + write5m + write1h
+  const written = write5m + write1h
+  const prompt = input + cacheRead + written
   const cost = call.money.total === null ? 'price unknown' : formatDollars(call.money.total)
   const parts = [
-    `${formatTokens(prompt)} tokens in, ${formatWholePercent(prompt === 0 ? 0 : cacheRead / prompt)} from the cache`,
+    `${formatTokens(prompt)} tokens in, ${formatWholePercent(prompt === 0 ? 0 : cacheRead / prompt)} from the cache${cacheRead === 0 && written > 0 ? `, which is being written (${formatTokens(written)})` : ''}`,
     `${formatTokens(output)} out`,
     `${cost} (${formatCost(totals.spent.total, totals.spent.priced)} in ${formatCount(totals.calls, 'call')})`,
   ]

@@ -163,8 +163,8 @@ export const mutants: readonly Mutant[] = [
     name: 'markers-after-those-of-a-host',
     law: 'the host does not cache its last block: neither do we',
     file: 'packages/core/src/request/cache-markers.ts',
-    find: "if (last?.zone === 'messages' && last.index >=",
-    replace: "if (last?.zone === 'system' && 0 >=",
+    find: "last?.zone === 'messages' && last.index >=",
+    replace: "last?.zone === 'system' && 0 >=",
     tests: ['packages/core/test/prompt/markers'],
   },
   {

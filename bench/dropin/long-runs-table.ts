@@ -1,6 +1,7 @@
 /** A client that caches by itself and runs past its window, in four ways: what it pays, and what its last request still has. */
 import {
   type KeptCount,
+  LONG_RUN,
   LONG_WAYS,
   type LongRun,
   type LongWay,
@@ -13,11 +14,7 @@ export interface LongRuns {
   readonly runs: readonly LongRun[]
 }
 
-const WINDOW = 200_000
 const LENGTHS = [100, 300, 800]
-
-/** About 1,200 tokens a step. */
-const STEP = { resultTokens: 1_600, systemTokens: 30_000 }
 
 export async function runLongLengths(report: (line: string) => void): Promise<readonly LongRuns[]> {
   const lengths: LongRuns[] = []
@@ -25,7 +22,7 @@ export async function runLongLengths(report: (line: string) => void): Promise<re
     const runs: LongRun[] = []
     for (const way of LONG_WAYS) {
       report(`${steps} steps, ${way}`)
-      runs.push(await runLongHost({ ...STEP, way, steps, window: WINDOW }))
+      runs.push(await runLongHost({ ...LONG_RUN, way, steps }))
     }
     lengths.push({ steps, runs })
   }
@@ -66,5 +63,5 @@ export function formatLongRuns(lengths: readonly LongRuns[]): string {
 }
 
 function formatKept({ kept, all }: KeptCount): string {
-  return `${kept} of ${all}`
+  return all === 0 ? '–' : `${kept} of ${all}`
 }

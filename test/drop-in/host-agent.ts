@@ -93,10 +93,10 @@ export class HostAgent {
   messages: HostMessage[] = []
   requests = 0
   readonly #fetch: Fetch
-  readonly #coder: Coder
+  readonly #coder: Pick<Coder, 'tools' | 'toolResult'>
   readonly #settings: HostSettings
 
-  constructor(fetch: Fetch, coder: Coder, settings: HostSettings = {}) {
+  constructor(fetch: Fetch, coder: Pick<Coder, 'tools' | 'toolResult'>, settings: HostSettings = {}) {
     this.#fetch = fetch
     this.#coder = coder
     this.#settings = settings

@@ -20,12 +20,22 @@ export interface LongRunSettings {
   readonly way: LongWay
   readonly window: number
   readonly steps: number
-  /** Tokens of a tool result that has a file or a test run. */
+  /** `coder`: reads, edits and tests files. `queries`: one query after the other, with results of one size. */
+  readonly work: 'coder' | 'queries'
+  /** Tokens of a tool result; for the coder, of one that has a file or a test run. */
   readonly resultTokens: number
   /** Tokens of the system prompt. */
   readonly systemTokens: number
   readonly policy?: PolicyOverrides
 }
+
+/** The client of the bench: about 1,200 tokens a step. */
+export const LONG_RUN = {
+  work: 'queries',
+  window: 200_000,
+  resultTokens: 1_250,
+  systemTokens: 30_000,
+} as const
 
 /** Number of things of one kind in the first half of the run, and of those that the last request still has. */
 export interface KeptCount {
@@ -61,11 +71,12 @@ const MODEL = 'claude-sonnet-5-5'
 export async function runLongHost(settings: LongRunSettings): Promise<LongRun> {
   const { way, window, steps, resultTokens } = settings
   const turns = Math.min(STEPS_PER_PROMPT, steps)
-  const coder = createCoder({ turns, resultTokens })
+  const coder: Work =
+    settings.work === 'coder' ? createCoder({ turns, resultTokens }) : createQueries({ turns, resultTokens })
   const provider = openProvider(coder, window)
   const tide = way === 'Tidemark' ? openTidemark(settings, provider.fetch) : null
   const log = createWorkLog()
-  const planting: Coder = { ...coder, toolResult: (call) => log.plant(call, coder.toolResult(call)) }
+  const planting: Work = { ...coder, toolResult: (call) => log.plant(call, coder.toolResult(call)) }
   const host = new HostAgent(tide?.fetch ?? provider.fetch, planting, createHostSettings(settings))
   const bills: number[] = []
   let [summaries, firstRewrite] = [0, null as number | null]
@@ -105,7 +116,49 @@ export async function runLongHost(settings: LongRunSettings): Promise<LongRun> {
   }
 }
 
-function openProvider({ script }: Coder, window: number) {
+type Work = Pick<Coder, 'script' | 'tools' | 'toolResult'>
+
+/** Plays a model that makes one query a step, and says why. */
+function createQueries({
+  turns,
+  resultTokens,
+}: {
+  readonly turns: number
+  readonly resultTokens: number
+}): Work {
+  const properties = { service: { type: 'string' }, order: { type: 'string' } }
+  const input_schema = { type: 'object', properties, required: ['service', 'order'] }
+  let made = 0
+  return {
+    tools: [
+      { name: 'query_logs', description: 'Returns the log lines of a service about an order.', input_schema },
+    ],
+    script() {
+      made += 1
+      const order = createCode('order', made)
+      if (made % (turns + 1) === 0)
+        return { blocks: [{ type: 'text', text: `Done: the last was ${order}.` }] }
+      const text = `Next: ${order} was billed twice.`
+      const input = { service: `shop-${made % 40}`, order }
+      return {
+        blocks: [
+          { type: 'text', text },
+          { type: 'tool_use', id: `toolu_query_${made}`, name: 'query_logs', input },
+        ],
+      }
+    },
+    toolResult({ id }) {
+      const lines = Array.from(
+        { length: Math.ceil((resultTokens * 4) / 60) },
+        (_, line) =>
+          `12:${String(line % 60).padStart(2, '0')}:07 shop ${createCode('event', Number(String(id).slice(12)) * 1_000 + line)} took the payment, waits`,
+      )
+      return { type: 'tool_result', tool_use_id: String(id), content: lines.join('\n') }
+    },
+  }
+}
+
+function openProvider({ script }: Work, window: number) {
   const records: RequestRecord[] = []
   const simulator = createSimulator({
     script: withSummaries(script),
@@ -202,9 +255,9 @@ function createWorkLog() {
       return text
     },
     /** Adds a line to the result of one call in five. */
-    plant({ id: callId }: Parameters<Coder['toolResult']>[0], result: ReturnType<Coder['toolResult']>) {
+    plant({ id: callId }: Parameters<Work['toolResult']>[0], result: ReturnType<Work['toolResult']>) {
       const id = String(callId)
-      const step = /^toolu_coder_([0-9a-z]+)_/.exec(id)?.[1] ?? id
+      const step = /^toolu_[a-z]+_([0-9a-z]+)/.exec(id)?.[1] ?? id
       if (steps.has(step) || steps.add(step).size % 5 !== 0) return result
       const line = `note: the limit was set by ticket ${createCode('ticket', steps.size)}`
       findings.push(line)

@@ -60,6 +60,8 @@ export interface TurnHost {
    * without, and may end before a rewrite has paid for itself.
    */
   readonly rewritesWhenFull?: boolean
+  /** True if the provider has refused the host's request for its length. Default: false. */
+  readonly isRefusedAsTooLong?: boolean
   /** The cache lifetime that the host asked for in the cache markers of its own request. */
   readonly requestedTtl?: string
   /** The cache markers that the host set in its own request. Undefined if it sends no requests of its own. */

@@ -231,6 +231,7 @@ function findHostLimit(
     ? 0
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
+  if (host.isRefusedAsTooLong === true) return { tokens: 0, isPassed: true }
   return { tokens, isPassed: view.rewrites.length > 0 }
 }
 

@@ -132,6 +132,7 @@ function toAssembleQuestion(
     carriersEnd: findLastSourceUuid(state.view, state.session),
     ...(host.repeatedUntil === undefined ? {} : { repeatedUntil: host.repeatedUntil }),
     hostMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (host.hostMarkers ?? []),
+    isRewritten: state.view.rewrites.length > 0,
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }
 }

@@ -55,6 +55,26 @@ describe('plan', () => {
     expect([decide(high, true), decide(high - 1, true)]).toEqual(['wait', 'clear'])
   })
 
+  it('compacts with the notes at the line of hosts once the context of a host was rewritten, and not before', () => {
+    const decide = (tokens: number, given: Partial<PlanContext> = {}) => {
+      const situation = new Situation()
+      situation.measure(tokens)
+      const expectedResult = { after: 30_000, summary: 0, reattached: 0 }
+      const usual = { hasNotes: true, prefixTokens: 20_000, growthPerCall: 1_000, expectedResult }
+      const hostLimit = { tokens: 196_000, isPassed: true }
+      return acts(situation, { cache: warm(), ...usual, hostLimit, ...given })
+    }
+    expect([decide(69_000), decide(70_000)]).toEqual(['wait', 'compact'])
+    expect(decide(195_000, { hostLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
+    expect(decide(195_000, { hasNotes: false })).toBe('wait')
+  })
+
+  it('does not clear first under a host if the notes can replace the conversation', () => {
+    const hostLimit = { tokens: 196_000, isPassed: false }
+    const decide = (hasNotes: boolean) => acts(filled(196_001, [10, 10_000]), { hostLimit, hasNotes })
+    expect([decide(false), decide(true)]).toEqual(['clear', 'compact'])
+  })
+
   it('leaves the first judgement of a size that no response has told to the provider, under a host', () => {
     const situation = new Situation()
     situation.reads(24, 10_000)

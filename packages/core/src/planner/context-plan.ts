@@ -13,6 +13,7 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/read-meter.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
+  type ExpectedCompactionResult,
   estimateCompactionResult,
   findNotesLine,
   findOptimalCompactionSize,
@@ -149,7 +150,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
  * leaves less and keeps more than a clearing.
  */
 function chooseAct(
-  { scaled, cache }: PlanContext,
+  { scaled, cache, hostLimit }: PlanContext,
   { expected, high }: ContextTokens,
   { proposal }: ClearingDecision,
   compaction: CompactionVerdict,
@@ -158,6 +159,7 @@ function chooseAct(
   if (compaction.act === 'notes') return 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
   const left = estimateLeft({ expected, high }, proposal.freedTokens)
+  if (hostLimit !== undefined && compaction.notesLine !== null) return 'compact'
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
 }
 
@@ -266,6 +268,8 @@ interface CompactionVerdict {
   readonly lacksSummary: boolean
   /** Tokens of the first API request after the compaction. */
   readonly after: number
+  /** Context size from which a compaction with the notes is due; null if there is no such line. */
+  readonly notesLine: number | null
   readonly why: string
 }
 
@@ -279,38 +283,39 @@ function findGrowthPerCall({ growthPerCall, meter }: PlanContext): number | null
  * expected size is used to compute costs.
  */
 export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
-  const { scaled, rates, write, cache, prefixTokens } = context
+  const { scaled, prefixTokens } = context
   const growth = findGrowthPerCall(context)
   const outlook =
     context.expectedResult ??
     estimateCompactionResult(prefixTokens, scaled.known ? scaled.lines.target : null)
-  const optimal =
-    rates === null || growth === null
-      ? null
-      : findOptimalCompactionSize({
-          context: tokens.expected,
-          expectedResult: outlook,
-          growthPerCall: growth,
-          rates,
-          write,
-          isWarm: cache.isWarm,
-        })
+  const optimal = findOptimal(context, tokens.expected, outlook, growth)
+  const notesLine = findNotesLine(context, outlook.after, growth)
   const verdict = (
     act: CompactionVerdict['act'],
     why: string,
     advice: CompactionAdvice | null = null,
     lacksSummary = false,
-  ): CompactionVerdict => ({ act, optimalTrigger: optimal, advice, lacksSummary, after: outlook.after, why })
-  const against = findReasonAgainstAuto(context) ?? findReasonToWait(context, tokens)
+  ): CompactionVerdict => ({
+    act,
+    optimalTrigger: optimal,
+    advice,
+    lacksSummary,
+    after: outlook.after,
+    notesLine,
+    why,
+  })
+  const against = findReasonAgainstAuto(context) ?? findReasonAfterUndo(context, tokens)
   if (against !== null) return verdict('none', against)
   if (!scaled.known) return verdict('none', scaled.why)
   const { autoCompact } = scaled.lines
+  const isDue = notesLine !== null && tokens.expected >= notesLine && !isReadingFiles(context)
+  if (fitsHostLimit(context, tokens) && !(isDue && context.hostLimit?.isPassed === true))
+    return verdict('none', STILL_FITS_REASON)
   if (tokens.high >= autoCompact) {
     const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
     return verdict('hard', why)
   }
-  const notesLine = findNotesLine(context, outlook.after, growth)
-  if (notesLine !== null && tokens.expected >= notesLine && !isReadingFiles(context)) {
+  if (isDue) {
     const why = `${formatCount(tokens.expected)} tokens are in use, and a compaction with the notes is due from ${formatCount(notesLine)} on`
     return verdict('notes', why)
   }
@@ -332,6 +337,17 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
         advice,
         waiting === NO_SUMMARY_REASON,
       )
+}
+
+/** Returns the size from which a compaction saves money; null if prices or growth are unknown. */
+function findOptimal(
+  { rates, write, cache: { isWarm } }: PlanContext,
+  used: number,
+  expectedResult: ExpectedCompactionResult,
+  growthPerCall: number | null,
+): OptimalCompactionSize | null {
+  if (rates === null || growthPerCall === null) return null
+  return findOptimalCompactionSize({ context: used, expectedResult, growthPerCall, rates, write, isWarm })
 }
 
 /** Explains why a compaction would not save money yet; null if it would. */

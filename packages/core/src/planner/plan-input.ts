@@ -219,8 +219,11 @@ const LINE_WINDOW = 200_000
  * least at C − A = √(2·g·(w − r)·(A − prefix)/r). Null if notes cannot be used or the window is unknown.
  */
 export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
-  const { policy, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
-  const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = policy.compact.notesLine
+  const { policy, hostLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
+  const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = {
+    ...policy.compact.notesLine,
+    ...(hostLimit === undefined ? {} : policy.dropIn.notesLine),
+  }
   if (!hasNotes || !enabled || !scaled.known) return null
   const { window, autoCompact } = scaled.lines
   const scale = window / LINE_WINDOW

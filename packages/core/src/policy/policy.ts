@@ -881,6 +881,13 @@ interface DropInPolicy {
    */
   readonly rewrite: 'when-full' | 'early'
   /**
+   * With `when-full`: once a request did not fit and the context was rewritten, the host cannot go on by itself, and a
+   * compaction with the notes is due from the line of `compact.notesLine` on, with these settings in place of its own.
+   */
+  readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens'>
+  /** Newest messages that a compaction with the notes keeps unchanged, in place of `notes.kept`. */
+  readonly kept: Pick<KeptMessagesPolicy, 'minimumTokens' | 'maximumTokens'>
+  /**
    * What happens to the cache markers (`cache_control`) of the host's request. `add`: they stay where they are, and the
    * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the host's are set.
    * `replace`: only the engine's are set, with the lifetime that the host's ask for.
@@ -895,6 +902,14 @@ interface DropInPolicy {
 
 const dropInFields: FieldSpecs<DropInPolicy> = {
   rewrite: fieldSpec('when-full', choiceCheck('when-full', 'early')),
+  notesLine: {
+    enabled: fieldSpec(true, booleanCheck()),
+    conversationTokens: fieldSpec(50_000, wholeNumberCheck()),
+  },
+  kept: {
+    minimumTokens: fieldSpec(4_000, wholeNumberCheck()),
+    maximumTokens: fieldSpec(10_000, wholeNumberCheck()),
+  },
   cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
 }

@@ -263,6 +263,8 @@ export interface ContentBudgets {
     readonly growth: number
   }
   readonly keptMessages: { readonly minimum: number; readonly maximum: number }
+  /** In place of `keptMessages` in the session of a host with its own message list. */
+  readonly hostKeptMessages: ContentBudgets['keptMessages']
   readonly clear: ClearBudgets
   readonly ambient: number
   readonly ledger: { readonly files: number; readonly names: number }
@@ -302,7 +304,8 @@ export function computeContentBudgets(policy: Policy, lines: Thresholds | null):
     skills: limitBudget(rehydrate.skills, share('skills')),
     host: limitBudget(rehydrate.host, share('host')),
     notes: scaleNotes(policy, share),
-    keptMessages: scaleKeptMessages(policy, share('keptMessages')),
+    keptMessages: scaleKeptMessages(policy.notes.kept, share('keptMessages')),
+    hostKeptMessages: scaleKeptMessages(policy.dropIn.kept, share('keptMessages')),
     clear: scaleClearing(policy, Math.min(share('clearableResults'), computeLowWaterMark(lines))),
     ambient: Math.min(memoryFiles.reminderTokens, share('ambient')),
     ledger: {
@@ -357,7 +360,7 @@ function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['note
   }
 }
 
-function scaleKeptMessages({ notes: { kept } }: Policy, share: number): ContentBudgets['keptMessages'] {
+function scaleKeptMessages(kept: Policy['dropIn']['kept'], share: number): ContentBudgets['keptMessages'] {
   return { minimum: Math.min(kept.minimumTokens, share), maximum: Math.min(kept.maximumTokens, share) }
 }
 

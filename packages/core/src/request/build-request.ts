@@ -84,6 +84,8 @@ export interface AssembleRequestInput {
   readonly hostMarkers?: readonly HostMarker[]
   /** Which parts get cache markers that the host has not set itself. Default: all. */
   readonly ownMarkers?: OwnMarkers
+  /** True if the engine has rewritten the context of a host. Default: false. */
+  readonly isRewritten?: boolean
   readonly extra?: JsonObject
 }
 
@@ -147,6 +149,7 @@ function planRequestMarkers(
     carriersEnd: carriersEnd === null ? null : findRecordPlace(flat, carriersEnd),
     hostMarkers: placeHostMarkers(hostMarkers, { front, messages: counted.messages, cache: profile.cache }),
     ownMarkers: question.ownMarkers ?? 'all',
+    isRewritten: question.isRewritten ?? false,
     ...(repeatedUntil === undefined
       ? {}
       : { repeatedUntil: repeatedUntil === null ? null : findRecordPlace(flat, repeatedUntil) }),

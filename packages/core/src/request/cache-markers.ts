@@ -82,6 +82,11 @@ export interface PlanMarkersInput {
    * and tools, and what the host caches in any case.
    */
   readonly ownMarkers?: OwnMarkers
+  /**
+   * True if the engine has rewritten the context of a host, so that what a compaction attaches may follow the host's last
+   * marker. Default: false.
+   */
+  readonly isRewritten?: boolean
 }
 
 export type OwnMarkers = 'all' | 'prefix' | 'none'
@@ -151,12 +156,13 @@ function findTailPlaces({
  * the block, so that it can be read from the cache. A host that marks the end of its messages knows what it repeats.
  */
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
-  const { repeatedUntil, hostMarkers = [], ownMarkers = 'all', blockIndex } = question
+  const { repeatedUntil, hostMarkers = [], ownMarkers = 'all', blockIndex, isRewritten = false } = question
   if (ownMarkers === 'none') return false
   const last = hostMarkers.at(-1)?.place
   if (last !== undefined && compareMarkerPlaces(place, last) <= 0) return true
-  if (last?.zone === 'messages' && last.index >= (findLastResponseIndex(blockIndex.messages) ?? 0))
-    return false
+  const marksEnd =
+    last?.zone === 'messages' && last.index >= (findLastResponseIndex(blockIndex.messages) ?? 0)
+  if (marksEnd && !isRewritten) return false
   if (place.zone !== 'messages') return true
   if (ownMarkers !== 'all') return false
   if (repeatedUntil === undefined) return true

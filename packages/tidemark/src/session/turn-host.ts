@@ -60,15 +60,21 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
-/** True if the request of a host is rewritten only when it must be, and the provider has not refused its length yet. */
-function waitsUntilFull({ host, refusal, settings }: OpenSession): boolean {
-  if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return false
-  return refusal?.failure.kind !== 'overflow'
+/** Returns when the request of a host is rewritten: only when it must be, unless the policy wants it earlier. */
+function readHostRewriting({ host, refusal, settings }: OpenSession) {
+  if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return {}
+  return { rewritesWhenFull: true, isRefusedAsTooLong: refusal?.failure.kind === 'overflow' }
+}
+
+/** Under a host, other limits hold for the messages that a compaction with the notes keeps. */
+function chooseBudgets({ host, model: { scaled } }: OpenSession): OpenSession['model']['scaled'] {
+  if (host === null) return scaled
+  return { ...scaled, budgets: { ...scaled.budgets, keptMessages: scaled.budgets.hostKeptMessages } }
 }
 
 export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
-  const { choice, parameters, estimator, scaled, rules } = model
+  const { choice, parameters, estimator, rules } = model
   const { saveDiff } = settings
   const retrieval = findRetrievalPaths(session)
   return {
@@ -89,7 +95,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       hostMarkers: session.host?.markers,
       hostPauses: session.host?.pauses,
       ...(session.host === null ? {} : { isClientLed: true }),
-      rewritesWhenFull: waitsUntilFull(session) ? true : undefined,
+      ...readHostRewriting(session),
       repeatedUntil: session.host?.repeatedUntil,
       entitlement: settings.options.entitlement,
     }),
@@ -123,6 +129,6 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     noteStarted() {
       session.startSource = null
     },
-    compaction: { ...session.compactionHost, estimator, scaled, rules, retrieval },
+    compaction: { ...session.compactionHost, estimator, scaled: chooseBudgets(session), rules, retrieval },
   }
 }

@@ -1,0 +1,68 @@
+/** A client that caches by itself and runs past its window: what Tidemark costs before the window is full, and after it. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { createDropInWorld, type DropInOptions, HostAgent, sumRequests, withMarkers } from './host-agent.ts'
+import { LONG_RUN, type LongRunSettings, type LongWay, runLongHost } from './long-hosts.ts'
+
+const run = (way: LongWay, settings: Partial<LongRunSettings>) =>
+  runLongHost({ ...LONG_RUN, steps: 300, way, ...settings })
+
+it('until the window is full, every request of a client costs what it costs direct', async () => {
+  const small = { window: 80_000, resultTokens: 520, systemTokens: 12_000 }
+  const [direct, managed] = [await run('direct', small), await run('Tidemark', small)]
+  expect(direct.error).toContain('prompt is too long')
+  expect(managed).toMatchObject({ error: null, steps: 300, firstRewrite: direct.steps + 1 })
+  expect(managed.bills.slice(0, direct.bills.length)).toEqual(direct.bills)
+}, 60_000)
+
+it("a client that runs past its window pays less than with the provider's compaction, and keeps no less", async () => {
+  const [beta, managed] = [await run('compaction beta', {}), await run('Tidemark', {})]
+  expect([beta.error, managed.error]).toEqual([null, null])
+  expect(managed.dollars).toBeLessThan(beta.dollars)
+  for (const kind of ['words', 'reasons', 'files', 'findings'] as const)
+    expect(managed[kind].kept, kind).toBeGreaterThanOrEqual(beta[kind].kept)
+  expect(managed.words).toEqual({ kept: 6, all: 6 })
+}, 180_000)
+
+it('what a compaction attaches after the messages of a client is cached with the next request', async () => {
+  const { host, simulator, events } = startHost({})
+  while (!events.some(({ type }) => type === 'compact')) await host.step()
+  expect(simulator.requests.at(-1)?.usage?.input).toBe(0)
+})
+
+it('after a restart a client whose window was full is still compacted at the line', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-long-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const before = startHost({ home })
+  while (!before.events.some(({ type }) => type === 'rewritten')) await before.host.step()
+  await before.tide.close()
+  const after = startHost({ home })
+  after.host.messages = before.host.messages
+  while (!after.events.some(({ type }) => type === 'rewritten') && (await after.host.step()));
+  await after.tide.close()
+  const prompts = after.simulator.requests.map(({ usage }) => (usage === null ? 0 : sumPrompt(usage)))
+  expect(after.events.map(({ type }) => type)).toContain('compact')
+  expect(Math.max(...prompts)).toBeLessThan(0.75 * WINDOW)
+  expect(sumRequests(after).refused).toBe(0)
+}, 60_000)
+
+const WINDOW = 60_000
+
+function startHost(options: DropInOptions) {
+  const world = createDropInWorld({ window: WINDOW, turns: 300, resultTokens: 700, ...options })
+  const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
+  const host = new HostAgent(fetch, world.coder, { prepare: withMarkers })
+  host.messages.push({ role: 'user', content: 'Fix the sums.' })
+  return { ...world, host }
+}
+
+function sumPrompt({
+  input,
+  cacheRead,
+  write5m,
+  write1h,
+}: Record<'input' | 'cacheRead' | 'write5m' | 'write1h', number>) {
+  return input + cacheRead + write5m + write1h
+}

@@ -332,4 +332,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'high - freed',
     tests: ['packages/core/src/planner/context-plan.test'],
   },
+  {
+    name: 'lines-that-edits-need-are-cleared',
+    law: 'is not cleared: the newest read and the newest change of each of the files used last',
+    file: 'packages/core/src/clearing/clear-candidates.ts',
+    find: '    .filter(({ call }) => !needed.has(call.id))\n',
+    replace: '    .filter(({ call }) => !needed.has(call.name))\n',
+    tests: ['packages/core/src/clearing/clear-candidates.test'],
+  },
 ]

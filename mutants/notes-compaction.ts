@@ -10,6 +10,9 @@ const PROMPT = 'packages/core/src/notes/extraction-prompt.ts'
 const FOLDER = 'packages/tidemark/src/storage/notes-folder.ts'
 const FOLDER_TESTS = ['packages/tidemark/src/testing/port-cases.test']
 
+const PLAN_INPUT = 'packages/core/src/planner/plan-input.ts'
+const PLAN_TESTS = ['packages/core/src/planner/context-plan.test']
+
 export const mutants: readonly Mutant[] = [
   {
     name: 'older-notes-replace-newer',
@@ -250,5 +253,37 @@ export const mutants: readonly Mutant[] = [
     find: 'hasWord(plain, form, PART_OF_PATH)',
     replace: 'hasWord(plain, form)',
     tests: ['packages/core/src/summary/receipt.test'],
+  },
+  {
+    name: 'notes-line-forgets-what-is-written-again',
+    law: 'is where reading and writing cost least together, where much is written again',
+    file: PLAN_INPUT,
+    find: 'const rewritten = Math.max(0, after - prefixTokens)',
+    replace: 'const rewritten = Math.max(0, after - after)',
+    tests: PLAN_TESTS,
+  },
+  {
+    name: 'notes-compact-while-files-are-read',
+    law: 'waits while files were read and not edited since, until the threshold',
+    file: 'packages/core/src/planner/context-plan.ts',
+    find: ' && !isReadingFiles(context)',
+    replace: '',
+    tests: PLAN_TESTS,
+  },
+  {
+    name: 'notes-line-is-the-same-in-every-window',
+    law: 'is the same share of every window',
+    file: PLAN_INPUT,
+    find: '  const scale = window / LINE_WINDOW\n',
+    replace: '  const scale = (0 * window) / LINE_WINDOW + 1\n',
+    tests: PLAN_TESTS,
+  },
+  {
+    name: 'cold-cache-clears-before-notes-compact',
+    law: 'behind an expired cache is 10,000 tokens above what the last compaction left, before any clearing',
+    file: 'packages/core/src/planner/context-plan.ts',
+    find: "  if (compaction.act === 'notes') return 'compact'\n",
+    replace: '',
+    tests: PLAN_TESTS,
   },
 ]

@@ -346,7 +346,9 @@ describe('notes that the model updates', () => {
     const failed = find('notes-failed').filter(({ reason }) => reason !== 'aborted')
     expect(failed.slice(0, 4).map(({ isPaused }) => isPaused ?? false)).toEqual([false, false, true, false])
     expect(failed.length).toBeLessThanOrEqual(3 * (find('compact').length + 1))
-    expect(bodies.filter((body) => body.includes('bring the notes')).length).toBe(failed.length)
+    // An update that the end of the session aborts was asked for too.
+    const asked = bodies.filter((body) => body.includes('bring the notes')).length
+    expect([0, 1]).toContain(asked - failed.length)
   })
 
   it('are updated in an own loop too, after the response was appended', async () => {

@@ -139,7 +139,12 @@ describe('breakdown', () => {
   })
 
   it('counts results that the provider cleared on its side as cleared, so that no class is negative', async () => {
-    const world = createTestTidemark({ window: 100_000, turns: 60, resultTokens: 2_000 })
+    const world = createTestTidemark({
+      window: 100_000,
+      turns: 60,
+      resultTokens: 2_000,
+      policy: { compact: { notesLine: { enabled: false } }, clear: { keptFiles: 0 } },
+    })
     const session = await world.tide.open('a')
     const cleared: string[] = []
     session.on('microcompact', ({ way }) => cleared.push(way))

@@ -11,7 +11,7 @@ import {
   findClearedContent,
   toClearSelection,
 } from './clear-candidates.ts'
-import { type ClearInput, type ClearOutcome, pluralize } from './clear-proposal.ts'
+import { type ClearInput, type ClearOutcome, findKeptFiles, pluralize } from './clear-proposal.ts'
 import { findToolResult, type ToolResultIndex } from './tool-result-index.ts'
 
 /**
@@ -28,7 +28,7 @@ export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearP
   }
   const { results } = toClearSelection(
     register,
-    findClearCandidates({ register, pins, keep, placeholder: null }),
+    findClearCandidates({ register, pins, keep, keptFiles: findKeptFiles(question), placeholder: null }),
   )
   // Pinned and new results cannot be deleted. If they counted, they could trigger a deletion with every call.
   if (results.length + keep < fireAt) {

@@ -1,5 +1,35 @@
 import { describe, expect, it } from 'vitest'
-import { createResultPlaceholder, NO_RETRIEVAL, retrievalHint } from './clear-candidates.ts'
+import { Situation } from '../../test/clear/situation.ts'
+import {
+  createResultPlaceholder,
+  findClearCandidates,
+  NO_RETRIEVAL,
+  retrievalHint,
+} from './clear-candidates.ts'
+
+describe('what edits need', () => {
+  it('is not cleared: the newest read and the newest change of each of the files used last', () => {
+    const situation = new Situation()
+    const edit = (file_path: string): string =>
+      situation.call('Edit', { file_path, old_string: 'a', new_string: 'b' }, 'abc '.repeat(500))
+    const old = [situation.read('/c', 500), situation.read('/b', 500), edit('/b'), situation.read('/a', 500)]
+    situation.read('/b', 500)
+    edit('/b')
+    situation.read('/a', 500)
+    situation.say()
+    const list = (count: number, tokens = 100_000): readonly string[] =>
+      findClearCandidates({
+        register: situation.register,
+        pins: [],
+        keep: 0,
+        keptFiles: { count, tokens },
+        placeholder: null,
+      }).map(({ result }) => result.call.id)
+    expect(list(2)).toEqual(old)
+    expect(list(3)).toEqual(old.slice(1))
+    expect([list(0).length, list(3, 1_100).length]).toEqual([7, 5])
+  })
+})
 
 describe('what stands where a result was', () => {
   const all = { historyTool: 'history', transcript: '/t.jsonl' }

@@ -68,6 +68,8 @@ export interface ClearCandidateInput {
   readonly pins: readonly string[]
   /** Number of newest clearable tool results that are not cleared. */
   readonly keep: number
+  /** Files used last whose newest read and newest change are not cleared, up to so many tokens; default none. */
+  readonly keptFiles?: { readonly count: number; readonly tokens: number }
   /**
    * The placeholder that replaces a cleared result, used to estimate its size; null if a cleared result leaves no
    * placeholder.
@@ -80,11 +82,15 @@ export function findClearCandidates({
   register,
   pins,
   keep,
+  keptFiles = { count: 0, tokens: 0 },
   placeholder,
 }: ClearCandidateInput): readonly ClearCandidate[] {
   const pinned = new Set(pins)
   const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
-  const old = listClearable(register).slice(0, -keep || undefined)
+  const needed = listNewestFileCalls(register, keptFiles)
+  const old = listClearable(register)
+    .slice(0, -keep || undefined)
+    .filter(({ call }) => !needed.has(call.id))
   const free = new Map(old.filter((result) => canClear(register, result, pinned)).map((r) => [r.call.id, r]))
   return [...free.values()].flatMap((result): readonly ClearCandidate[] => {
     const { id, inputs } = result.call
@@ -102,6 +108,29 @@ export function findClearCandidates({
     const superseded = register.supersession.superseded.get(id)?.why ?? null
     return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
   })
+}
+
+/** Returns the ids of the newest read and the newest change of each of the files used last. */
+function listNewestFileCalls(
+  { results }: ToolResultIndex,
+  { count, tokens }: { readonly count: number; readonly tokens: number },
+): ReadonlySet<string> {
+  const paths = new Set<string>()
+  const newest = new Map<string, string>()
+  let left = tokens
+  for (let index = results.length - 1; index >= 0 && left > 0 && count > 0; index -= 1) {
+    const result = results.at(index)
+    const { id = '', path = null, kind } = result?.call ?? {}
+    if (result === undefined || path === null || (kind !== 'read' && kind !== 'edit' && kind !== 'write'))
+      continue
+    if (!paths.has(path) && paths.size === count) continue
+    paths.add(path)
+    const key = `${kind === 'read' ? 'read' : 'change'} ${path}`
+    if (newest.has(key)) continue
+    left -= countShownTokens(result)
+    if (left >= 0) newest.set(key, id)
+  }
+  return new Set(newest.values())
 }
 
 /** A tool result is cleared only if it has at least this many times the tokens of its placeholder. */

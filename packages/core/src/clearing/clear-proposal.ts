@@ -55,6 +55,20 @@ export interface ClearInput {
   readonly target?: number
 }
 
+/**
+ * Returns whose newest read and change stay: those that a compaction would bring back, in as many tokens. None, if the user
+ * asked for the clearing.
+ */
+export function findKeptFiles({ policy, scaled, scale, target }: ClearInput): {
+  readonly count: number
+  readonly tokens: number
+} {
+  return {
+    count: target === undefined ? policy.clear.keptFiles : 0,
+    tokens: scaled.budgets.files.total / scale,
+  }
+}
+
 /** Outcome of considering a clearing: the proposal, or null, and the reason in `why`. */
 export interface ClearOutcome<P> {
   readonly proposal: P | null

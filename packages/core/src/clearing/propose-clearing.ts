@@ -20,6 +20,7 @@ import {
   buildClearProposal,
   type ClearInput,
   type ClearOutcome,
+  findKeptFiles,
   formatMinutes,
   mustClearAtAnyCost,
 } from './clear-proposal.ts'
@@ -137,14 +138,13 @@ export function proposeIdleClearing(question: ClearInput): ClearOutcome<ClearPro
   return buildClearProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
 }
 
-export function findOldResults(
-  { register, pins, retrieval }: ClearInput,
-  keep: number,
-): readonly ClearCandidate[] {
+export function findOldResults(question: ClearInput, keep: number): readonly ClearCandidate[] {
+  const { register, pins, retrieval } = question
   return findClearCandidates({
     register,
     pins,
     keep,
+    keptFiles: findKeptFiles(question),
     placeholder: createResultPlaceholder(SAMPLE_CALL_ID, retrieval),
   })
 }

@@ -23,6 +23,7 @@ async function plan(growth: number, request: Partial<CompactionOptions>, cacheRe
   })
   const { run, room, host } = await openTestSession(records, {
     window: WINDOW,
+    policy: { compact: { target: { countsPrefix: true } }, notes: { kept: { maximumTokens: 40_000 } } },
     host: { pricesOf: () => ({ input: 10, cacheRead, write5m: 12.5, write1h: 20, output: 50 }) },
   })
   const planned = planCompaction(run.state, { ...AUTO, ...request }, { host, compaction: room })

@@ -1,6 +1,7 @@
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { Situation, warm } from '../../test/clear/situation.ts'
+import { Situation, text, warm } from '../../test/clear/situation.ts'
+import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { judgeCompaction, makeContextPlan } from './context-plan.ts'
@@ -356,13 +357,15 @@ describe('the soft trigger', () => {
     ])
   })
 
-  it('with policy economy compacts with the notes where no summary is prepared', () => {
+  it('with policy economy compacts with the notes where no summary is prepared and their line is off', () => {
     const given = { ...pays, hasPreparedSummary: false, hasNotes: true }
-    expect(makeContextPlan(growing(economy).planContext(given)).compact).toEqual({
+    const { notesLine } = DEFAULT_POLICY.compact
+    const usual = { notesLine: { ...notesLine, enabled: false } }
+    expect(makeContextPlan(growing({ ...economy, ...usual }).planContext(given)).compact).toEqual({
       cause: 'price',
       hard: false,
     })
-    expect(makeContextPlan(growing().planContext(given)).compact).toBeUndefined()
+    expect(makeContextPlan(growing(usual).planContext(given)).compact).toBeUndefined()
   })
 
   it('with policy economy still waits for a prepared summary, for its floor, and for as much new content', () => {
@@ -416,5 +419,83 @@ describe('the soft trigger', () => {
   it('the hard one does not wait for the end of a turn', () => {
     const planned = makeContextPlan(filled(170_000).planContext({ moment: 'call' }))
     expect(planned.compact).toEqual({ cause: 'threshold', hard: true })
+  })
+})
+
+describe('the line of a compaction with notes', () => {
+  const PREFIX = 20_000
+
+  /** Plans at so many tokens, at the turn's end, with notes and a warm cache unless given. */
+  function planAt(tokens: number, given: Partial<PlanContext> = {}, situation = new Situation()) {
+    situation.measure(tokens - 1_000)
+    situation.builder.user('go on')
+    situation.measure(tokens)
+    return makeContextPlan(
+      situation.planContext({ cache: warm(), hasNotes: true, prefixTokens: PREFIX, ...given }),
+    )
+  }
+  const after = (tokens: number): Partial<PlanContext> => ({
+    expectedResult: { after: tokens, summary: 0, reattached: 0 },
+  })
+
+  it('is the system prompt and tools with 65,000 tokens of conversation, where little was written before', () => {
+    const { notesLine } = DEFAULT_POLICY.compact
+    const line = PREFIX + notesLine.conversationTokens
+    expect([planAt(line - 1, after(30_000)).act, planAt(line, after(30_000)).act]).toEqual([
+      'wait',
+      'compact',
+    ])
+    expect(planAt(line, after(30_000)).compact).toEqual({ cause: 'threshold', hard: false })
+  })
+
+  it('is where reading and writing cost least together, where much is written again', () => {
+    // 1.3 · √(2 · 1,000 · (12.5 − 1) / 1 · (70,000 − 20,000)) = 44,083 tokens above 70,000.
+    expect([planAt(114_000, after(70_000)).act, planAt(114_100, after(70_000)).act]).toEqual([
+      'wait',
+      'compact',
+    ])
+  })
+
+  it('leaves room for 25,000 tokens after a large result, and never goes above the auto-compact threshold', () => {
+    const free = { rates: { input: 10, cacheRead: 1, write5m: 0, write1h: 0, output: 50 } }
+    expect(planAt(104_000, { ...after(80_000), ...free }).act).toBe('wait')
+    expect(planAt(105_000, { ...after(80_000), ...free }).act).toBe('compact')
+    expect(planAt(167_000, after(160_000)).compact).toEqual({ cause: 'threshold', hard: true })
+  })
+
+  it('is not there without notes, if the policy is off, and if the window is not known', () => {
+    const off = new Situation({ compact: { notesLine: { enabled: false } } })
+    expect(planAt(120_000, { ...after(30_000), hasNotes: false }).act).toBe('wait')
+    expect(planAt(120_000, after(30_000), off).act).toBe('wait')
+    const scaled = scalePolicy(DEFAULT_POLICY, { window: null, maxOutput: null })
+    expect(planAt(120_000, { ...after(30_000), scaled }).act).toBe('wait')
+  })
+
+  it('behind an expired cache is 10,000 tokens above what the last compaction left, before any clearing', () => {
+    const cache = warm({ isWarm: false })
+    const cold = (tokens: number) => {
+      const situation = new Situation()
+      for (let run = 0; run < 12; run += 1) situation.call('Bash', { command: `make ${run}` }, text(2_000))
+      return planAt(tokens, { ...after(45_000), cache, idleMs: 3_600_000 }, situation).act
+    }
+    expect([cold(54_000), cold(55_000)]).toEqual(['clear', 'compact'])
+  })
+
+  it('waits while files were read and not edited since, until the threshold', () => {
+    const reading = (edits: boolean, tokens = 120_000) => {
+      const situation = new Situation()
+      for (const path of ['/a', '/b', '/c', '/d']) situation.read(path, 5_000)
+      if (edits)
+        for (const file_path of ['/a', '/b', '/c', '/d'])
+          situation.call('Edit', { file_path, old_string: 'abc', new_string: 'x' }, 'done')
+      return planAt(tokens, after(30_000), situation).act
+    }
+    expect([reading(false), reading(true), reading(false, 167_000)]).toEqual(['wait', 'compact', 'compact'])
+  })
+
+  it('is the same share of every window', () => {
+    const scaled = scalePolicy(DEFAULT_POLICY, { window: 1_000_000, maxOutput: 64_000 })
+    const at = (tokens: number) => planAt(tokens, { ...after(30_000), scaled }).act
+    expect([at(PREFIX + 324_000), at(PREFIX + 325_000)]).toEqual(['wait', 'compact'])
   })
 })

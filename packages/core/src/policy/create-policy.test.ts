@@ -56,18 +56,18 @@ describe('createPolicy', () => {
       budget: { keep: 3, targetTokens: 40_000, minimumFreedTokens: 20_000 },
       cached: { fireAt: 12, keep: 5 },
       files: {
-        count: 10,
-        eachTokens: 5_000,
+        count: 20,
+        eachTokens: 3_500,
         middleRank: 5,
-        middleTokens: 5_000,
+        middleTokens: 1_700,
         lastRank: 11,
-        lastTokens: 5_000,
-        totalTokens: 50_000,
+        lastTokens: 800,
+        totalTokens: 17_000,
         readTools: ['Read'],
         writeTools: ['Edit', 'MultiEdit', 'Write', 'NotebookEdit'],
       },
       skills: { eachTokens: 5_000, totalTokens: 25_000 },
-      kept: { minimumTokens: 10_000, minimumMessages: 5, maximumTokens: 40_000 },
+      kept: { minimumTokens: 1_500, minimumMessages: 5, maximumTokens: 3_000 },
     })
   })
 

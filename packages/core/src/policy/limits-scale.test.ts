@@ -59,11 +59,11 @@ describe('the worked table, with a maximum output of 64,000', () => {
     // window, files each/total, skills each/total, notes section/total/start/growth, kept least/most
     [4_000, [840, 840], [420, 420], [60, 360, 690, 690], [690, 690]],
     [8_000, [1_680, 1_680], [840, 840], [120, 720, 1_380, 1_380], [1_380, 1_380]],
-    [16_000, [3_360, 3_360], [1_680, 1_680], [240, 1_440, 2_760, 2_760], [2_760, 2_760]],
-    [32_000, [5_000, 6_720], [3_360, 3_360], [480, 2_880, 5_520, 5_000], [5_520, 5_520]],
-    [128_000, [5_000, 30_240], [5_000, 15_120], [2_000, 12_000, 10_000, 5_000], [10_000, 24_840]],
-    [200_000, [5_000, 50_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [10_000, 40_000]],
-    [1_000_000, [5_000, 50_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [10_000, 40_000]],
+    [16_000, [3_360, 3_360], [1_680, 1_680], [240, 1_440, 2_760, 2_760], [1_500, 2_760]],
+    [32_000, [3_500, 6_720], [3_360, 3_360], [480, 2_880, 5_520, 5_000], [1_500, 3_000]],
+    [128_000, [3_500, 17_000], [5_000, 15_120], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
+    [200_000, [3_500, 17_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
+    [1_000_000, [3_500, 17_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
   ])('%d: what comes back', (window, files, skills, notes, kept) => {
     const { budgets } = known(DEFAULT_POLICY, { window, maxOutput: 64_000 })
     expect([
@@ -212,11 +212,11 @@ describe('a window', () => {
       why: 'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.',
       images: 100,
       budgets: {
-        files: { each: 5_000, total: 50_000 },
+        files: { each: 3_500, total: 17_000 },
         skills: { each: 5_000, total: 25_000 },
         host: { each: 5_000, total: 10_000 },
         notes: { section: 2_000, decisions: 3_500, total: 12_000, start: 10_000, growth: 5_000 },
-        keptMessages: { minimum: 10_000, maximum: 40_000 },
+        keptMessages: { minimum: 1_500, maximum: 3_000 },
         hostKeptMessages: { minimum: 4_000, maximum: 10_000 },
         clear: {
           idleMinimumFreed: 5_000,

@@ -199,6 +199,8 @@ export interface ClearPolicy {
    * old ones.
    */
   readonly supersededFirst: boolean
+  /** Number of files used last whose newest read and newest change are not cleared, since edits need their lines. */
+  readonly keptFiles: number
   /** Also clear large inputs of tool calls that write files. */
   readonly inputs: boolean
   /** Number of tokens from which a tool input counts as large. */
@@ -226,6 +228,7 @@ const clearFields: FieldSpecs<ClearPolicy> = {
   expectedCallsFiveMinutes: fieldSpec(27, wholeNumberCheck(1)),
   expectedCallsOneHour: fieldSpec(200, wholeNumberCheck(1)),
   supersededFirst: fieldSpec(true, booleanCheck()),
+  keptFiles: fieldSpec(10, wholeNumberCheck()),
   inputs: fieldSpec(true, booleanCheck()),
   largeInputTokens: fieldSpec(1_000, wholeNumberCheck(1)),
   boundThinking: fieldSpec('remove', choiceCheck('remove', 'provider')),
@@ -260,7 +263,7 @@ export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
  * context window of 200,000 and are scaled with the window.
  */
 export interface NotesLinePolicy {
-  /** False: notes are used at the auto-compact threshold only. Off by default, since more compactions keep less of what the model wrote. */
+  /** False: notes are used at the auto-compact threshold only. */
   readonly enabled: boolean
   /** Tokens of conversation, system prompt and tools apart, below which no compaction is due. */
   readonly conversationTokens: number
@@ -274,8 +277,8 @@ export interface NotesLinePolicy {
   /** If the cache has expired, a compaction is due once this many tokens were added since the last one. */
   readonly coldTokens: number
   /**
-   * While the model reads before it edits, a compaction waits: until then, at most so many tokens of files were read in the
-   * last `readingResponses` responses and not edited since.
+   * A compaction waits while the model reads before it edits: while files that it read in its last `readingResponses`
+   * responses (if it has edited nothing since, in all) and has not edited since have more tokens than this.
    */
   readonly readingTokens: number
   readonly readingResponses: number
@@ -390,7 +393,7 @@ const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'del
 const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
     percentOfAutoCompact: fieldSpec(50, percentageCheck(1, 95)),
-    countsPrefix: fieldSpec(true, booleanCheck()),
+    countsPrefix: fieldSpec(false, booleanCheck()),
     shed: fieldSpec(dropOrder, uniqueListCheck(choiceCheck('skills', 'files', 'agents', 'deltas'))),
     keptSkills: fieldSpec(1, wholeNumberCheck()),
   },
@@ -423,13 +426,13 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   economyFloorPercent: fieldSpec(50, percentageCheck(1, 100)),
   carriersFirst: fieldSpec(false, booleanCheck()),
   notesLine: {
-    enabled: fieldSpec(false, booleanCheck()),
+    enabled: fieldSpec(true, booleanCheck()),
     conversationTokens: fieldSpec(65_000, wholeNumberCheck()),
     growthTokens: fieldSpec(25_000, wholeNumberCheck()),
     rootFactor: fieldSpec(1.3, decimalNumberCheck(0, 100)),
     coldTokens: fieldSpec(10_000, wholeNumberCheck()),
     readingTokens: fieldSpec(15_000, wholeNumberCheck()),
-    readingResponses: fieldSpec(10, wholeNumberCheck()),
+    readingResponses: fieldSpec(50, wholeNumberCheck()),
   },
 }
 
@@ -641,13 +644,13 @@ interface LedgerPolicy {
 
 const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   files: {
-    count: fieldSpec(10, wholeNumberCheck()),
-    eachTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    count: fieldSpec(20, wholeNumberCheck()),
+    eachTokens: fieldSpec(3_500, wholeNumberCheck(1)),
     middleRank: fieldSpec(5, wholeNumberCheck(1)),
-    middleTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    middleTokens: fieldSpec(1_700, wholeNumberCheck(1)),
     lastRank: fieldSpec(11, wholeNumberCheck(1)),
-    lastTokens: fieldSpec(5_000, wholeNumberCheck(1)),
-    totalTokens: fieldSpec(50_000, wholeNumberCheck()),
+    lastTokens: fieldSpec(800, wholeNumberCheck(1)),
+    totalTokens: fieldSpec(17_000, wholeNumberCheck()),
     readTools: fieldSpec(READ_TOOLS, uniqueListCheck(nonBlankCheck())),
     writeTools: fieldSpec(WRITE_TOOLS, uniqueListCheck(nonBlankCheck())),
   },
@@ -989,9 +992,9 @@ const notesFields: FieldSpecs<NotesPolicy> = {
   waitSeconds: fieldSpec(15, wholeNumberCheck()),
   deadAfterSeconds: fieldSpec(60, wholeNumberCheck(1)),
   kept: {
-    minimumTokens: fieldSpec(10_000, wholeNumberCheck()),
+    minimumTokens: fieldSpec(1_500, wholeNumberCheck()),
     minimumMessages: fieldSpec(5, wholeNumberCheck()),
-    maximumTokens: fieldSpec(40_000, wholeNumberCheck()),
+    maximumTokens: fieldSpec(3_000, wholeNumberCheck()),
   },
 }
 

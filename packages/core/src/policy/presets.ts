@@ -6,10 +6,10 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
 
 /**
  * - `default`: the defaults.
- * - `economy`: compacts with the notes as soon as that costs least, and brings back up to 20 files by rank. Cheaper, and edits
- *   see their lines as often, but less of what the model wrote stays in view.
- * - `claude-code-like`: five files of 5,000 tokens, and 10,000 to 40,000 tokens of kept messages, at the auto-compact
- *   threshold.
+ * - `economy`: compacts earlier, brings back less of the files and keeps fewer messages. Cheaper; more edits have to read
+ *   their lines again.
+ * - `claude-code-like`: compacts at the auto-compact threshold only, with five files of 5,000 tokens, 10,000 to 40,000
+ *   tokens of kept messages, and half of the threshold as its target.
  * - `nothing`: nothing is cleared, summarized or noted. A session ends where the context window does.
  *
  * @example
@@ -21,18 +21,19 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
 export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
   default: {},
   economy: {
-    compact: { notesLine: { enabled: true }, target: { countsPrefix: false } },
-    rehydrate: {
-      files: { count: 20, eachTokens: 7_000, middleTokens: 3_000, lastTokens: 1_200, totalTokens: 30_000 },
-    },
-    notes: { kept: { minimumTokens: 2_000, maximumTokens: 6_000 } },
+    compact: { notesLine: { conversationTokens: 45_000, growthTokens: 20_000, rootFactor: 1 } },
+    rehydrate: { files: { eachTokens: 3_000, middleTokens: 1_500, lastTokens: 700, totalTokens: 12_000 } },
+    notes: { totalTokens: 8_000, kept: { minimumTokens: 1_000, maximumTokens: 2_000 } },
   },
   'claude-code-like': {
-    compact: { notesLine: { enabled: false }, target: { countsPrefix: true } },
+    compact: { notesLine: { enabled: false }, target: { percentOfAutoCompact: 50, countsPrefix: true } },
     rehydrate: {
       files: { count: 5, eachTokens: 5_000, middleTokens: 5_000, lastTokens: 5_000, totalTokens: 50_000 },
     },
-    notes: { kept: { minimumTokens: 10_000, maximumTokens: 40_000 } },
+    notes: {
+      totalTokens: 12_000,
+      kept: { minimumTokens: 10_000, minimumMessages: 5, maximumTokens: 40_000 },
+    },
   },
   nothing: {
     clear: { ways: [] },

@@ -245,7 +245,10 @@ describe('budgets', () => {
   })
 
   it('follow a low auto-compact threshold', () => {
-    const policy = createPolicy({ ladder: { autoCompact: { percentOfEffective: 10 } } })
+    const policy = createPolicy({
+      ladder: { autoCompact: { percentOfEffective: 10 } },
+      notes: { kept: { maximumTokens: 40_000 } },
+    })
     const { lines, budgets } = known(policy, 200_000, 64_000)
     expect([lines.autoCompact, lines.warning, lines.target]).toEqual([18_000, 9_000, 9_000])
     expect([budgets.clear.target, budgets.keptMessages.maximum, budgets.files.total]).toEqual([

@@ -18,8 +18,10 @@ function world(options: Partial<FilesSourceOptions> = {}) {
   return { builder, disk, carrier, read, names }
 }
 
+const TEN_FILES = { rehydrate: { files: { count: 10 } } }
+
 describe('files', () => {
-  it('are the ten edited or read last, edited ones first, with what the disk has now', async () => {
+  it('are those edited or read last, as many as the policy says, edited ones first, with what the disk has now', async () => {
     const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'a']) {
       disk.files.set(`/project/${name}`, `now ${name}`)
@@ -27,7 +29,7 @@ describe('files', () => {
     }
     addCall(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
     read('/project/k')
-    const { carried } = await collectSources([carrier], createCarryContext(builder))
+    const { carried } = await collectSources([carrier], createCarryContext(builder, [], TEN_FILES))
     expect(carried.map(({ attachment }) => attachment)).toEqual(
       ['b', 'k', 'a', 'j', 'i', 'h', 'g', 'f', 'e', 'd'].map((name) => ({
         type: 'file',

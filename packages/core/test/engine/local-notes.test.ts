@@ -131,7 +131,7 @@ describe('five messages with text are kept', () => {
   ] as const satisfies readonly (readonly [string, NonNullable<Given['addMore']>])[])(
     '%s',
     async (_, addMore) => {
-      const { session } = await open(14, 7_000, { window: 200_000, addMore })
+      const { session } = await open(14, 300, { window: 200_000, addMore })
       const request: CompactionOptions = { trigger: 'auto', cause: 'threshold' }
       const planned = await perform(session, planWithNotes(session.run, session.room, request))
       const kept = planned?.plan.span.kept.map(({ record }) => record) ?? []

@@ -33,6 +33,7 @@ const MINIMUM = 1_500
 const POLICY = createPolicy({
   clear: {
     tools: ['Read', 'Edit'],
+    keptFiles: 0,
     budget: { keep: KEEP, targetTokens: 2_500, minimumFreedTokens: MINIMUM },
     idle: { keep: KEEP, minimumFreedTokens: MINIMUM },
     cached: { fireAt: 3, keep: KEEP },

@@ -33,7 +33,8 @@ describe('clearings of generated sessions', () => {
       fc.asyncProperty(compactionPlans(1), async (story) => {
         const builder = buildSession(story)
         for (let round = 0; round < 7; round += 1) addLargeRound(builder, 1_500, true)
-        const made = await openTestSession(builder.records, { profile })
+        const policy = { clear: { keptFiles: 0 } }
+        const made = await openTestSession(builder.records, { profile, policy })
         const was = messageBytes(made.run.state)
         await perform(made, reduceContext(made.run, 'prompt'))
         if (messageBytes(made.run.state) === was) return

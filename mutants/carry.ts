@@ -96,7 +96,7 @@ export const mutants: readonly Mutant[] = [
     name: 'region-of-the-last-edit-is-left-out',
     law: 'that are long come back as the lines round the last edit and the part last read',
     file: 'packages/core/src/sources/file-regions.ts',
-    find: 'add(newest.from - LINES_AROUND, newest.to + LINES_AROUND)',
+    find: 'add(from - LINES_AROUND, to + LINES_AROUND)',
     replace: 'add(0, LINES_AROUND)',
     tests: [`${TESTS}/files`],
   },

@@ -128,8 +128,8 @@ export const mutants: readonly Mutant[] = [
     name: 'first-error-is-kept-for-the-last',
     law: 'have their last error',
     file: 'packages/core/src/summary/session-facts.ts',
-    find: 'error: cutErrorEnd(run.result)',
-    replace: 'error: before?.error ?? cutErrorEnd(run.result)',
+    find: 'error: cutErrorEnd(splitOutputHead(run.result)[1])',
+    replace: 'error: before?.error ?? cutErrorEnd(splitOutputHead(run.result)[1])',
     tests: ['packages/core/src/summary/session-facts.test'],
   },
   {
@@ -345,8 +345,8 @@ export const mutants: readonly Mutant[] = [
     name: 'result-of-a-server-taken-for-the-user',
     law: 'puts words into the user’s mouth',
     file: 'packages/core/src/log/user-input.ts',
-    find: "isServerTool(name) ? { kind: 'tool', name } : THE_USER",
-    replace: "name === '' ? { kind: 'tool', name } : THE_USER",
+    find: 'isServerTool(name) ? tool : THE_USER',
+    replace: "name === '' ? tool : THE_USER",
     tests: ['test/words/forged-words'],
   },
   {

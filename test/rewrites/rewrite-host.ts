@@ -76,7 +76,8 @@ export type RewriteHost = TurnHost & { readonly compaction: CompactionServices }
 
 export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
   const { journal, clock = createFakeClock(), ids = systemIds, state = createOutsideState() } = options
-  const policy = createPolicy({ clear: { idle: { keep: 1, minimumFreedTokens: 500 } }, ...options.policy })
+  const clear = { keptFiles: 0, idle: { keep: 1, minimumFreedTokens: 500 } }
+  const policy = createPolicy({ clear, ...options.policy })
   const plain = createReadingModel(ids)
   const room = createTestCompaction(
     { policy, ...WINDOW },

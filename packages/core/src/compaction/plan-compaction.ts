@@ -386,6 +386,7 @@ function findReserve(
   compaction: CompactionServices,
   { kept }: CompactionSpan,
 ): number {
+  if (!host.policy.compact.target.countsPrefix) return 0
   const { rates, write, meter, calibration, scaled } = gatherPlanContext(
     state,
     host,
@@ -394,7 +395,6 @@ function findReserve(
   ).context
   const growth = measureGrowthPerCall(meter)
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
-  if (!host.policy.compact.target.countsPrefix) return 0
   if (!scaled.known || growth === null || read === null || written === null) return 0
   const { autoCompact, target } = scaled.lines
   if ((autoCompact - target) * read >= growth * written) return 0

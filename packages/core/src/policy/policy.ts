@@ -258,7 +258,7 @@ const clearFields: FieldSpecs<ClearPolicy> = {
 export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
 
 /**
- * When a compaction with the notes of the session is due. It needs no model call, and nobody waits for it, so that its
+ * When a compaction with the notes of the session is due. It needs no model call and delays no turn, so that its
  * line is a matter of money and fidelity: the largest of three sizes, at most the auto-compact threshold. Tokens are for a
  * context window of 200,000 and are scaled with the window.
  */

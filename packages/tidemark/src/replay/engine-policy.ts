@@ -4,6 +4,7 @@ import {
   type Block,
   emptyReplyAssembly,
   isTextBlock,
+  listSectionTitles,
   type Model,
   type PolicyOverrides,
   type ReplyEvent,
@@ -138,17 +139,7 @@ function createRewriteCounter({ countRewrite }: ReplayWorld): (event: SessionEve
   }
 }
 
-const SECTIONS = [
-  'Primary request and intent',
-  'Key technical concepts',
-  'Files and code sections',
-  'Errors and fixes',
-  'Problem solving',
-  'All user messages',
-  'Pending tasks',
-  'Current work',
-  'Optional next step',
-]
+const SECTIONS = listSectionTitles('full')
 const STAND_IN_SUMMARY = `<analysis>In order.</analysis>\n<summary>\n${SECTIONS.map(
   (name, index) => `${index + 1}. ${name}:\n${createStandInText(SUMMARY_TOKENS / SECTIONS.length)}`,
 ).join('\n\n')}\n</summary>`

@@ -71,8 +71,8 @@ export function mayReadUnasked(path: string, project: string, context: Permissio
 const HOOK_END_MS = 2_000
 
 /**
- * Runs the InstructionsLoaded hooks. Closing the session ends hooks that still run, so one that began with the last request
- * is waited for, for a while.
+ * Runs the InstructionsLoaded hooks, file after file in the order of loading. Closing the session ends hooks that still run,
+ * so those of the last request are waited for, for a while.
  */
 export function createMemoryHooks(
   findSession: () => Session | null,
@@ -83,10 +83,8 @@ export function createMemoryHooks(
     onMemoryLoaded(file: LoadedInstructions): void {
       onLoaded(file)
       // A hook that fails is told by an event of the session.
-      const run = findSession()
-        ?.runHooks('instructionsLoaded', file)
-        .catch(() => undefined)
-      running = Promise.all([running, run])
+      const session = findSession()
+      running = running.then(() => session?.runHooks('instructionsLoaded', file)).catch(() => undefined)
     },
     waitForHooks: () => Promise.race([running, setTimeout(HOOK_END_MS, undefined, { ref: false })]),
   }

@@ -61,11 +61,7 @@ Fix the login.
 2. And safe.
 
 2. Key technical concepts:
-- Read, called once
-- Grep, called once
-- Bash, called 2 times
-- Edit, called once
-- TodoWrite, called once
+- Tools used: Read, Grep, Bash, Edit, TodoWrite
 
 3. Files and code sections:
 - src/cookie.ts (changed)
@@ -150,7 +146,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     const joined = readSummarySections(await write([user(texts.join('\n\n'))]))
     expect(joined).toMatchObject({
       1: 'Fix the login.\n\n1. It must be fast.\n2. And safe.',
-      2: '- Read, called once\n- Grep, called once\n- Bash, called 2 times\n- Edit, called once\n- TodoWrite, called once',
+      2: '- Tools used: Read, Grep, Bash, Edit, TodoWrite',
       3: '- src/cookie.ts (changed)\n```\nconst b = 1\n```\n- src/login.ts (read)',
       4: '- TypeError: x is not a function',
       6: '- Fix the login.\n\n1. It must be fast.\n2. And safe.\n- Mind the cookies, too.',
@@ -194,7 +190,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     ]
     const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages })))
     expect(bodies?.[2]).toBe(
-      '- Wanted in this summary: keep every number\n  - 19.99 * 100 is 1998.99.\n  - expected 1999\n- Bash, called once',
+      '- Wanted in this summary: keep every number\n  - 19.99 * 100 is 1998.99.\n  - expected 1999\n- Tools used: Bash',
     )
   })
 
@@ -359,4 +355,20 @@ it('a command that failed and succeeds later is solved, however it is described'
   ]
   const text = inside(await readReplyText(summarizer, { messages }))
   expect(readSummarySections(text)?.[5]).toBe('- solved: TypeError: x is not a function')
+})
+
+it.each([
+  [
+    'has been answered',
+    assistant('Done.'),
+    'Wait for the user: what was asked last has been answered: “Fix it.”',
+  ],
+  [
+    'is under way',
+    assistant(call('a', 'Bash', { command: 'npm test' })),
+    'Go on with what was asked last: “Fix it.”',
+  ],
+])('the next step of a request that %s', async (_, last, expected) => {
+  const text = inside(await readReplyText(summarizer, { messages: [user('Fix it.'), last, user(ASK)] }))
+  expect(readSummarySections(text)?.[9]).toBe(expected)
 })

@@ -114,7 +114,7 @@ function writeSectionBodies(
   const files = listTouchedFiles(calls).slice(0, 40)
   return {
     1: [...before(1), ...prompts.slice(0, 1)],
-    2: keep([...new Set([...formatWanted(matter), ...formatToolCounts(calls, before(2))])]),
+    2: keep([...new Set([...formatWanted(matter), ...formatTools(calls, before(2))])]),
     3: joinFiles(keep(files.map(formatTouchedFile)), before(3)),
     4: joinEntries(
       before(4),
@@ -129,7 +129,7 @@ function writeSectionBodies(
     6: [...before(6), ...prompts.map((text) => `- ${text}`)],
     7: orNewest(listOpenTodos(calls)?.map((todo) => `- ${todo}`) ?? null, 7),
     8: orNewest(matter.lastText === '' && calls.length === 0 ? null : formatCurrentWork(matter), 8),
-    9: orNewest(prompts.length === 0 ? null : prompts.slice(-1).map(formatNextStep), 9),
+    9: orNewest(prompts.length === 0 ? null : [formatNextStep(matter, prompts.at(-1) ?? '')], 9),
   }
 }
 
@@ -167,8 +167,12 @@ function joinFiles(added: readonly string[], before: readonly string[]): readonl
   return [...entries.values(), ...foreign]
 }
 
-function formatNextStep(prompt: string): string {
-  return `Go on with what was asked last: “${takeCharacters(prompt.replaceAll(/\s+/g, ' '), 200)}”`
+function formatNextStep({ isAnswered, calls }: SummaryFacts, prompt: string): string {
+  const asked = `“${takeCharacters(prompt.replaceAll(/\s+/g, ' '), 200)}”`
+  const isOpen = !isAnswered || (listOpenTodos(calls) ?? []).length > 0
+  return isOpen
+    ? `Go on with what was asked last: ${asked}`
+    : `Wait for the user: what was asked last has been answered: ${asked}`
 }
 
 /** Says what the user wants of the summary, and quotes what fits it. */
@@ -177,21 +181,15 @@ function formatWanted({ wanted }: SummaryFacts): readonly string[] {
   return [`- Wanted in this summary: ${wanted.text}`, ...wanted.lines.map((line) => `  - ${line}`)]
 }
 
-/** Counts the calls of each tool, those of earlier summaries included. Other lines of earlier summaries are kept. */
-function formatToolCounts(calls: SummaryFacts['calls'], before: readonly string[]): readonly string[] {
-  const counts = new Map<string, number>()
-  const add = (name: string, count: number) => counts.set(name, (counts.get(name) ?? 0) + count)
-  const others: string[] = []
-  for (const line of before.flatMap((body) => body.split('\n'))) {
-    const [, name, times] = /^- (\S+), called (?:once|(\d+) times)$/.exec(line) ?? []
-    if (name === undefined) others.push(line)
-    else add(name, Number(times ?? 1))
-  }
-  for (const { name } of calls) add(name, 1)
-  const counted = [...counts].map(
-    ([name, count]) => `- ${name}, called ${count === 1 ? 'once' : `${count} times`}`,
-  )
-  return [...new Set(others), ...counted]
+const TOOL_LINE = /^- Tools used: (.*)$/
+
+/** Names the tools that were used, those of earlier summaries first. Other lines of earlier summaries are kept. */
+function formatTools(calls: SummaryFacts['calls'], before: readonly string[]): readonly string[] {
+  const lines = before.flatMap((body) => body.split('\n'))
+  const earlier = lines.flatMap((line) => TOOL_LINE.exec(line)?.[1]?.split(', ') ?? [])
+  const names = [...new Set([...earlier, ...calls.map(({ name }) => name)])]
+  const others = lines.filter((line) => !TOOL_LINE.test(line))
+  return [...new Set(others), ...(names.length === 0 ? [] : [`- Tools used: ${names.join(', ')}`])]
 }
 
 function formatTouchedFile({

@@ -23,6 +23,8 @@ export interface SummaryFacts {
   readonly calls: readonly AnsweredCall[]
   /** The last text of the assistant; empty if there is none. */
   readonly lastText: string
+  /** True if the assistant ended its turn: its last message calls no tool and nothing but the summary prompt follows. */
+  readonly isAnswered: boolean
   /** The sections of each summary in the conversation, oldest first; several if summaries of parts are to be joined. */
   readonly previousSummaries: readonly SectionRecord<string>[]
   /** What the user wants of this summary, and lines of the conversation that fit it; null if nothing was said. */
@@ -57,9 +59,16 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
     ],
     calls,
     lastText: said.at(-1) ?? '',
+    isAnswered: isTurnEnded(messages, prompt),
     previousSummaries: messages.flatMap((message) => findSummaries(message, prompt)),
     wanted: findWantedLines(prompt, [...said, ...calls.map(({ result }) => result?.text ?? '')]),
   }
+}
+
+function isTurnEnded(messages: readonly MessageParam[], prompt: string): boolean {
+  const isPrompt = (message: MessageParam) => listMessageTexts(message).includes(prompt)
+  const last = messages.findLast((message) => message.role !== 'system' && !isPrompt(message))
+  return last?.role === 'assistant' && listToolCalls(last).length === 0
 }
 
 /** Lists calls that a client sends as text: `[call of Read: {…}]`, and `[result: …]` in the same order. */

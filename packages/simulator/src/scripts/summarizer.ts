@@ -169,10 +169,11 @@ function joinFiles(added: readonly string[], before: readonly string[]): readonl
 
 function formatNextStep({ isAnswered, calls }: SummaryFacts, prompt: string): string {
   const asked = `“${takeCharacters(prompt.replaceAll(/\s+/g, ' '), 200)}”`
-  const isOpen = !isAnswered || (listOpenTodos(calls) ?? []).length > 0
-  return isOpen
-    ? `Go on with what was asked last: ${asked}`
-    : `Wait for the user: what was asked last has been answered: ${asked}`
+  if (!isAnswered) return `Go on with what was asked last: ${asked}`
+  const [todo] = listOpenTodos(calls) ?? []
+  return todo === undefined
+    ? `Wait for the user: what was asked last has been answered: ${asked}`
+    : `The first open todo: ${todo}`
 }
 
 /** Says what the user wants of the summary, and quotes what fits it. */

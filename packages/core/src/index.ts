@@ -669,6 +669,13 @@ export {
 } from './sources/memory-files.ts'
 export { memorySource } from './sources/memory-source.ts'
 export {
+  compileGlob,
+  compileIgnorePattern,
+  type Glob,
+  MAX_GLOB_CHARACTERS,
+  matchesStars,
+} from './sources/path-glob.ts'
+export {
   type ListedSkill,
   listInvokedSkills,
   type PromptFile,

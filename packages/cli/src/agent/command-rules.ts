@@ -2,6 +2,7 @@
  * Shell commands in permission rules: how a command is split into its parts, which patterns fit one, and which patterns
  * are suggested for it.
  */
+import { matchesStars } from '@tidemark/core'
 
 interface CommandParts {
   readonly parts: readonly string[]
@@ -98,8 +99,7 @@ export function matchesCommand(pattern: string, command: string): boolean {
     const start = pattern.slice(0, -2)
     return command === start || command.startsWith(`${start} `)
   }
-  const source = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  return new RegExp(`^${source.join('.*')}$`, 's').test(command)
+  return matchesStars(pattern, command)
 }
 
 /** Words before a command that do not change which command runs: assignments, reserved words and plain launchers. */

@@ -207,6 +207,11 @@ describe('rules for paths and addresses', () => {
     expect(decide('https://example.com.evil/a', 'WebFetch(domain:example.com)')).toBe('ask')
     expect(decide('https://a.example.com/', 'WebFetch(domain:*.example.com)')).toBe('allow')
     expect(decide('https://user:example.com@evil.net/', 'WebFetch(domain:example.com)')).toBe('ask')
+    const glob = 'WebFetch(https://*.example.com/docs/**)'
+    expect(decide('https://a.example.com/docs/x', glob)).toBe('allow')
+    expect(decide('https://evil.net?.example.com/docs/x', glob)).toBe('ask')
+    expect(decide('https://evil.net\\.example.com/docs/x', glob)).toBe('ask')
+    expect(decide('https://a.example.com/docs/../x', glob)).toBe('ask')
   })
 
   it('a deny rule for a domain also fits the name with a dot at its end', () => {
@@ -272,6 +277,11 @@ it('a rule that cannot be read is named', () => {
   expect(findRuleProblem(7)).toMatch(/expected text/)
   expect(findRuleProblem('Raed(.env)')).toMatch(/there is no tool Raed; the tools are Read,/)
   expect(findRuleProblem('mcp__files__read')).toBeNull()
+  expect(findRuleProblem(`Read(${'a'.repeat(1_001)})`)).toMatch(/at most 1000 characters, not 1001/)
+  expect(findRuleProblem(`Edit(${'{a,b}'.repeat(9)})`)).toMatch(/too many alternatives/)
+  expect(findRuleProblem(`Bash(echo ${'{a,b}'.repeat(9)})`)).toBeNull()
+  expect(findRuleProblem('Read(@(a|b))')).toMatch(/alternatives are written as \{a,b\}/)
+  expect(findRuleProblem('Read(app/(main)/**)')).toBeNull()
   expect(findRuleProblem('mcp__files__read(*)')).toBeNull()
   expect(findRuleProblem('mcp__files__read(.env)')).toMatch(
     /has no pattern; expected mcp__files__read, found/,

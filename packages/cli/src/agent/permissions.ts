@@ -4,8 +4,8 @@
  * `WebFetch(domain:example.com)`, `mcp__files__*`. Deny rules come before ask rules, and ask rules before allow rules.
  */
 import { homedir } from 'node:os'
-import { join, relative, resolve } from 'node:path'
-import picomatch from 'picomatch'
+import { join, relative, resolve, sep } from 'node:path'
+import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
@@ -161,10 +161,24 @@ export function findRuleProblem(rule: unknown): string | null {
     // What the input of such a tool means is not known, so a ban with a pattern would forbid nothing.
     if (tool.startsWith('mcp__') && pattern !== null)
       return `a rule for tools of MCP servers has no pattern; expected ${tool}, found ${JSON.stringify(rule)}`
+    const problem = pattern === null ? null : findPatternProblem(tool, pattern)
+    if (problem !== null) return `${problem}; found ${JSON.stringify(rule)}`
     const isKnown = AGENT_TOOL_NAMES.includes(tool) || tool.includes('*') || tool.startsWith('mcp__')
     return isKnown ? null : `there is no tool ${tool}; the tools are ${AGENT_TOOL_NAMES.join(', ')}`
   }
   return `cannot read the rule ${JSON.stringify(rule)}; expected a tool such as Read, or Tool(pattern)`
+}
+
+/** Tools whose patterns are compared with a text. Those of the others are globs. */
+const TOOLS_WITH_TEXTS: readonly string[] = ['Bash', 'Skill', 'Task']
+
+/** Returns why a pattern would match nothing, or other files than it seems to: a ban must not forbid less than it says. */
+function findPatternProblem(tool: string, pattern: string): string | null {
+  if (pattern.length > MAX_GLOB_CHARACTERS)
+    return `a pattern has at most ${MAX_GLOB_CHARACTERS} characters, not ${pattern.length}`
+  if (TOOLS_WITH_TEXTS.includes(tool)) return null
+  if (/[?*+@!]\(/.test(pattern)) return 'alternatives are written as {a,b}; @(a|b) and the like are not known'
+  return compileGlob(pattern) === null ? 'the braces of the pattern list too many alternatives' : null
 }
 
 function parseRule(text: string): ParsedRule | null {
@@ -247,8 +261,10 @@ function coversTool({ tool }: ParsedRule, name: string): boolean {
 
 function matchesUrl(pattern: string, url: string): boolean {
   const domain = pattern.startsWith('domain:') ? pattern.slice('domain:'.length).toLowerCase() : null
-  const host = URL.canParse(url) ? new URL(url).hostname.toLowerCase().replace(/\.$/, '') : ''
-  if (domain === null) return picomatch.isMatch(url, pattern)
+  const parsed = URL.canParse(url) ? new URL(url) : null
+  // As it is fetched: in `https://other.com?.example.com/`, the host ends before the question mark.
+  if (domain === null) return compileGlob(pattern)?.((parsed?.href ?? url).split('/')) === true
+  const host = (parsed?.hostname ?? '').toLowerCase().replace(/\.$/, '')
   return domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
 }
 
@@ -264,7 +280,8 @@ function matchesPath(pattern: string, path: string, context: PermissionContext):
 }
 
 function isGlobMatch(path: string, glob: string): boolean {
-  return path !== '' && glob !== '' && picomatch.isMatch(path, glob, { dot: true, nonegate: true })
+  const matches = compileGlob(sep === '/' ? glob : glob.replaceAll(sep, '/'))
+  return matches?.(path.split(sep)) === true
 }
 
 function resolvePattern(pattern: string, { folder, home = homedir() }: PermissionContext): string {

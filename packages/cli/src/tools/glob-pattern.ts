@@ -1,28 +1,22 @@
-/** Compiles glob patterns, and the patterns of .gitignore files, to regular expressions. */
-import picomatch from 'picomatch'
+/** Globs of the tools Glob and Grep, and the rules of .gitignore files. */
+import { compileGlob, compileIgnorePattern, type Glob } from '@tidemark/core'
+import { ToolError } from './tool-definition.ts'
 
-/**
- * Compiles a glob to an expression that matches whole paths with `/` as separator. `**` stands for any folders, `*` and
- * `?` for characters of one name, `[a-z]` for a set, `{a,b}` for alternatives. Names that begin with a dot match too.
- */
-export function compileGlob(pattern: string): RegExp {
-  return picomatch.makeRe(toPicomatch(pattern), { dot: true, nonegate: true, strictSlashes: true })
-}
+export type PathFilter = (path: string) => boolean
 
-/** Parentheses and bars stand for themselves, `[!a]` is a set too, and `src/**` is what is in `src`, without `src`. */
-function toPicomatch(pattern: string): string {
-  return pattern
-    .replace(/(?<!\\)[()|]/g, '\\$&')
-    .replaceAll('[!', '[^')
-    .replace(/(^|\/)\*\*$/, '$1**/*')
+/** Compiles a glob for paths with `/` as separator. Throws a `ToolError` if it is too long. */
+export function compilePathFilter(pattern: string): PathFilter {
+  const glob = compileGlob(pattern)
+  if (glob === null) throw new ToolError('The glob is too long, or its braces list too many alternatives.')
+  return (path) => glob(path.split('/'))
 }
 
 /**
  * Compiles a glob that selects files. One without a slash matches names in any folder, others match the path from the
  * folder that is searched.
  */
-export function compileFileGlob(pattern: string): RegExp {
-  return compileGlob(pattern.includes('/') ? pattern.replace(/^\.?\//, '') : `**/${pattern}`)
+export function compileFileFilter(pattern: string): PathFilter {
+  return compilePathFilter(pattern.includes('/') ? pattern : `**/${pattern}`)
 }
 
 /**
@@ -39,27 +33,41 @@ export function splitGlob(pattern: string): { readonly folder: string; readonly 
 
 export interface IgnoreRule {
   /** Matches paths relative to the folder of the .gitignore file. */
-  readonly pattern: RegExp
+  readonly pattern: Glob
   /** True if the rule (`!name`) includes again what an earlier rule ignores. */
   readonly includes: boolean
   readonly onlyFolders: boolean
 }
 
-/** Parses a .gitignore file. The last rule that matches a path decides. */
+/** Parses a .gitignore file as Git does. The last rule that matches a path decides. */
 export function parseIgnoreRules(text: string): readonly IgnoreRule[] {
-  return text.split(/\r?\n/).flatMap((line): readonly IgnoreRule[] => {
-    const rule = line.startsWith('#') ? '' : line.replace(/(?<!\\)\s+$/, '')
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n|\r$/)
+  return lines.flatMap((line): readonly IgnoreRule[] => {
+    const rule = line.startsWith('#') ? '' : trimSpaces(line)
     const includes = rule.startsWith('!')
-    const path = rule.replace(/^!/, '').replace(/\/$/, '')
-    if (path === '') return []
-    // A pattern with a slash counts from the folder of the file; any other matches a name at any depth.
-    const anchored = path.includes('/') ? path.replace(/^\//, '') : `**/${path}`
-    try {
-      // Braces have no meaning in a .gitignore file.
-      const pattern = compileGlob(anchored.replace(/(?<!\\)[{}]/g, '\\$&'))
-      return [{ pattern, includes, onlyFolders: rule.endsWith('/') }]
-    } catch {
-      return []
-    }
+    const onlyFolders = rule.endsWith('/')
+    const pattern = compileIgnorePattern(rule.slice(includes ? 1 : 0, onlyFolders ? -1 : undefined))
+    return pattern === null ? [] : [{ pattern, includes, onlyFolders }]
   })
+}
+
+/** Removes the spaces at the end of a line, except one after a backslash. */
+function trimSpaces(line: string): string {
+  let end = 0
+  for (let at = 0; at < line.length; at += 1) {
+    const isEscaped = line[at] === '\\'
+    if (isEscaped) at += 1
+    if (isEscaped || line[at] !== ' ') end = at + 1
+  }
+  return line.slice(0, end)
+}
+
+/** Returns true if rules ignore a path, and false if they include it again. Null if none matches. */
+export function applyIgnoreRules(
+  rules: readonly IgnoreRule[],
+  names: readonly string[],
+  isFolder: boolean,
+): boolean | null {
+  const rule = rules.findLast(({ pattern, onlyFolders }) => (isFolder || !onlyFolders) && pattern(names))
+  return rule === undefined ? null : !rule.includes
 }

@@ -3,7 +3,7 @@ import { lstat, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatInteger } from '../render/format-numbers.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
-import { compileFileGlob, compileGlob, splitGlob } from './glob-pattern.ts'
+import { compileFileFilter, compilePathFilter, splitGlob } from './glob-pattern.ts'
 import { type SearchQuery, searchFiles } from './text-search.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
 import { resolveRealPath, resolveToolPath, toShownPath } from './tool-paths.ts'
@@ -163,7 +163,7 @@ async function listMatchingFiles(
   const base = resolveToolPath(path ?? '.', cwd)
   const root = resolveRealPath(folder === '' ? base : resolveToolPath(folder, base))
   if (!(await checkIsFolder(root))) throw new ToolError(`${root} is a file, not a folder.`)
-  const glob = folder === '' ? compileFileGlob(rest) : compileGlob(rest)
+  const isWanted = folder === '' ? compileFileFilter(rest) : compilePathFilter(rest)
   const realCwd = resolveRealPath(cwd)
   const deadline = now() + SEARCH_TIMEOUT_MS
   const found: string[] = []
@@ -172,7 +172,7 @@ async function listMatchingFiles(
     isCut = found.length >= MAX_FOUND_FILES || now() > deadline
     if (isCut) break
     if (isHidden?.('Glob', file.path, root) === true) continue
-    if (glob.test(file.relativePath)) found.push(toShownPath(file.path, realCwd))
+    if (isWanted(file.relativePath)) found.push(toShownPath(file.path, realCwd))
   }
   return limitLines(await sortNewestFirst(found, cwd), { limit: MAX_LISTED_FILES, isCut })
 }

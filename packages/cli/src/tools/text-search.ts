@@ -7,7 +7,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { findProgram } from 'tidemark/internal'
 import { decodeFileText } from './file-content.ts'
-import { compileFileGlob } from './glob-pattern.ts'
+import { compileFileFilter } from './glob-pattern.ts'
 import { createGuardedSearch, type GuardedSearch } from './guarded-search.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { SKIPPED_FOLDERS, type WalkedFile, walkFiles } from './walk-files.ts'
@@ -166,9 +166,9 @@ function createFileFilter({ glob, type, isFolder }: SearchQuery): (path: string)
   if (extensions === undefined)
     throw new ToolError(`Unknown type ${type}. Known types: ${Object.keys(FILE_TYPES).join(', ')}.`)
   const isExcluding = glob?.startsWith('!') === true
-  const pattern = glob === null || !isFolder ? null : compileFileGlob(isExcluding ? glob.slice(1) : glob)
+  const pattern = glob === null || !isFolder ? null : compileFileFilter(isExcluding ? glob.slice(1) : glob)
   return (path) =>
-    (pattern === null || pattern.test(path) !== isExcluding) &&
+    (pattern === null || pattern(path) !== isExcluding) &&
     (extensions === null || extensions.includes(/[^./]*$/.exec(path)?.[0] ?? ''))
 }
 

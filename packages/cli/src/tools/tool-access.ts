@@ -1,6 +1,5 @@
 /** Describes what a tool call would access, so that permission rules can be checked before it runs. */
-import { isObject } from '@tidemark/core'
-import picomatch from 'picomatch'
+import { isObject, matchesStars } from '@tidemark/core'
 import { splitGlob } from './glob-pattern.ts'
 import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 
@@ -29,7 +28,7 @@ export const AGENT_TOOL_NAMES: readonly string[] = [
 /** Returns true if a rule or a definition that names `given` means this tool: `Read`, `mcp__files` for a server, `mcp__*`. */
 export function matchesToolName(given: string, tool: string): boolean {
   if (given === tool) return true
-  if (given.includes('*')) return picomatch.isMatch(tool, given)
+  if (given.includes('*')) return matchesStars(given, tool)
   return /^mcp__(?!.*__)/.test(given) && tool.startsWith(`${given}__`)
 }
 

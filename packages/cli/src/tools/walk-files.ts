@@ -6,7 +6,7 @@ import { type Dirent, existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { readWholeFile } from './file-content.ts'
-import { type IgnoreRule, parseIgnoreRules } from './glob-pattern.ts'
+import { applyIgnoreRules, type IgnoreRule, parseIgnoreRules } from './glob-pattern.ts'
 
 export interface WalkedFile {
   readonly path: string
@@ -76,12 +76,9 @@ async function readIgnoreFile(folder: string): Promise<IgnoreFile> {
 
 /** Checks a path against the rules of the folders above it. Rules of inner folders, and later rules, decide. */
 function isIgnored(path: string, isFolder: boolean, ignoreFiles: readonly IgnoreFile[]): boolean {
-  return ignoreFiles.reduce((ignoredSoFar, { folder, rules }) => {
-    const from = toSlashes(relative(folder, path))
-    const rule = rules.findLast(
-      ({ pattern, onlyFolders }) => (isFolder || !onlyFolders) && pattern.test(from),
-    )
-    return rule === undefined ? ignoredSoFar : !rule.includes
+  return ignoreFiles.reduce<boolean>((ignoredSoFar, { folder, rules }) => {
+    const names = relative(folder, path).split(sep)
+    return applyIgnoreRules(rules, names, isFolder) ?? ignoredSoFar
   }, false)
 }
 

@@ -1,5 +1,8 @@
+import { matchesGlob } from 'node:path'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { matchesGlobs } from './path-glob.ts'
+import { countPropertyRuns } from '../../testing/generator-choices.ts'
+import { compileGlob, matchesGlobs, matchesStars } from './path-glob.ts'
 
 describe('a glob', () => {
   it.each<[string, readonly string[], readonly string[]]>([
@@ -37,6 +40,36 @@ describe('a glob', () => {
     expect(matchesGlobs(['!a'], 'b')).toBe(false)
   })
 
+  it('matches what Node matches, in ordinary patterns', () => {
+    const signs = [
+      'a',
+      'b',
+      '.ts',
+      '*',
+      '**',
+      '?',
+      '/',
+      '/**/',
+      '**/',
+      '[ab]',
+      '[!a]',
+      '{a,b}',
+      '{a,{b,c}}',
+      '-',
+    ]
+    const glob = fc
+      .array(fc.constantFrom(...signs), { minLength: 1, maxLength: 5 })
+      .map((parts) => parts.join(''))
+      .filter((text) => !/^\/|\/\/|\/$|\*{3}/.test(text))
+    const name = fc.constantFrom('a', 'b', 'ab', 'a.ts', 'abc', 'a-b', 'c')
+    fc.assert(
+      fc.property(glob, fc.array(name, { minLength: 1, maxLength: 4 }), (pattern, names) => {
+        expect(compileGlob(pattern)?.(names)).toBe(matchesGlob(names.join('/'), pattern))
+      }),
+      { numRuns: countPropertyRuns(4_000) },
+    )
+  })
+
   it('of any shape takes no long time', () => {
     const path = `${'a'.repeat(200)}/${'b/'.repeat(200)}${'a'.repeat(200)}b`
     const started = process.cpuUsage()
@@ -46,8 +79,33 @@ describe('a glob', () => {
       '{a,b}'.repeat(100),
       '{'.repeat(900),
       'x'.repeat(1e6),
+      '[a-'.repeat(300),
+      '\\'.repeat(999),
     ])
       expect(matchesGlobs([glob], path)).toBe(false)
     expect(process.cpuUsage(started).user).toBeLessThan(500_000)
+  })
+})
+
+describe('a pattern with stars', () => {
+  it.each<[string, readonly string[], readonly string[]]>([
+    ['npm run *', ['npm run a', 'npm run ', 'npm run a\nb'], ['npm run', 'xnpm run a']],
+    ['a*b*c', ['abc', 'a-b-b-c'], ['ac', 'acb', 'abcd']],
+    ['ab*ba', ['abba', 'abxba'], ['aba']],
+    ['a', ['a'], ['', 'aa', 'A']],
+    ['*', ['', 'a'], []],
+    ['a.c?[x]', ['a.c?[x]'], ['abc?[x]']],
+  ])('%s', (pattern, matching, others) => {
+    expect([...matching, ...others].filter((text) => matchesStars(pattern, text))).toEqual(matching)
+  })
+
+  it('matches what an expression for it matches', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 })
+    fc.assert(
+      fc.property(text, text, (pattern, given) => {
+        const expression = new RegExp(`^${pattern.replaceAll('*', '.*')}$`)
+        expect(matchesStars(pattern, given)).toBe(expression.test(given))
+      }),
+    )
   })
 })

@@ -1,20 +1,71 @@
 /**
- * Matches paths against the globs of rule files and of excluded files. Such globs come from projects that nobody has
- * checked, so the time is bounded by the length of glob times path: no regular expression is made from them.
+ * Matches paths against globs. Globs come from rule files, ignore files and settings of projects that nobody has checked,
+ * and from models, so the time is bounded by the length of glob times path: no regular expression is made from them.
  */
 
-/** The longest glob, and the most alternatives that its braces may stand for. A glob with more matches nothing. */
-const MAX_GLOB_CHARACTERS = 1_000
+/** The longest glob, and how many alternatives its braces may stand for, with how many characters together. */
+export const MAX_GLOB_CHARACTERS = 1_000
 const MAX_ALTERNATIVES = 256
+const MAX_EXPANDED_CHARACTERS = 20_000
+
+/** A compiled glob. `names` is a path, split at its slashes. */
+export type Glob = (names: readonly string[]) => boolean
 
 /**
- * Returns true if one of the globs matches the whole path and none that begins with `!` does. `**` stands for any
- * folders, `*` and `?` for characters of one name, `[a-z]` for a set, `{a,b}` for alternatives; `docs/` is everything in
- * `docs`. Names that begin with a dot match too. `path` has `/` as separator and no `..`.
+ * Compiles a glob that matches whole paths. `**` stands for any folders, `*` and `?` for characters of one name, `[a-z]`
+ * for a set, `{a,b}` for alternatives, and a backslash makes the next character plain; `docs/` is everything in `docs`.
+ * Names that begin with a dot match too. Returns null if the glob is longer than the limits.
+ */
+export function compileGlob(glob: string): Glob | null {
+  if (glob.length > MAX_GLOB_CHARACTERS) return null
+  const compiled = expandBraces(glob.trim())?.map((alternative) => {
+    const { segments } = parseSegments(alternative.endsWith('/') ? `${alternative}**` : alternative)
+    return matchSegments(segments.filter((segment) => segment !== '' && segment !== '.'))
+  })
+  if (compiled === undefined) return null
+  return (names) => {
+    const given = names.filter((name) => name !== '')
+    return compiled.some((matches) => matches(given))
+  }
+}
+
+/**
+ * Compiles a pattern of a .gitignore file, without `!` and without the slash at its end. Returns null for one that Git
+ * does not match with anything, and for one that is longer than the limit.
+ */
+export function compileIgnorePattern(pattern: string): Glob | null {
+  if (pattern === '' || pattern.length > MAX_GLOB_CHARACTERS) return null
+  const { segments, isComplete } = parseSegments(pattern)
+  if (!isComplete) return null
+  // With a slash, even in a set, the pattern counts from the folder of the file; without, it matches a name at any depth.
+  if (!pattern.includes('/')) return matchSegments([ANY_FOLDERS, ...segments])
+  return matchSegments(pattern.startsWith('/') ? segments.slice(1) : segments)
+}
+
+/** Matches a text with a pattern in which `*` stands for any text and nothing else has a meaning. */
+export function matchesStars(pattern: string, text: string): boolean {
+  const [first = '', ...others] = pattern.split('*')
+  const last = others.pop()
+  if (last === undefined) return text === pattern
+  const end = text.length - last.length
+  if (!text.startsWith(first) || !text.endsWith(last) || first.length > end) return false
+  let at = first.length
+  for (const part of others) {
+    const found = text.indexOf(part, at)
+    if (found === -1 || found + part.length > end) return false
+    at = found + part.length
+  }
+  return true
+}
+
+/**
+ * Returns true if one of the globs matches the whole path and none that begins with `!` does. `path` has `/` as
+ * separator and no `..`. A glob that is longer than the limits matches nothing.
  */
 export function matchesGlobs(globs: readonly string[], path: string): boolean {
+  const names = path.split('/')
+  const isMatch = (glob: string): boolean => compileGlob(glob)?.(names) === true
   const [none, some] = [globs.filter(isNegated), globs.filter((glob) => !isNegated(glob))]
-  const isMatch = (glob: string): boolean => matchesGlob(glob, path)
   return some.some(isMatch) && !none.some((glob) => isMatch(glob.slice(1)))
 }
 
@@ -22,16 +73,17 @@ function isNegated(glob: string): boolean {
   return glob.startsWith('!')
 }
 
-function matchesGlob(glob: string, path: string): boolean {
-  if (glob.length > MAX_GLOB_CHARACTERS) return false
-  const names = path.split('/').filter((name) => name !== '')
-  return expandBraces(glob.trim()).some((alternative) => {
-    const anchored = alternative.replace(/^(?:\.?\/)+/, '').replace(/\/$/, '/**')
-    const parts = anchored.split('/').filter((part) => part !== '' && part !== '.')
-    // What is in a folder is matched by `folder/**`, the folder itself is not.
-    const wanted = parts.at(-1) === '**' ? [...parts, '*'] : parts
-    return wanted.length > 0 && matchesSequence(wanted, names, (part) => part === '**', matchesName)
-  })
+const ANY_FOLDERS = Symbol('any folders')
+const ANY_TEXT: unique symbol = Symbol('any text')
+type CharacterTest = ((character: string) => boolean) | typeof ANY_TEXT
+/** What one name of a path must be: this text, or characters that pass these tests. */
+type Segment = string | readonly CharacterTest[] | typeof ANY_FOLDERS
+
+function matchSegments(segments: readonly Segment[]): Glob {
+  // What is in a folder is matched by `folder/**`, the folder itself is not.
+  const wanted: readonly Segment[] = segments.at(-1) === ANY_FOLDERS ? [...segments, [ANY_TEXT]] : segments
+  return (names) =>
+    wanted.length > 0 && matchesSequence(wanted, names, (part) => part === ANY_FOLDERS, matchesName)
 }
 
 /**
@@ -64,59 +116,132 @@ function matchesSequence<P, T>(
   return pattern.slice(at).every(isAny)
 }
 
-type CharacterTest = ((character: string) => boolean) | 'any'
-
-function matchesName(glob: string, name: string): boolean {
-  if (name === '..') return false
+function matchesName(segment: Segment, name: string): boolean {
+  if (typeof segment === 'string') return segment === name && name !== '..'
+  if (segment === ANY_FOLDERS || name === '..') return false
   return matchesSequence(
-    parseName(glob),
+    segment,
     [...name],
-    (test) => test === 'any',
-    (test, character) => test !== 'any' && test(character),
+    (test) => test === ANY_TEXT,
+    (test, character) => test !== ANY_TEXT && test(character),
   )
 }
 
-/** Parses the glob of one name into a test for each character; `any` stands for `*`. */
-function parseName(glob: string): readonly CharacterTest[] {
+interface ParsedSegments {
+  readonly segments: readonly Segment[]
+  /** False if a set is not closed or the pattern ends with a backslash. Both then stand for themselves. */
+  readonly isComplete: boolean
+}
+
+/** Parses a glob without braces, name by name. */
+function parseSegments(glob: string): ParsedSegments {
   const characters = [...glob]
-  const tests: CharacterTest[] = []
+  const segments: Segment[] = []
+  let [tests, literal]: [CharacterTest[], string | null] = [[], '']
+  let isComplete = true
+  const endSegment = (): void => {
+    const isStars = tests.length > 1 && tests.every((test) => test === ANY_TEXT)
+    segments.push(literal ?? (isStars ? ANY_FOLDERS : tests))
+    tests = []
+    literal = ''
+  }
+  const addTest = (test: CharacterTest): void => {
+    tests.push(test)
+    literal = null
+  }
   for (let at = 0; at < characters.length; at += 1) {
-    const character = characters[at] as string
-    const end = character === '[' ? characters.indexOf(']', at + 2) : -1
-    if (character === '*') tests.push('any')
-    else if (character === '?') tests.push(() => true)
-    else if (end !== -1) {
-      tests.push(parseSet(characters.slice(at + 1, end)))
-      at = end
+    const set = characters[at] === '[' ? parseSet(characters, at + 1) : null
+    if (characters[at] === '*') addTest(ANY_TEXT)
+    else if (characters[at] === '?') addTest(() => true)
+    else if (set !== null) {
+      addTest(set.test)
+      at = set.end
     } else {
-      const escaped = character === '\\' ? characters[at + 1] : undefined
-      if (escaped !== undefined) at += 1
-      const literal = escaped ?? character
-      tests.push((given) => given === literal)
+      if (characters[at] === '[') isComplete = false
+      if (characters[at] === '\\') {
+        if (at + 1 < characters.length) at += 1
+        else isComplete = false
+      }
+      const wanted = characters[at] as string
+      if (wanted === '/') endSegment()
+      else {
+        tests.push((given) => given === wanted)
+        if (literal !== null) literal += wanted
+      }
     }
   }
-  return tests
+  endSegment()
+  return { segments, isComplete }
 }
 
-function parseSet(characters: readonly string[]): (character: string) => boolean {
-  const isNot = characters[0] === '!' || characters[0] === '^'
-  const listed = isNot ? characters.slice(1) : characters
-  const ranges: (readonly [string, string])[] = []
-  for (let at = 0; at < listed.length; at += 1) {
-    const from = listed[at] as string
-    const to = listed[at + 1] === '-' ? listed[at + 2] : undefined
-    if (to !== undefined) at += 2
-    ranges.push([from, to ?? from])
+interface ParsedSet {
+  readonly test: (character: string) => boolean
+  /** Index of the bracket that closes the set. */
+  readonly end: number
+}
+
+/** Classes of characters, as in `[[:digit:]]`. */
+const CLASSES: Readonly<Record<string, RegExp>> = {
+  alnum: /[a-z0-9]/i,
+  alpha: /[a-z]/i,
+  blank: /[ \t]/,
+  cntrl: /\p{Cc}/u,
+  digit: /[0-9]/,
+  graph: /[!-~]/,
+  lower: /[a-z]/,
+  print: /[ -~]/,
+  punct: /[!-/:-@[-`{-~]/,
+  space: /\s/,
+  upper: /[A-Z]/,
+  xdigit: /[0-9a-f]/i,
+}
+
+/** Parses a set whose first character is at `from`; null if it is not closed. A bracket that comes first is a member. */
+function parseSet(characters: readonly string[], from: number): ParsedSet | null {
+  const isNot = characters[from] === '!' || characters[from] === '^'
+  const first = isNot ? from + 1 : from
+  const members: ((character: string) => boolean)[] = []
+  let start: string | null = null
+  for (let at = first; at < characters.length; at += 1) {
+    if (characters[at] === ']' && at > first)
+      return { test: (character) => members.some((isMember) => isMember(character)) !== isNot, end: at }
+    const named = characters[at] === '[' && characters[at + 1] === ':' ? characters.indexOf(']', at) : -1
+    const lower: string | null = start
+    if (named > at + 2 && characters[named - 1] === ':') {
+      const known = CLASSES[characters.slice(at + 2, named - 1).join('')]
+      if (known === undefined) return null
+      members.push((character) => known.test(character))
+      start = null
+      at = named
+    } else if (characters[at] === '-' && lower !== null && (characters[at + 1] ?? ']') !== ']') {
+      at += characters[at + 1] === '\\' ? 2 : 1
+      const upper = characters[at]
+      if (upper === undefined) return null
+      members.push((character) => isBetween(character, lower, upper))
+      start = null
+    } else {
+      if (characters[at] === '\\') at += 1
+      const member = characters[at]
+      if (member === undefined) return null
+      members.push((character) => character === member)
+      start = member
+    }
   }
-  return (character) => ranges.some(([from, to]) => from <= character && character <= to) !== isNot
+  return null
 }
 
-/** Returns the globs that braces stand for: `a.{ts,tsx}` → `a.ts`, `a.tsx`. None if there are too many. */
-function expandBraces(glob: string): readonly string[] {
+function isBetween(character: string, lower: string, upper: string): boolean {
+  const [given = 0, from = 0, to = 0] = [character, lower, upper].map((each) => each.codePointAt(0))
+  return from <= given && given <= to
+}
+
+/** Returns the globs that braces stand for: `a.{ts,tsx}` → `a.ts`, `a.tsx`. Null if there are too many. */
+function expandBraces(glob: string): readonly string[] | null {
   let open = [glob]
   for (;;) {
     const next = open.flatMap((one) => expandInnermost(one))
-    if (next.length > MAX_ALTERNATIVES) return []
+    const characters = next.reduce((sum, one) => sum + one.length, 0)
+    if (next.length > MAX_ALTERNATIVES || characters > MAX_EXPANDED_CHARACTERS) return null
     if (next.length === open.length) return next
     open = next
   }
@@ -125,13 +250,22 @@ function expandBraces(glob: string): readonly string[] {
 /** Replaces the first innermost pair of braces that lists alternatives. */
 function expandInnermost(glob: string): readonly string[] {
   let from = -1
+  let commas: number[] = []
   for (let at = 0; at < glob.length; at += 1) {
     if (glob[at] === '\\') at += 1
-    else if (glob[at] === '{') from = at
-    else if (glob[at] === '}' && from !== -1) {
-      const listed = glob.slice(from + 1, at)
-      if (listed.includes(','))
-        return listed.split(',').map((each) => glob.slice(0, from) + each + glob.slice(at + 1))
+    else if (glob[at] === ',') commas.push(at)
+    else if (glob[at] === '{') {
+      from = at
+      commas = []
+    } else if (glob[at] === '}' && from !== -1) {
+      const open = from
+      const close = at
+      const ends = [...commas, close]
+      if (commas.length > 0)
+        return ends.map(
+          (end, index) =>
+            glob.slice(0, open) + glob.slice((ends[index - 1] ?? open) + 1, end) + glob.slice(close + 1),
+        )
       from = -1
     }
   }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, symlinkSync, utimesSync } from 'node:fs'
+import { chmodSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { findProgram } from 'tidemark/internal'
 import { describe, expect, it } from 'vitest'
@@ -224,4 +224,20 @@ describe('Glob', () => {
       'sub/x.txt',
     ])
   })
+})
+
+it('a ripgrep that never ends, as one that waits for a pipe, is followed by our own search', async () => {
+  const folder = createAgentFolder({ env: { PATH: '' } })
+  folder.write('a.txt', 'alpha\n')
+  const program = folder.write('bin/rg', '#!/bin/sh\nexec /bin/sleep 60\n')
+  chmodSync(program, 0o755)
+  // The search begins 200 ms before its time is over, of which ripgrep gets half.
+  const times = [0, 19_800]
+  const environment = {
+    ...folder.environment,
+    env: { PATH: dirname(program) },
+    now: () => times.shift() ?? 19_900,
+  }
+  const { Grep } = createSearchTools(environment) as Record<'Grep', AgentTool>
+  expect((await folder.call(Grep, { pattern: 'alpha' })).text).toBe('a.txt')
 })

@@ -34,6 +34,7 @@ import {
   toRequestHeaders,
 } from '@tidemark/wire'
 import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
+import { describeRedirect, NO_REDIRECTS } from './redirects.ts'
 
 export interface AnthropicModelOptions {
   /** Base URL of the API, without `/v1`. Default: `https://api.anthropic.com`. */
@@ -122,6 +123,7 @@ async function* streamOnce(
       headers: toRequestHeaders({ version, betas, credentials }),
       body: text,
       signal: deadline.signal,
+      ...NO_REDIRECTS,
     })
     const response = await waitUntilExpired(answer, deadline)
     deadline.renew()
@@ -150,6 +152,8 @@ function replyFailed(failure: ModelFailure): ReplyFailed {
 }
 
 async function readFailure(response: Response, clock: Clock): Promise<ModelFailure> {
+  const redirect = describeRedirect(response)
+  if (redirect !== null) return { kind: 'invalid-request', retryable: false, message: redirect }
   const headers = Object.fromEntries(response.headers)
   return toAnthropicFailure({
     status: response.status,

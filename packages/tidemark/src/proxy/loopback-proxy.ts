@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isObject } from '@tidemark/core'
+import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { createHostTidemark, type HostTidemark, type HostTidemarkOptions } from '../session/host-tidemark.ts'
 
@@ -116,7 +117,7 @@ async function answerClient(
     method: request.method ?? 'GET',
     headers: readHeaders(request),
     signal: stop.signal,
-    redirect: 'manual',
+    ...NO_REDIRECTS,
     ...(bytes.length === 0 ? {} : { body: toBody(bytes) }),
   }
   const interim = takesInterimResponses(request)
@@ -125,6 +126,8 @@ async function answerClient(
   try {
     const answer = await host.answer(`${upstream}/${path.join('/')}`, init, globalThis.fetch)
     clearInterval(interim)
+    const redirect = describeRedirect(answer)
+    if (redirect !== null) return refuseClient(response, services, 502, 'api_error', redirect)
     if (answer.status >= 400) await reportError(answer, services)
     await sendAnswer(answer, response)
   } catch (thrown) {

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject, listUnansweredCalls, type Reply, toApiMessages } from '@tidemark/core'
 import { hostConnections } from '../models/host-connection.ts'
+import { NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { countReply, countResponse } from './host-billing.ts'
@@ -56,8 +57,9 @@ export interface FetchServices extends SessionSource {
 
 export function createHostFetch(options: FetchOptions, services: FetchServices): Fetch {
   checkFetchOptions('fetch', options)
-  const { session, mode = 'manage', fetch: upstream = globalThis.fetch, pingSeconds = 5 } = options
-  if (mode === 'off') return upstream
+  const { session, mode = 'manage', fetch: given = globalThis.fetch, pingSeconds = 5 } = options
+  if (mode === 'off') return given
+  const upstream: Fetch = (input, init) => given(input, { ...NO_REDIRECTS, ...init })
   const fixed = typeof session === 'object' ? services.findOpen(session) : null
   if (typeof session === 'object' && fixed === null)
     throw badOptionError(
@@ -69,7 +71,7 @@ export function createHostFetch(options: FetchOptions, services: FetchServices):
   return async (input, init) => {
     const route = findRoute(input, init)
     if (route === null) announceOther(input, init)
-    if (route === null) return upstream(input, init)
+    if (route === null) return given(input, init)
     const call = await readCall(input, init, upstream)
     if (call === null) return upstream(input, init)
     if (route === 'count') return countForHost(conversations, call)

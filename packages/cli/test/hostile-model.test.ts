@@ -1,8 +1,11 @@
 /** `tidemark chat` with a model that tries to get at what it was not given. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ChatWorld, createChatWorld, playSteps, type Step } from './chat-world.ts'
 
 async function openWorld(deny: readonly string[], ...steps: readonly Step[]): Promise<ChatWorld> {
@@ -62,6 +65,49 @@ describe('the key of the model', () => {
     Object.assign(world.env, { ANTHROPIC_API_KEY: 'sk-1', ANTHROPIC_AUTH_TOKEN: 'sk-2' })
     await world.run('chat', '-p', 'Look.', '--permission-mode', 'allow-all')
     expect(world.lastResults()).toEqual(['[]'])
+  })
+
+  it.each([
+    ['as it is', `cat .env`],
+    ['in base64', 'base64 .env'],
+    ['in base64 inside another text', 'echo "xy$(cat .env)z" | base64 -w 20'],
+  ])('is hidden from the model, the log and the output, if a command prints it %s', async (_, command) => {
+    const key = 'gateway-key-0123456789-abcdef'
+    const world = await createChatWorld(
+      playSteps({ Bash: { command }, Read: { file_path: '.env' }, Grep: { pattern: 'gateway' } }, 'Done.'),
+    )
+    Object.assign(world.env, { ANTHROPIC_AUTH_TOKEN: key })
+    world.write('.env', key)
+    const { out } = await world.run(
+      ...['chat', '-p', 'Look at @.env', '--permission-mode', 'allow-all', '--output-format', 'stream-json'],
+    )
+    const forms = [key, Buffer.from(key).toString('base64').slice(0, -4)]
+    // Status 1: no file of the session has one of them.
+    const { status } = spawnSync('grep', ['-r', ...forms.flatMap((form) => ['-e', form]), world.home])
+    expect([out.includes(key), world.lastResults().join().includes(key), status]).toEqual([false, false, 1])
+    expect(world.lastResults()[0]).toContain('[redacted]')
+  })
+
+  it('is hidden in an error of the API that repeats it', async () => {
+    const world = await createChatWorld(playSteps('Done.'))
+    const echo = createServer(({ headers }, response) => {
+      const error = { type: 'authentication_error', message: `invalid: ${headers['x-api-key']}` }
+      response
+        .writeHead(401, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ type: 'error', error }))
+    }).listen(0, '127.0.0.1')
+    await once(echo, 'listening')
+    onTestFinished(() => void echo.close())
+    const { port } = echo.address() as AddressInfo
+    Object.assign(world.env, {
+      ANTHROPIC_API_KEY: 'gateway-key-0123456789-abcdef',
+      ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
+    })
+    for (const format of ['text', 'json']) {
+      const { code, out, err } = await world.run('chat', '-p', 'Look.', '--output-format', format)
+      expect([code, (out + err).includes('gateway-key')]).toEqual([1, false])
+      expect(out + err).toContain('invalid: [redacted]')
+    }
   })
 
   it('is there if the user gives one in the settings', async () => {

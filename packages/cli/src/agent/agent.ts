@@ -5,7 +5,7 @@
 import { realpathSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { HISTORY_TOOL_NAME, isObject } from '@tidemark/core'
+import { HISTORY_TOOL_NAME, isObject, redactStrings } from '@tidemark/core'
 import {
   createTidemark,
   diskSources,
@@ -120,7 +120,7 @@ async function openSession(
     listServerTools: () => Object.keys(mcp?.tools() ?? {}),
     run(prompt, runOptions) {
       mcp?.restart()
-      const run = session.run(prompt, { maxCalls: NO_CALL_LIMIT, ...runOptions })
+      const run = runPrompt(session, options, { maxCalls: NO_CALL_LIMIT, ...runOptions, prompt })
       forgetReadsOfStopped(run, readState)
       return run
     },
@@ -135,6 +135,16 @@ async function openSession(
       await mcp?.close()
     },
   }
+}
+
+/** Runs a prompt without the key of the model, which may be in a file that it attaches. */
+function runPrompt(
+  session: Session,
+  { model: { hideKey = String } }: AgentOptions,
+  given: NonNullable<Parameters<Session['run']>[1]> & { readonly prompt: Parameters<Session['run']>[0] },
+): Run {
+  const { prompt, ...others } = redactStrings(given, hideKey)
+  return session.run(prompt, others)
 }
 
 /** Returns how a prompt is expanded with the files that it names. A subagent gets its prompt as it is. */

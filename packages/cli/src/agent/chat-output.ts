@@ -4,6 +4,7 @@
  */
 import type { EventOf, RunOutcome, SessionEvent } from 'tidemark'
 import { formatCost, formatTokens } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { SUMMARY_NAMES } from '../render/rewrite-text.ts'
 import { sanitizeLines, sanitizeText, showExactly } from '../render/text.ts'
 import { createColors, type Terminal } from '../terminal.ts'
@@ -24,7 +25,7 @@ export interface ChatOutput {
 
 export function createChatOutput(format: OutputFormat, terminal: Terminal): ChatOutput {
   const calls = createCallCounter()
-  const print = (line: object): void => terminal.write(`${JSON.stringify(line)}\n`)
+  const print = (line: object): void => terminal.write(`${formatJson(line)}\n`)
   const note = (event: SessionEvent): void => {
     calls.add(event)
     const warning = describeWarning(event)

@@ -40,6 +40,7 @@ import {
   renderUndoPage,
 } from '../pages/compact-page.ts'
 import { formatBytes, formatCount } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { createProgressLine, type ProgressLine } from '../render/progress-line.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
@@ -178,7 +179,7 @@ async function compactSession(work: CompactWork): Promise<number> {
   const screen = createScreen(terminal)
   if (choices.json === true) {
     if (report.fallbackReason !== null) terminal.warn(`tidemark: ${describeSummaryFallback(report)}\n`)
-    terminal.write(`${JSON.stringify({ ...toCompactJson(report, mode), ...toBlobsField(copy) })}\n`)
+    terminal.write(`${formatJson({ ...toCompactJson(report, mode), ...toBlobsField(copy) })}\n`)
   } else {
     if (!isShown) terminal.write(renderCompactPage(report, screen, choices))
     terminal.write(renderCompactFooter(report, mode, screen) + formatCopiedBlobs(copy.blobs))
@@ -235,7 +236,7 @@ async function undoCompaction(work: CompactWork, id: string): Promise<number> {
   if (copy.code !== EXIT_CODES.done) return copy.code
   const { report } = outcome
   if (choices.json === true)
-    terminal.write(`${JSON.stringify({ ...toUndoJson(report, mode), ...toBlobsField(copy) })}\n`)
+    terminal.write(`${formatJson({ ...toUndoJson(report, mode), ...toBlobsField(copy) })}\n`)
   else terminal.write(renderUndoPage(report, mode, createScreen(terminal)) + formatCopiedBlobs(copy.blobs))
   return EXIT_CODES.done
 }

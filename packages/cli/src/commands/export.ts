@@ -3,6 +3,7 @@
 import { exportLogToFile, findSessionPath, tidemarkHome } from 'tidemark/internal'
 import { exportLog } from 'tidemark/logs'
 import { formatCount } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { formatPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
@@ -30,9 +31,7 @@ export async function exportSession(
     if (!outcome.ok) return printError(outcome.message, terminal)
     const { ok, ...result } = outcome
     terminal.write(
-      json
-        ? `${JSON.stringify(result)}\n`
-        : `${formatPath(output)}: ${formatCount(outcome.records, 'record')}\n`,
+      json ? `${formatJson(result)}\n` : `${formatPath(output)}: ${formatCount(outcome.records, 'record')}\n`,
     )
     return printMissingBlobs(outcome.missingBlobs, terminal)
   }
@@ -45,7 +44,7 @@ export async function exportSession(
     else terminal.write(piece)
   }
   const { records, missingBlobs } = log
-  if (json) terminal.write(`${JSON.stringify({ records, missingBlobs, markdown: pieces.join('') })}\n`)
+  if (json) terminal.write(`${formatJson({ records, missingBlobs, markdown: pieces.join('') })}\n`)
   return printMissingBlobs(missingBlobs, terminal)
 }
 

@@ -23,6 +23,7 @@ import { type InspectionResult, inspectFiles, type SessionReport } from 'tidemar
 import { renderSessionsPage } from '../pages/session-list-page.ts'
 import { renderSessionPage } from '../pages/session-page.ts'
 import { formatBytes } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { createProgressLine } from '../render/progress-line.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
@@ -197,7 +198,7 @@ interface JsonContext extends PageContext {
 function writeJson(listed: readonly SessionReport[], context: JsonContext): void {
   const { sessions, unreadable, unread, terminal, sinceDay } = context
   const value = { sessions: listed, totals: sumSessions(sessions, sinceDay), unreadable, notRead: unread }
-  terminal.write(`${JSON.stringify(redactStrings(value))}\n`)
+  terminal.write(`${formatJson(redactStrings(value))}\n`)
 }
 
 function writePage(

@@ -1,5 +1,6 @@
 /** `tidemark notes`: prints the notes of a session, kept from its log without a model; `--watch` follows a live log. */
 import { findSessionPath, followLogNotes, type LogNotes, writeLogNotes } from 'tidemark/internal'
+import { formatJson } from '../render/json-output.ts'
 import { formatPath } from '../render/text.ts'
 import { type Terminal, toSignalOption } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
@@ -26,7 +27,7 @@ export async function printNotes(
   let versions = 0
   const print = (notes: LogNotes): void => {
     versions += 1
-    terminal.write(json ? `${formatJson(notes)}\n` : `${versions === 1 ? '' : RULE}${notes.notes}`)
+    terminal.write(json ? `${formatNotes(notes)}\n` : `${versions === 1 ? '' : RULE}${notes.notes}`)
   }
   if (watch) {
     const signal = terminal.interrupted ?? new AbortController().signal
@@ -54,6 +55,6 @@ function warnOfDamage(path: string, damage: LogNotes['damage'], terminal: Termin
   )
 }
 
-function formatJson({ notes, sections, tokens, coveredUuid, damage }: LogNotes): string {
-  return JSON.stringify({ notes, sections, tokens, coveredUuid, damage })
+function formatNotes({ notes, sections, tokens, coveredUuid, damage }: LogNotes): string {
+  return formatJson({ notes, sections, tokens, coveredUuid, damage })
 }

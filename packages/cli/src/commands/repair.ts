@@ -3,6 +3,7 @@
 import { type BlobCopyReport, findSessionPath, redactStrings, tidemarkHome } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
 import { formatCount } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { type Terminal, toSignalOption } from '../terminal.ts'
@@ -25,9 +26,7 @@ export async function runRepairCommand(
   if (!outcome.ok) return printError(outcome.message, terminal)
   const { ok, ...result } = outcome
   terminal.write(
-    choices.json === true
-      ? `${JSON.stringify(redactStrings(result))}\n`
-      : `${formatRepair(outcome, terminal)}\n`,
+    choices.json === true ? `${formatJson(redactStrings(result))}\n` : `${formatRepair(outcome, terminal)}\n`,
   )
   return EXIT_CODES.done
 }

@@ -13,6 +13,7 @@ import {
 } from 'tidemark/internal'
 import { readLog } from 'tidemark/logs'
 import { formatCount, formatDollars } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { createProgressLine } from '../render/progress-line.ts'
 import { createScreen, type Screen } from '../render/screen.ts'
 import { cutTextStart, formatPath, sanitizeText, wrapText } from '../render/text.ts'
@@ -53,7 +54,7 @@ export async function runReplayCommand(
   const code = printUnreadableLogs(skipped, terminal)
   const caveat = describeCaveat(replayed)
   if (choices.json === true)
-    terminal.write(`${JSON.stringify(redactStrings({ sessions: replayed, skipped, caveat }))}\n`)
+    terminal.write(`${formatJson(redactStrings({ sessions: replayed, skipped, caveat }))}\n`)
   if (replayed.length === 0 && skipped.length === 0) throw noSessionError('replay', paths, {}, terminal)
   if (choices.json !== true && replayed.length > 0)
     terminal.write(renderReplays(replayed, caveat, createScreen(terminal)))

@@ -22,6 +22,7 @@ import {
   validateRequest,
 } from '@tidemark/core'
 import type { Colors } from 'picocolors/types.js'
+import { formatJson } from '../render/json-output.ts'
 import { chooseSymbols, type ScreenSymbols } from '../render/screen.ts'
 import { toOneLinePreview, wrapText } from '../render/text.ts'
 import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
@@ -29,7 +30,7 @@ import { createColors, type Terminal } from '../terminal.ts'
 
 export function runSampleCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
   const report = reportSampleSession(readSampleSession())
-  if (options.json === true) terminal.write(`${JSON.stringify(report, null, 2)}\n`)
+  if (options.json === true) terminal.write(`${formatJson(report, 2)}\n`)
   else
     terminal.write(
       renderSample(report, {

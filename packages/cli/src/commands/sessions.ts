@@ -3,6 +3,7 @@
 import { hasSession, isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
 import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
 import { formatBytes, formatCount, formatInteger } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { renderTable, type TableColumn } from '../render/layout.ts'
 import { createScreen, type Screen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
@@ -19,7 +20,7 @@ export async function printSessionList(choices: ListCommandOptions, terminal: Te
   const listing = await listSessions(home, terminal.interrupted)
   const code = printUnreadableLogs(listing.unreadable, terminal)
   if (choices.json === true)
-    terminal.write(`${JSON.stringify(redactStrings({ home, sessions: listing.found }))}\n`)
+    terminal.write(`${formatJson(redactStrings({ home, sessions: listing.found }))}\n`)
   else if (listing.found.length > 0)
     terminal.write(`${renderSessionTable(listing.found, createScreen(terminal)).join('\n')}\n`)
   else if (listing.unreadable.length === 0) terminal.warn(`No sessions in ${formatPath(home)}.\n`)
@@ -66,7 +67,7 @@ export async function printSessionMatches(
   const listing = await searchSessions(home, text, terminal.interrupted)
   const code = printUnreadableLogs(listing.unreadable, terminal)
   if (choices.json === true)
-    terminal.write(`${JSON.stringify(redactStrings({ home, matches: listing.found }))}\n`)
+    terminal.write(`${formatJson(redactStrings({ home, matches: listing.found }))}\n`)
   else if (listing.found.length === 0)
     terminal.warn(
       `No ${listing.unreadable.length > 0 ? 'other ' : ''}session in ${formatPath(home)} contains that text.\n`,

@@ -6,6 +6,7 @@ import {
   type SimulatorOptions,
   serve,
 } from '@tidemark/simulator'
+import { formatJson } from '../render/json-output.ts'
 import { sanitizeText } from '../render/text.ts'
 import { FIX_SCENARIO_PATH, SAMPLE_PROJECT_PATH } from '../sample-session.ts'
 import type { Terminal } from '../terminal.ts'
@@ -65,7 +66,7 @@ export async function runSimulateCommand(
     },
   })
   terminal.write(
-    choices.json === true ? `${JSON.stringify({ url: served.url })}\n` : formatGreeting(served.url, choices),
+    choices.json === true ? `${formatJson({ url: served.url })}\n` : formatGreeting(served.url, choices),
   )
   await waitForInterruption(terminal)
   await served.close()

@@ -4,6 +4,7 @@
  */
 import { tidemarkHome } from 'tidemark/internal'
 import { NO_RULES } from '../agent/permissions.ts'
+import { formatJson } from '../render/json-output.ts'
 import { createScreen } from '../render/screen.ts'
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
@@ -53,7 +54,7 @@ export async function runTourCommand(options: TourCommandOptions, terminal: Term
     steps.push(step)
   }
   if ((lastAnswer as UserAnswer) === 'interrupted') return EXIT_CODES.interrupted
-  if (isJson) terminal.write(`${JSON.stringify({ steps }, null, 2)}\n`)
+  if (isJson) terminal.write(`${formatJson({ steps }, 2)}\n`)
   return steps.every((step) => step.kind !== 'check' || step.isTrue) ? EXIT_CODES.done : EXIT_CODES.failed
 }
 

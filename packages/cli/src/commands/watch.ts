@@ -14,6 +14,7 @@ import {
   formatTokens,
   formatWholePercent,
 } from '../render/format-numbers.ts'
+import { formatJson } from '../render/json-output.ts'
 import { formatClearing, formatCompaction } from '../render/rewrite-text.ts'
 import { createTimeFormat } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
@@ -51,7 +52,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
   })
   terminal.write(
     choices.json === true
-      ? `${JSON.stringify({ url: proxy.url, upstream, home })}\n`
+      ? `${formatJson({ url: proxy.url, upstream, home })}\n`
       : formatGreeting(proxy.url, upstream, home, choices),
   )
   await new Promise<void>((resolve) => {

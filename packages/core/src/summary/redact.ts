@@ -77,26 +77,31 @@ export function redactBeginning(text: string, length: number): string {
   return (beginning.length >= 2 * length ? beginning : shorten(text)).slice(0, length)
 }
 
-/** Returns a JSON-like value with every string in it redacted. Parts without a credential are the same objects. */
-export function redactStrings<Value>(value: Value): Value {
-  return redactValue(value, new Map()) as Value
-}
-
-/** `known`: strings that were redacted before, since a report repeats names of models, tools and files. */
-function redactValue(value: unknown, known: Map<string, string>): unknown {
-  if (typeof value === 'string') {
-    const redacted = known.get(value) ?? redact(value)
-    known.set(value, redacted)
+/**
+ * Returns a JSON-like value with every string in it redacted. Parts without a credential are the same objects.
+ * `redactText`: how a string is redacted. Default: `redact`.
+ */
+export function redactStrings<Value>(value: Value, redactText: (text: string) => string = redact): Value {
+  // Strings are redacted once, since a report repeats names of models, tools and files.
+  const known = new Map<string, string>()
+  const redactOnce = (text: string): string => {
+    const redacted = known.get(text) ?? redactText(text)
+    known.set(text, redacted)
     return redacted
   }
+  return redactValue(value, redactOnce) as Value
+}
+
+function redactValue(value: unknown, redactText: (text: string) => string): unknown {
+  if (typeof value === 'string') return redactText(value)
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {
-    const redacted = value.map((item) => redactValue(item, known))
+    const redacted = value.map((item) => redactValue(item, redactText))
     return redacted.some((item, index) => item !== value[index]) ? redacted : value
   }
   const changed: [string, unknown][] = []
   for (const [field, item] of Object.entries(value)) {
-    const redacted = redactValue(item, known)
+    const redacted = redactValue(item, redactText)
     if (redacted !== item) changed.push([field, redacted])
   }
   return changed.length === 0 ? value : { ...value, ...Object.fromEntries(changed) }

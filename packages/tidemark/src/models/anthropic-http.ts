@@ -34,6 +34,7 @@ import {
   toRequestHeaders,
 } from '@tidemark/wire'
 import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
+import { createKeyRedactor, hideKeyInFailure } from './hidden-key.ts'
 import { describeRedirect, NO_REDIRECTS } from './redirects.ts'
 
 export interface AnthropicModelOptions {
@@ -79,10 +80,12 @@ async function* streamWithRetries(
   signal?: Signal,
 ): AsyncGenerator<ReplyEvent> {
   const body = encodeBody()
+  const hide = createKeyRedactor(settings.credentials.secret)
   for (let attempt = 0; ; attempt += 1) {
     let hasBegun = false
     let failed: ReplyFailed | null = null
-    for await (const event of streamOnce(settings, body, signal)) {
+    for await (const given of streamOnce(settings, body, signal)) {
+      const event = hideKeyInFailure(given, hide)
       if (event.type === 'reply-failed' && !hasBegun) failed = event
       else if (event.type !== 'reply-alive' || hasBegun) {
         hasBegun = true

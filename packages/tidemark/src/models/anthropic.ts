@@ -14,6 +14,7 @@ import {
 } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createAnthropicModel } from './anthropic-http.ts'
+import { createKeyRedactor } from './hidden-key.ts'
 import { fetchAsHost } from './host-connection.ts'
 import type { ModelChoice } from './model-choice.ts'
 
@@ -90,6 +91,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
       return isSame
     },
     connect: (settings) => createAnthropicModel({ credentials, ...settings, ...connection }),
+    hideKey: createKeyRedactor(credentials.secret),
     parameters: options.parameters ?? {},
     isBedrock: platform === 'bedrock' || isBedrockHost(baseUrl),
     sibling: (other) => anthropic(other, omitUndefined(findConnection(options))),

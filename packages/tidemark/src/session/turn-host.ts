@@ -4,9 +4,12 @@ import {
   canToolReadFiles,
   createHistoryTool,
   type RetrievalPaths,
+  type ToolRunner,
   type TurnContext,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
+import { hideKeyInResults } from '../models/hidden-key.ts'
+import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { pauseForEvents } from '../platform/node-ports.ts'
 import type { OpenSession } from './open-session.ts'
@@ -119,7 +122,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
         keepsBetas: isHost,
       }
     },
-    runTool: session.telemetry?.traceTools(session.tools.run) ?? session.tools.run,
+    runTool: createToolRunner(session, choice),
     ...omitUndefined({ isParallelTool: session.tools.isParallel, hasTool: session.tools.waitForTool }),
     ...omitUndefined({ canUseTool: options.canUseTool }),
     startBackgroundWork(state, moment) {
@@ -131,4 +134,10 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     },
     compaction: { ...session.compactionHost, estimator, scaled: chooseBudgets(session), rules, retrieval },
   }
+}
+
+/** Returns what runs the tools of a session. Telemetry too sees results without the key of the model. */
+function createToolRunner({ tools, telemetry }: OpenSession, { hideKey }: ModelChoice): ToolRunner {
+  const run = hideKey === undefined ? tools.run : hideKeyInResults(tools.run, hideKey)
+  return telemetry?.traceTools(run) ?? run
 }

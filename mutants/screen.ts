@@ -97,10 +97,10 @@ export const mutants: readonly Mutant[] = [
     tests: [...QUESTION_TEST, 'packages/cli/src/screen/draw-items.test'],
   },
   {
-    name: 'rule-for-a-launcher-allows-every-command',
+    name: 'prefix-suggested-where-operands-decide',
     law: 'no rule that allows every command',
     file: 'packages/cli/src/agent/command-rules.ts',
-    find: ' || LAUNCHERS.test(name)',
+    find: ' && found.row.isSuggested !== false',
     replace: '',
     tests: ['packages/cli/src/agent/permissions.test'],
   },

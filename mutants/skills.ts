@@ -85,9 +85,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'skill-edited-without-a-question',
     law: 'are not changed by the model without a question',
-    file: `${AGENT}/permissions.ts`,
-    find: '\\.claude\\/(?:skills|commands|agents)',
-    replace: '\\.claude\\/(?:commands|agents)',
+    file: `${AGENT}/protected-paths.ts`,
+    find: "'.claude',",
+    replace: '',
     tests: CHAT_SKILLS,
   },
   {

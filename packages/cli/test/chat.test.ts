@@ -327,7 +327,7 @@ describe('permissions', () => {
     ['Write', { Write: { file_path: 'new.txt', content: 'x' } }, 'Edit'],
     ['Bash', { Bash: { command: 'npm test -- --watch' } }, 'Bash(npm test:*)'],
     ['Bash', { Bash: { command: 'echo hi > x' } }, 'Bash(echo hi > x)'],
-    ['Bash', { Bash: { command: './a.sh; cat b.txt' } }, "Bash(./a.sh:*)' 'Bash(cat:*)"],
+    ['Bash', { Bash: { command: './a.sh; cat b.txt' } }, "Bash(./a.sh)' 'Bash(cat:*)"],
     ['WebFetch', { WebFetch: { url: 'https://example.com/a' } }, 'WebFetch(domain:example.com)'],
     ['Read', { Read: { file_path: '/etc/hostname' } }, 'Read(/etc/hostname)'],
     ['Glob', { Glob: { pattern: '/etc/*' } }, 'Glob(/etc)'],

@@ -99,6 +99,8 @@ export type AskPermission = (request: {
   readonly agent?: string
   readonly tool: string
   readonly input: object
+  /** The folder in which a command would run, if it is not the working directory. */
+  readonly folder?: string
   readonly reason: string
   /** Rules that together would allow calls like this one. */
   readonly suggestions: readonly string[]

@@ -1,10 +1,11 @@
 /** The permissions of an agent's session: what decides about its tool calls, asks the user, and hides files from searches. */
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { ContextSource, SessionHooks, TidemarkOptions } from 'tidemark'
 import type { PromptFilePlaces } from 'tidemark/internal'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
+import { resolveRealPath } from '../tools/tool-paths.ts'
 import {
   type Agent,
   type AgentOptions,
@@ -13,7 +14,6 @@ import {
   isOffered,
   type PermissionDenial,
 } from './agent-options.ts'
-import { findTrustFolder } from './folder-trust.ts'
 import { mayReadUnasked } from './memory-sources.ts'
 import {
   decidePermission,
@@ -26,6 +26,7 @@ import {
 } from './permissions.ts'
 import { openPlanMode } from './plan-mode.ts'
 import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
+import { findUserSettings } from './settings.ts'
 
 interface SessionPlace {
   /** The working directory. */
@@ -67,7 +68,9 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     },
     folder,
     readableFolders,
-    guardedPaths: [findTrustFolder(home), ...(settings.hookFiles ?? [])],
+    guardedPaths: settings.hookFiles ?? [],
+    protectedFolders: [home, dirname(findUserSettings(options.env))].map((path) => resolveRealPath(path)),
+    ownRules: settings.ownRules ?? [],
   }
   const prompts = await openPrompts(options, context)
   readableFolders.push(...prompts.skillFolders)
@@ -121,7 +124,9 @@ async function inheritPermissions(
     },
     folder,
     readableFolders,
-    ...(starter.guardedPaths === undefined ? {} : { guardedPaths: starter.guardedPaths }),
+    guardedPaths: starter.guardedPaths ?? [],
+    protectedFolders: starter.protectedFolders ?? [],
+    ownRules: starter.ownRules ?? [],
   }
   const { skills, sources, skillFolders, list } = await openPrompts(options, context)
   readableFolders.push(...skillFolders)
@@ -208,13 +213,19 @@ export function createPermissions(
   {
     denials,
     isReadOnly,
-  }: { readonly denials: PermissionDenial[]; readonly isReadOnly: (tool: string) => boolean },
+    shells,
+  }: {
+    readonly denials: PermissionDenial[]
+    readonly isReadOnly: (tool: string) => boolean
+    readonly shells: Pick<AgentEnvironment['shells'], 'folder'>
+  },
 ): Required<Pick<TidemarkOptions, 'canUseTool'>> & {
   readonly hooks: Pick<SessionHooks, 'permissionRequest'>
 } {
   const decide = (name: string, input: object) => {
     const access = describeToolAccess(name, input, context.folder)
-    return decidePermission(name, { ...access, isReadOnly: isReadOnly(name) }, context)
+    const folder = shells.folder ?? context.folder
+    return decidePermission(name, { ...access, folder, isReadOnly: isReadOnly(name) }, context)
   }
   const canUseTool: NonNullable<TidemarkOptions['canUseTool']> = ({ name, input: given }) => {
     const input = given as object
@@ -230,7 +241,8 @@ export function createPermissions(
       const { name: tool } = call
       const input = call.input as object
       const { suggestions } = decide(tool, input)
-      const answer = await askPermission?.({ tool, input, reason, suggestions, signal })
+      const place = tool === 'Bash' && shells.folder !== null ? { folder: shells.folder } : {}
+      const answer = await askPermission?.({ tool, input, reason, suggestions, signal, ...place })
       if (answer?.isAllowed === true) return { decision: 'allow' as const }
       if (signal?.aborted === true) return { decision: 'deny' as const, reason: 'The agent was stopped.' }
       denials.push({ tool, input, reason, suggestions })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { splitCommand } from './command-rules.ts'
+import { parseCommand } from './command-words.ts'
 import { decidePermission, findRuleProblem, NO_RULES, type PermissionContext } from './permissions.ts'
 
 const FOLDER = '/srv/app'
@@ -90,8 +90,6 @@ describe('rules for commands', () => {
     '\u00a0npm test',
     'npm$IFS test',
     "npm test $['$(touch x)1']",
-    "npm test 'a[$(touch x)]'",
-    "npm test 'a[`touch x`]'",
   ])('a prefix does not allow what is chained to the command: %s', (command) => {
     expect(decide(command, 'Bash(npm test:*)')).toBe('ask')
   })
@@ -186,16 +184,20 @@ describe('rules for paths and addresses', () => {
     )
   })
 
-  it('edits of Git hooks and of the settings of this agent are asked unless a rule names them', () => {
+  it('edits of protected paths are asked in every mode, unless a rule of the user names them', () => {
     const decide = (path: string, given: PermissionContext) =>
       decidePermission('Write', file('write', `/srv/app/${path}`), given)
+    const own = (...ownRules: string[]) => context({ rules: { ...NO_RULES, allow: ownRules }, ownRules })
     for (const path of ['.git/hooks/pre-commit', '.tidemark/settings.local.json', 'a/.GIT/config', '.git'])
-      for (const given of [context({ mode: 'accept-edits' }), allow('Edit', 'Edit(**)')])
-        expect(decide(path, given)).toMatchObject({
-          decision: 'ask',
-          suggestions: [`Edit(/srv/app/${path})`],
-        })
-    expect(decide('.git/hooks/pre-commit', allow('Edit(.git/hooks/*)')).decision).toBe('allow')
+      for (const given of [
+        context({ mode: 'accept-edits' }),
+        context({ mode: 'allow-all' }),
+        allow('Edit', 'Edit(**)', `Edit(/srv/app/${path})`),
+        own('Edit', 'Edit(**)', 'Edit(/srv/**)'),
+      ])
+        expect(decide(path, given)).toMatchObject({ decision: 'ask', suggestions: [] })
+    expect(decide('.git/hooks/pre-commit', own('Edit(.git/hooks/*)')).decision).toBe('allow')
+    expect(decide('.git/hooks/pre-commit', own('Edit(.git/config)')).decision).toBe('ask')
     expect(decide('.gitignore', allow('Edit')).decision).toBe('allow')
   })
 
@@ -234,13 +236,17 @@ describe('rules for paths and addresses', () => {
   })
 
   it.each([
-    ['npm run build -- --x', ['npm run build:*']],
-    ['./run.sh 1', ['./run.sh:*']],
+    ['npm run build -- --silent', ['npm run build:*']],
+    ['npm run build -- --x', ['npm run build -- --x']],
+    ['./run.sh 1', ['./run.sh 1']],
     ['ls -la src', ['ls:*']],
-    ['git diff --stat && ./attack.sh; cat attack.txt', ['git diff:*', './attack.sh:*', 'cat:*']],
+    ['git diff --stat && ./attack.sh; cat attack.txt', ['git diff:*', './attack.sh', 'cat:*']],
     ['npm test && git push', ['git push:*']],
     ['git -C /elsewhere push', ['git -C /elsewhere push']],
     ['bash x.sh', ['bash x.sh']],
+    ['npm install left-pad', ['npm install left-pad']],
+    ['git checkout main', ['git checkout main']],
+    ['git diff --output=x', ['git diff --output=x']],
     ['npm exec rimraf x', ['npm exec rimraf x']],
     ['docker run -v /:/host image sh', ['docker run -v /:/host image sh']],
     ['uv run x.py', ['uv run x.py']],
@@ -253,7 +259,7 @@ describe('rules for paths and addresses', () => {
     ['make test', ['make test:*']],
     ['A=1 npm test', ['A=1 npm test']],
     ['$TOOL go', ['$TOOL go']],
-    ['find . -name x', ['find . -name x']],
+    ['find . -name x', ['find:*']],
     ['for i in 1 2; do echo $i; done', ['for i in 1 2; do echo $i; done']],
     ['echo $(whoami) > out.txt', ['echo $(whoami) > out.txt']],
     ['a; b; c; d; e', ['a; b; c; d; e']],
@@ -305,5 +311,6 @@ it.each([
 })
 
 it('a command is split outside quotes only', () => {
-  expect(splitCommand('a && b "c; d" || e')).toEqual({ parts: ['a', 'b "c; d"', 'e'], isPlain: true })
+  const { parts, isPlain } = parseCommand('a && b "c; d" || e')
+  expect([parts.map(({ text }) => text), isPlain]).toEqual([['a', 'b "c; d"', 'e'], true])
 })

@@ -10,12 +10,13 @@ import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
 import {
-  listSpellings,
-  matchesCommand,
-  splitCommand,
+  allowsCommand,
+  coversCommand,
+  isHidingCommand,
+  type PlacedCommand,
   suggestCommandPatterns,
-  trimCommand,
 } from './command-rules.ts'
+import { findProtectedPath, isProtectedName } from './protected-paths.ts'
 
 export interface PermissionRules {
   readonly allow: readonly string[]
@@ -51,6 +52,10 @@ export interface PermissionContext {
   readonly readableFolders?: readonly string[]
   /** Files and folders that only a rule that names them exactly lets the agent write, such as scripts of hooks. */
   readonly guardedPaths?: readonly string[]
+  /** Folders of this program, which are protected besides the paths that always are. */
+  readonly protectedFolders?: readonly string[]
+  /** Allow rules of the user's own settings: only they except a protected path. */
+  readonly ownRules?: readonly string[]
   readonly home?: string
 }
 
@@ -91,10 +96,16 @@ export function decidePermission(
   const asked = ask.find((rule) => matchesAnyPart(rule, call))
   if (asked !== undefined)
     return { decision: 'ask', reason: `The rule ${asked} asks first.`, suggestions: [] }
+  const kept = access.kind === 'write' ? findProtected(call) : undefined
+  if (kept !== undefined)
+    return { decision: 'ask', reason: `${kept} is protected: ${PROTECTED_REASON}`, suggestions: [] }
   const outside = access.paths.find((path) => !isReadableHere(path, access, context))
   const guarded = access.kind === 'write' ? access.paths.find((path) => isGuarded(path, context)) : undefined
-  if (matchesWholeCall(allow, call, (outside ?? guarded) === undefined))
+  const hidden = findHidingRule(call)
+  if (matchesWholeCall(allow, call, (outside ?? guarded ?? hidden) === undefined))
     return { decision: 'allow', reason: 'A rule allows it.', suggestions: [] }
+  if (hidden !== undefined)
+    return { decision: 'ask', reason: `Its words do not tell whether ${hidden} covers it.`, suggestions }
   if (context.mode === 'allow-all')
     return { decision: 'allow', reason: 'Everything is allowed.', suggestions: [] }
   if (outside !== undefined)
@@ -134,22 +145,44 @@ function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionC
   return kind === 'read' && (context.readableFolders ?? []).some((folder) => isPathWithin(path, folder))
 }
 
-/**
- * Hooks and settings of Git, settings of this agent, MCP servers, skills, slash commands and agents: whoever changes them
- * can have anything run later.
- */
-const GUARDED_FILES =
-  /(?:^|\/)(?:\.git|\.tidemark|\.claude\/(?:skills|commands|agents))(?:\/|$)|(?:^|\/)(?:tidemark\/settings\.json|\.mcp\.json)$/i
+const PROTECTED_REASON =
+  'it decides what runs on this machine. Only permissions.allow of your own settings can except it.'
 
-function isGuarded(path: string, { folder, guardedPaths = [] }: PermissionContext): boolean {
-  if (guardedPaths.some((guarded) => isPathWithin(path, guarded))) return true
-  return isPathWithin(path, folder) && GUARDED_FILES.test(relative(folder, path))
+/** Returns the protected path that a call would write; undefined if there is none, or the user's settings except it. */
+function findProtected({ tool, access, context }: CheckedCall): string | undefined {
+  const { ownRules = [], protectedFolders = [] } = context
+  const place = { ...context, home: context.home ?? homedir(), protectedFolders }
+  const found = findProtectedPath([...access.paths, ...(access.namedPaths ?? [])], place)
+  if (found === undefined) return undefined
+  const isNamed = ownRules.some((text) => {
+    const rule = parseRule(text)
+    if (rule?.pattern == null || !coversTool(rule, tool)) return false
+    const { pattern } = rule
+    const named = resolvePattern(pattern, context)
+    // A rule such as Edit(**) covers it without naming it.
+    if (named !== found && !isProtectedName(named, place)) return false
+    return access.paths.every((path) => matchesPath(pattern, path, context))
+  })
+  return isNamed ? undefined : found
+}
+
+/** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */
+function findHidingRule({ tool, access, context }: CheckedCall): string | undefined {
+  if (access.command === undefined || !isHidingCommand(access.command)) return undefined
+  return [...context.rules.deny, ...context.rules.ask].find((text) => {
+    const rule = parseRule(text)
+    return rule?.pattern != null && coversTool(rule, tool)
+  })
+}
+
+function isGuarded(path: string, { guardedPaths = [] }: PermissionContext): boolean {
+  return guardedPaths.some((guarded) => isPathWithin(path, guarded))
 }
 
 /** Returns false if a rule such as `Edit(**)` covers a guarded file without naming it. */
 function mayNameGuarded(pattern: string, path: string, { access, context }: CheckedCall): boolean {
   if (access.kind !== 'write' || !isGuarded(path, context)) return true
-  return GUARDED_FILES.test(pattern) || resolvePattern(pattern, context) === path
+  return resolvePattern(pattern, context) === path
 }
 
 /** Returns a sentence about a rule that cannot be read; null if the rule is right. */
@@ -209,12 +242,10 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
   if (rule === null || !coversTool(rule, call.tool)) return false
   if (rule.pattern === null) return true
   const { access, context } = call
-  if (access.command !== undefined) {
-    const parts = [access.command.trim(), ...splitCommand(access.command).parts]
-    return parts.flatMap(listSpellings).some((part) => matchesCommand(rule.pattern ?? '', part))
-  }
+  if (access.command !== undefined) return coversCommand(rule.pattern, access.command)
   if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
-  const isCovered = (path: string): boolean => matchesPath(rule.pattern ?? '', path, context)
+  const isCovered = (path: string): boolean =>
+    matchesPath(rule.pattern ?? '', path, context) || hasName(rule.pattern ?? '', path, context)
   return (
     [...access.paths, ...(access.namedPaths ?? [])].some(isCovered) ||
     leadsInto(rule.pattern, access, context)
@@ -232,9 +263,7 @@ function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolde
   const patterns = rules.flatMap(({ pattern }) => pattern ?? [])
   if (patterns.length === 0) return false
   if (access.command !== undefined) {
-    if (patterns.includes(trimCommand(access.command))) return true
-    const { parts, isPlain } = splitCommand(access.command)
-    return isPlain && parts.every((part) => patterns.some((pattern) => matchesCommand(pattern, part)))
+    return allowsCommand(patterns, placeCommand(access, context))
   }
   if (access.url !== undefined) return patterns.some((pattern) => matchesUrl(pattern, access.url ?? ''))
   return (
@@ -279,6 +308,13 @@ function matchesPath(pattern: string, path: string, context: PermissionContext):
     : isGlobMatch(path, glob)
 }
 
+/** Returns true if a pattern is a bare name, as `.env`, and the path has it at any depth. */
+function hasName(pattern: string, path: string, { folder }: PermissionContext): boolean {
+  if (pattern.includes('/')) return false
+  const names = (isPathWithin(path, folder) ? relative(folder, path) : path).split(sep)
+  return names.some((name) => isGlobMatch(name, pattern))
+}
+
 function isGlobMatch(path: string, glob: string): boolean {
   const matches = compileGlob(sep === '/' ? glob : glob.replaceAll(sep, '/'))
   return matches?.(path.split(sep)) === true
@@ -294,13 +330,19 @@ function leadsInto(pattern: string, { paths }: ToolAccess, context: PermissionCo
   return paths.some((path) => isPathWithin(path, target))
 }
 
+function placeCommand({ command = '', folder }: ToolAccess, context: PermissionContext): PlacedCommand {
+  return { command, start: folder ?? context.folder, folder: context.folder }
+}
+
 /** Returns rules that together would allow calls like this one; none if every such rule would allow too much. */
 function suggestRules(tool: string, access: ToolAccess, context: PermissionContext): readonly string[] {
   const { folder, rules } = context
   if (access.command !== undefined) {
     const own = rules.allow.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
     const patterns = own.flatMap(({ pattern }) => pattern ?? [])
-    return suggestCommandPatterns(access.command, patterns).map((pattern) => `${tool}(${pattern})`)
+    return suggestCommandPatterns(placeCommand(access, context), patterns).map(
+      (pattern) => `${tool}(${pattern})`,
+    )
   }
   if (access.url !== undefined && URL.canParse(access.url))
     return [`${tool}(domain:${new URL(access.url).hostname})`]

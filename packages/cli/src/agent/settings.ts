@@ -45,6 +45,8 @@ export interface AgentSettings {
   /** How answers are to be written, in the user's words. */
   readonly outputStyle?: string
   readonly permissions: PermissionRules
+  /** The allow rules of the user's file alone: only they except a protected path. */
+  readonly ownRules?: readonly string[]
   readonly permissionMode?: PermissionMode
   /** Overrides of the engine's policy; docs/policy.md lists the fields. Only read from the user's file. */
   readonly policy?: Readonly<Record<string, unknown>>
@@ -156,6 +158,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(user.subagents === undefined ? {} : { subagents: user.subagents }),
     ...(user.promptHistory === undefined ? {} : { promptHistory: user.promptHistory }),
     permissions: { ...NO_RULES, ...merged.permissions },
+    ...(user.permissions?.allow === undefined ? {} : { ownRules: user.permissions.allow }),
     env: user.env ?? {},
     ...(runFiles.length === 0 ? {} : { hookFiles: runFiles }),
     ...(Object.keys(hooks).length === 0

@@ -29,7 +29,7 @@ export const permissionsCommand: SlashCommand = {
 const MODE_TEXTS: Readonly<Record<PermissionMode, string>> = {
   default: 'Reading in the folder is allowed; changes, commands and the network are asked about.',
   'accept-edits': 'Reading and editing in the folder are allowed; commands and the network are asked about.',
-  'allow-all': 'Everything is allowed that no rule denies or asks about.',
+  'allow-all': 'Everything is allowed that no rule denies or asks about; protected paths are asked about.',
   plan: 'Only reading is allowed, until you have approved a plan.',
 }
 

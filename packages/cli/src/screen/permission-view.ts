@@ -37,7 +37,7 @@ export function viewPermission(request: PermissionRequest, folder: string): Perm
   const isHiding = (text: string): boolean =>
     hasHiddenCharacter(change === null ? text : text.replaceAll('\r\n', '\n'))
   return {
-    title: `${asker}${describeQuestion(tool, input, folder)}`,
+    title: `${asker}${describeQuestion(request, folder)}`,
     change,
     text: change !== null ? '' : isPlan ? showExactLines(String(input.plan)) : formatInput(tool, input),
     reason: isPlan || isUsualReason(reason) ? '' : showExactly(reason),
@@ -63,24 +63,27 @@ function listTexts(value: unknown): readonly string[] {
   return Object.entries(value).flatMap(([name, each]) => [name, ...listTexts(each)])
 }
 
-function describeQuestion(tool: string, input: Readonly<Record<string, unknown>>, folder: string): string {
+function describeQuestion({ tool, input: given, folder: place }: PermissionRequest, folder: string): string {
+  const input = given as Readonly<Record<string, unknown>>
   const read = (field: string): string => (typeof input[field] === 'string' ? String(input[field]) : '')
   const path = read('file_path') || read('path') || read('notebook_path')
-  const place = path === '' ? 'the folder' : showPath(path, folder)
+  const file = path === '' ? 'the folder' : showPath(path, folder)
   switch (tool) {
     case PLAN_TOOL:
       return 'Carry out this plan?'
-    case 'Bash':
-      return input.run_in_background === true ? 'Run this command in the background?' : 'Run this command?'
+    case 'Bash': {
+      const where = place === undefined ? '' : ` in ${showPath(place, folder)}`
+      return `Run this command${where}${input.run_in_background === true ? ' in the background' : ''}?`
+    }
     case 'Write':
     case 'Edit':
     case 'MultiEdit':
-      return `${existsSync(resolve(folder, path)) ? 'Change' : 'Create'} ${place}?`
+      return `${existsSync(resolve(folder, path)) ? 'Change' : 'Create'} ${file}?`
     case 'Read':
-      return `Read ${place}?`
+      return `Read ${file}?`
     case 'Grep':
     case 'Glob':
-      return `Search in ${place}?`
+      return `Search in ${file}?`
     case 'WebFetch':
       return 'Fetch this page?'
     case 'Skill':

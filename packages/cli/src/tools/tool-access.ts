@@ -14,6 +14,8 @@ export interface ToolAccess {
   /** The same files or folders as the call names them: absolute, with symbolic links. */
   readonly namedPaths?: readonly string[]
   readonly command?: string
+  /** The folder in which the command starts. Default: the working directory. */
+  readonly folder?: string
   readonly url?: string
   /** True if the server of the tool says that it only reads. */
   readonly isReadOnly?: boolean

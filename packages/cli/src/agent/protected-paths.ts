@@ -1,0 +1,131 @@
+/**
+ * Paths that decide what runs on the machine of the user: start-up files of shells, hooks and settings of Git, settings of
+ * editors and agents. Writing one is asked about in every mode; only the user's own settings can except it.
+ */
+import { existsSync, lstatSync } from 'node:fs'
+import { basename, dirname, join, relative, sep } from 'node:path'
+import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+
+/** Names of files and folders that are protected wherever they are, with all that is in them. */
+export const PROTECTED_NAMES: readonly string[] = [
+  // Start-up files of shells and sessions.
+  ...['.bashrc', '.bash_profile', '.bash_login', '.bash_logout', '.bash_aliases', '.profile', '.inputrc'],
+  ...['.zshrc', '.zshenv', '.zprofile', '.zlogin', '.zlogout', '.kshrc', '.mkshrc', '.cshrc', '.tcshrc'],
+  ...['.login', '.logout', '.xprofile', '.xinitrc', '.xsession', '.xsessionrc', '.pam_environment', '.envrc'],
+  // Git.
+  ...['.git', '.gitmodules', '.gitconfig', '.husky'],
+  // Agents and editors.
+  ...[
+    '.claude',
+    '.claude.json',
+    '.tidemark',
+    '.codex',
+    '.cursor',
+    '.gemini',
+    '.mcp.json',
+    '.vscode',
+    '.idea',
+  ],
+  ...['.vimrc', '.exrc', '.nvimrc', '.emacs', '.emacs.d', '.gdbinit', '.lldbinit', '.tmux.conf'],
+  // Package managers and tools that read options from files.
+  ...[
+    '.npmrc',
+    '.yarnrc',
+    '.yarnrc.yml',
+    '.pnpmfile.cjs',
+    '.ripgreprc',
+    '.curlrc',
+    '.wgetrc',
+    '.netrc',
+    '.pypirc',
+  ],
+  // Keys.
+  ...['.ssh', '.gnupg'],
+]
+
+/** The same for names that mean something only below others. */
+export const PROTECTED_PLACES: readonly string[] = [
+  'node_modules/.bin',
+  '.config/git',
+  '.config/fish',
+  '.config/autostart',
+  '.config/systemd',
+  '.config/environment.d',
+  '.config/nvim',
+  '.config/tidemark',
+  '.local/share/systemd',
+  'Library/LaunchAgents',
+  'Library/LaunchDaemons',
+]
+
+export interface ProtectedPlace {
+  /** The working directory, with symbolic links resolved. What is above it does not count for a path in it. */
+  readonly folder: string
+  readonly home: string
+  /** Folders of this program. */
+  readonly protectedFolders: readonly string[]
+}
+
+/** Returns the first of some absolute paths that is protected; undefined if none is. */
+export function findProtectedPath(paths: readonly string[], place: ProtectedPlace): string | undefined {
+  return paths.find(
+    (path) =>
+      isProtectedName(path, place) || isLinkTarget(path, place) || completesBareRepository(path, place),
+  )
+}
+
+/** Returns true if a path, or a pattern for paths, has a protected name in it. */
+export function isProtectedName(path: string, { folder, protectedFolders }: ProtectedPlace): boolean {
+  if (protectedFolders.some((each) => isPathWithin(path, each))) return true
+  const names = listNames(path, folder)
+  if (names.some((name) => NAMES.has(name))) return true
+  const joined = `/${names.join('/')}/`
+  return PLACES.some((each) => joined.includes(`/${each}/`))
+}
+
+/**
+ * Writes a name as file systems compare it that ignore case, invisible characters, and dots and blanks at its end. On
+ * others it is stricter than need be.
+ */
+function normalizeName(name: string): string {
+  return name
+    .normalize('NFKC')
+    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
+    .toLowerCase()
+    .replace(/(?<=[^. ])[. ]+$/, '')
+}
+
+const NAMES: ReadonlySet<string> = new Set(PROTECTED_NAMES.map(normalizeName))
+const PLACES: readonly string[] = PROTECTED_PLACES.map((place) => place.toLowerCase())
+
+function listNames(path: string, folder: string): readonly string[] {
+  return (isPathWithin(path, folder) ? relative(folder, path) : path).split(sep).map(normalizeName)
+}
+
+/** Returns true if a protected name in the working directory or the home is a symbolic link to a place that holds the path. */
+function isLinkTarget(path: string, { folder, home }: ProtectedPlace): boolean {
+  return [folder, home].some((root) =>
+    [...PROTECTED_NAMES, ...PROTECTED_PLACES].some((name) => {
+      const link = join(root, name)
+      return isLink(link) && isPathWithin(path, resolveRealPath(link))
+    }),
+  )
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
+}
+
+/** With one of these beside it, `HEAD` makes a folder a repository, whose settings name programs that Git runs in it. */
+const REPOSITORY_PARTS: readonly string[] = ['objects', 'refs', 'commondir']
+
+/** Returns true if a folder above the path is a bare repository, or would become one. */
+function completesBareRepository(path: string, { folder }: ProtectedPlace): boolean {
+  for (let child = path; child !== dirname(child) && child !== folder; child = dirname(child)) {
+    const parent = dirname(child)
+    const own = normalizeName(basename(child))
+    const has = (name: string): boolean => own === name.toLowerCase() || existsSync(join(parent, name))
+    if (has('HEAD') && REPOSITORY_PARTS.some(has)) return true
+  }
+  return false
+}

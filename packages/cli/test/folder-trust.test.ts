@@ -259,13 +259,15 @@ describe('trust belongs to content', () => {
     expect(world.read('check.sh')).toContain('evil')
   })
 
-  it('a file that a command only reads or writes is no part of it', async () => {
-    const world = await createProject(`cat notes.txt >>log.txt; ${MARK}`)
-    world.write('notes.txt', 'one')
+  it('a file that a command only writes is no part of it, and one that it names is', async () => {
+    const world = await createProject(`cat script.txt >>log.txt; ${MARK}`)
+    world.write('script.txt', 'one')
     world.write('log.txt', '')
     await world.run('trust', world.folder, '--yes')
-    world.write('notes.txt', 'two')
     await world.run('chat', '-p', 'Hello.')
+    await world.run('chat', '-p', 'Hello.')
+    expect(world.ran()).toBe(2)
+    world.write('script.txt', 'two')
     await world.run('chat', '-p', 'Hello.')
     expect(world.ran()).toBe(2)
   })

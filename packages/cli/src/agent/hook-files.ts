@@ -1,12 +1,14 @@
 /**
  * The hooks of a project as items that the user trusts: event, matcher and command, with the content of the files of the
- * project that the command runs. What those files run in turn is not followed, except scripts of a `package.json`.
+ * project that the command names. What those files run in turn is not followed, except scripts of a `package.json`.
  */
+import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isObject } from '@tidemark/core'
 import { HOOK_EVENTS, type HookCommandSettings, type HookSettings } from 'tidemark/internal'
-import { readWholeFile } from '../tools/file-content.ts'
+import { type FileContent, readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-paths.ts'
+import { parseCommand } from './command-words.ts'
 import type { TrustItem } from './folder-trust.ts'
 
 export interface HookPart {
@@ -55,16 +57,16 @@ interface RunFile {
 }
 
 /**
- * Finds the files of the project that a command runs: as a program, with an interpreter, or by a name that another file
- * defines (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a makefile are not.
+ * Finds the files of the project that a command names, whatever stands before them, and those by which another name is
+ * defined (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a makefile are not.
  */
 export async function listRunFiles(
   { command, args }: HookCommandSettings,
   folder: string,
 ): Promise<readonly RunFile[]> {
   const found = new Map<string, RunFile>()
-  const calls = args === undefined ? splitCalls(command) : [[command, ...args]]
-  await addRunFiles(calls, folder, { folder, found, followed: new Set() })
+  const words = args === undefined ? listWords(command) : [command, ...args]
+  await addRunFiles(words, folder, { folder, found, followed: new Set() })
   return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
@@ -75,30 +77,47 @@ interface RunFileSearch {
   readonly followed: Set<string>
 }
 
-/** Adds the files that the calls run, with relative paths in `base` and in each folder that they change to. */
-async function addRunFiles(
-  calls: readonly (readonly string[])[],
-  base: string,
-  search: RunFileSearch,
-): Promise<void> {
-  const bases = [base]
-  for (const call of calls) {
-    const [program, target] = skipPrefixes(call)
-    if (program === 'cd' && target !== undefined) bases.push(resolveToolPath(target, bases.at(-1) ?? base))
-    const words = listPrograms(call)
-    for (const path of new Set(bases.flatMap((each) => words.map((word) => resolveToolPath(word, each))))) {
-      if (!isPathWithin(path, search.folder)) continue
-      const content = await readWholeFile(path).catch(() => null)
-      if (content === null) continue
-      search.found.set(path, { path, realPath: content.realPath, hash: content.version })
-      if (basename(path) !== 'package.json') continue
-      const scripts = listScripts(content.bytes.toString('utf8'), call).filter(
-        ([name]) => !search.followed.has(`${path}\n${name}`),
-      )
-      for (const [name] of scripts) search.followed.add(`${path}\n${name}`)
-      for (const [, script] of scripts) await addRunFiles(splitCalls(script), dirname(path), search)
-    }
+/** Adds the files that the words name, with relative paths in `base` and in each folder that another word names. */
+async function addRunFiles(words: readonly string[], base: string, search: RunFileSearch): Promise<void> {
+  const names = [...new Set(words.flatMap(listPathNames))]
+  const bases = listBases(names, base, search.folder)
+  const defining = words.flatMap((word, index) => listDefiningFiles(basename(word), words.slice(index + 1)))
+  for (const path of new Set(
+    [...bases].flatMap((each) => [...names, ...defining].map((name) => resolveToolPath(name, each))),
+  )) {
+    if (!isPathWithin(path, search.folder)) continue
+    const content = await readWholeFile(path).catch(() => null)
+    if (content === null || isData(content)) continue
+    search.found.set(path, { path, realPath: content.realPath, hash: content.version })
+    if (basename(path) !== 'package.json') continue
+    const scripts = listScripts(content.bytes.toString('utf8'), words).filter(
+      ([name]) => !search.followed.has(`${path}\n${name}`),
+    )
+    for (const [name] of scripts) search.followed.add(`${path}\n${name}`)
+    for (const [, script] of scripts) await addRunFiles(listWords(script), dirname(path), search)
   }
+}
+
+const MOST_BASES = 20
+
+/** Returns the folders in which a word may name a file: where the command starts, and those that it names, one in another. */
+function listBases(names: readonly string[], base: string, folder: string): ReadonlySet<string> {
+  const bases = new Set([base])
+  for (const name of names)
+    for (const each of [...bases]) {
+      const path = resolveToolPath(name, each)
+      if (bases.size < MOST_BASES && isPathWithin(path, folder) && isFolder(path)) bases.add(path)
+    }
+  return bases
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+/** A database that a server is given changes with each run, and nothing runs it. */
+function isData({ bytes, mode }: FileContent): boolean {
+  return bytes.includes(0) && (mode & 0o111) === 0
 }
 
 /** Returns the scripts of a `package.json` that a call names, with those that run before and after them. */
@@ -120,59 +139,35 @@ function parseJsonObject(value: unknown): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Variables in a command that stand for the project. */
-const PROJECT_VARIABLES = /\$(?:\{(?:CLAUDE|TIDEMARK)_PROJECT_DIR\}|(?:CLAUDE|TIDEMARK)_PROJECT_DIR\b)/g
-
-/** Splits a line for the shell into calls of programs, roughly: quotes are dropped, so a path with spaces is not found. */
-function splitCalls(line: string): readonly (readonly string[])[] {
-  return line
-    .replaceAll(PROJECT_VARIABLES, '.')
-    .replaceAll(/["'\\]/g, '')
-    .split(/[;|&(){}`\n]+/)
-    .map((call) => call.trim().split(/\s+/))
+/** Returns all words of a line for the shell, without quotes, those of the commands in it and in its quotes included. */
+function listWords(line: string): readonly string[] {
+  return parseCommand(line).parts.flatMap(({ words, inputs }) =>
+    [...words, ...inputs].flatMap(({ text }) =>
+      /\s/.test(text) && text.length < line.length ? [text, ...listWords(text)] : [text],
+    ),
+  )
 }
 
-/** Words before the name of a program. */
-const PREFIXES = /^(?:\w+=.*|!|if|then|else|elif|while|until|do|exec|env|command|time|nohup|sudo)$/
-const INTERPRETERS = /^(?:(?:ba|da|k|z)?sh|\.|source|node|deno|bun|tsx|ts-node|python[\d.]*|ruby|perl|php)$/
-
-/** Programs that start another one, as in `npx tsx server.ts` and `uv run server.py`. */
-const LAUNCHERS = /^(?:npx|npm|pnpx|pnpm|yarn|bunx|uvx?|pipx|poetry)$/
-const SCRIPT_NAME = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|(?:ba|z)?sh)$/i
+/** A variable or a substitution with which a word begins. It stands for the folder of the project. */
+const EXPANSION = /^(?:\$\{[^}]*\}|\$\w+)?\/+/
 
 /**
- * Returns the words of a call that name what runs: the program and, if it is an interpreter or a launcher, its scripts,
- * those that it loads first included (`node --import ./setup.mjs server.mjs`).
+ * Returns the paths that a word may name: the word, what follows a variable at its beginning or the name of an option, and
+ * each part of a list (`--import=./a.mjs`, `-fown.mk`, `PATH=bin:lib`).
  */
-function listPrograms(call: readonly string[]): readonly string[] {
-  const [program = '', ...rest] = skipPrefixes(call)
-  if (program === '') return []
-  const named = [program, ...listDefiningFiles(basename(program), rest)]
-  const scripts = rest.map((word) => word.replace(/^-[^=]*=/, '')).filter((word) => SCRIPT_NAME.test(word))
-  if (LAUNCHERS.test(basename(program))) return [...named, ...scripts]
-  if (!INTERPRETERS.test(basename(program))) return named
-  const script = rest.find((word) => !word.startsWith('-') && word !== 'run')
-  return [...named, ...(script === undefined ? [] : [script]), ...scripts]
-}
-
-function skipPrefixes(call: readonly string[]): readonly string[] {
-  return call.slice(call.findIndex((word) => !PREFIXES.test(word)))
+function listPathNames(word: string): readonly string[] {
+  const parts = [word, word.replace(/^-\w/, ''), ...word.split(/[=:,@]/)]
+  return parts.flatMap((part) => [part, part.replace(EXPANSION, '')]).filter((part) => part !== '')
 }
 
 const PACKAGE_RUNNER = /^(?:npm|pnpm|yarn|bun)$/
 const MAKE = /^g?make$/
 const PYTHON_RUNNER = /^(?:python[\d.]*|uv|poetry)$/
-const FOLDER_OPTIONS = ['-C', '--directory', '--prefix', '--dir', '--cwd']
 
 /** Returns the files in which a program looks up the name that it is given: a script, a target or a module. */
 function listDefiningFiles(program: string, rest: readonly string[]): readonly string[] {
-  const inFolder = (name: string): string => join(readOption(rest, FOLDER_OPTIONS) ?? '.', name)
-  if (PACKAGE_RUNNER.test(program) || (program === 'node' && readOption(rest, ['--run']) !== null))
-    return [inFolder('package.json')]
-  if (MAKE.test(program)) {
-    const own = readOption(rest, ['-f', '--file', '--makefile'])
-    return (own === null ? ['GNUmakefile', 'makefile', 'Makefile'] : [own]).map(inFolder)
-  }
+  if (PACKAGE_RUNNER.test(program) || (program === 'node' && rest.includes('--run'))) return ['package.json']
+  if (MAKE.test(program)) return ['GNUmakefile', 'makefile', 'Makefile']
   const module = PYTHON_RUNNER.test(program) ? readOption(rest, ['-m', '--module']) : null
   if (module === null) return []
   const parts = module.split('.')

@@ -16,6 +16,30 @@ const COMPACTED = 'test/drop-in/compacted-host'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'files-attached-for-a-model-that-reads-them-again',
+    law: 'under a client, files are not attached if the model reads them again first',
+    file: 'packages/core/src/sources/file-source.ts',
+    find: 'percent !== null && percent > policy.dropIn.rereadPercent',
+    replace: 'percent !== null && percent > 100',
+    tests: ['packages/core/test/carry/files'],
+  },
+  {
+    name: 'what-was-attached-is-no-evidence',
+    law: 'what the model did with files that a compaction attached decides whether files are attached again',
+    file: 'packages/core/src/sources/reading-habit.ts',
+    find: '(isEnough ? returns.attached : returns.inView)',
+    replace: 'returns.inView',
+    tests: ['packages/core/test/carry/files'],
+  },
+  {
+    name: 'messages-counted-as-system-prompt',
+    law: 'the size of system prompt and tools is what the first response reported, less its messages',
+    file: 'packages/core/src/tokens/read-meter.ts',
+    find: 'firstContext - readCalibrationScale(calibration) * firstEntriesTokens',
+    replace: 'firstContext',
+    tests: ['packages/core/src/tokens/context-meter'],
+  },
+  {
     name: 'system-messages-of-a-host-not-pinned',
     law: 'after the own compaction of a client, its environment and its reminders stay verbatim',
     file: 'packages/tidemark/src/session/take.ts',

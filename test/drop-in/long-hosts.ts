@@ -16,14 +16,23 @@ import { type Fetch, HostAgent, type HostMessage, withMarkers } from './host-age
 export const LONG_WAYS = ['direct', 'compaction beta', 'homemade summary', 'Tidemark'] as const
 export type LongWay = (typeof LONG_WAYS)[number]
 
+export const LONG_WORKS = ['queries', 'rereads', 'edits'] as const
+export type LongWork = (typeof LONG_WORKS)[number]
+
 export interface LongRunSettings {
   readonly way: LongWay
   readonly window: number
   readonly steps: number
-  /** `coder`: reads, edits and tests files. `queries`: one query after the other, with results of one size. */
-  readonly work: 'coder' | 'queries'
-  /** Tokens of a tool result; for the coder, of one that has a file or a test run. */
+  /**
+   * `queries`: one query after the other, with results of one size. `rereads`: edits and tests files, and reads them anew
+   * for each change. `edits`: the same, but reads only files whose lines to edit are not in view.
+   */
+  readonly work: LongWork
+  /** Tokens of a tool result; with files, of one that has a file or a test run. */
   readonly resultTokens: number
+  /** Number of source files, each with a test. Default: 6. */
+  readonly files?: number
+  readonly seed?: string
   /** Tokens of the system prompt. */
   readonly systemTokens: number
   readonly policy?: PolicyOverrides
@@ -69,10 +78,9 @@ const STEPS_PER_PROMPT = 25
 const MODEL = 'claude-sonnet-5-5'
 
 export async function runLongHost(settings: LongRunSettings): Promise<LongRun> {
-  const { way, window, steps, resultTokens } = settings
+  const { way, window, steps } = settings
   const turns = Math.min(STEPS_PER_PROMPT, steps)
-  const coder: Work =
-    settings.work === 'coder' ? createCoder({ turns, resultTokens }) : createQueries({ turns, resultTokens })
+  const coder = createWork(settings, turns)
   const provider = openProvider(coder, window)
   const tide = way === 'Tidemark' ? openTidemark(settings, provider.fetch) : null
   const log = createWorkLog()
@@ -117,6 +125,11 @@ export async function runLongHost(settings: LongRunSettings): Promise<LongRun> {
 }
 
 type Work = Pick<Coder, 'script' | 'tools' | 'toolResult'>
+
+function createWork({ work, resultTokens, files = 6, seed = 'coder' }: LongRunSettings, turns: number): Work {
+  if (work === 'queries') return createQueries({ turns, resultTokens })
+  return createCoder({ turns, resultTokens, files, seed, reads: work === 'edits' ? 'unseen' : 'each-job' })
+}
 
 /** Plays a model that makes one query a step, and says why. */
 function createQueries({

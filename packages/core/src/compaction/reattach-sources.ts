@@ -45,6 +45,7 @@ export async function* reattachSources(
     policy: turn.host.policy,
     budgets: compaction.scaled.budgets,
     measure: compaction.estimator.text,
+    isClientLed: turn.host.isClientLed === true,
   }
   const sources = await collectSources(limitSourceTime(turn, compaction), question, () => pauseTurn(turn))
   if (isTurnAborted(turn)) return null

@@ -38,7 +38,7 @@ export interface PlanContext {
   readonly switches?: Switches
   readonly profile: ProviderProfile
   readonly calibration: Calibration
-  /** Estimated tokens of system prompt and tools. */
+  /** Tokens of system prompt and tools: as reported, else estimated. */
   readonly prefixTokens: number
   /** The caller of the next API request (query source), such as `repl_main_thread`. */
   readonly source: string

@@ -217,7 +217,6 @@ describe('a window', () => {
         host: { each: 5_000, total: 10_000 },
         notes: { section: 2_000, decisions: 3_500, total: 12_000, start: 10_000, growth: 5_000 },
         keptMessages: { minimum: 1_500, maximum: 3_000 },
-        hostKeptMessages: { minimum: 4_000, maximum: 10_000 },
         clear: {
           idleMinimumFreed: 5_000,
           target: 40_000,

@@ -888,8 +888,11 @@ interface DropInPolicy {
    * compaction with the notes is due from the line of `compact.notesLine` on, with these settings in place of its own.
    */
   readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens'>
-  /** Newest messages that a compaction with the notes keeps unchanged, in place of `notes.kept`. */
-  readonly kept: Pick<KeptMessagesPolicy, 'minimumTokens' | 'maximumTokens'>
+  /**
+   * No files are attached after a compaction if the model read more than this percentage of the files
+   * that it had in view again when it came back to them. The text of a file that is read again is paid for twice.
+   */
+  readonly rereadPercent: number
   /**
    * What happens to the cache markers (`cache_control`) of the host's request. `add`: they stay where they are, and the
    * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the host's are set.
@@ -907,12 +910,9 @@ const dropInFields: FieldSpecs<DropInPolicy> = {
   rewrite: fieldSpec('when-full', choiceCheck('when-full', 'early')),
   notesLine: {
     enabled: fieldSpec(true, booleanCheck()),
-    conversationTokens: fieldSpec(50_000, wholeNumberCheck()),
+    conversationTokens: fieldSpec(40_000, wholeNumberCheck()),
   },
-  kept: {
-    minimumTokens: fieldSpec(4_000, wholeNumberCheck()),
-    maximumTokens: fieldSpec(10_000, wholeNumberCheck()),
-  },
+  rereadPercent: fieldSpec(50, percentageCheck()),
   cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
 }

@@ -263,8 +263,6 @@ export interface ContentBudgets {
     readonly growth: number
   }
   readonly keptMessages: { readonly minimum: number; readonly maximum: number }
-  /** In place of `keptMessages` in the session of a host with its own message list. */
-  readonly hostKeptMessages: ContentBudgets['keptMessages']
   readonly clear: ClearBudgets
   readonly ambient: number
   readonly ledger: { readonly files: number; readonly names: number }
@@ -304,8 +302,10 @@ export function computeContentBudgets(policy: Policy, lines: Thresholds | null):
     skills: limitBudget(rehydrate.skills, share('skills')),
     host: limitBudget(rehydrate.host, share('host')),
     notes: scaleNotes(policy, share),
-    keptMessages: scaleKeptMessages(policy.notes.kept, share('keptMessages')),
-    hostKeptMessages: scaleKeptMessages(policy.dropIn.kept, share('keptMessages')),
+    keptMessages: {
+      minimum: Math.min(policy.notes.kept.minimumTokens, share('keptMessages')),
+      maximum: Math.min(policy.notes.kept.maximumTokens, share('keptMessages')),
+    },
     clear: scaleClearing(policy, Math.min(share('clearableResults'), computeLowWaterMark(lines))),
     ambient: Math.min(memoryFiles.reminderTokens, share('ambient')),
     ledger: {
@@ -358,10 +358,6 @@ function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['note
     start: Math.min(notes.startTokens, share('keptMessages')),
     growth: Math.min(notes.growthTokens, share('keptMessages')),
   }
-}
-
-function scaleKeptMessages(kept: Policy['dropIn']['kept'], share: number): ContentBudgets['keptMessages'] {
-  return { minimum: Math.min(kept.minimumTokens, share), maximum: Math.min(kept.maximumTokens, share) }
 }
 
 /** Scales the budgets of spilled tool results. The head and tail shrink in proportion to the threshold. */

@@ -41,6 +41,8 @@ export interface SourceContext {
   readonly policy: Policy
   readonly budgets: ContentBudgets
   readonly measure: TokenCounter
+  /** True if a client with its own message list leads the conversation. Default: false. */
+  readonly isClientLed?: boolean
   /**
    * Why the source is read. `compaction`: all items are attached. `change`: only items that changed since they were
    * last attached.

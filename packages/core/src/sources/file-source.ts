@@ -24,6 +24,7 @@ import {
   type LineRange,
   splitFileLines,
 } from './file-regions.ts'
+import { measureRereading } from './reading-habit.ts'
 
 export type FileReadResult =
   | {
@@ -85,11 +86,16 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   let tries = 0
   const touches = findTouches(context.session, policy.rehydrate.files, options.folder ?? null)
   const isNever = createExclusion(options, policy.memoryFiles, touches)
+  const readsAgain = isReadAgain(options, context)
   let rank = 0
   for (const path of findCandidates(options, context, touches)) {
     if (isNever(path)) continue
     tries += 1
     if (tries > MAX_TRIES) return
+    if (readsAgain) {
+      yield { id: path, why: READ_AGAIN_REASON }
+      continue
+    }
     const read = await options.reader.read(path, MAX_READ_BYTES)
     if (!read.ok) yield { id: path, why: read.why }
     else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
@@ -98,6 +104,18 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
       yield toFileItem(path, read, findFocus(touches, path), withRankLimit(context, rank))
     }
   }
+}
+
+const READ_AGAIN_REASON = 'the model reads its files again before it edits them'
+
+/** Under a client, returns true if the model usually reads a file again although it has its text in view. */
+function isReadAgain(
+  { folder }: FilesSourceOptions,
+  { session, policy, isClientLed = false }: SourceContext,
+): boolean {
+  if (!isClientLed) return false
+  const percent = measureRereading(listBranchRecords(session), policy.rehydrate.files, folder)
+  return percent !== null && percent > policy.dropIn.rereadPercent
 }
 
 /** Returns the context with the largest size of the file of this rank, from 1: later files get less. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
-import { measureContextTokens } from './read-meter.ts'
+import { measureContextTokens, measurePrefix } from './read-meter.ts'
 import { readCalibrationScale } from './usage.ts'
 
 /** The calibration after this many tokens were added and the context grew by this many. */
@@ -32,6 +32,19 @@ describe('what the meter learns from a response', () => {
     const unknown = readCalibrationScale(new Situation().meter.calibration)
     expect([taught('cached', 1_000), taught('cached', 20_000)]).toEqual([unknown, unknown])
   })
+})
+
+it('the size of system prompt and tools is what the first response reported, less its messages', () => {
+  const situation = new Situation()
+  situation.reads(1, 1_000)
+  expect(measurePrefix(situation.meter)).toBeNull()
+  situation.measure(50_000)
+  const first = measurePrefix(situation.meter) ?? 0
+  expect(first).toBeGreaterThan(47_000)
+  expect(first).toBeLessThan(50_000)
+  situation.reads(1, 20_000)
+  situation.measure(50_000 + 20_000)
+  expect(Math.abs((measurePrefix(situation.meter) ?? 0) - first)).toBeLessThan(500)
 })
 
 describe('a rewrite that was undone', () => {

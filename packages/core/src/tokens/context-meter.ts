@@ -45,6 +45,8 @@ export interface ContextMeter {
   readonly earlierOutput: number
   /** Context size that the first such response reported, and the number of such responses (`calls`). */
   readonly firstContext: number | null
+  /** Estimated tokens of the entries before the first such response; 0 if there is none. */
+  readonly firstEntriesTokens: number
   readonly calls: number
   /**
    * True if the provider was asked to delete cached content since `measuredResponse`. The context then grows by fewer
@@ -94,6 +96,7 @@ export function createMeter(
     measuredResponse: null,
     earlierOutput: 0,
     firstContext: null,
+    firstEntriesTokens: 0,
     calls: 0,
     hasDeletions: false,
     calibration,
@@ -193,6 +196,8 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
     measuredResponse: { ...run, context },
     earlierOutput: meter.earlierOutput + (isAnchor ? 0 : (meter.measuredResponse?.output ?? 0)),
     firstContext: meter.firstContext ?? context,
+    firstEntriesTokens:
+      meter.firstContext === null ? (meter.tokensBefore.at(run.firstEntry) ?? 0) : meter.firstEntriesTokens,
     calls: meter.calls + (isAnchor ? 0 : 1),
     hasDeletions: false,
     calibration: isAnchor ? meter.calibration : learnFromGrowth(meter, run, context),

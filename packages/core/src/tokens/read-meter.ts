@@ -2,7 +2,13 @@
 
 import type { TokenEstimatePolicy } from '../policy/policy.ts'
 import type { ContextMeter, MeasuredRun } from './context-meter.ts'
-import { type Calibration, type ContextTokens, calibrateGrowth, calibrateSize } from './usage.ts'
+import {
+  type Calibration,
+  type ContextTokens,
+  calibrateGrowth,
+  calibrateSize,
+  readCalibrationScale,
+} from './usage.ts'
 
 export interface ReadMeterOptions {
   readonly calibration: Calibration
@@ -77,6 +83,19 @@ function estimateStripped(
 export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: ContextMeter): number | null {
   if (measuredResponse === null || firstContext === null || calls < 2) return null
   return Math.max(0, (measuredResponse.context - firstContext) / (calls - 1))
+}
+
+/**
+ * Returns the tokens of system prompt and tools: what the first response since the last rewrite reported, less its
+ * messages. Null if none has reported the size of the context.
+ */
+export function measurePrefix({
+  firstContext,
+  firstEntriesTokens,
+  calibration,
+}: ContextMeter): number | null {
+  if (firstContext === null) return null
+  return Math.max(0, Math.round(firstContext - readCalibrationScale(calibration) * firstEntriesTokens))
 }
 
 /** Returns the average number of output tokens of the responses that have reported usage; 0 if there is none. */

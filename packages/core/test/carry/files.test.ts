@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { collectSources } from '../../src/sources/collect-sources.ts'
 import { type FilesSourceOptions, filesSource } from '../../src/sources/file-source.ts'
-import { addCall, createCarryContext, Disk, measure } from './carried-session.ts'
+import { addCall, compactWith, createCarryContext, Disk, measure } from './carried-session.ts'
 
 function world(options: Partial<FilesSourceOptions> = {}) {
   const builder = new SessionBuilder()
@@ -21,6 +21,59 @@ function world(options: Partial<FilesSourceOptions> = {}) {
 const TEN_FILES = { rehydrate: { files: { count: 10 } } }
 
 describe('files', () => {
+  describe('under a client', () => {
+    const FILES = ['a', 'b', 'c', 'd', 'e', 'f']
+    const edit = (builder: SessionBuilder, name: string) =>
+      addCall(builder, 'Edit', { file_path: `/project/${name}`, old_string: 'x', new_string: 'y' })
+    const usesAll = ({ disk, read }: ReturnType<typeof world>) => {
+      for (const name of FILES) disk.files.set(`/project/${name}`, name)
+      for (const name of FILES) read(`/project/${name}`)
+    }
+    const runCommands = (builder: SessionBuilder) => {
+      for (let count = 0; count < 25; count += 1) addCall(builder, 'Bash', { command: 'true' })
+    }
+    const listNames = async ({ builder, carrier }: ReturnType<typeof world>, isClientLed = true) => {
+      const context = { ...createCarryContext(builder, [], TEN_FILES), isClientLed }
+      return (await collectSources([carrier], context)).carried.map(({ source }) => source.slice(-1)).sort()
+    }
+
+    it('are attached if the model edits what it has in view, and are not if it reads it again first', async () => {
+      const [editor, reader] = [world(), world()]
+      for (const each of [editor, reader]) {
+        usesAll(each)
+        runCommands(each.builder)
+        for (const name of FILES) {
+          if (each === reader) each.read(`/project/${name}`)
+          edit(each.builder, name)
+        }
+      }
+      expect(await listNames(editor)).toEqual(FILES)
+      expect(await listNames(reader)).toEqual([])
+      expect(await listNames(reader, false)).toEqual(FILES)
+    })
+
+    it('are no longer attached once the model has read again what a compaction attached', async () => {
+      const self = world()
+      usesAll(self)
+      runCommands(self.builder)
+      for (const name of FILES) edit(self.builder, name)
+      await compactWith(self.builder, [self.carrier])
+      for (const name of FILES) {
+        self.read(`/project/${name}`)
+        edit(self.builder, name)
+      }
+      runCommands(self.builder)
+      for (const name of FILES) edit(self.builder, name)
+      expect(await listNames(self)).toEqual([])
+    })
+
+    it('are attached while the log does not show what the model does with them', async () => {
+      const self = world()
+      usesAll(self)
+      expect(await listNames(self)).toEqual(FILES)
+    })
+  })
+
   it('are those edited or read last, as many as the policy says, edited ones first, with what the disk has now', async () => {
     const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'a']) {

@@ -30,6 +30,8 @@ interface StepOptions {
    * of a client, so the first steps write them, and the tests are commands that any shell can run.
    */
   readonly place: 'simulated' | 'client'
+  /** `each-job`: each job begins with reads of its files. `unseen`: it does not. */
+  readonly reads: 'each-job' | 'unseen'
 }
 
 /** A tool call in the terms of the coder's own tools, and `Write`. */
@@ -163,7 +165,9 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
       intent: `I look for every use of ${name} and note what is to be done`,
       calls: [todoCall(job, 'in_progress'), toolCall('Grep', { pattern: name, path: 'src' })],
     },
-    { intent: `I read ${module} and what stands around it`, calls: listReadCalls(job, options) },
+    ...(options.reads === 'unseen'
+      ? []
+      : [{ intent: `I read ${module} and what stands around it`, calls: listReadCalls(job, options) }]),
     {
       intent: `I raise the limit of ${name} from ${from} to ${to}, in the source and in its test`,
       calls: [
@@ -241,6 +245,27 @@ function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOp
   )
   const paths = [toSourcePath(module), toTestPath(module), ...others.map(toSourcePath)]
   return paths.slice(0, Math.max(2, parallel)).map((file_path) => toolCall('Read', { file_path }))
+}
+
+/**
+ * Lists the files that a step edits and whose lines to edit are in none of the texts. The line before them counts, too,
+ * because two modules may have the same limit.
+ */
+export function listUnseenFiles(
+  { calls, repository }: CoderStep,
+  texts: readonly string[],
+): readonly string[] {
+  const plain = texts.map((text) => text.replaceAll(/^ *\d+\t/gm, ''))
+  const unseen = calls
+    .filter(({ name }) => name === 'Edit')
+    .filter(({ input }) => {
+      const [file, lines] = [repository.get(String(input.file_path)) ?? '', String(input.old_string)]
+      const at = file.indexOf(`\n${lines}\n`)
+      const wanted = file.slice(file.lastIndexOf('\n', at - 1) + 1, at + 1 + lines.length)
+      return !plain.some((text) => text.includes(wanted))
+    })
+    .map(({ input }) => String(input.file_path))
+  return [...new Set(unseen)]
 }
 
 function todoCall(job: LimitJob, status: 'in_progress' | 'completed'): StepCall {

@@ -75,6 +75,20 @@ describe('the coder at work', () => {
     )
   })
 
+  it('reads a file only if the request does not show the lines to edit, if it is told so', async () => {
+    const options = { turns: 60, reads: 'unseen', files: 2 } as const
+    const { messages, coder } = await play(options)
+    const reads = messages.flatMap(listToolCalls).filter(({ name }) => name === 'Read')
+    expect(reads.map(({ input }) => input.file_path).toSorted()).toEqual(
+      ['orders', 'invoices'].flatMap((name) => [`src/${name}.test.ts`, `src/${name}.ts`]).toSorted(),
+    )
+    expect(textsIn(messages).at(-1)).toMatch(/^Task 1 done after 60 steps/)
+    const after = await play(options, { from: [summary('Step 20 of 60'), PROMPT] }, coder)
+    const calls = after.messages.flatMap(listToolCalls)
+    expect(calls.filter(({ name }) => name === 'Read')).toHaveLength(4)
+    expect(resultsIn(after.messages).filter(({ name, isError }) => name === 'Edit' && isError)).toEqual([])
+  })
+
   it('goes through the phases of real work', async () => {
     const { messages } = await play({ turns: 8, parallel: 4 })
     expect(

@@ -25,12 +25,14 @@ import {
   toStepIndex,
 } from './coder-position.ts'
 import type { SimulatedRepository } from './coder-repository.ts'
-import { type CoderStep, createCoderSteps } from './coder-steps.ts'
+import { type CoderStep, createCoderSteps, listUnseenFiles } from './coder-steps.ts'
 import { CODER_TOOLS, runCoderTool } from './coder-tools.ts'
 import { createAnyValue, findDeclaredTools } from './declared-tools.ts'
 import { createFillerText } from './filler-text.ts'
 import {
   listMessageTexts,
+  listToolCalls,
+  listToolResults,
   type Reply,
   type ReplyBlock,
   readSessionKey,
@@ -57,6 +59,12 @@ export interface CoderOptions {
   readonly thinkingTokens?: number
   /** Maximum number of tool calls in one response. Default: 3. */
   readonly parallel?: number
+  /**
+   * `each-job`: each job begins with reads of its files, whether the request shows them or not. `unseen`: a file is read
+   * only if the request does not show the lines to edit, with a response more; only with the coder's own tools. Default:
+   * `each-job`.
+   */
+  readonly reads?: 'each-job' | 'unseen'
   /** The task that the final text mentions. Default: the user prompt. */
   readonly task?: string
 }
@@ -92,6 +100,7 @@ export const CODER_DEFAULTS: CoderSettings = {
   textTokens: 40,
   thinkingTokens: 0,
   parallel: 3,
+  reads: 'each-job',
 }
 
 /**
@@ -106,7 +115,7 @@ export const CODER_DEFAULTS: CoderSettings = {
 export function createCoder(options: CoderOptions = {}): Coder {
   const settings = validateSettings({ ...CODER_DEFAULTS, ...options })
   const steps = createCoderSteps({ ...settings, place: 'simulated' })
-  const clientSteps = createCoderSteps({ ...settings, place: 'client' })
+  const clientSteps = createCoderSteps({ ...settings, place: 'client', reads: 'each-job' })
   const reached = new Map<string, CoderPosition>()
 
   const script: Script = (request, context) => {
@@ -117,9 +126,12 @@ export function createCoder(options: CoderOptions = {}): Coder {
     const found = findPosition(request.messages, settings.turns)
     const position = choosePosition(found, request, reached.get(key))
     const stage = { request, context, settings, client, stepAt }
-    const repair = client === null ? null : createRepairReply(client, { ...found, position }, stage)
-    reached.set(key, repair === null ? nextPosition(position, settings.turns) : position)
-    if (repair !== null) return repair
+    const before =
+      client === null
+        ? createLookReply(position, stage)
+        : createRepairReply(client, { ...found, position }, stage)
+    reached.set(key, before === null ? nextPosition(position, settings.turns) : position)
+    if (before !== null) return before
     return position.step < settings.turns
       ? replyForStep(position, stage)
       : finalReply(position, request, settings)
@@ -281,6 +293,31 @@ function createRepairReply(
   const intent = 'I look at the files that I changed and repair them if something failed'
   const text = stepTextBlock(intent, { ...position, step: position.step - 1 }, stage.settings)
   return { blocks: [...thinkingBlocks(stage.settings, index), text, ...calls] }
+}
+
+/** Creates a response that reads the files of the next edits, if the request does not show the lines to edit; else null. */
+function createLookReply({ task, step }: CoderPosition, stage: Stage): Reply | null {
+  const { settings, request } = stage
+  const index = toStepIndex({ task, step }, settings.turns)
+  if (settings.reads !== 'unseen' || step >= settings.turns) return null
+  const { messages } = request
+  const last = messages.findLast(({ role }) => role === 'assistant')
+  const isLooking = (last === undefined ? [] : listToolCalls(last)).some(({ id }) => {
+    const place = parseCallPlace(id)
+    return place?.repair === 'look' && place.index === index - 1
+  })
+  const texts = messages.flatMap((message) => [
+    ...listMessageTexts(message),
+    ...listToolResults(message).map(({ text }) => text),
+  ])
+  const paths = isLooking ? [] : listUnseenFiles(stage.stepAt(index), texts)
+  if (paths.length === 0) return null
+  const calls = paths.map((file_path, file) => {
+    const id = formatCallId({ index: index - 1, number: 0, repair: 'look', file }, createTag(stage))
+    return { type: 'tool_use', id, name: 'Read', input: { file_path } } as const
+  })
+  const position = step === 0 ? { task: task - 1, step: settings.turns } : { task, step: step - 1 }
+  return { blocks: [stepTextBlock('I read the lines that I edit', position, settings), ...calls] }
 }
 
 function stepTextBlock(intent: string, position: CoderPosition, settings: CoderSettings): ReplyBlock {

@@ -69,12 +69,6 @@ function readHostRewriting({ host, refusal, settings }: OpenSession) {
   return { rewritesWhenFull: true, isRefusedAsTooLong: refusal?.failure.kind === 'overflow' }
 }
 
-/** Under a host, other limits hold for the messages that a compaction with the notes keeps. */
-function chooseBudgets({ host, model: { scaled } }: OpenSession): OpenSession['model']['scaled'] {
-  if (host === null) return scaled
-  return { ...scaled, budgets: { ...scaled.budgets, keptMessages: scaled.budgets.hostKeptMessages } }
-}
-
 export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, rules } = model
@@ -132,7 +126,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     noteStarted() {
       session.startSource = null
     },
-    compaction: { ...session.compactionHost, estimator, scaled: chooseBudgets(session), rules, retrieval },
+    compaction: { ...session.compactionHost, estimator, scaled: model.scaled, rules, retrieval },
   }
 }
 

@@ -6,6 +6,7 @@
 import { type Block, describeToolCall, isToolResult, isToolUse, readToolResultText } from '@tidemark/core'
 import {
   type BilledRequest,
+  countBlockTokens,
   createStandInText,
   FILE_NOTICE,
   type ReplayedAgent,
@@ -13,6 +14,7 @@ import {
   type ReplayPolicy,
   type ReplayWorld,
   SUMMARY_TOKENS,
+  type TooLongRequest,
 } from 'tidemark/internal'
 
 type Lifetime = '5m' | '1h'
@@ -29,18 +31,26 @@ type Rewrite = (peer: Peer) => void
 const LIFETIME_MS = { '5m': 300_000, '1h': 3_600_000 }
 const CLEARED: Block['content'] = '[Old tool result content cleared]'
 
+/** Window for which the lines and files of the peers are given. In a smaller one they are in proportion. */
+const FULL_WINDOW = 200_000
+
 export function listPeerPolicies({ ttl, window }: PeerOptions): readonly ReplayPolicy[] {
+  const share = Math.min(1, window / FULL_WINDOW)
   /** The peer's line at 200k is 167,000: the window less 20,000 for output and 13,000 for the summary. */
-  const line = window - 33_000
-  const summarize = summarizeAt(line, { files: 5, characters: 17_000 })
+  const line = Math.round(window - 33_000 * share)
+  const [clearLine, compactLine] = [100_000 * share, 150_000 * share]
+  const summarize = summarizeAt(line, { files: 5, characters: 17_000 * share })
+  const inThousands = (tokens: number): string => `${Math.round(tokens / 1_000)}k`
   return [
     createPeer('claude-code-like', ttl, [summarize]),
     createPeer('claude-code-like, clears when cold', ttl, [clearWhenCold(5, LIFETIME_MS[ttl]), summarize]),
-    createPeer("provider's clearing at 100k, keep 3", ttl, [
-      clearAt(100_000, 3),
+    createPeer(`provider's clearing at ${inThousands(clearLine)}, keep 3`, ttl, [
+      clearAt(clearLine, 3),
       summarizeAt(line, NO_FILES),
     ]),
-    createPeer("provider's compaction at 150k", ttl, [summarizeAt(150_000, NO_FILES)]),
+    createPeer(`provider's compaction at ${inThousands(compactLine)}`, ttl, [
+      summarizeAt(compactLine, NO_FILES),
+    ]),
     createPeer('keep the last half', ttl, [keepLast(line)]),
   ]
 }
@@ -104,6 +114,27 @@ class Peer implements ReplayedAgent {
     this.files.addCalls(content)
     this.repliedAt = this.world.now()
     this.messages.push({ role: 'assistant', content })
+  }
+
+  /** Drops what a summary attached, the oldest file first, then tool results that no response has answered. */
+  async makeRoom({ tokens, limit }: TooLongRequest): Promise<boolean> {
+    if (this.#rewrites.length === 0) return false
+    let over = tokens - limit
+    const drop = (
+      isDropped: (block: Block) => boolean,
+      shorten: (block: Block) => readonly Block[],
+    ): void => {
+      for (const message of this.messages)
+        message.content = message.content.flatMap((block) => {
+          if (over <= 0 || !isDropped(block)) return [block]
+          const left = shorten(block)
+          over -= countBlockTokens(block) - left.reduce((sum, one) => sum + countBlockTokens(one), 0)
+          return left
+        })
+    }
+    drop(isFile, () => [])
+    drop(isUncleared, (block) => [{ ...block, content: CLEARED }])
+    return over <= 0
   }
 
   async close(): Promise<void> {}
@@ -173,8 +204,12 @@ function clearResults(peer: Peer, keep: number): void {
   peer.world.countRewrite({ kind: 'clearing' })
 }
 
-function isUncleared({ content }: Block): boolean {
-  return content !== CLEARED
+function isUncleared(block: Block): boolean {
+  return isToolResult(block) && block.content !== CLEARED
+}
+
+function isFile({ type, text }: Block): boolean {
+  return type === 'text' && typeof text === 'string' && text.startsWith(FILE_NOTICE)
 }
 
 /** Drops the oldest rounds until half of the line is left. */

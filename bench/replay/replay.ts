@@ -1,7 +1,7 @@
 /**
- * `npm run bench:replay -- FOLDER… [--window N] [--ttl 5m|1h] [--policy NAME|JSON|NAME=JSON]`: replays the logs in folders under Tidemark
- * and under the policies of others, and reports cost and fidelity (definitions: README.md beside this file). Reads only;
- * prints nothing of a session but figures. A log that cannot be read or replayed is named and left out.
+ * `npm run bench:replay -- FOLDER… [options]`: replays the logs in folders under Tidemark and under the policies of others,
+ * and reports cost and fidelity (options and definitions: README.md beside this file). Reads only; prints nothing of a
+ * session but figures. A log that cannot be read or replayed is named and left out.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,9 @@ import { createPolicy, type PolicyOverrides, presets } from '@tidemark/core'
 import {
   createEnginePolicy,
   isPresetName,
+  RELATIVE_RATES,
   type RecordedSession,
+  type ReplayOptions,
   type ReplayPolicy,
   type ReplayTotals,
   readRecordedSession,
@@ -69,11 +71,16 @@ const VIEW_HEAD = [
   'prompts',
 ]
 
+/** Largest part of the window, in percent, that a system prompt may take for a session to be replayed. */
+const MOST_PREFIX = 50
+
 await runScript('bench:replay', async () => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: {
       window: { type: 'string', default: '200000' },
+      prefix: { type: 'string' },
+      prices: { type: 'string', default: '{}' },
       ttl: { type: 'string', default: '1h' },
       policy: { type: 'string', multiple: true, default: ['{}'] },
       model: { type: 'string', default: 'claude-opus-4-6' },
@@ -88,24 +95,66 @@ await runScript('bench:replay', async () => {
   if (ttl !== '5m' && ttl !== '1h') throw new WrongUse('--ttl takes 5m or 1h')
   if (half !== undefined && half !== 'tuned' && half !== 'held')
     throw new WrongUse('--half takes tuned or held')
-  const window = Number(values.window)
+  const window = parseNumber('window', values.window, Number.MAX_SAFE_INTEGER)
+  const share = values.prefix === undefined ? null : parseNumber('prefix', values.prefix, MOST_PREFIX) / 100
+  const rates = parsePrices(values.prices)
   for (const folder of positionals) {
-    const sessions = readSessions(folder, half)
-    if (sessions.length === 0) throw new WrongUse(`no session log in ${folder}`)
+    const read = readSessions(folder, half)
+    if (read.length === 0) throw new WrongUse(`no session log in ${folder}`)
+    const sessions = read.flatMap((named) => fitPrefix(named, window, share))
     const engine = values.policy.map(parseNamedPolicy).map(({ name, policy }) =>
       createEnginePolicy({
         name,
         policy: withLifetime(policy, ttl),
         window,
+        rates,
         model: values.model,
       }),
     )
     const peers = listPeerPolicies({ ttl, window })
     const policies = [createDoNothing('5m'), ...(values.peers ? peers : peers.slice(0, 1)), ...engine]
-    await compare(folder, sessions, policies, values.each)
+    const [unbounded] = policies
+    const replay = (named: NamedSession, policy: ReplayPolicy): Promise<SessionReplay> =>
+      replayOne(named, policy, { rates, ...(policy === unbounded ? {} : { window }) })
+    compare(folder, await replayAll(sessions, policies, replay), policies, values.each)
   }
   return 0
 })
+
+function parseNumber(name: string, text: string, most: number): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1 || value > most)
+    throw new WrongUse(`--${name} takes a whole number from 1 to ${most}`)
+  return value
+}
+
+function parsePrices(text: string): typeof RELATIVE_RATES {
+  const names = Object.keys(RELATIVE_RATES)
+  try {
+    const given = Object.entries(JSON.parse(text) as object)
+    const isPrice = ([name, value]: readonly [string, unknown]): boolean =>
+      names.includes(name) && typeof value === 'number' && value >= 0
+    if (given.every(isPrice)) return { ...RELATIVE_RATES, ...Object.fromEntries(given) }
+  } catch {}
+  throw new WrongUse(`--prices takes a JSON object with numbers for ${names.join(', ')}`)
+}
+
+/**
+ * Gives the session a prefix of at most `share` of the window. Without a share the recorded prefix stays, and a session of
+ * which it takes more than half of the window is left out: no program works so, and what policies then do is no measure.
+ */
+function fitPrefix(named: NamedSession, window: number, share: number | null): readonly NamedSession[] {
+  const { prefixTokens } = named.session
+  const most = Math.floor(window * (share ?? MOST_PREFIX / 100))
+  if (prefixTokens <= most) return [named]
+  if (share !== null) return [{ ...named, session: { ...named.session, prefixTokens: most } }]
+  const percent = Math.round((100 * prefixTokens) / window)
+  leaveOut(
+    named.name,
+    `its system prompt and tools take ${percent}% of the window; --prefix scales them down`,
+  )
+  return []
+}
 
 /** Reads `NAME=JSON`, the name of a preset, or JSON alone. */
 function parseNamedPolicy(text: string): { readonly name: string; readonly policy: PolicyOverrides } {
@@ -130,13 +179,12 @@ function withLifetime(policy: PolicyOverrides, ttl: '5m' | '1h'): PolicyOverride
   return { ...policy, cache: { ttl, ...policy.cache } }
 }
 
-async function compare(
+function compare(
   folder: string,
-  sessions: readonly NamedSession[],
+  replayed: readonly ReplayedSession[],
   policies: readonly ReplayPolicy[],
   each: boolean,
-): Promise<void> {
-  const replayed = await replayAll(sessions, policies)
+): void {
   const pick = (index: number): readonly ReplayTotals[] =>
     replayed.flatMap(({ replays }) => replays[index]?.totals ?? [])
   const [base, peer] = [sum(pick(0)), sum(pick(1))]
@@ -214,6 +262,7 @@ function leaveOut(name: string, error: unknown): void {
 async function replayAll(
   sessions: readonly NamedSession[],
   policies: readonly ReplayPolicy[],
+  replay: (named: NamedSession, policy: ReplayPolicy) => Promise<SessionReplay>,
 ): Promise<readonly ReplayedSession[]> {
   const replayed: ReplayedSession[] = []
   for (const [index, named] of sessions.entries()) {
@@ -222,7 +271,7 @@ async function replayAll(
       if (process.stderr.isTTY)
         process.stderr.write(`\r${index + 1} of ${sessions.length}: ${policy.name}\u001b[K`)
       try {
-        replays.push(await replayOne(named, policy))
+        replays.push(await replay(named, policy))
       } catch (error) {
         leaveOut(`${named.name} (${policy.name})`, error)
         break
@@ -234,11 +283,16 @@ async function replayAll(
   return replayed
 }
 
-async function replayOne({ session }: NamedSession, policy: ReplayPolicy): Promise<SessionReplay> {
+async function replayOne(
+  { session }: NamedSession,
+  policy: ReplayPolicy,
+  options: ReplayOptions,
+): Promise<SessionReplay> {
   const fidelity = createFidelityTotals()
   const meter = new FidelityMeter(session, fidelity)
   const begunAt = performance.now()
   const totals = await replaySession(session, policy, {
+    ...options,
     onRequest: (request, step, rewrites) => meter.measure(request, step, rewrites),
   })
   return { totals, fidelity, seconds: (performance.now() - begunAt) / 1_000 }
@@ -266,7 +320,7 @@ function toCostRow(name: string, totals: ReplayTotals, base: number, peer: numbe
   const per100 = (count: number): string => ((100 * count) / Math.max(1, calls)).toFixed(2)
   return [
     name,
-    (cost / base).toFixed(3),
+    base === 0 ? '-' : (cost / base).toFixed(3),
     peer === 0 ? '-' : (cost / peer).toFixed(3),
     edits === 0 ? '-' : `${((100 * editsInView) / edits).toFixed(1)}% (${edits - editsInView}/${edits})`,
     String(calls),

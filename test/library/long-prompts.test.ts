@@ -3,7 +3,7 @@
  * before. What it refuses as too long comes back to the caller, and the session goes on without it.
  */
 import { createSummarizer, withSummaries } from '@tidemark/simulator'
-import { user } from 'tidemark'
+import { assistant, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../golden/random.ts'
 import {
@@ -138,6 +138,28 @@ it('in a loop of one’s own, a refused prompt is given back by refused, and nex
     reason: 'full',
     withdrawn: ['Something short.', write(200_000)],
   })
+})
+
+it('a turn goes on where system prompt and tools alone are above the auto-compact threshold, as long as its requests fit', async () => {
+  const { session } = await open(60_000, 'claude-sonnet-4-5', { system: write(42_500) })
+  await session.append(user('Look at every part.'))
+  for (let part = 0; part < 30; part += 1) {
+    const request = await session.next({ tools: [{ name: 'Read', input_schema: { type: 'object' } }] })
+    expect(request, `part ${part}`).toMatchObject({ ok: true })
+    const tokens = request.ok ? Math.ceil(JSON.stringify(request.body).length / 4) : 0
+    expect(tokens, `part ${part}`).toBeLessThan(60_000)
+    const id = `call-${part}`
+    await session.append(
+      assistant({
+        id: `reply-${part}`,
+        model: 'claude-sonnet-4-5',
+        content: [{ type: 'tool_use', id, name: 'Read', input: { file_path: `/part-${part}` } }],
+        stop_reason: 'tool_use',
+        usage: { input_tokens: tokens, output_tokens: 40 },
+      }),
+      user([{ type: 'tool_result', tool_use_id: id, content: write(300) }]),
+    )
+  }
 })
 
 it('with compaction switched off, a first prompt above the blocking line is sent all the same', async () => {

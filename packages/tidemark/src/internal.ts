@@ -65,7 +65,7 @@ export {
   waitForExit,
 } from './platform/process-groups.ts'
 export { type LoopbackProxy, serveLoopbackProxy } from './proxy/loopback-proxy.ts'
-export { type BilledTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
+export { type BilledTokens, countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
 export { listEditAnchors, listLines, listStrings } from './replay/edit-anchors.ts'
 export { createEnginePolicy, SUMMARY_TOKENS } from './replay/engine-policy.ts'
 export { type RecordedSession, readRecordedSession } from './replay/recorded-session.ts'
@@ -83,11 +83,13 @@ export {
   listRequestBlocks,
   type ReplayedAgent,
   type ReplayedInput,
+  type ReplayOptions,
   type ReplayPolicy,
   type ReplayTotals,
   type ReplayWorld,
   type RewriteReport,
   replaySession,
+  type TooLongRequest,
 } from './replay/replay-session.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
 export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'

@@ -167,7 +167,7 @@ describe('tidemark replay', () => {
   it('prints one JSON value with --json', async () => {
     const { out } = await run(['replay', editing, '--json', '--policy', 'default,nothing'])
     const dollars = expect.any(Number)
-    const counts = { anchors: { used: 3, seen: 3 }, compactions: 0, clearings: 0 }
+    const counts = { anchors: { used: 3, seen: 3 }, compactions: 0, clearings: 0, refused: 0 }
     expect(JSON.parse(out)).toEqual({
       sessions: [
         {

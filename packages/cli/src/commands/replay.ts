@@ -198,13 +198,14 @@ function renderReplays(
 /** One line for one policy; one line each for several. */
 function formatReplay(recorded: number | null, policies: readonly PolicyReplay[]): readonly string[] {
   const first = `as recorded ${recorded === null ? '?' : formatDollars(recorded)}`
-  const lines = policies.map(({ name, usd, anchors: { used, seen } }) => {
+  const lines = policies.map(({ name, usd, anchors: { used, seen }, refused }) => {
     const change = recorded === null || recorded === 0 ? '' : ` (${formatChange(usd / recorded - 1)})`
     const view =
       used === 0
         ? 'no edits of lines shown before'
         : `edits that still saw their lines ${Math.round((100 * seen) / used)}%`
-    return `${SHOWN_NAMES[name] ?? sanitizeText(formatPath(name))} ${formatDollars(usd)}${change} · ${view}`
+    const unmade = refused === 0 ? '' : ` · ${formatCount(refused, 'call')} not made: too long for the window`
+    return `${SHOWN_NAMES[name] ?? sanitizeText(formatPath(name))} ${formatDollars(usd)}${change} · ${view}${unmade}`
   })
   return lines.length === 1 ? [`${first} · ${lines[0]}`] : [first, ...lines]
 }
@@ -224,6 +225,7 @@ function formatTotal(replayed: readonly ReplayedLog[]): readonly string[] {
       anchors: { used: sum(({ anchors }) => anchors.used), seen: sum(({ anchors }) => anchors.seen) },
       compactions: sum(({ compactions }) => compactions),
       clearings: sum(({ clearings }) => clearings),
+      refused: sum(({ refused }) => refused),
     }
   })
   return formatReplay(recorded, totals)

@@ -192,7 +192,7 @@ const cases: readonly {
   },
   {
     name: 'a conversation of which everything would be kept',
-    given: { rounds: 2, covered: 2, options: { policy: KEEPS_MORE } },
+    given: { rounds: 2, covered: 2, options: { policy: KEEPS_MORE, window: 200_000 } },
     refused: ['refused'],
   },
 ]

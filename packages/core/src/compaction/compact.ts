@@ -15,7 +15,7 @@ import { applyCompactionAttempt, type CompactionAttemptEnd, isBreakerOpen } from
 import type { TurnContext } from '../engine/session-writer.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
 import { compactWithNotes } from './compact-with-notes.ts'
-import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
+import { type CompactionOptions, planCompaction, withRoomBudgets } from './plan-compaction.ts'
 import { prepareDraft } from './prepare-draft.ts'
 
 /** Compacts the context. The conversation stays unchanged unless the compaction succeeds. */
@@ -35,14 +35,15 @@ export async function* compact(
 
 async function* runSteps(
   turn: TurnContext,
-  compaction: CompactionServices,
+  services: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  if (!(await measureAhead(turn, compaction))) return ABORTED_REWRITE
+  if (!(await measureAhead(turn, services))) return ABORTED_REWRITE
+  const compaction = withRoomBudgets(turn.state, turn.host, services)
   const { end, hooked } = yield* compactWithNotes(turn, compaction, request)
   if (end !== null) return end
   if (request.notesOnly === true) return refuseRewrite('no-summary', 'The notes cannot be used now.')
-  const plan = planCompaction(turn.state, request, { host: turn.host, compaction: compaction })
+  const plan = planCompaction(turn.state, request, { host: turn.host, compaction })
   if (!plan.ok) return plan
   const draft = yield* prepareDraft(turn, compaction, plan, hooked)
   if (!draft.ok) return draft

@@ -25,7 +25,7 @@ import {
   type PlanContext,
 } from '../planner/plan-input.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { ScaledPolicy } from '../policy/scale-policy.ts'
+import { limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
@@ -251,6 +251,13 @@ function measureLeastResult(
   return measureEntries(state, [...pinned, ...kept, ...unanswered], { host, compaction }, prefix)
 }
 
+function measurePrefix(
+  state: SessionState,
+  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+): ContextTokens {
+  return measureEntries(state, [], { host, compaction }, countPrefixTokens(state, host, compaction.estimator))
+}
+
 function measureEntries(
   state: SessionState,
   entries: readonly ContextEntry[],
@@ -352,7 +359,7 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
   return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
 }
 
-/** Largest part of the auto-compact threshold that a compaction with notes may leave in use. */
+/** Largest part of the tokens between system prompt and auto-compact threshold that a compaction with notes may use. */
 const LARGEST_RESULT = 0.85
 
 /** The policy of one context window that is known. */
@@ -369,10 +376,24 @@ function findTarget(
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): number {
   if (notesText === undefined || host.policy.compact.target.countsPrefix) return lines.target
-  const prefix = countPrefixTokens(state, host, compaction.estimator)
+  const prefix = measurePrefix(state, { host, compaction })
   const { notes, keptMessages, files, skills } = budgets
-  const whole = prefix + notes.total + keptMessages.maximum + files.total + skills.total
-  return Math.max(lines.target, Math.min(Math.floor(lines.autoCompact * LARGEST_RESULT), whole))
+  const whole = notes.total + keptMessages.maximum + files.total + skills.total
+  const most = Math.max(0, lines.autoCompact - prefix.expected) * LARGEST_RESULT
+  return Math.max(lines.target, Math.floor(prefix.expected + Math.min(most, whole)))
+}
+
+/** Returns the services with budgets of what comes back that fit the room beside system prompt and tools. */
+export function withRoomBudgets(
+  state: SessionState,
+  host: TurnHost,
+  compaction: CompactionServices,
+): CompactionServices {
+  const { scaled } = compaction
+  if (!scaled.known) return compaction
+  const prefix = measurePrefix(state, { host, compaction })
+  const budgets = limitToRoom(scaled.budgets, scaled.lines, prefix.expected)
+  return { ...compaction, scaled: { ...scaled, budgets } }
 }
 
 /**

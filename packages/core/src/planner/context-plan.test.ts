@@ -1,11 +1,12 @@
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { judgeCompaction, makeContextPlan } from './context-plan.ts'
-import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
+import { type ExpectedCompactionResult, findNotesLine, type PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(
@@ -491,6 +492,55 @@ describe('the line of a compaction with notes', () => {
       return planAt(tokens, after(30_000), situation).act
     }
     expect([reading(false), reading(true), reading(false, 167_000)]).toEqual(['wait', 'compact', 'compact'])
+  })
+
+  it('is the threshold where nothing is saved: reads are free, or writes behind an expired cache', () => {
+    const priced = (cacheRead: number, written: number): Partial<PlanContext> => ({
+      ...after(70_000),
+      rates: { input: 10, cacheRead, write5m: written, write1h: written, output: 50 },
+    })
+    expect(planAt(166_000, priced(0, 12.5)).act).toBe('wait')
+    expect(planAt(166_000, priced(0, 0)).act).toBe('wait')
+    expect(planAt(96_000, priced(1, 1)).act).toBe('compact')
+    const cold = { cache: warm({ isWarm: false }), idleMs: 3_600_000 }
+    expect(planAt(120_000, { ...priced(1, 0), ...cold }).act).toBe('wait')
+    expect(planAt(120_000, { ...priced(0, 12.5), ...cold }).act).toBe('compact')
+  })
+
+  it('lies between what the last compaction left and the threshold, in every window and at every price', () => {
+    const price = fc.oneof(fc.constant(0), fc.constant(null), fc.double({ min: 0.01, max: 100, noNaN: true }))
+    const draws = fc.record({
+      window: fc.integer({ min: 8_000, max: 2_000_000 }),
+      wider: fc.integer({ min: 0, max: 1_000_000 }),
+      prefixShare: fc.double({ min: 0, max: 0.95, noNaN: true }),
+      afterShare: fc.double({ min: 0, max: 1, noNaN: true }),
+      growth: fc.option(fc.integer({ min: 0, max: 100_000 })),
+      rates: fc.record({ input: price, cacheRead: price, write5m: price, write1h: price, output: price }),
+      isWarm: fc.boolean(),
+    })
+    const base = new Situation().planContext({ hasNotes: true })
+    fc.assert(
+      fc.property(draws, ({ window, wider, prefixShare, afterShare, growth, rates, isWarm }) => {
+        const prefixTokens = Math.round(window * prefixShare)
+        const left = Math.round(prefixTokens + (window - prefixTokens) * afterShare)
+        const find = (tokens: number) => {
+          const scaled = scalePolicy(DEFAULT_POLICY, { window: tokens, maxOutput: 64_000 })
+          const line = findNotesLine(
+            { ...base, scaled, prefixTokens, rates, cache: warm({ isWarm }) },
+            left,
+            growth,
+          )
+          return { line: line ?? Number.NaN, most: scaled.known ? scaled.lines.autoCompact : 0 }
+        }
+        const { line, most } = find(window)
+        const { growthTokens, coldTokens } = DEFAULT_POLICY.compact.notesLine
+        const least = left + ((isWarm ? growthTokens : coldTokens) * window) / 200_000
+        expect(Number.isSafeInteger(line)).toBe(true)
+        expect(line).toBeLessThanOrEqual(most)
+        expect(line).toBeGreaterThanOrEqual(Math.floor(Math.min(most, least)))
+        expect(find(window + wider).line).toBeGreaterThanOrEqual(line)
+      }),
+    )
   })
 
   it('is the same share of every window', () => {

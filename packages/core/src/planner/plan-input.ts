@@ -216,7 +216,8 @@ const LINE_WINDOW = 200_000
  * Returns the context size, in tokens, from which a compaction with the notes is due: the largest of the sizes that policy
  * `compact.notesLine` gives, at most the auto-compact threshold. With A tokens after a compaction, C at the line, growth g
  * per call, and prices r (read) and w (write), the cost per call is r·(A + C)/2 + (w − r)·(A − prefix)·g/(C − A), which is
- * least at C − A = √(2·g·(w − r)·(A − prefix)/r). Null if notes cannot be used or the window is unknown.
+ * least at C − A = √(2·g·(w − r)·(A − prefix)/r). What costs nothing is not saved: the threshold is then the line. Null if
+ * notes cannot be used or the window is unknown.
  */
 export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
   const { policy, hostLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
@@ -227,9 +228,11 @@ export function findNotesLine(context: PlanContext, after: number, growth: numbe
   if (!hasNotes || !enabled || !scaled.known) return null
   const { window, autoCompact } = scaled.lines
   const scale = window / LINE_WINDOW
-  const isExpired = cache.expiresAt !== null && !cache.isWarm
-  if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  const isExpired = cache.expiresAt !== null && !cache.isWarm
+  // Below the threshold, a compaction saves what the next calls read, or write if the cache has expired.
+  if ((isExpired ? written : read) === 0) return autoCompact
+  if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
   const rewritten = Math.max(0, after - prefixTokens)
   const root =
     growth === null || read === null || written === null
@@ -238,7 +241,7 @@ export function findNotesLine(context: PlanContext, after: number, growth: numbe
   const line = Math.max(
     prefixTokens + conversationTokens * scale,
     after + growthTokens * scale,
-    after + (Number.isNaN(root) ? 0 : rootFactor * root),
+    after + rootFactor * root,
   )
   return Math.round(Math.min(autoCompact, line))
 }

@@ -56,18 +56,18 @@ describe('the worked table, with a maximum output of 64,000', () => {
   })
 
   it.each([
-    // window, files each/total, skills each/total, notes section/total/start/growth, kept least/most
-    [4_000, [840, 840], [420, 420], [60, 360, 690, 690], [690, 690]],
-    [8_000, [1_680, 1_680], [840, 840], [120, 720, 1_380, 1_380], [1_380, 1_380]],
-    [16_000, [3_360, 3_360], [1_680, 1_680], [240, 1_440, 2_760, 2_760], [1_500, 2_760]],
-    [32_000, [3_500, 6_720], [3_360, 3_360], [480, 2_880, 5_520, 5_000], [1_500, 3_000]],
-    [128_000, [3_500, 17_000], [5_000, 15_120], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
-    [200_000, [3_500, 17_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
-    [1_000_000, [3_500, 17_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
+    // window, files each/middle/last/total, skills each/total, notes section/total/start/growth, kept least/most
+    [4_000, [172, 84, 39, 840], [420, 420], [60, 360, 690, 690], [690, 690]],
+    [8_000, [345, 168, 79, 1_680], [840, 840], [120, 720, 1_380, 1_380], [1_380, 1_380]],
+    [16_000, [691, 336, 158, 3_360], [1_680, 1_680], [240, 1_440, 2_760, 2_760], [1_500, 2_760]],
+    [32_000, [1_383, 672, 316, 6_720], [3_360, 3_360], [480, 2_880, 5_520, 5_000], [1_500, 3_000]],
+    [128_000, [3_500, 1_700, 800, 17_000], [5_000, 15_120], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
+    [200_000, [3_500, 1_700, 800, 17_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
+    [1_000_000, [3_500, 1_700, 800, 17_000], [5_000, 25_000], [2_000, 12_000, 10_000, 5_000], [1_500, 3_000]],
   ])('%d: what comes back', (window, files, skills, notes, kept) => {
     const { budgets } = known(DEFAULT_POLICY, { window, maxOutput: 64_000 })
     expect([
-      [budgets.files.each, budgets.files.total],
+      [budgets.files.each, budgets.files.middle, budgets.files.last, budgets.files.total],
       [budgets.skills.each, budgets.skills.total],
       [budgets.notes.section, budgets.notes.total, budgets.notes.start, budgets.notes.growth],
       [budgets.keptMessages.minimum, budgets.keptMessages.maximum],
@@ -212,7 +212,7 @@ describe('a window', () => {
       why: 'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.',
       images: 100,
       budgets: {
-        files: { each: 3_500, total: 17_000 },
+        files: { each: 3_500, middle: 1_700, last: 800, total: 17_000 },
         skills: { each: 5_000, total: 25_000 },
         host: { each: 5_000, total: 10_000 },
         notes: { section: 2_000, decisions: 3_500, total: 12_000, start: 10_000, growth: 5_000 },

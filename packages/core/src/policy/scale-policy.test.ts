@@ -7,6 +7,7 @@ import {
   computeThresholds,
   findSmallestWindow,
   type KnownWindowLimits,
+  limitToRoom,
   scalePolicy,
   type ThresholdInput,
   type Thresholds,
@@ -241,7 +242,24 @@ describe('budgets', () => {
 
   it('never exceed the policy', () => {
     const policy = createPolicy({ rehydrate: { files: { totalTokens: 3_000 } } })
-    expect(known(policy, 1_000_000, 64_000).budgets.files).toEqual({ each: 3_000, total: 3_000 })
+    expect(known(policy, 1_000_000, 64_000).budgets.files).toMatchObject({ each: 3_000, total: 3_000 })
+  })
+
+  it('leave half of the room beside a long system prompt to the work that follows a compaction', () => {
+    fc.assert(
+      fc.property(windows, fc.double({ min: 0, max: 1.2, noNaN: true }), (window, share) => {
+        const { lines, budgets } = known(DEFAULT_POLICY, window, 64_000)
+        const prefix = Math.round(lines.autoCompact * share)
+        const { notes, keptMessages, files } = limitToRoom(budgets, lines, prefix)
+        const room = Math.max(0, lines.autoCompact - prefix)
+        expect(notes.total + keptMessages.maximum + files.total).toBeLessThanOrEqual(room / 2)
+        expect(notes.total).toBe(Math.min(budgets.notes.total, Math.floor(room / 4 + 1e-6)))
+        expect(files.each).toBeLessThanOrEqual(files.total)
+        for (const budget of numbersIn([notes, keptMessages, files])) expect(budget).toBeGreaterThanOrEqual(0)
+      }),
+    )
+    const { lines, budgets } = known(DEFAULT_POLICY, 200_000, 64_000)
+    expect(limitToRoom(budgets, lines, 100_000)).toBe(budgets)
   })
 
   it('follow a low auto-compact threshold', () => {

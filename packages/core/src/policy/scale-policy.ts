@@ -251,7 +251,7 @@ function requireLargeEnough({ ladder }: Policy, window: number, maxOutput: numbe
 
 /** Budget of each kind of content, in tokens unless the field name says otherwise. */
 export interface ContentBudgets {
-  readonly files: { readonly each: number; readonly total: number }
+  readonly files: FileBudgets
   readonly skills: { readonly each: number; readonly total: number }
   /** Token budgets of each context source of the host: for one item, and for all items together. */
   readonly host: { readonly each: number; readonly total: number }
@@ -269,6 +269,14 @@ export interface ContentBudgets {
   readonly hookOutputCharacters: number
   readonly spill: SpillBudgets
   readonly historyPage: number
+}
+
+/** Token budgets of attached files: for one file of the first ranks, of the middle and of the last ones, and for all. */
+interface FileBudgets {
+  readonly each: number
+  readonly middle: number
+  readonly last: number
+  readonly total: number
 }
 
 /**
@@ -298,7 +306,7 @@ export function computeContentBudgets(policy: Policy, lines: Thresholds | null):
   const share = createShareLookup(policy.shares, lines)
   const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
   return {
-    files: limitBudget(rehydrate.files, share('files')),
+    files: scaleFiles(rehydrate.files, share('files')),
     skills: limitBudget(rehydrate.skills, share('skills')),
     host: limitBudget(rehydrate.host, share('host')),
     notes: scaleNotes(policy, share),
@@ -346,6 +354,61 @@ function limitBudget(
 ): { readonly each: number; readonly total: number } {
   const total = Math.min(totalTokens, share)
   return { each: Math.min(eachTokens, total), total }
+}
+
+/**
+ * Scales the budgets of attached files. Those of one file shrink in proportion to what all of them may have, so that as many
+ * files come back in a small window, with less of each.
+ */
+function scaleFiles(files: Policy['rehydrate']['files'], share: number): FileBudgets {
+  const { count, middleRank, lastRank, eachTokens, middleTokens, lastTokens, totalTokens } = files
+  const total = Math.min(totalTokens, share)
+  let wanted = 0
+  for (let rank = 1; rank <= count; rank += 1)
+    wanted += rank >= lastRank ? lastTokens : rank >= middleRank ? middleTokens : eachTokens
+  const scale = total / Math.max(1, Math.min(totalTokens, wanted))
+  const limit = (tokens: number): number => Math.min(tokens, total, roundDownTokens(tokens * scale))
+  return { each: limit(eachTokens), middle: limit(middleTokens), last: limit(lastTokens), total }
+}
+
+function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number }>(
+  budgets: Budgets,
+  scale: number,
+): Budgets {
+  const entries = Object.entries(budgets).map(([name, tokens]) => [
+    name,
+    roundDownTokens(Number(tokens) * scale),
+  ])
+  return Object.fromEntries(entries) as Budgets
+}
+
+/** Part of the tokens between system prompt and auto-compact threshold that notes may have, and all that comes back. */
+const ROOM_SHARES = { notes: 1 / 4, all: 1 / 2 }
+
+/**
+ * Limits what a compaction brings back to the room that system prompt and tools leave below the auto-compact threshold: half
+ * of it stays free for the work that follows. Notes come first, since they have the user's words; kept messages and files
+ * share the rest in proportion to their budgets.
+ */
+export function limitToRoom(
+  budgets: ContentBudgets,
+  { autoCompact }: Thresholds,
+  prefixTokens: number,
+): ContentBudgets {
+  const room = Math.max(0, autoCompact - prefixTokens)
+  const { notes, keptMessages, files } = budgets
+  const { section, decisions, total } = notes
+  const notesScale = Math.min(1, (room * ROOM_SHARES.notes) / Math.max(1, total))
+  const limited = shrinkTokens({ section, decisions, total }, notesScale)
+  const rest = room * ROOM_SHARES.all - limited.total
+  const scale = Math.min(1, rest / Math.max(1, keptMessages.maximum + files.total))
+  if (notesScale === 1 && scale === 1) return budgets
+  return {
+    ...budgets,
+    notes: { ...notes, ...limited },
+    keptMessages: shrinkTokens(keptMessages, scale),
+    files: shrinkTokens(files, scale),
+  }
 }
 
 /** Scales the budgets of session notes. Those of a section and of decisions shrink in proportion to that of the whole file. */

@@ -121,11 +121,11 @@ function isReadAgain(
 /** Returns the context with the largest size of the file of this rank, from 1: later files get less. */
 function withRankLimit(context: SourceContext, rank: number): SourceContext {
   const { budgets, policy } = context
-  const { middleRank, middleTokens, lastRank, lastTokens } = policy.rehydrate.files
+  const { middleRank, lastRank } = policy.rehydrate.files
   const each = Math.min(
     budgets.files.each,
-    rank >= middleRank ? middleTokens : Number.POSITIVE_INFINITY,
-    rank >= lastRank ? lastTokens : Number.POSITIVE_INFINITY,
+    rank >= middleRank ? budgets.files.middle : Number.POSITIVE_INFINITY,
+    rank >= lastRank ? budgets.files.last : Number.POSITIVE_INFINITY,
   )
   return { ...context, budgets: { ...budgets, files: { ...budgets.files, each } } }
 }

@@ -91,12 +91,15 @@ export async function* reduceContext(
   if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
-  const isIrreducible = isJustCompacted(turn.state) || !selectSpan(turn.state, {}, { host, compaction }).ok
+  const isIrreducible =
+    isJustCompacted(turn.state) ||
+    !selectSpan(turn.state, {}, { host, compaction }).ok ||
+    IRREDUCIBLE.has(turn.state.context?.breaker.lastReason ?? '')
   return refuseFullContext(turn, compaction, plan.refusal, isIrreducible)
 }
 
 /** Refusals of a compaction that leave only what every compaction keeps: system prompt, tools, and unanswered prompts. */
-const IRREDUCIBLE: ReadonlySet<RefusedRewrite['reason']> = new Set([
+const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
   'empty-conversation',
   'nothing-to-summarise',
   'not-smaller',

@@ -25,6 +25,7 @@ import {
   type ReplayedInput,
   type ReplayPolicy,
   type ReplayWorld,
+  type TooLongRequest,
 } from './replay-session.ts'
 
 export interface EnginePolicyOptions {
@@ -116,6 +117,13 @@ class EngineAgent implements ReplayedAgent {
         },
       }),
     )
+  }
+
+  async makeRoom({ tokens, limit }: TooLongRequest): Promise<boolean> {
+    const message = `prompt is too long: ${tokens} tokens > ${limit} maximum`
+    const error = { type: 'error', error: { type: 'invalid_request_error', message } }
+    const { ok } = await this.#session.refused({ status: 400, error, message })
+    return ok
   }
 
   async close(): Promise<void> {

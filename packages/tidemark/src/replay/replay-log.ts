@@ -41,6 +41,8 @@ export interface PolicyReplay {
   readonly anchors: { readonly used: number; readonly seen: number }
   readonly compactions: number
   readonly clearings: number
+  /** Calls that were not made, and not billed, since their request does not fit the window. */
+  readonly refused: number
 }
 
 export interface LogReplay {
@@ -195,16 +197,22 @@ async function replayPolicy(
   for (const session of sessions) {
     const first = session.steps.find(isResponse)
     const rates = first === undefined ? null : bill.findBaseRates(first)
+    const tokens = isUnbounded ? UNBOUNDED : window(session)
     const engine = createEnginePolicy({
       name,
       policy,
       ...(rates === null ? {} : { rates }),
-      window: isUnbounded ? UNBOUNDED : window(session),
+      window: tokens,
     })
     const { length } = session.steps
     const onStep = (step: number): void => onProgress?.(`${name} ${Math.round((100 * step) / length)}%`)
     totals.push(
-      await replaySession(session, engine, { bill, onStep, ...(signal === undefined ? {} : { signal }) }),
+      await replaySession(session, engine, {
+        bill,
+        window: tokens,
+        onStep,
+        ...(signal === undefined ? {} : { signal }),
+      }),
     )
   }
   const sum = (field: keyof ReplayTotals): number => totals.reduce((all, each) => all + each[field], 0)
@@ -214,6 +222,7 @@ async function replayPolicy(
     anchors: { used: sum('edits'), seen: sum('editsInView') },
     compactions: sum('compactions'),
     clearings: sum('clearings'),
+    refused: sum('refused'),
   }
 }
 

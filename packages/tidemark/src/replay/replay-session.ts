@@ -3,7 +3,7 @@
  * what it is shown, except that an edit whose lines are no longer in view costs one more call that reads them again.
  */
 import { setImmediate } from 'node:timers/promises'
-import { type Block, isToolResult, isToolUse } from '@tidemark/core'
+import { type Block, isToolResult, isToolUse, type TokenRates } from '@tidemark/core'
 import { BilledCache, type BilledTokens, countBlockTokens, type FindRates } from './billed-cache.ts'
 import { type EditAnchor, listEditAnchors, listLines, SeenLines } from './edit-anchors.ts'
 import type { RecordedSession, RecordedStep } from './recorded-session.ts'
@@ -25,7 +25,15 @@ export interface ReplayedAgent {
   /** Returns the next request, after any rewrite that the policy makes before it; null if there is none to send. */
   buildRequest(): Promise<BilledRequest | null>
   appendReply(content: readonly Block[], usage: BilledTokens & { readonly output: number }): Promise<void>
+  /** Makes room after the provider refused the last request as too long. Returns false if nothing helps. */
+  makeRoom(refused: TooLongRequest): Promise<boolean>
   close(): Promise<void>
+}
+
+/** Tokens of a request that the provider refuses, and the most that it takes. */
+export interface TooLongRequest {
+  readonly tokens: number
+  readonly limit: number
 }
 
 /** What is put into the conversation: tool results, a prompt, or text of the program that recorded the session. */
@@ -64,7 +72,7 @@ export interface ReplayTotals {
   readonly filesShed: number
   /** Tokens of all requests together. */
   readonly contextTokens: number
-  /** Calls for which the policy had no request to send. */
+  /** Calls that were not made: the policy had no request to send, or one that the window does not hold. */
   readonly refused: number
 }
 
@@ -82,6 +90,10 @@ export interface ReplayOptions {
    * of the log that this one continues, at the recorded output and its rates. Default: relative rates, estimated sizes.
    */
   readonly bill?: RecordedBill
+  /** Most tokens of a request that the provider takes, by the sizes of this replay. Default: any. */
+  readonly window?: number
+  /** Prices in place of the relative rates, if there is no `bill`. */
+  readonly rates?: TokenRates
   readonly signal?: AbortSignal
   /** Called before each step. */
   readonly onStep?: (step: number) => void
@@ -90,6 +102,8 @@ export interface ReplayOptions {
 }
 
 const REREAD_OUTPUT = 120
+/** Requests that an agent may build for one call, if the provider refuses them as too long. */
+const ATTEMPTS = 3
 /** Steps after which other work of the process, such as the handling of Ctrl-C, gets a turn. */
 const STEPS_AT_ONCE = 16
 
@@ -121,6 +135,8 @@ class Replay {
     this.#options = options
     this.#scale = options.bill === undefined ? 1 : session.scale
     this.#cache = new BilledCache({ isAttached, scale: this.#scale })
+    const { rates } = options
+    if (rates !== undefined) this.#cache.useModel('', () => rates)
   }
 
   async run(policy: ReplayPolicy): Promise<ReplayTotals> {
@@ -198,12 +214,25 @@ class Replay {
   async #send(
     agent: ReplayedAgent,
   ): Promise<{ readonly request: BilledRequest; readonly tokens: BilledTokens } | null> {
-    const request = await agent.buildRequest()
+    const request = await this.#buildFitting(agent)
     if (request === null) return null
     const tokens = this.#cache.send(request, this.#now)
     this.#counts.calls += 1
     this.#counts.contextTokens += tokens.read + tokens.written + tokens.input
     return { request, tokens }
+  }
+
+  /** Returns the next request; null if there is none that fits the window. */
+  async #buildFitting(agent: ReplayedAgent): Promise<BilledRequest | null> {
+    const { window: limit = Number.POSITIVE_INFINITY } = this.#options
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const request = await agent.buildRequest()
+      if (request === null) return null
+      const tokens = this.#cache.count(request)
+      if (tokens <= limit) return request
+      if (!(await agent.makeRoom({ tokens, limit }))) return null
+    }
+    return null
   }
 
   /** Counts the edits of a response, and returns those of which the request did not show a line. */

@@ -19,10 +19,9 @@ async function loadCases(): Promise<readonly BenchCase[]> {
   const loaded = await Promise.all(
     files.sort().map(async (name) => {
       const { benchCase, benchCases }: CaseFile = await import(pathToFileURL(join(FOLDER, name)).href)
-      const cases = benchCases ?? (benchCase === undefined ? [] : [benchCase])
-      if (cases.length === 0)
+      if (benchCases === undefined && benchCase === undefined)
         throw new Error(`bench/cases/${name} must export \`benchCase\` or \`benchCases\``)
-      return cases
+      return benchCases ?? [benchCase].filter((one) => one !== undefined)
     }),
   )
   return loaded.flat()

@@ -83,8 +83,8 @@ export const mutants: readonly Mutant[] = [
     name: 'rules-of-a-command-outlive-it',
     law: 'rules of a slash command end when the conversation goes back to before it, not with a compaction',
     file: `${AGENT}/agent-permissions.ts`,
-    find: "if (kind === 'undo' || kind === 'rewind') granted = []",
-    replace: "if (kind === 'none') granted = []",
+    find: "if (kind === 'undo' || kind === 'rewind') forgetRules()",
+    replace: "if (kind === 'none') forgetRules()",
     tests: CLEANUPS,
   },
   {

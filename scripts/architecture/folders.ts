@@ -60,7 +60,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'request-log',
     'server',
   ],
-  cli: ['.', 'render', 'pages', 'tools', 'mcp', 'agent', 'tour', 'screen', 'chat', 'commands'],
+  cli: ['.', 'render', 'pages', 'sandbox', 'tools', 'mcp', 'agent', 'tour', 'screen', 'chat', 'commands'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

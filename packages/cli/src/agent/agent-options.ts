@@ -2,6 +2,7 @@
 import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions, Tools } from 'tidemark'
 import type { FoundPromptFile } from 'tidemark/internal'
 import type { McpServers } from '../mcp/mcp-servers.ts'
+import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AskUser } from '../tools/agent-environment.ts'
 import { type AgentDefinition, isToolOfAgent } from './agent-definitions.ts'
 import type { LoadedInstructions } from './memory-sources.ts'
@@ -136,6 +137,8 @@ export interface Agent {
   isPlanning(): boolean
   /** Returns the permission mode as it is now. */
   readMode(): PermissionMode
+  /** The sandbox of commands; why there is none if the settings want one; null if they do not. */
+  readonly sandbox: OpenedSandbox | null
   /** Goes on in another permission mode, from the next tool call on. A subagent keeps its own. */
   switchMode(mode: PermissionMode): Promise<void>
   /**

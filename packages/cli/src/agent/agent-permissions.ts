@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ContextSource, SessionHooks, TidemarkOptions } from 'tidemark'
 import type { PromptFilePlaces } from 'tidemark/internal'
+import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
 import { resolveRealPath } from '../tools/tool-paths.ts'
@@ -26,6 +27,7 @@ import {
 } from './permissions.ts'
 import { openPlanMode } from './plan-mode.ts'
 import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
+import { openSessionSandbox } from './sandbox-session.ts'
 import { findUserSettings } from './settings.ts'
 
 interface SessionPlace {
@@ -37,7 +39,8 @@ interface SessionPlace {
 }
 
 /** What decides about the tool calls of a session, and what the engine must know of it. */
-export interface OpenPermissions extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode'> {
+export interface OpenPermissions
+  extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode' | 'sandbox'> {
   readonly context: PermissionContext
   readonly promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'>
   readonly sources: readonly ContextSource[]
@@ -49,6 +52,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
   if (options.inherited !== undefined) return await inheritPermissions(options, options.inherited, place)
   const { folder, log, ownFolder } = place
   const { settings, home, mode, allowed = [] } = options
+  let sandbox: OpenedSandbox | null = null
   const plan = await openPlanMode({
     file: join(ownFolder, 'plan-mode.json'),
     given: mode,
@@ -71,7 +75,11 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     guardedPaths: settings.hookFiles ?? [],
     protectedFolders: [home, dirname(findUserSettings(options.env))].map((path) => resolveRealPath(path)),
     ownRules: settings.ownRules ?? [],
+    get sandbox() {
+      return sandbox?.ok === true ? sandbox.sandbox : undefined
+    },
   }
+  sandbox = await openSessionSandbox(options, context, ownFolder)
   const prompts = await openPrompts(options, context)
   readableFolders.push(...prompts.skillFolders)
   for (const file of prompts.unread) options.onUnread?.('skill or command', file)
@@ -86,22 +94,29 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     ...(plan.isUsed ? { endPlanMode: () => plan.end() } : {}),
   }
   const sources = [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])]
-  const forgetRules = {
-    name: 'rules of a slash command',
-    scope: 'main',
-    forget({ kind }: { readonly kind: string }) {
-      // The prompt with the command may have left the conversation.
-      if (kind === 'undo' || kind === 'rewind') granted = []
-    },
-  }
+  const forgetRules = createRuleCleanup(() => {
+    granted = []
+  })
   return {
     context,
+    sandbox,
     promptTools,
     sources,
     expandPrompt,
     switchMode: plan.switchTo,
     listPromptFiles: prompts.list,
     cleanups: [forgetRules],
+  }
+}
+
+function createRuleCleanup(forgetRules: () => void): NonNullable<TidemarkOptions['cleanups']>[number] {
+  return {
+    name: 'rules of a slash command',
+    scope: 'main',
+    forget({ kind }) {
+      // The prompt with the command may have left the conversation.
+      if (kind === 'undo' || kind === 'rewind') forgetRules()
+    },
   }
 }
 
@@ -124,6 +139,7 @@ async function inheritPermissions(
     },
     folder,
     readableFolders,
+    sandbox: starter.sandbox,
     guardedPaths: starter.guardedPaths ?? [],
     protectedFolders: starter.protectedFolders ?? [],
     ownRules: starter.ownRules ?? [],
@@ -132,6 +148,7 @@ async function inheritPermissions(
   readableFolders.push(...skillFolders)
   return {
     context,
+    sandbox: null,
     promptTools: skills === null ? {} : { skills },
     sources: isOffered(options, 'Skill') ? sources : [],
     expandPrompt: async (prompt) => ({ prompt, notices: [] }),

@@ -55,7 +55,9 @@ export async function openAgent(given: AgentOptions): Promise<Agent> {
   const scratchFolder = join(ownFolder, 'scratch')
   await createSessionFolder(scratchFolder, home)
   const permissions = await openPermissions(options, { folder, log, ownFolder })
-  const mcp = await openServers({ ...options, folder, ownFolder, env: createCommandEnvironment(options) })
+  const { sandbox } = permissions.context
+  const env = createCommandEnvironment(options)
+  const mcp = await openServers({ ...options, folder, ownFolder, env, sandbox })
   try {
     return await openSession(options, { folder, log, ownFolder, scratchFolder, permissions, mcp })
   } catch (error) {
@@ -81,7 +83,7 @@ async function openSession(
   { folder, log, ownFolder, scratchFolder, permissions, mcp }: SessionParts,
 ): Promise<Agent> {
   const { sessionId, inherited } = options
-  const { context, promptTools, expandPrompt, listPromptFiles, switchMode } = permissions
+  const { context, sandbox, promptTools, expandPrompt, listPromptFiles, switchMode } = permissions
   const spillFolder = join(ownFolder, 'outputs')
   const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
   const shells = createBackgroundShells()
@@ -101,22 +103,18 @@ async function openSession(
     ...createServerTools(options, tools, mcp),
     canUseTool,
     hooks: { ...hooks, ...subagents?.hooks },
-    ...createHookCommands(options, () => context.mode),
+    ...createHookCommands(options, context),
     onEvent(event) {
       subagents?.noteEvent(event)
       options.onEvent?.(event)
     },
   })
   return {
-    session,
-    denials,
+    ...{ session, denials, sandbox, switchMode, listPromptFiles, listDefinitions },
     toolNames: [...Object.keys(tools), HISTORY_TOOL_NAME],
     isPlanning: () => context.mode === 'plan',
     readMode: () => context.mode,
-    switchMode,
     expandPrompt: attachFiles(expandPrompt, options, { context, readState }),
-    listPromptFiles,
-    listDefinitions,
     listServerTools: () => Object.keys(mcp?.tools() ?? {}),
     run(prompt, runOptions) {
       mcp?.restart()
@@ -133,6 +131,7 @@ async function openSession(
       await shells.close()
       await tidemark.close()
       await mcp?.close()
+      await context.sandbox?.close()
     },
   }
 }
@@ -212,6 +211,7 @@ function offerTools(
     env: createCommandEnvironment(options),
     now: Date.now,
     ...createHiding(context),
+    ...(context.sandbox === undefined ? {} : { sandbox: context.sandbox }),
     ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
   })
   const all = { ...own, ...taskTools }
@@ -230,16 +230,19 @@ const SUBAGENT_EVENTS: readonly (keyof HookSettings)[] = [
 /** Returns the hooks of the settings as an option of a session. */
 function createHookCommands(
   options: AgentOptions,
-  permissionMode: () => PermissionMode,
+  context: PermissionContext,
 ): Pick<TidemarkOptions, 'hookCommands'> {
-  const { hooks: all, findHookObjection } = options.settings
+  const { hooks: all, findHookObjection, sandbox: wanted } = options.settings
   if (all === undefined) return {}
   const isHere = (event: string): boolean =>
     options.inherited === undefined || SUBAGENT_EVENTS.includes(event as keyof HookSettings)
   const hooks: HookSettings = Object.fromEntries(Object.entries(all).filter(([event]) => isHere(event)))
   const env = createCommandEnvironment(options)
   const check = findHookObjection === undefined ? {} : { findObjection: findHookObjection }
-  return { hookCommands: { settings: hooks, env, permissionMode, ...check } }
+  const { sandbox } = context
+  const confined = sandbox !== undefined && wanted?.hooks === true ? { confine: sandbox.enter } : {}
+  const permissionMode = (): PermissionMode => context.mode
+  return { hookCommands: { settings: hooks, env, permissionMode, ...check, ...confined } }
 }
 
 const NO_CALL_LIMIT = Number.MAX_SAFE_INTEGER

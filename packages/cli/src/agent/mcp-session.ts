@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { ModelChoice, TidemarkOptions, Tools } from 'tidemark'
 import { type McpServers, openMcpServers } from '../mcp/mcp-servers.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { InheritedServers } from './agent-options.ts'
 import type { AgentSettings } from './settings.ts'
 
@@ -16,8 +17,9 @@ export async function openServers(options: {
   readonly onNotice?: (message: string) => void
   readonly firstServerWait?: number
   readonly inherited?: object
+  readonly sandbox: Sandbox | undefined
 }): Promise<McpServers | null> {
-  const { settings, model, folder, ownFolder, env, onNotice } = options
+  const { settings, model, folder, ownFolder, env, onNotice, sandbox } = options
   const { mcpServers, findServerObjection } = settings
   // A subagent uses the servers of the main conversation.
   if (mcpServers === undefined || options.inherited !== undefined) return null
@@ -29,6 +31,7 @@ export async function openServers(options: {
     outputFolder: join(ownFolder, 'outputs'),
     addsForFree: model.profile.capabilities.toolChanges,
     ...(findServerObjection === undefined ? {} : { findObjection: findServerObjection }),
+    ...(sandbox !== undefined && settings.sandbox?.mcpServers === true ? { confine: sandbox.enter } : {}),
     ...(onNotice === undefined ? {} : { onNotice }),
     ...(options.firstServerWait === undefined ? {} : { firstWait: options.firstServerWait }),
   })

@@ -6,6 +6,7 @@
 import { homedir } from 'node:os'
 import { join, relative, resolve, sep } from 'node:path'
 import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core'
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
@@ -57,6 +58,8 @@ export interface PermissionContext {
   /** Allow rules of the user's own settings: only they except a protected path. */
   readonly ownRules?: readonly string[]
   readonly home?: string
+  /** Confines commands, so that they need no question. Default: they are not confined. */
+  readonly sandbox?: Sandbox | undefined
 }
 
 export interface PermissionDecision {
@@ -99,6 +102,10 @@ export function decidePermission(
   const kept = access.kind === 'write' ? findProtected(call) : undefined
   if (kept !== undefined)
     return { decision: 'ask', reason: `${kept} is protected: ${PROTECTED_REASON}`, suggestions: [] }
+  if (context.sandbox !== undefined && tool === 'Bash')
+    return access.isOutside === true
+      ? { decision: 'ask', reason: 'It runs outside the sandbox.', suggestions: [] }
+      : { decision: 'allow', reason: 'It runs in the sandbox.', suggestions: [] }
   const outside = access.paths.find((path) => !isReadableHere(path, access, context))
   const guarded = access.kind === 'write' ? access.paths.find((path) => isGuarded(path, context)) : undefined
   const hidden = findHidingRule(call)
@@ -164,6 +171,13 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
     return access.paths.every((path) => matchesPath(pattern, path, context))
   })
   return isNamed ? undefined : found
+}
+
+/** Returns true if the path has a protected name that no rule of the user excepts. Links are not followed. */
+export function isProtectedFile(path: string, context: PermissionContext): boolean {
+  const place = { ...context, home: context.home ?? homedir(), protectedFolders: [] }
+  if (!isProtectedName(path, place)) return false
+  return findProtected({ tool: 'Edit', access: { kind: 'write', paths: [path] }, context }) !== undefined
 }
 
 /** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */

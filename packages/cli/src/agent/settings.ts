@@ -80,10 +80,25 @@ export interface AgentSettings {
   readonly memoryExcludes?: readonly string[]
   /** Limits of subagents. Only read from the user's file. */
   readonly subagents?: SubagentLimits
+  /** Confines the commands of the model. Only read from the user's file. Default: they are not confined. */
+  readonly sandbox?: SandboxSettings
   /** False if prompts are not kept for the arrow keys of later sessions. Only read from the user's file. Default: true. */
   readonly promptHistory?: boolean
   /** Sentences for the user about settings that were not applied. */
   readonly notices: readonly string[]
+}
+
+export interface SandboxSettings {
+  /** True if commands reach the network. Default: false. */
+  readonly network?: boolean
+  /** Further folders that commands may write. */
+  readonly writable?: readonly string[]
+  /** Further files and folders that commands may not read. */
+  readonly hidden?: readonly string[]
+  /** True if hooks run in the sandbox too. Default: false. */
+  readonly hooks?: boolean
+  /** True if MCP servers on standard streams run in the sandbox too. Default: false. */
+  readonly mcpServers?: boolean
 }
 
 export interface SubagentLimits {
@@ -106,6 +121,7 @@ interface SettingsFile {
   readonly memoryExcludes?: readonly string[]
   readonly mcpServers?: McpServerMap
   readonly subagents?: SubagentLimits
+  readonly sandbox?: SandboxSettings | boolean
   readonly promptHistory?: boolean
 }
 
@@ -154,12 +170,8 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(merged.language === undefined ? {} : { language: merged.language }),
     ...(merged.outputStyle === undefined ? {} : { outputStyle: merged.outputStyle }),
     ...(merged.permissionMode === undefined ? {} : { permissionMode: merged.permissionMode }),
-    ...(user.policy === undefined ? {} : { policy: user.policy }),
-    ...(user.subagents === undefined ? {} : { subagents: user.subagents }),
-    ...(user.promptHistory === undefined ? {} : { promptHistory: user.promptHistory }),
+    ...readUsersOwn(user),
     permissions: { ...NO_RULES, ...merged.permissions },
-    ...(user.permissions?.allow === undefined ? {} : { ownRules: user.permissions.allow }),
-    env: user.env ?? {},
     ...(runFiles.length === 0 ? {} : { hookFiles: runFiles }),
     ...(Object.keys(hooks).length === 0
       ? {}
@@ -184,6 +196,18 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   }
 }
 
+/** Returns the settings that are read from the user's file only. */
+function readUsersOwn({ policy, subagents, promptHistory, sandbox, permissions, env = {} }: SettingsFile) {
+  return {
+    ...(policy === undefined ? {} : { policy }),
+    ...(subagents === undefined ? {} : { subagents }),
+    ...(promptHistory === undefined ? {} : { promptHistory }),
+    ...(sandbox === undefined || sandbox === false ? {} : { sandbox: sandbox === true ? {} : sandbox }),
+    ...(permissions?.allow === undefined ? {} : { ownRules: permissions.allow }),
+    env,
+  }
+}
+
 /** Lists what needs trust in a project: parts of its settings, and its skills, slash commands and agents. */
 async function listParts(
   project: SettingsFile,
@@ -201,7 +225,7 @@ async function listParts(
 }
 
 /** Settings that a project cannot set, whether it is trusted or not. */
-const USERS_OWN = ['policy', 'env', 'subagents', 'trustedFolders', 'promptHistory'] as const
+const USERS_OWN = ['policy', 'env', 'subagents', 'trustedFolders', 'promptHistory', 'sandbox'] as const
 
 function describeUsersOwn(project: SettingsFile, userFile: string): readonly string[] {
   const names = USERS_OWN.filter((name) => project[name] !== undefined)
@@ -332,6 +356,9 @@ function parseJson(path: string, text: string): unknown {
   }
 }
 
+/** Paths that mean the same in every folder. */
+const ABSOLUTE = /^(?:\/|~(?:\/|$))/
+
 type FieldCheck = (value: unknown) => string | null
 
 /** Each field of a settings file, with a check that returns what was expected; null if the value is right. */
@@ -355,13 +382,23 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   },
   // A relative path would mean another folder each time.
   trustedFolders: (value) =>
-    Array.isArray(value) && value.every((each) => typeof each === 'string' && /^(?:\/|~(?:\/|$))/.test(each))
+    Array.isArray(value) && value.every((each) => typeof each === 'string' && ABSOLUTE.test(each))
       ? null
       : 'a list of absolute folders',
   memoryExcludes: (value) =>
     Array.isArray(value) && value.every((each) => typeof each === 'string') ? null : 'a list of globs',
   mcpServers: findServersProblem,
   promptHistory: (value) => (typeof value === 'boolean' ? null : 'true or false'),
+  sandbox: (value) => {
+    const isPath = (path: unknown): boolean => typeof path === 'string' && ABSOLUTE.test(path)
+    const isRight = ([name, given]: [string, unknown]): boolean =>
+      ['writable', 'hidden'].includes(name)
+        ? Array.isArray(given) && given.every(isPath)
+        : ['network', 'hooks', 'mcpServers'].includes(name) && typeof given === 'boolean'
+    return typeof value === 'boolean' || (isObject(value) && Object.entries(value).every(isRight))
+      ? null
+      : 'true, false, or an object with network, hooks and mcpServers (true or false), writable and hidden (lists of absolute paths)'
+  },
   subagents: (value) => {
     const least: Readonly<Record<string, number>> = { maxRunning: 1, maxDepth: 0 }
     const isRight = ([name, count]: [string, unknown]): boolean =>

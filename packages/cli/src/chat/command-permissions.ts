@@ -1,8 +1,13 @@
-/** /permissions lists the rules that decide about tool calls and withdraws those of the session; Shift-Tab switches the mode. */
+/**
+ * /permissions lists the rules that decide about tool calls and withdraws those of the session; Shift-Tab switches the
+ * mode. /sandbox shows what commands can reach.
+ */
+import { existsSync } from 'node:fs'
 import { MODE_LABELS, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
-import { showExactly } from '../render/text.ts'
+import { formatPath, sanitizeText, showExactly } from '../render/text.ts'
+import type { Access } from '../sandbox/mount-plan.ts'
 import type { PanelRow } from '../screen/panel.ts'
-import type { ChatContext, SlashCommand } from './chat-context.ts'
+import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
 
 export const permissionsCommand: SlashCommand = {
   name: 'permissions',
@@ -68,4 +73,39 @@ export async function switchMode({ agent, start }: ChatContext): Promise<void> {
   ]
   const next = modes[(modes.indexOf(agent.readMode()) + 1) % modes.length] ?? 'default'
   await agent.switchMode(next)
+}
+
+export const sandboxCommand: SlashCommand = {
+  name: 'sandbox',
+  args: '',
+  description: 'what commands can write, read and reach in the sandbox',
+  run: (chat) => showPage(chat, 'Sandbox', formatSandbox(chat)),
+}
+
+function formatSandbox({ agent: { sandbox }, start, theme: { colors } }: ChatContext): string {
+  if (sandbox === null)
+    return 'Off: commands are not confined, and asked about.\nTo turn it on: "sandbox": true in your settings.'
+  if (!sandbox.ok) return `It cannot be used, so that commands are asked about: ${sanitizeText(sandbox.why)}`
+  const { places, hasNetwork } = sandbox.sandbox
+  const list = (access: Access): readonly string[] => {
+    const paths = [...places].filter(([path, each]) => each === access && existsSync(path))
+    return paths.map(([path]) => `  ${formatPath(path)}`)
+  }
+  const { hooks, mcpServers } = start.settings.sandbox ?? {}
+  const others = [hooks === true ? null : 'hooks', mcpServers === true ? null : 'MCP servers'].flatMap(
+    (name) => name ?? [],
+  )
+  return [
+    'On: commands run without questions, and can',
+    `${colors.bold('write')}`,
+    ...list('write'),
+    `  not in them: settings of Git, shells, editors and agents, ${colors.dim('at any depth, and what rules deny to edit')}`,
+    `${colors.bold('read')} everything that you can, except`,
+    ...list('none'),
+    `  what rules deny to read`,
+    `${colors.bold('reach')} ${hasNetwork ? 'the network' : 'no network'}, no sockets of services, no other processes`,
+    '',
+    'A call with outside: true is asked about in every mode.',
+    `Outside are also: what you type after !, slash commands${others.map((name) => `, ${name}`).join('')}.`,
+  ].join('\n')
 }

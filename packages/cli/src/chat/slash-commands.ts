@@ -6,7 +6,7 @@ import type { ChatContext, SlashCommand } from './chat-context.ts'
 import { contextCommand } from './command-context.ts'
 import { historyCommand } from './command-history.ts'
 import { modelCommand } from './command-model.ts'
-import { permissionsCommand } from './command-permissions.ts'
+import { permissionsCommand, sandboxCommand } from './command-permissions.ts'
 import { redoCommand, rewindCommand, undoCommand } from './commands-branch.ts'
 import { compactCommand } from './commands-rewrite.ts'
 import { clearCommand, exitCommand, forkCommand, resumeCommand, retryCommand } from './commands-session.ts'
@@ -56,6 +56,7 @@ const COMMANDS: readonly SlashCommand[] = [
   historyCommand,
   openCommand,
   permissionsCommand,
+  sandboxCommand,
   hooksCommand,
   mcpCommand,
   agentsCommand,

@@ -2,6 +2,7 @@
  * One MCP server: started in the background, and started again when it has ended and is needed. Faults are told to the
  * user once; the model sees them as results of its calls.
  */
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerConnection } from './server-connection.ts'
 import { type McpServerSettings, resolveServerAddress } from './server-settings.ts'
 import type { ServerListing } from './tool-catalogue.ts'
@@ -20,6 +21,8 @@ interface McpServerOptions {
   /** Returns a reason not to start the server; null if it may be started. */
   readonly findObjection: () => Promise<string | null>
   readonly onListing: (listing: ServerListing) => void
+  /** Returns how a process is run confined. Default: it is not confined. */
+  readonly confine?: Sandbox['enter']
 }
 
 export interface McpServer {

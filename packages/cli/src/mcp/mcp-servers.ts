@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { isObject, type JsonObject } from '@tidemark/core'
 import type { ToolOutput } from 'tidemark'
 import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import { type AgentTool, type AgentToolContext, defineTool } from '../tools/tool-definition.ts'
 import { createMcpServer, type McpServer, type NotifyUser } from './mcp-server.ts'
 import type { ServerCall, ServerConnection } from './server-connection.ts'
@@ -38,6 +39,8 @@ export interface McpOptions {
   readonly addsForFree: boolean
   /** Returns a reason not to start a server, such as a script that has changed since the user trusted it. */
   readonly findObjection?: (server: string) => Promise<string | null>
+  /** Returns how the process of a server is run confined. Default: it is not confined. */
+  readonly confine?: Sandbox['enter']
   /** Called with a sentence for the user, once for each problem. */
   readonly onNotice?: (message: string) => void
   /** Milliseconds that the first request waits for servers. Default: 3 seconds. */
@@ -90,6 +93,7 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
         startTimeout,
         signal: stop.signal,
         notify,
+        ...(options.confine === undefined ? {} : { confine: options.confine }),
         findObjection: async () => (await findObjection?.(key)) ?? null,
         onListing(listing) {
           catalogue = withListing(catalogue, name, listing)

@@ -24,6 +24,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import type { JsonObject } from '@tidemark/core'
 import manifest from '../../package.json' with { type: 'json' }
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerAddress } from './server-settings.ts'
 import { limitServerText, type McpTool, type ServerListing } from './tool-catalogue.ts'
 import type { ServerResult } from './tool-results.ts'
@@ -60,6 +61,8 @@ export interface ConnectionOptions {
   readonly onListing: (listing: ServerListing) => void
   /** Called with what is wrong with the changed tools, as sentences for the user. */
   readonly onProblems: (problems: readonly string[]) => void
+  /** Called before a process is started. Returns how it is run confined. Default: it is not confined. */
+  readonly confine?: Sandbox['enter']
 }
 
 /** A call that the server has not begun, so that it can be repeated after a restart. */
@@ -68,7 +71,7 @@ export class UndeliveredCall extends Error {}
 /** Starts or contacts a server and lists its tools. Rejects if that fails or takes too long; nothing is left running then. */
 export async function connectServer(options: ConnectionOptions): Promise<ServerConnection> {
   const { folder, startTimeout, signal } = options
-  const transport = createTransport(options)
+  const transport = await createTransport(options)
   const client = new Client({ name: 'tidemark', version: manifest.version }, { capabilities: { roots: {} } })
   client.setRequestHandler(ListRootsRequestSchema, () => ({
     roots: [{ uri: pathToFileURL(folder).href, name: 'project' }],
@@ -122,14 +125,17 @@ interface ServerTransport {
 /** Characters of a server's standard error that are kept. */
 const KEPT_CHARACTERS = 8_000
 
-function createTransport({ address, folder, env }: ConnectionOptions): ServerTransport {
+async function createTransport(options: ConnectionOptions): Promise<ServerTransport> {
+  const { address, folder, env, confine } = options
   if ('url' in address) {
     const wire = new StreamableHTTPClientTransport(new URL(address.url), {
       requestInit: { headers: { ...address.headers } },
     })
     return { wire, readPrinted: () => '' }
   }
-  const { command, args, env: own } = address
+  const { env: own } = address
+  const confined = await confine?.()
+  const [command, args] = confined?.wrap(address.command, address.args) ?? [address.command, address.args]
   const given = Object.entries({ ...env, ...own }).filter(([, value]) => value !== undefined)
   const wire = new StdioClientTransport({
     command,

@@ -1,4 +1,5 @@
 /** What the agent's tools need from the program that runs them. */
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { BackgroundShells } from './background-shells.ts'
 import type { ReadState } from './read-state.ts'
 
@@ -13,6 +14,8 @@ export interface AgentEnvironment {
   readonly now: () => number
   readonly readState: ReadState
   readonly shells: BackgroundShells
+  /** Confines the commands of the model. If omitted, they are not confined. */
+  readonly sandbox?: Sandbox
   /** Asks the user. If omitted, nobody can answer, and the model is told so. */
   readonly askUser?: AskUser
   /** The skills that the model can load. If omitted, there is no tool for them. */

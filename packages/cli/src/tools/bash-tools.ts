@@ -1,11 +1,12 @@
 /** The tools Bash, BashOutput and KillShell. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, rm, stat } from 'node:fs/promises'
+import { constants, mkdir, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ToolOutput } from 'tidemark'
 import type { ProcessEnd } from 'tidemark/internal'
 import { formatInteger } from '../render/format-numbers.ts'
+import type { ConfinedRun, Sandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
 import type { BackgroundShell } from './background-shells.ts'
 import { createLineFilter } from './guarded-search.ts'
@@ -19,6 +20,7 @@ interface BashInput {
   readonly timeout?: number
   readonly description?: string
   readonly run_in_background?: boolean
+  readonly outside?: boolean
 }
 
 const DEFAULT_TIMEOUT_MS = 120_000
@@ -35,7 +37,7 @@ export function createBashTools(environment: AgentEnvironment): Readonly<Record<
 
 function createBashTool(environment: AgentEnvironment, folder: ShellFolder): AgentTool {
   return defineTool<BashInput>({
-    description: `Runs a shell command. Each call starts a new shell in the directory where the last command ended, so cd carries over; variables and functions do not. Standard input is empty: commands cannot ask questions. Output and errors come together, in order; over ${formatInteger(MAX_OUTPUT_CHARACTERS)} characters you see the beginning and the end, and the whole is in a file that you can read. The exit code is stated unless it is 0. A command that takes too long is ended with all its processes. For files, prefer Read, Write, Edit, Grep and Glob.`,
+    description: `Runs a shell command. Each call starts a new shell in the directory where the last command ended, so cd carries over; variables and functions do not. Standard input is empty: commands cannot ask questions. Output and errors come together, in order; over ${formatInteger(MAX_OUTPUT_CHARACTERS)} characters you see the beginning and the end, and the whole is in a file that you can read. The exit code is stated unless it is 0. A command that takes too long is ended with all its processes. For files, prefer Read, Write, Edit, Grep and Glob.${environment.sandbox === undefined ? '' : describeSandbox(environment.sandbox)}`,
     fields: {
       command: { type: 'string', description: 'The command.' },
       timeout: {
@@ -48,6 +50,9 @@ function createBashTool(environment: AgentEnvironment, folder: ShellFolder): Age
         description:
           'Return at once with an id while the command runs on. BashOutput reads its output, KillShell ends it.',
       },
+      ...(environment.sandbox === undefined
+        ? {}
+        : { outside: { type: 'boolean', description: 'Run outside the sandbox. The user is asked.' } }),
     },
     required: ['command'],
     run: async (input, context) => {
@@ -59,25 +64,34 @@ function createBashTool(environment: AgentEnvironment, folder: ShellFolder): Age
   })
 }
 
+/** Says what commands in the sandbox can do, as the end of the description of the tool. */
+function describeSandbox({ hasNetwork }: Sandbox): string {
+  const network = hasNetwork ? '' : ' there is no network,'
+  return ` Commands run in a sandbox without questions:${network} only the working directory and /tmp can be written, and settings of Git, editors and agents in it cannot. Processes that a command leaves running end with it, unless it runs in the background. If a command fails for that reason, call again with outside: true.`
+}
+
 interface StartedCommand {
   readonly process: ShellProcess
+  /** Null if the command is not confined. */
+  readonly confined: ConfinedRun | null
   readonly output: BackgroundShell['output']
   readonly cwdFile: string
 }
 
 async function startCommand(
-  { command, run_in_background }: BashInput,
+  { command, run_in_background, outside }: BashInput,
   tools: {
     readonly environment: AgentEnvironment
     readonly folder: ShellFolder
     readonly context: AgentToolContext
   },
 ): Promise<StartedCommand> {
-  const { env, spillFolder, shells, now } = tools.environment
+  const { env, spillFolder, shells, now, sandbox } = tools.environment
   if (command.trim() === '') throw new ToolError('command is empty.')
   await mkdir(spillFolder, { recursive: true, mode: 0o700 })
   const id = randomUUID()
-  const cwdFile = join(spillFolder, `cwd-${id}`)
+  const confined = sandbox === undefined || outside === true ? null : await sandbox.enter()
+  const cwdFile = join(confined === null ? spillFolder : (sandbox?.tempFolder ?? spillFolder), `cwd-${id}`)
   const output = createOutputBuffer(join(spillFolder, `bash-output-${id}.txt`))
   const report = run_in_background === true ? null : createProgressReporter(tools.context, now)
   const process = startShell({
@@ -85,13 +99,14 @@ async function startCommand(
     cwd: await tools.folder.findStart(),
     env,
     cwdFile,
+    ...(confined === null ? {} : { wrap: confined.wrap }),
     onOutput(text) {
       output.add(text)
       report?.(text)
     },
   })
   shells.track(process)
-  return { process, output, cwdFile }
+  return { process, output, cwdFile, confined }
 }
 
 const PROGRESS_INTERVAL_MS = 500
@@ -114,13 +129,14 @@ function createProgressReporter({ progress }: AgentToolContext, now: () => numbe
 
 function runInBackground(
   { command }: BashInput,
-  { process, output, cwdFile }: StartedCommand,
+  { process, output, cwdFile, confined }: StartedCommand,
   { shells }: AgentEnvironment,
 ): ToolOutput {
   let end: ProcessEnd | null = null
   const recordEnd = (ended: ProcessEnd): void => {
     end = ended
     void rm(cwdFile, { force: true })
+    void confined?.leave().then((moved) => output.add(describeMoved(moved)))
   }
   process.ended.then(recordEnd, (error: Error) => {
     output.add(error.message)
@@ -132,7 +148,7 @@ function runInBackground(
 
 async function runToEnd(
   input: BashInput,
-  { process, output, cwdFile }: StartedCommand,
+  { process, output, cwdFile, confined }: StartedCommand,
   { folder, context }: { readonly folder: ShellFolder; readonly context: AgentToolContext },
 ): Promise<ToolOutput> {
   const timeoutMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, input.timeout ?? DEFAULT_TIMEOUT_MS))
@@ -140,11 +156,40 @@ async function runToEnd(
     const stopped = await stopWhenOver(process, timeoutMs, context.signal)
     const end = stopped === null ? await process.ended : null
     const note = await folder.recordEnd(cwdFile)
-    return renderEnd({ end, stopped, text: output.take().trimEnd(), note })
+    const inside = confined === null ? '' : await leaveSandbox(confined, process, end)
+    return renderEnd({ end, stopped, text: output.take().trimEnd(), note, inside })
   } finally {
     output.close()
     await rm(cwdFile, { force: true })
   }
+}
+
+/** Returns what the model must know of the sandbox after a command, as lines. */
+async function leaveSandbox(
+  confined: ConfinedRun,
+  process: ShellProcess,
+  end: ProcessEnd | null,
+): Promise<string> {
+  // What the command left running ends with it, and could create guarded files until it has.
+  for (let waited = 0; waited < LEFT_MS && process.isAlive(); waited += LEFT_POLL_MS)
+    await sleep(LEFT_POLL_MS)
+  if (process.isAlive()) await process.stop()
+  const moved = describeMoved(await confined.leave())
+  return `${moved}${end !== null && end.code !== 0 ? `\n${MAY_BE_SANDBOX}` : ''}`
+}
+
+const LEFT_MS = 40
+const LEFT_POLL_MS = 2
+const MAY_BE_SANDBOX =
+  '[The command ran in the sandbox. If it failed for lack of network or of write access, call again with outside: true.]'
+
+function describeMoved(paths: readonly string[]): string {
+  return paths
+    .map(
+      (path) =>
+        `\n[The sandbox does not let commands create ${path}; it was renamed to ${path}.from-sandbox. With outside: true the user is asked.]`,
+    )
+    .join('')
 }
 
 const LAST_OUTPUT_MS = 1_500
@@ -187,17 +232,20 @@ interface CommandReport {
   readonly stopped: string | null
   readonly text: string
   readonly note: string | null
+  /** What the sandbox adds, as lines. */
+  readonly inside: string
 }
 
 /**
  * Writes the result of a command. An exit code other than 0 without any output, as of a search without matches, is
  * stated but is no error.
  */
-function renderEnd({ end, stopped, text, note }: CommandReport): ToolOutput {
+function renderEnd({ end, stopped, text, note, inside }: CommandReport): ToolOutput {
   const failure = stopped ?? describeFailure(end)
   const children =
     end?.hasRunningChildren === true ? ['[A process started by the command is still running.]'] : []
-  const notes = [...children, ...(note === null ? [] : [`[${note}]`])].map((line) => `\n${line}`).join('')
+  const lines = [...children, ...(note === null ? [] : [`[${note}]`])].map((line) => `\n${line}`).join('')
+  const notes = `${lines}${inside}`
   if (failure === null) return `${text === '' ? '(no output)' : text}${notes}`
   const content = `${failure}\nOutput:${text === '' ? '' : `\n${text}`}${notes}`
   return { content, isError: stopped !== null || text !== '' }
@@ -229,7 +277,7 @@ function createShellFolder({ cwd, mayEnterFolder, shells }: AgentEnvironment): S
       return shells.folder ?? cwd
     },
     async recordEnd(cwdFile) {
-      const folder = (await readFile(cwdFile, 'utf8').catch(() => '')).replace(/\n$/, '')
+      const folder = (await readOwnFile(cwdFile)).replace(/\n$/, '')
       if (folder === '') return null
       if (mayEnter(folder)) {
         shells.folder = folder === resolveRealPath(cwd) ? null : folder
@@ -238,6 +286,17 @@ function createShellFolder({ cwd, mayEnterFolder, shells }: AgentEnvironment): S
       shells.folder = null
       return `The next command starts in ${cwd} again, because ${folder} is outside the permitted directories.`
     },
+  }
+}
+
+/** Reads a file that a command may have replaced by a link to one that it cannot read itself; empty if it is not there. */
+async function readOwnFile(path: string): Promise<string> {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
+  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => null)
+  try {
+    return (await file?.stat())?.isFile() === true ? ((await file?.readFile('utf8')) ?? '') : ''
+  } finally {
+    await file?.close()
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { findProgram, isGroupAlive, type ProcessEnd, stopGroup, waitForExit } from 'tidemark/internal'
+import type { ConfinedRun } from '../sandbox/sandbox.ts'
 import { ToolError } from './tool-definition.ts'
 
 export interface ShellCommand {
@@ -15,6 +16,8 @@ export interface ShellCommand {
   readonly onOutput: (text: string) => void
   /** Values of `$1`, `$2` and so on. Default: none. */
   readonly args?: readonly string[]
+  /** Returns the call that runs another one confined. Default: it is run as it is. */
+  readonly wrap?: ConfinedRun['wrap']
 }
 
 export interface ShellProcess {
@@ -29,13 +32,15 @@ export interface ShellProcess {
 /** Linux passes no longer argument to a program. */
 const MAX_COMMAND_BYTES = 120_000
 
-export function startShell({ command, cwd, env, cwdFile, onOutput, args = [] }: ShellCommand): ShellProcess {
+export function startShell(given: ShellCommand): ShellProcess {
+  const { command, cwd, env, cwdFile, onOutput, args = [], wrap = (...call) => call } = given
   if (Buffer.byteLength(command) > MAX_COMMAND_BYTES)
     throw new ToolError('The command is too long. Write it to a file with Write, and run that file.')
   const saveFolder = `pwd -P >|${quoteForShell(cwdFile)} 2>/dev/null`
   const script = `exec 2>&1; trap ${quoteForShell(saveFolder)} EXIT\n${command}`
   const shell = findProgram('bash', env) ?? 'sh'
-  const child = spawn(shell, ['-c', script, shell, ...args], {
+  const [program, programArguments] = wrap(shell, ['-c', script, shell, ...args])
+  const child = spawn(program, programArguments, {
     cwd,
     env,
     detached: true,

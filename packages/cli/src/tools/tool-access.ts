@@ -16,6 +16,8 @@ export interface ToolAccess {
   readonly command?: string
   /** The folder in which the command starts. Default: the working directory. */
   readonly folder?: string
+  /** True if the call asks to run outside the sandbox. */
+  readonly isOutside?: boolean
   readonly url?: string
   /** True if the server of the tool says that it only reads. */
   readonly isReadOnly?: boolean
@@ -79,7 +81,12 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
     case 'MultiEdit':
       return describeFile('write')
     case 'Bash':
-      return { kind: 'execute', paths: [], command: readText('command') ?? '' }
+      return {
+        kind: 'execute',
+        paths: [],
+        command: readText('command') ?? '',
+        ...(fields.outside === true ? { isOutside: true } : {}),
+      }
     case 'Skill':
       // A rule such as Skill(deploy) names the skill as a rule for Bash names the command.
       return { kind: 'none', paths: [], command: (readText('skill') ?? '').trim() }

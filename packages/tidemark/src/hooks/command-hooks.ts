@@ -25,9 +25,24 @@ export interface HookCommands {
   readonly permissionMode?: string | (() => string)
   /** Called before a command runs. Returns a reason not to run it, which is reported as its failure; null to run it. */
   readonly findObjection?: (command: HookCommandSettings) => Promise<string | null>
+  /** Called before a command runs. Returns how it is run, as in a sandbox. Default: it is run as it is. */
+  readonly confine?: () => Promise<HookConfinement>
 }
 
-const OPTIONS: readonly (keyof HookCommands)[] = ['settings', 'env', 'permissionMode', 'findObjection']
+export interface HookConfinement {
+  /** Returns the program and arguments that run the given ones. */
+  wrap(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]]
+  /** Called when the command has ended. */
+  leave(): Promise<unknown>
+}
+
+const OPTIONS: readonly (keyof HookCommands)[] = [
+  'settings',
+  'env',
+  'permissionMode',
+  'findObjection',
+  'confine',
+]
 
 /** Checks the option `hookCommands`. Returns what was expected instead; null if it can be used. Throws for a wrong part. */
 export function checkHookCommands(value: unknown): string | null {
@@ -107,7 +122,9 @@ function createCommandHook(
       const objection = (await commands.findObjection?.(command)) ?? null
       if (objection !== null) throw new Error(objection)
       const mode = typeof permissionMode === 'function' ? permissionMode() : permissionMode
+      const confined = await commands.confine?.()
       const end = await runHookCommand({
+        ...(confined === undefined ? {} : { wrap: confined.wrap }),
         command: command.command,
         ...(command.args === undefined ? {} : { args: command.args }),
         cwd,
@@ -121,7 +138,7 @@ function createCommandHook(
           ...shape.fields(own),
         }),
         ...(signal instanceof AbortSignal ? { signal } : {}),
-      })
+      }).finally(() => confined?.leave())
       return readCommandEnd(event, shape, end)
     },
   }

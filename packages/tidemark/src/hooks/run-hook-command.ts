@@ -15,6 +15,8 @@ export interface HookProcess {
   /** Text for standard input. */
   readonly input: string
   readonly signal?: AbortSignal
+  /** Returns the call that runs the given one, as in a sandbox. Default: it is run as it is. */
+  readonly wrap?: (program: string, args: readonly string[]) => readonly [string, readonly string[]]
 }
 
 export interface HookProcessEnd {
@@ -39,8 +41,10 @@ function killRunningGroups(): void {
 
 /** Runs a command to its end. Rejects if it cannot be started. Once `signal` is aborted, nobody waits for the result. */
 export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd> {
-  const { command, args, cwd, env, input, signal } = given
-  const [program, programArguments] = args === undefined ? createShellCall(command, env) : [command, args]
+  const { command, args, cwd, env, input, signal, wrap = (...call) => call } = given
+  const [program, programArguments] = wrap(
+    ...(args === undefined ? createShellCall(command, env) : ([command, args] as const)),
+  )
   const child = spawn(program, programArguments, { cwd, env, detached: true, stdio: 'pipe' })
   const group = child.pid
   const stop = async (): Promise<void> => {

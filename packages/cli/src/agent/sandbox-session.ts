@@ -1,0 +1,131 @@
+/**
+ * The sandbox of a session: what its settings, the permission rules and the files that run here make of it. If it cannot
+ * confine, the user is told once, and commands are asked about as without it.
+ */
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { GuardRules } from '../sandbox/guarded-files.ts'
+import type { Access } from '../sandbox/mount-plan.ts'
+import { type OpenedSandbox, openSandbox } from '../sandbox/sandbox.ts'
+import { isPathWithin } from '../tools/tool-paths.ts'
+import type { AgentOptions } from './agent-options.ts'
+import { decidePermission, isProtectedFile, type PermissionContext } from './permissions.ts'
+import { findUserSettings, type SandboxSettings } from './settings.ts'
+
+/** Files and folders of the home that hold keys. Commands cannot read them. */
+const SECRET_PLACES: readonly string[] = [
+  ...[
+    '.ssh',
+    '.gnupg',
+    '.aws',
+    '.azure',
+    '.kube',
+    '.config/gcloud',
+    '.oci',
+    '.terraform.d/credentials.tfrc.json',
+  ],
+  ...[
+    '.netrc',
+    '.pypirc',
+    '.npmrc',
+    '.git-credentials',
+    '.config/git/credentials',
+    '.config/gh',
+    '.config/hub',
+  ],
+  ...['.docker/config.json', '.config/containers/auth.json', '.cargo/credentials.toml', '.gem/credentials'],
+  ...['.local/share/keyrings', '.local/share/kwalletd', '.password-store', '.config/op', '.config/1Password'],
+  ...['Library/Keychains', 'Library/Cookies', '.mozilla', '.config/google-chrome', '.config/chromium'],
+  ...['.claude/.credentials.json', '.codex/auth.json', '.bash_history', '.zsh_history', '.python_history'],
+]
+
+/** Opens the sandbox of the main conversation; null if the settings want none. */
+export async function openSessionSandbox(
+  options: AgentOptions,
+  context: PermissionContext,
+  ownFolder: string,
+): Promise<OpenedSandbox | null> {
+  const { settings, onNotice } = options
+  if (settings.sandbox === undefined) return null
+  const { places, skipped } = listPlaces(options, settings.sandbox, { context, ownFolder })
+  for (const rule of skipped)
+    onNotice?.(`The rule ${rule} does not bind commands in the sandbox: it names no folder to hide or keep.`)
+  const opened = await openSandbox({
+    folder: context.folder,
+    ownFolder,
+    places,
+    guards: createGuards(context),
+    hasNetwork: settings.sandbox.network === true,
+  })
+  if (!opened.ok) onNotice?.(`The sandbox cannot be used, so that commands are asked about: ${opened.why}`)
+  return opened
+}
+
+/** Returns what of the working directory is guarded: protected names, and what rules deny to read or to edit. */
+function createGuards(context: PermissionContext): GuardRules {
+  const { deny } = context.rules
+  const hasRules = (tool: string): boolean => deny.some((rule) => rule.startsWith(tool))
+  const isDenied = (tool: 'Read' | 'Edit', path: string): boolean =>
+    decidePermission(tool, { kind: tool === 'Read' ? 'read' : 'write', paths: [path] }, context).decision ===
+    'deny'
+  const edits = hasRules('Edit')
+  return {
+    isReadOnly: (path: string) => isProtectedFile(path, context) || (edits && isDenied('Edit', path)),
+    ...(hasRules('Read') ? { isHidden: (path: string) => isDenied('Read', path) } : {}),
+  }
+}
+
+interface PlaceParts {
+  readonly context: PermissionContext
+  readonly ownFolder: string
+}
+
+/** Returns the access to places other than the working directory, and the rules that name no place. */
+function listPlaces(
+  { env, home, settings: { hookFiles = [] } }: AgentOptions,
+  { writable = [], hidden = [] }: SandboxSettings,
+  { context, ownFolder }: PlaceParts,
+): { readonly places: ReadonlyMap<string, Access>; readonly skipped: readonly string[] } {
+  const userHome = env.HOME ?? homedir()
+  const toPath = (given: string): string => resolve(userHome, given.replace(/^~(?=\/|$)/, userHome))
+  const denied = context.rules.deny.flatMap((rule) => readDeniedPlace(rule, { context, toPath }))
+  const places = new Map<string, Access>([
+    ...writable.map((path) => [toPath(path), 'write'] as const),
+    ...SECRET_PLACES.map((path) => [join(userHome, path), 'none'] as const),
+    ...hidden.map((path) => [toPath(path), 'none'] as const),
+    [findUserSettings(env), 'none'],
+    [home, 'none'],
+    ...['outputs', 'session-memory'].map((name) => [join(ownFolder, name), 'read'] as const),
+    [join(ownFolder, 'scratch'), 'write'],
+    ...hookFiles.map((path) => [path, 'read'] as const),
+    ...denied.flatMap(({ place }) => (place === null ? [] : [place])),
+  ])
+  return { places, skipped: denied.flatMap(({ rule, place }) => (place === null ? [rule] : [])) }
+}
+
+interface DeniedPlace {
+  readonly rule: string
+  /** Null if the rule names no folder that could be hidden or kept as a whole. */
+  readonly place: readonly [path: string, access: Access] | null
+}
+
+/**
+ * Reads a deny rule for files outside the working directory. A pattern stands for the folder before its first star. Rules
+ * for the working directory are applied to each file in it.
+ */
+function readDeniedPlace(
+  rule: string,
+  {
+    context: { folder },
+    toPath,
+  }: { readonly context: PermissionContext; readonly toPath: (path: string) => string },
+): readonly DeniedPlace[] {
+  const [, tool, pattern = ''] = /^(Read|Edit|Write)\((\/.*|~\/.*)\)$/s.exec(rule.trim()) ?? []
+  if (tool === undefined) return []
+  const fixed = pattern.split(/\/[^/]*[*?[{]/)[0] ?? ''
+  const path = toPath(fixed === '' ? '/' : fixed)
+  if (isPathWithin(path, folder)) return []
+  // Hiding the folder that all of it is in would leave nothing to work with.
+  if (isPathWithin(folder, path) || path === toPath('~')) return [{ rule, place: null }]
+  return [{ rule, place: [path, tool === 'Read' ? 'none' : 'read'] }]
+}

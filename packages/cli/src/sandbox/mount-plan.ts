@@ -1,0 +1,98 @@
+/**
+ * What a command in the sandbox may reach, as a list of places with their access, and that list as arguments of `bwrap`
+ * (Linux) and as a profile of `sandbox-exec` (macOS). Of two rules for one file, that for the longer path counts.
+ */
+import { existsSync, statSync } from 'node:fs'
+import { dirname, sep } from 'node:path'
+
+export type Access = 'write' | 'read' | 'none'
+
+/** Places by their absolute path, without symbolic links. Everything else can be read and not be written. */
+export type Places = ReadonlyMap<string, Access>
+
+export interface ConfinementPlan {
+  readonly places: Places
+  /** The folder that commands have as `/tmp`. */
+  readonly tempFolder: string
+  /** True if commands reach the network as this process does. False: none at all. */
+  readonly hasNetwork: boolean
+}
+
+/**
+ * Adds the folders above places that must not change, up to the next place that can be written: a folder could be renamed
+ * otherwise, and another be put in its place.
+ */
+export function pinFolders(places: Places): Places {
+  const pinned = new Map(places)
+  for (const [path, access] of places) {
+    if (access === 'write') continue
+    const between: string[] = []
+    let above = dirname(path)
+    while (above !== dirname(above) && !places.has(above)) {
+      between.push(above)
+      above = dirname(above)
+    }
+    if (places.get(above) === 'write') for (const folder of between) pinned.set(folder, 'write')
+  }
+  return pinned
+}
+
+/** Folders whose sockets and secrets no command needs, with what of them programs may need. */
+const RUN_PARTS = ['/run/current-system', '/run/opengl-driver', '/run/wrappers']
+const RESOLVER_PARTS = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager/resolv.conf']
+
+/** Returns the arguments of `bwrap` before the command. The filter of system calls is read from descriptor 3. */
+export function createBwrapArguments({ places, tempFolder, hasNetwork }: ConfinementPlan): readonly string[] {
+  const run = [...RUN_PARTS, ...(hasNetwork ? RESOLVER_PARTS : [])]
+  const mounts = [...pinFolders(places)]
+    .filter(([path]) => existsSync(path))
+    .sort(([one], [other]) => one.split(sep).length - other.split(sep).length)
+  return [
+    '--die-with-parent',
+    ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+    ...(hasNetwork ? [] : ['--unshare-net']),
+    ...['--cap-drop', 'ALL', '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/run'],
+    ...run.flatMap((path) => ['--ro-bind-try', path, path]),
+    ...['/tmp', '/var/tmp'].filter(existsSync).flatMap((path) => ['--bind', tempFolder, path]),
+    ...mounts.flatMap(([path, access]) => mountPlace(path, access)),
+    ...['--setenv', 'TMPDIR', '/tmp', '--seccomp', '3', '--'],
+  ]
+}
+
+function mountPlace(path: string, access: Access): readonly string[] {
+  if (access === 'write') return ['--bind-try', path, path]
+  if (access === 'read') return ['--ro-bind-try', path, path]
+  return statSync(path).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path]
+}
+
+/**
+ * Returns a profile of `sandbox-exec`. It has been written from the documentation of others and never been run: the trial
+ * at the start decides whether it confines.
+ */
+export function createSeatbeltProfile({ places, tempFolder, hasNetwork }: ConfinementPlan): string {
+  const rules = [...places].sort(([one], [other]) => one.split(sep).length - other.split(sep).length)
+  const quote = (path: string): string => `"${path.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+  return [
+    '(version 1)',
+    '(allow default)',
+    '(deny file-write*)',
+    ...['/dev/null', '/dev/zero', '/dev/tty'].map((path) => `(allow file-write* (literal ${quote(path)}))`),
+    `(allow file-write* (subpath ${quote(tempFolder)}))`,
+    // The last rule that fits counts.
+    ...rules.map(([path, access]) => {
+      if (access === 'write') return `(allow file-read* file-write* (subpath ${quote(path)}))`
+      if (access === 'read') return `(deny file-write* (subpath ${quote(path)}))`
+      return `(deny file-read* file-write* (subpath ${quote(path)}))`
+    }),
+    // A folder above a guarded file must not be renamed.
+    ...[...pinFolders(places)]
+      .filter(([path]) => !places.has(path))
+      .map(([path]) => `(deny file-write-unlink (literal ${quote(path)}))`),
+    ...(hasNetwork ? [] : ['(deny network*)']),
+    // Sockets of services are closed in any case.
+    '(deny network-outbound (remote unix-socket))',
+    '(deny process-info* (target others))',
+    '(deny mach-lookup (global-name "com.apple.SecurityServer") (global-name "com.apple.securityd.xpc"))',
+    '(deny appleevent-send)',
+  ].join('\n')
+}

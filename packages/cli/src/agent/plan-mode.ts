@@ -43,9 +43,13 @@ export async function openPlanMode(options: PlanModeOptions): Promise<PlanMode> 
   let isOn = given === undefined ? (stored ?? usual === 'plan') : given === 'plan'
   const isUsed = isOn || stored !== null
   let other = [given, usual].find((mode) => mode !== undefined && mode !== 'plan') ?? 'default'
+  // One after the other, so that the last one stored is the last one chosen.
+  let written: Promise<unknown> = Promise.resolve()
   const write = async (): Promise<void> => {
     const bytes = Buffer.from(`${JSON.stringify({ isOn })}\n`)
-    await replaceFileAtomic(nodeFileSystem, file, { bytes, durable: true })
+    const store = () => replaceFileAtomic(nodeFileSystem, file, { bytes, durable: true })
+    written = written.then(store, store)
+    await written
   }
   if (isUsed && isOn !== stored) await write()
   return {

@@ -295,12 +295,13 @@ function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }
   screen.update()
 }
 
-/** Goes on in the next permission mode, which the meter shows. */
+/** Goes on in the next permission mode, which the meter shows at once: storing it can take a while on a busy disk. */
 async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> {
   if (state.agent === null) return
-  await switchMode(chat)
+  const stored = switchMode(chat)
   state.isMeterOld = true
   chat.screen.update()
+  await stored
 }
 
 function interrupt(chat: ChatContext, state: ChatState, key: 'ctrl+c' | 'escape'): void {

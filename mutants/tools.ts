@@ -202,4 +202,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'url',
     tests: ['packages/cli/src/agent/permissions.test'],
   },
+  {
+    name: 'web-page-from-a-host-resolved-again',
+    law: 'second answer of the name server',
+    file: 'packages/cli/src/tools/web-request.ts',
+    find: ', lookup: createLookup(addresses) })',
+    replace: ' })',
+    tests: ['packages/cli/src/tools/web-fetch-tool.test'],
+  },
+  {
+    name: 'mapped-address-counts-as-ipv6',
+    law: 'addresses of this machine',
+    file: 'packages/cli/src/tools/network-address.ts',
+    find: "if (mappedIpv4.check(address, 'ipv6')) return privateIpv4.check(address, 'ipv6')",
+    replace: "if (mappedIpv4.check(address, 'ipv6')) return false",
+    tests: ['packages/cli/src/tools/web-fetch-tool.test'],
+  },
 ]

@@ -2,6 +2,7 @@
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { BackgroundShells } from './background-shells.ts'
 import type { ReadState } from './read-state.ts'
+import type { SendWebRequest } from './web-request.ts'
 
 export interface AgentEnvironment {
   /** The session's working directory, as an absolute path. Relative paths in tool inputs start here. */
@@ -24,8 +25,8 @@ export interface AgentEnvironment {
   readonly endPlanMode?: () => Promise<boolean>
   /** Called with the whole list whenever the model changes its todo list. */
   readonly onTodos?: (todos: readonly TodoItem[]) => void
-  /** Default: the global `fetch`. */
-  readonly fetch?: typeof fetch
+  /** Sends the requests of WebFetch. Default: over the network. */
+  readonly sendRequest?: SendWebRequest
   /** Returns the IP addresses of a host name. Default: the system's resolver. */
   readonly resolveHost?: (host: string) => Promise<readonly string[]>
   /** True if web pages may be fetched from this machine and its local network. Default: false. */

@@ -115,7 +115,7 @@ function createRepository(folder: string): {
 /** Four backslashes, a set that is not closed, a slash in a set, an escaped slash, spaces at the end and the like. */
 const UNUSUAL_LINES = [
   '\\\\\\\\',
-  'a[',
+  '[a',
   'a\\',
   '[a-b/]',
   '\\/**',

@@ -70,8 +70,22 @@ it.each([
   '[',
   '<li>',
   '<a href=x>',
+  '[](',
+  '<a href=x></a>',
+  '<ul><li>',
 ])('a page made of %j is converted in a moment', (part) => {
   const started = process.cpuUsage()
   convert(part.repeat(1_000_000 / part.length))
+  expect(process.cpuUsage(started).user).toBeLessThan(5_000_000)
+})
+
+it.each([
+  ['blanks before a letter', `<pre>${' '.repeat(1_000_000)}x</pre>`],
+  ['blanks of a line that looks like code', `<pre>\`\`\`\n${' '.repeat(1_000_000)}x</pre>`],
+  ['items deep in lists', `${'<ul>'.repeat(100_000)}${'<li>a'.repeat(100_000)}`],
+  ['links in links', `${'<a href=x>'.repeat(50_000)}${'</a>'.repeat(50_000)}`],
+])('a page of %s is converted in a moment', (_, html) => {
+  const started = process.cpuUsage()
+  expect(convert(html).length).toBeLessThan(10_000_000)
   expect(process.cpuUsage(started).user).toBeLessThan(5_000_000)
 })

@@ -29,11 +29,14 @@ const BEGINNINGS: ReadonlyMap<string, string> = new Map([
 /** Converts a page. Relative links are resolved against `address`. */
 export function convertHtmlToText(html: string, address: string): string {
   const text = createTextBuilder(address)
+  // A sign that no name follows stands for itself.
+  const tagStart = /<(?=\/?[a-zA-Z!?])/g
   let at = 0
   while (at < html.length) {
-    const open = html.indexOf('<', at)
-    text.addText(decodeEntities(html.slice(at, open === -1 ? html.length : open)))
-    if (open === -1) break
+    tagStart.lastIndex = at
+    const open = tagStart.exec(html)?.index ?? html.length
+    text.addText(decodeEntities(html.slice(at, open)))
+    if (open === html.length) break
     const tag = readTag(html, open)
     at = tag.end
     if (tag.kind === 'text') text.addText(decodeEntities(html.slice(open, tag.end)))
@@ -63,7 +66,7 @@ function findClosingTag(html: string, name: string, from: number): number {
 }
 
 interface Tag {
-  /** `text` if there is no tag: what was read stands for itself. */
+  /** `text` if the tag does not end: what was read stands for itself. */
   readonly kind: 'open' | 'close' | 'text'
   readonly name: string
   readonly attributes: string
@@ -81,13 +84,12 @@ function readTag(html: string, open: number): Tag {
     return { ...nothing, kind: 'open', end: close === -1 ? html.length : close + 3 }
   }
   const name = /^<\/?([a-zA-Z][\w:-]*|[!?])/.exec(html.slice(open, open + 60))
-  if (name === null) return { ...nothing, kind: 'text', end: open + 1 }
-  const from = open + name[0].length
+  const from = open + (name?.[0].length ?? 1)
   const end = findTagEnd(html, from)
   // Nothing is read twice, so that a page full of unfinished tags takes no longer than any other.
   if (end === null) return { ...nothing, kind: 'text', end: from + MAX_TAG_CHARACTERS }
   const kind = html[open + 1] === '/' ? 'close' : 'open'
-  return { kind, name: (name[1] ?? '').toLowerCase(), attributes: html.slice(from, end - 1), end }
+  return { kind, name: (name?.[1] ?? '').toLowerCase(), attributes: html.slice(from, end - 1), end }
 }
 
 /** Returns the offset after the `>` that ends a tag, which may not stand in quotes; null if the tag does not end. */
@@ -102,6 +104,14 @@ function findTagEnd(html: string, from: number): number | null {
   return null
 }
 
+interface HtmlList {
+  readonly isNumbered: boolean
+  count: number
+}
+
+/** Most levels by which an item of nested lists is indented. */
+const MAX_INDENTATION = 20
+
 interface TextBuilder {
   addText(text: string): void
   openElement(name: string, attributes: string): void
@@ -109,65 +119,93 @@ interface TextBuilder {
   finish(): string
 }
 
-function createTextBuilder(address: string): TextBuilder {
+interface TextParts {
+  add(part: string): void
+  openLink(target: string | null): void
+  /** Ends a link. One without a text is left out. */
+  closeLink(): void
+  join(): string
+}
+
+function createTextParts(address: string): TextParts {
   const parts: string[] = []
-  const lists: { readonly isNumbered: boolean; count: number }[] = []
-  const links: (string | null)[] = []
+  const links: { readonly target: string | null; readonly start: number; readonly shown: number }[] = []
+  /** Parts that are more than white space. */
+  let shown = 0
+  const add = (part: string): void => {
+    if (/\S/.test(part)) shown += 1
+    parts.push(part)
+  }
+  return {
+    add,
+    openLink(target) {
+      links.push({ target, start: parts.length, shown })
+      if (target !== null) parts.push('[')
+    },
+    closeLink() {
+      const link = links.pop()
+      if (link === undefined || link.target === null) return
+      if (shown === link.shown) parts.length = link.start
+      else add(`](${resolveLink(link.target, address)})`)
+    },
+    join: () => parts.join(''),
+  }
+}
+
+function createTextBuilder(address: string): TextBuilder {
+  const { add, openLink, closeLink, join } = createTextParts(address)
+  const lists: HtmlList[] = []
   let preformatted = 0
   /** True after the mark of a list item, until its text begins. */
   let isItemEmpty = false
   function beginItem(): void {
     isItemEmpty = true
-    const list = lists.at(-1)
-    if (list !== undefined) list.count += 1
-    const mark = list?.isNumbered === true ? `${list.count}. ` : '- '
-    parts.push(`\n${'  '.repeat(Math.max(0, lists.length - 1))}${mark}`)
-  }
-  function openLink(attributes: string): void {
-    const address = readAttribute(attributes, 'href')
-    links.push(address)
-    if (address !== null) parts.push('[')
-  }
-  function closeLink(): void {
-    const target = links.pop()
-    if (typeof target === 'string') parts.push(`](${resolveLink(target, address)})`)
+    add(countItem(lists))
   }
   function addParagraphBreak(name: string): void {
     const isNestedList = (name === 'ul' || name === 'ol') && lists.length > 1
     if (isItemEmpty) return
-    if ((PARAGRAPHS.has(name) && !isNestedList) || /^h[1-6]$/.test(name)) parts.push('\n\n')
+    if ((PARAGRAPHS.has(name) && !isNestedList) || /^h[1-6]$/.test(name)) add('\n\n')
   }
   return {
     addText(text) {
       if (text.trim() !== '') isItemEmpty = false
-      parts.push(preformatted > 0 ? text : text.replace(/\s+/g, ' '))
+      add(preformatted > 0 ? text : text.replace(/\s+/g, ' '))
     },
     openElement(name, attributes) {
       if (name === 'ul' || name === 'ol') lists.push({ isNumbered: name === 'ol', count: 0 })
       if (name === 'li') beginItem()
-      else if (name === 'a') openLink(attributes)
+      else if (name === 'a') openLink(readAttribute(attributes, 'href'))
       else if (name === 'pre') {
         preformatted += 1
-        parts.push('\n\n```\n')
-      } else if (name === 'code' && preformatted === 0) parts.push('`')
-      else if (name === 'img') parts.push(describeImage(attributes))
-      else parts.push(BEGINNINGS.get(name) ?? '')
+        add('\n\n```\n')
+      } else if (name === 'code' && preformatted === 0) add('`')
+      else if (name === 'img') add(describeImage(attributes))
+      else add(BEGINNINGS.get(name) ?? '')
       addParagraphBreak(name)
       const level = /^h([1-6])$/.exec(name)?.[1]
-      if (level !== undefined) parts.push(`${'#'.repeat(Number(level))} `)
+      if (level !== undefined) add(`${'#'.repeat(Number(level))} `)
     },
     closeElement(name) {
       if (name === 'li' || name === 'ul' || name === 'ol') isItemEmpty = false
       if (name === 'a') closeLink()
       else if (name === 'pre' && preformatted > 0) {
         preformatted -= 1
-        parts.push('\n```\n\n')
-      } else if (name === 'code' && preformatted === 0) parts.push('`')
+        add('\n```\n\n')
+      } else if (name === 'code' && preformatted === 0) add('`')
       else addParagraphBreak(name)
       if (name === 'ul' || name === 'ol') lists.pop()
     },
-    finish: () => tidyText(parts.join('')),
+    finish: () => tidyText(join()),
   }
+}
+
+/** Counts an item of the innermost list and returns its mark. */
+function countItem(lists: readonly HtmlList[]): string {
+  const list = lists.at(-1)
+  if (list !== undefined) list.count += 1
+  const indentation = '  '.repeat(Math.min(MAX_INDENTATION, Math.max(0, lists.length - 1)))
+  return `\n${indentation}${list?.isNumbered === true ? `${list.count}. ` : '- '}`
 }
 
 function describeImage(attributes: string): string {
@@ -175,17 +213,21 @@ function describeImage(attributes: string): string {
   return description === '' ? '' : `[image: ${description}]`
 }
 
-/** Removes empty links and needless white space. Code blocks keep their indentation. */
+/**
+ * Removes needless white space. Code blocks keep their indentation. Ends of lines are trimmed one by one: an expression
+ * for blanks before a line end tries each blank of a long line anew.
+ */
 function tidyText(text: string): string {
-  const blocks = text.replace(/\[\s*\]\([^)\n]*\)/g, '').split('```')
-  const tidied = blocks.map((block, index) =>
+  const tidied = text.split('```').map((block, index) =>
     index % 2 === 1
-      ? block.replace(/^\n+|\s+$/g, '\n')
+      ? `${block.replace(/^\n+/, '\n').trimEnd()}\n`
       : block
           .replace(/[ \t]+/g, (space, offset: number) => (block[offset - 1] === '\n' ? space : ' '))
           .replace(/\n (?=\S)/g, '\n')
           .replace(/\n[ \t]*\| /g, '\n')
-          .replace(/[ \t]+\n/g, '\n')
+          .split('\n')
+          .map((line, at, { length }) => (at < length - 1 ? line.trimEnd() : line))
+          .join('\n')
           .replace(/\n{3,}/g, '\n\n'),
   )
   return tidied.join('```').trim()

@@ -1,77 +1,75 @@
-/** Recognises addresses of this machine and of local networks, which web pages are not fetched from. */
+/** Resolves hosts of web pages, and recognises addresses that are not on the public internet. */
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { ToolError } from './tool-definition.ts'
 
-const PRIVATE = createPrivateAddresses()
+type Network = readonly [address: string, bits: number]
 
-function createPrivateAddresses(): BlockList {
+/** Networks of IPv4 that are not on the public internet. */
+const PRIVATE_IPV4: readonly Network[] = [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  // A machine of Azure reaches services of its host here.
+  ['168.63.129.16', 32],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 3],
+]
+
+/** The part of IPv6 from which public addresses are given out, and what in it is documentation or leads to IPv4. */
+const PUBLIC_IPV6: readonly Network[] = [['2000::', 3]]
+const EXCEPTIONS_IPV6: readonly Network[] = [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+]
+const MAPPED_IPV4: readonly Network[] = [['::ffff:0:0', 96]]
+
+const privateIpv4 = createList(PRIVATE_IPV4, 'ipv4')
+const publicIpv6 = createList(PUBLIC_IPV6, 'ipv6')
+const exceptionsIpv6 = createList(EXCEPTIONS_IPV6, 'ipv6')
+const mappedIpv4 = createList(MAPPED_IPV4, 'ipv6')
+
+function createList(networks: readonly Network[], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList()
-  const subnets = [
-    ['0.0.0.0', 8],
-    ['10.0.0.0', 8],
-    ['100.64.0.0', 10],
-    ['127.0.0.0', 8],
-    ['169.254.0.0', 16],
-    ['172.16.0.0', 12],
-    ['192.0.0.0', 24],
-    ['192.168.0.0', 16],
-    ['198.18.0.0', 15],
-    ['224.0.0.0', 3],
-  ] as const
-  for (const [network, bits] of subnets) list.addSubnet(network, bits, 'ipv4')
-  for (const [network, bits] of [
-    ['fc00::', 7],
-    ['fe80::', 10],
-    ['ff00::', 8],
-  ] as const)
-    list.addSubnet(network, bits, 'ipv6')
-  // The first 96 bits are zero in the addresses `::` and `::1`, and in old forms of IPv4 addresses.
-  list.addSubnet('::', 96, 'ipv6')
-  // Translations of IPv4 addresses could lead anywhere.
-  list.addSubnet('64:ff9b::', 96, 'ipv6')
-  list.addSubnet('2002::', 16, 'ipv6')
+  for (const [address, bits] of networks) list.addSubnet(address, bits, family)
   return list
 }
 
-/** Returns true for loopback, private, link-local, multicast and other addresses that are not on the public internet. */
+/**
+ * Returns true for addresses that are not on the public internet: loopback, private, link-local, multicast and the like.
+ * An IPv4 address that is written as IPv6 counts as the IPv4 address. A text that is no address is not public either.
+ */
 export function isPrivateAddress(address: string): boolean {
-  const plain = address.split('%')[0] ?? ''
-  const mapped = readMappedAddress(plain)
-  if (mapped !== null) return PRIVATE.check(mapped, 'ipv4')
-  return PRIVATE.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4')
+  const family = isIP(address)
+  if (family === 4) return privateIpv4.check(address, 'ipv4')
+  // A zone, as in `fe80::1%eth0`, belongs to addresses of one network.
+  if (family !== 6 || address.includes('%')) return true
+  // A list of IPv4 networks recognises mapped addresses in every spelling.
+  if (mappedIpv4.check(address, 'ipv6')) return privateIpv4.check(address, 'ipv6')
+  return !publicIpv6.check(address, 'ipv6') || exceptionsIpv6.check(address, 'ipv6')
 }
 
-/** `::ffff:127.0.0.1` and `::ffff:7f00:1` stand for 127.0.0.1. */
-function readMappedAddress(address: string): string | null {
-  const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (dotted !== undefined) return dotted
-  const hex = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i.exec(address)
-  if (hex === null) return null
-  const [high, low] = [Number.parseInt(hex[1] ?? '', 16), Number.parseInt(hex[2] ?? '', 16)]
-  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
-}
+export type ResolveHost = (host: string) => Promise<readonly string[]>
 
 export async function resolveBySystem(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address)
 }
 
-/** Throws a `ToolError` if a URL leads to this machine or a local network. */
-export async function requirePublicHost(
-  url: URL,
-  resolveHost: (host: string) => Promise<readonly string[]>,
-): Promise<void> {
+/** Returns the addresses of the host of a URL. Throws a `ToolError` if it has none. */
+export async function resolveAnyHost(url: URL, resolveHost: ResolveHost): Promise<readonly string[]> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const addresses = isIP(host) === 0 ? await resolveName(host, resolveHost) : [host]
-  if (addresses.some(isPrivateAddress))
-    throw new ToolError(`${host} is an address of this machine or of a local network, which is not fetched.`)
-}
-
-async function resolveName(
-  host: string,
-  resolveHost: (host: string) => Promise<readonly string[]>,
-): Promise<readonly string[]> {
-  if (/(?:^|\.)(?:localhost|local|internal)\.?$/i.test(host)) return ['127.0.0.1']
+  if (isIP(host) !== 0) return [host]
   try {
     return await resolveHost(host)
   } catch (error) {
@@ -79,4 +77,14 @@ async function resolveName(
       `The address of ${host} was not found: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
+}
+
+/** As `resolveAnyHost`. Throws a `ToolError` if one of the addresses is of this machine or a local network. */
+export async function resolvePublicHost(url: URL, resolveHost: ResolveHost): Promise<readonly string[]> {
+  const isLocalName = /(?:^|\.)(?:localhost|local|internal)\.?$/i.test(url.hostname)
+  const addresses = isLocalName ? [] : await resolveAnyHost(url, resolveHost)
+  if (addresses.length > 0 && !addresses.some(isPrivateAddress)) return addresses
+  throw new ToolError(
+    `${url.hostname.replace(/^\[|\]$/g, '')} is an address of this machine or of a local network, which is not fetched.`,
+  )
 }

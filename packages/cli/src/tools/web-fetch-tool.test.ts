@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
 import { isPrivateAddress } from './network-address.ts'
@@ -56,6 +57,26 @@ describe('a page', () => {
     const fetchPage = open()
     expect((await fetchPage(`${url}/header`)).text).toContain('café')
     expect((await fetchPage(`${url}/meta`)).text).toContain('café')
+  })
+
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ])('that is compressed with %s is read', async (name, compress) => {
+    const url = await serve((_, response) => {
+      response.setHeader('content-encoding', name)
+      response.end(compress('as it was'))
+    })
+    expect((await open()(url)).text).toContain('\nas it was\n')
+  })
+
+  it('that is small but grows beyond the limit is not read to its end', async () => {
+    const url = await serve((_, response) => {
+      response.setHeader('content-encoding', 'gzip')
+      response.end(gzipSync(Buffer.alloc(200_000_000)))
+    })
+    expect((await open()(url)).text).toContain('has more than 10.0 MB, which is not fetched.')
   })
 
   it('that is long is cut, and the whole is in a file of the owner', async () => {
@@ -155,10 +176,24 @@ describe('addresses of this machine and of local networks', () => {
     'http://192.168.1.1/',
     'http://169.254.169.254/latest/meta-data/',
     'http://0.0.0.0/',
+    'http://168.63.129.16/',
+    'http://[::ffff:a9fe:a9fe]/',
+    'http://[0:0:0:0:0:FFFF:127.0.0.1]/',
+    'http://[::ffff:0:127.0.0.1]/',
+    'http://[::127.0.0.1]/',
+    'http://[64:ff9b::7f00:1]/',
+    'http://[64:ff9b:1::a00:1]/',
+    'http://[2001::1]/',
+    'http://[2001:db8::1]/',
+    'http://[2002:7f00:1::]/',
+    'http://[fec0::1]/',
+    'http://[fd00:ec2::254]/',
+    'http://[100::1]/',
+    'http://[ff02::1]/',
     'http://rebound.example.com/',
   ])('%s is refused', async (url) => {
     const fetchPage = open({
-      fetch: () => Promise.reject(new Error('was fetched')),
+      sendRequest: () => Promise.reject(new Error('was fetched')),
       resolveHost: async () => ['93.184.216.34', '10.0.0.1'],
     })
     expect(await fetchPage(url)).toMatchObject({
@@ -171,7 +206,7 @@ describe('addresses of this machine and of local networks', () => {
     const asked: string[] = []
     const fetchPage = open({
       resolveHost: async (host) => [host === 'www.example.com' ? '192.168.0.1' : '93.184.216.34'],
-      fetch: async (url) => {
+      sendRequest: async (url) => {
         asked.push(String(url))
         if (String(url).endsWith('/away'))
           return new Response(null, { status: 302, headers: { location: 'https://www.example.com/' } })
@@ -183,6 +218,27 @@ describe('addresses of this machine and of local networks', () => {
       'www.example.com is an address of this machine',
     )
     expect(asked).toEqual(['https://example.com/', 'https://example.com/away'])
+  })
+
+  it('of a second answer of the name server are not connected to', async () => {
+    const url = await serve((_, response) => response.end('the server that was checked'))
+    const answers = [['127.0.0.1'], ['203.0.113.1']]
+    const fetchPage = open({
+      allowsPrivateAddresses: true,
+      resolveHost: async () => answers.shift() ?? [],
+    })
+    const { text } = await fetchPage(`http://changing.invalid:${new URL(url).port}/`)
+    expect(text).toContain('the server that was checked')
+    expect(answers).toHaveLength(1)
+  })
+
+  it.each([
+    ['FFFF:7F00:0001', '0:0:0:0:0:'],
+    ['ffff:127.0.0.1', '::'],
+    ['ffff:10.0.0.1', '0000:0000:0000:0000:0000:'],
+    ['1%eth0', 'fe80::'],
+  ])('%s after %s is private', (end, start) => {
+    expect(isPrivateAddress(`${start}${end}`)).toBe(true)
   })
 
   it.each(['8.8.8.8', '172.32.0.1', '2606:4700::1111', '::ffff:8.8.8.8', '::ffff:808:808'])(

@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { formatBytes, formatInteger } from '../render/format-numbers.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
 import { convertHtmlToText, findHtmlTitle } from './html-text.ts'
-import { requirePublicHost, resolveBySystem } from './network-address.ts'
+import { resolveAnyHost, resolveBySystem, resolvePublicHost } from './network-address.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
+import { sendWebRequest } from './web-request.ts'
 
 interface WebFetchInput {
   readonly url: string
@@ -57,14 +58,13 @@ interface WebPage {
 
 /** Fetches a page and follows redirects on the same host. */
 async function fetchPage(first: URL, environment: AgentEnvironment, signal: AbortSignal): Promise<WebPage> {
-  const { fetch: send = fetch, resolveHost = resolveBySystem, allowsPrivateAddresses = false } = environment
+  const { sendRequest = sendWebRequest, resolveHost = resolveBySystem } = environment
+  const resolve = environment.allowsPrivateAddresses === true ? resolveAnyHost : resolvePublicHost
   let url = first
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
-    if (!allowsPrivateAddresses) await requirePublicHost(url, resolveHost)
-    const headers = { accept: 'text/html, text/plain, */*;q=0.5', 'user-agent': 'tidemark' }
-    const response = await send(url, { redirect: 'manual', signal, headers }).catch((error) =>
-      throwFailure(url, error),
-    )
+    const from = url
+    const addresses = await resolve(url, resolveHost)
+    const response = await sendRequest(url, addresses, signal).catch((error) => throwFailure(from, error))
     const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null
     if (target === null) return await readPage(url, response)
     await response.body?.cancel()
@@ -85,8 +85,10 @@ function toSite({ hostname }: URL): string {
 
 function throwFailure(url: URL, error: unknown): never {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  // If several addresses were tried, the error of each is in a list, and the message is empty.
+  const [shown] = cause instanceof AggregateError ? cause.errors : [cause]
   throw new ToolError(
-    `${url.href} could not be fetched: ${cause instanceof Error ? cause.message : String(cause)}`,
+    `${url.href} could not be fetched: ${shown instanceof Error ? shown.message : String(shown)}`,
   )
 }
 

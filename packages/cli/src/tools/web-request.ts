@@ -1,0 +1,75 @@
+/**
+ * Sends a request for a web page to addresses that were checked before. The name of the host is not resolved again, so
+ * that its server of names cannot give another address after the check.
+ */
+import { type IncomingMessage, request as requestByHttp } from 'node:http'
+import { request as requestByHttps } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { pipeline, Readable, type Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+
+/** Sends a GET request for `url` to one of `addresses`. Redirects are not followed. */
+export type SendWebRequest = (
+  url: URL,
+  addresses: readonly string[],
+  signal: AbortSignal,
+) => Promise<Response>
+
+const HEADERS = {
+  accept: 'text/html, text/plain, */*;q=0.5',
+  'accept-encoding': 'gzip, deflate, br',
+  'user-agent': 'tidemark',
+}
+
+export const sendWebRequest: SendWebRequest = (url, addresses, signal) => {
+  // A proxy that the user has set up for Node resolves names itself.
+  if (process.env.NODE_USE_ENV_PROXY === '1')
+    return fetch(url, { redirect: 'manual', signal, headers: HEADERS })
+  const send = url.protocol === 'https:' ? requestByHttps : requestByHttp
+  return new Promise((resolve, reject) => {
+    // Without an agent, each request has a connection of its own; one from a pool was opened after another check.
+    const sent = send(url, { agent: false, signal, headers: HEADERS, lookup: createLookup(addresses) })
+    sent.on('error', reject)
+    sent.on('response', (message) => resolve(toResponse(message)))
+    sent.end()
+  })
+}
+
+/** Returns a resolver that knows these addresses only. */
+function createLookup(addresses: readonly string[]): LookupFunction {
+  const known = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (_host, options, callback) => {
+    const [first = { address: '', family: 0 }] = known
+    if (options.all === true) callback(null, known)
+    else callback(null, first.address, first.family)
+  }
+}
+
+const DECODERS: Readonly<Record<string, () => Transform>> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+}
+
+/** Statuses of responses that have no body. */
+const EMPTY_STATUSES: readonly number[] = [101, 204, 205, 304]
+
+function toResponse(message: IncomingMessage): Response {
+  const { statusCode: status = 502, statusMessage: statusText = '' } = message
+  const decoder = DECODERS[message.headers['content-encoding']?.trim().toLowerCase() ?? '']?.()
+  // A failure of the decoder reaches the reader of the stream.
+  const body = decoder === undefined ? message : pipeline(message, decoder, () => undefined)
+  const headers = new Headers()
+  for (const name of ['content-type', 'content-length', 'location'] as const) {
+    const value = message.headers[name]
+    if (value !== undefined) headers.set(name, value)
+  }
+  const isEmpty = EMPTY_STATUSES.includes(status)
+  if (isEmpty) message.resume()
+  return new Response(isEmpty ? null : (Readable.toWeb(body) as ReadableStream<Uint8Array>), {
+    status,
+    statusText: statusText.replace(/[^\t\x20-\x7e]/g, ''),
+    headers,
+  })
+}

@@ -14,7 +14,11 @@ const packages = {
     testing: 'src/testing/index.ts',
     telemetry: 'src/telemetry/index.ts',
   },
-  cli: { index: 'src/index.ts' },
+  cli: {
+    index: 'src/index.ts',
+    'search-worker': 'src/tools/search-worker.ts',
+    'watchdog-worker': 'src/threads/watchdog-worker.ts',
+  },
 }
 
 export default defineConfig(

@@ -60,7 +60,20 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'request-log',
     'server',
   ],
-  cli: ['.', 'render', 'pages', 'sandbox', 'tools', 'mcp', 'agent', 'tour', 'screen', 'chat', 'commands'],
+  cli: [
+    '.',
+    'threads',
+    'render',
+    'pages',
+    'sandbox',
+    'tools',
+    'mcp',
+    'agent',
+    'tour',
+    'screen',
+    'chat',
+    'commands',
+  ],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

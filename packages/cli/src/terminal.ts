@@ -19,6 +19,8 @@ export interface Terminal {
   readonly isInputTty?: boolean
   /** Aborted by Ctrl-C. The command must then end without leaving a half-written file. */
   readonly interrupted?: AbortSignal
+  /** True if this is the process itself, which a watchdog may end. */
+  readonly isProcess?: boolean
   /** Asks the user a question. Returns null if standard input is no terminal or ends, after Ctrl-C, and when `signal` is aborted. */
   ask?(question: string, signal?: AbortSignal): Promise<string | null>
   /** Shows a question until one of these keys is pressed. Returns null after Ctrl-C, Ctrl-D or the end of the input. */
@@ -35,6 +37,7 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
     ...(from.stdout.isTTY === true ? { rows: from.stdout.rows } : {}),
     isErrorTty: from.stderr.isTTY === true,
     isInputTty: from.stdin.isTTY === true,
+    isProcess: true,
     ...(interrupted === undefined ? {} : { interrupted }),
     ask: (question, signal) =>
       from.stdin.isTTY === true ? askOnTerminal(from, question, signal) : Promise.resolve(null),

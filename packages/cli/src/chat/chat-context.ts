@@ -25,6 +25,8 @@ export interface ChatStart extends ModelOptions {
   readonly maxTurns?: number
   /** The folder as given on the command line, if it was. */
   readonly cwd?: string
+  /** Called with what is under way. */
+  readonly onWork?: (work: string) => void
   /** Set by the tour, whose session is in a temporary folder and whose model is simulated. */
   readonly simulation?: ChatSimulation
 }

@@ -6,13 +6,16 @@ import {
   fuzzyFilter,
 } from '@earendil-works/pi-tui'
 import { sanitizeText } from '../render/text.ts'
-import { walkFiles } from '../tools/walk-files.ts'
+import { runSearchTask } from '../tools/search-thread.ts'
+import type { WalkedFile } from '../tools/walk-files.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
 
 const MAX_FILES = 20_000
 const MAX_SHOWN = 30
 /** Milliseconds for which a listing of the folder is used again. */
 const LISTING_MS = 5_000
+/** Milliseconds that a listing may take. What was found by then is suggested. */
+const MAX_LISTING_MS = 10_000
 
 export function createCompletion(chat: ChatContext, commands: readonly SlashCommand[]): AutocompleteProvider {
   const listFiles = createFileListing(chat.start.folder)
@@ -43,10 +46,15 @@ function createFileListing(folder: string): (signal: AbortSignal) => Promise<rea
   return async (signal) => {
     if (known !== null && Date.now() - known.at < LISTING_MS) return known.files
     const files: string[] = []
-    for await (const { relativePath } of walkFiles(folder, signal)) {
-      files.push(relativePath)
-      if (files.length >= MAX_FILES) break
-    }
+    const limits = { signal, now: Date.now, deadline: Date.now() + MAX_LISTING_MS }
+    await runSearchTask<WalkedFile>(
+      { kind: 'list', root: folder, glob: null },
+      limits,
+      ({ relativePath }) => {
+        files.push(relativePath)
+        return files.length < MAX_FILES
+      },
+    )
     known = { at: Date.now(), files }
     return files
   }

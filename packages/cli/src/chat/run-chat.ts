@@ -258,14 +258,15 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   screen.update()
 }
 
-function receive(event: SessionEvent, { state, transcript, screen }: ContextParts): void {
+function receive(event: SessionEvent, { start, state, transcript, screen }: ContextParts): void {
   state.clock.apply(event, Date.now())
   if (event.type === 'model-switched') state.model = event.to
   // What the user ran by hand belongs to the conversation that was left.
   if (event.type === 'branch-switched' && event.before === null) state.shellRuns.length = 0
   const { running } = state
+  const text = describeProgress(event)
+  if (text !== null) start.onWork?.(text)
   if (running !== null) {
-    const text = describeProgress(event)
     if (text !== null) showStep(running, event.type === 'tool-started' ? `running ${text}` : text)
     if (event.type === 'reply' && event.event.type === 'block-grew') countArrived(running, event.event.delta)
     if (event.type === 'summary-progress') running.received = event.characters

@@ -19,6 +19,7 @@ import { formatCount } from '../render/format-numbers.ts'
 import { createProgressLine } from '../render/progress-line.ts'
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
+import { startWatchdog } from '../threads/watchdog.ts'
 import { findNearestNames } from '../tools/file-content.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { printError, printMisuse } from './print-errors.ts'
@@ -69,19 +70,31 @@ export async function runChatCommand(
   if ('problem' in chosen)
     return printError(await explainMissingSession(choices, chosen.problem, home), terminal)
   if (chosen.notice !== null) terminal.warn(`tidemark: ${sanitizeText(chosen.notice)}\n`)
-  if (isOnScreen) {
+  const { id: sessionId } = chosen
+  const resumeCommand = formatResumeCommand(sessionId, choices, terminal)
+  const watchdog = terminal.isProcess === true ? startWatchdog({ resumeCommand, isOnScreen }) : null
+  const onWork = (work: string): void => watchdog?.report(work)
+  try {
+    if (!isOnScreen)
+      return await runPrompts({ choices, terminal, input, folder, home, settings, sessionId, onWork })
     // The screen and its library are loaded only here.
     const { runChat } = await import('../chat/run-chat.ts')
     const notices = [...settings.notices, ...(chosen.notice === null ? [] : [chosen.notice])]
     const shown = { ...settings, notices }
-    return await runChat({ ...choices, terminal, folder, home, settings: shown, sessionId: chosen.id })
+    return await runChat({ ...choices, terminal, folder, home, settings: shown, sessionId, onWork })
+  } finally {
+    watchdog?.stop()
   }
-  const isStream = choices.inputFormat === 'stream-json'
-  const isPiped = choices.prompt === true && !isStream
+}
+
+/** Runs the agent without a screen. Returns the exit code. */
+async function runPrompts(talk: Omit<Conversation, 'prompt'>): Promise<number> {
+  const { choices, terminal, input } = talk
+  const isPiped = choices.prompt === true && choices.inputFormat !== 'stream-json'
   const prompt = isPiped ? await readAll(input) : typeof choices.prompt === 'string' ? choices.prompt : null
   if (prompt !== null && prompt.trim() === '' && choices.resume === undefined && choices.continue !== true)
     return printMisuse('the prompt is empty: give one after -p, or on standard input.', terminal)
-  return await converse({ choices, terminal, input, folder, home, settings, sessionId: chosen.id, prompt })
+  return await converse({ ...talk, prompt })
 }
 
 /** The session of the tour has a model of its own, so that another command opens it. */
@@ -114,6 +127,7 @@ interface Conversation {
   readonly settings: AgentSettings
   readonly sessionId: string
   readonly prompt: string | null
+  readonly onWork: (work: string) => void
 }
 
 /** Opens the agent and runs the prompts. Returns the exit code. */
@@ -148,7 +162,10 @@ async function converse(talk: Conversation): Promise<number> {
     },
     onEvent(event) {
       const line = describeProgress(event)
-      if (line !== null) progress.show(line)
+      if (line !== null) {
+        progress.show(line)
+        talk.onWork(line)
+      }
       if (line !== null && event.type === 'retrying' && terminal.isErrorTty !== true)
         terminal.warn(`tidemark: ${line}\n`)
       if (agent === null) eventsOfOpening.push(event)

@@ -7,10 +7,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import {
   applyIgnoreRules,
-  compileFileFilter,
   compilePathFilter,
   parseIgnoreRules,
   splitGlob,
+  toFileGlob,
 } from './glob-pattern.ts'
 
 it.each([
@@ -38,9 +38,9 @@ it.each([
 
 it('a glob without a slash selects files in any folder', () => {
   const paths = ['a.ts', 'src/a.ts', 'src/b/a.ts']
-  expect(paths.filter((path) => compileFileFilter('a.ts')(path))).toEqual(paths)
-  expect(paths.filter((path) => compileFileFilter('/a.ts')(path))).toEqual(['a.ts'])
-  expect(paths.filter((path) => compileFileFilter('./src/*.ts')(path))).toEqual(['src/a.ts'])
+  expect(paths.filter((path) => compilePathFilter(toFileGlob('a.ts'))(path))).toEqual(paths)
+  expect(paths.filter((path) => compilePathFilter(toFileGlob('/a.ts'))(path))).toEqual(['a.ts'])
+  expect(paths.filter((path) => compilePathFilter(toFileGlob('./src/*.ts'))(path))).toEqual(['src/a.ts'])
 })
 
 it.each([

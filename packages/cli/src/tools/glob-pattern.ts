@@ -12,11 +12,10 @@ export function compilePathFilter(pattern: string): PathFilter {
 }
 
 /**
- * Compiles a glob that selects files. One without a slash matches names in any folder, others match the path from the
- * folder that is searched.
+ * Returns the glob for paths from the folder that is searched. One without a slash matches names in any folder.
  */
-export function compileFileFilter(pattern: string): PathFilter {
-  return compilePathFilter(pattern.includes('/') ? pattern : `**/${pattern}`)
+export function toFileGlob(pattern: string): string {
+  return pattern.includes('/') ? pattern : `**/${pattern}`
 }
 
 /**

@@ -241,3 +241,21 @@ it('a ripgrep that never ends, as one that waits for a pipe, is followed by our 
   const { Grep } = createSearchTools(environment) as Record<'Grep', AgentTool>
   expect((await folder.call(Grep, { pattern: 'alpha' })).text).toBe('a.txt')
 })
+
+it('a search that the repository makes slow ends at once when it is interrupted, and the main thread stays free', async () => {
+  const folder = createAgentFolder({ env: { PATH: '' } })
+  // Each name is compared with thousands of patterns of a thousand characters, which would take hours.
+  folder.write('.gitignore', `${'*a'.repeat(490)}b\n`.repeat(20_000))
+  for (let index = 0; index < 50; index += 1) folder.write(`${'a'.repeat(200)}${index}`, 'text')
+  const { Glob } = createSearchTools(folder.environment) as Record<'Glob', AgentTool>
+  const stop = new AbortController()
+  let beats = 0
+  const timer = setInterval(() => {
+    beats += 1
+    if (beats === 20) stop.abort()
+  }, 10)
+  const result = await folder.call(Glob, { pattern: '*' }, { signal: stop.signal })
+  clearInterval(timer)
+  expect(result.isError).toBe(true)
+  expect(beats).toBeLessThan(500)
+})

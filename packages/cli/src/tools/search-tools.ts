@@ -3,11 +3,12 @@ import { lstat, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatInteger } from '../render/format-numbers.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
-import { compileFileFilter, compilePathFilter, splitGlob } from './glob-pattern.ts'
+import { splitGlob, toFileGlob } from './glob-pattern.ts'
+import { runSearchTask } from './search-thread.ts'
 import { type SearchQuery, searchFiles } from './text-search.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
 import { resolveRealPath, resolveToolPath, toShownPath } from './tool-paths.ts'
-import { walkFiles } from './walk-files.ts'
+import type { WalkedFile } from './walk-files.ts'
 
 interface GrepInput {
   readonly pattern: string
@@ -163,16 +164,13 @@ async function listMatchingFiles(
   const base = resolveToolPath(path ?? '.', cwd)
   const root = resolveRealPath(folder === '' ? base : resolveToolPath(folder, base))
   if (!(await checkIsFolder(root))) throw new ToolError(`${root} is a file, not a folder.`)
-  const isWanted = folder === '' ? compileFileFilter(rest) : compilePathFilter(rest)
+  const glob = folder === '' ? toFileGlob(rest) : rest
   const realCwd = resolveRealPath(cwd)
-  const deadline = now() + SEARCH_TIMEOUT_MS
+  const limits = { signal, now, deadline: now() + SEARCH_TIMEOUT_MS }
   const found: string[] = []
-  let isCut = false
-  for await (const file of walkFiles(root, signal)) {
-    isCut = found.length >= MAX_FOUND_FILES || now() > deadline
-    if (isCut) break
-    if (isHidden?.('Glob', file.path, root) === true) continue
-    if (isWanted(file.relativePath)) found.push(toShownPath(file.path, realCwd))
-  }
+  const { isCut } = await runSearchTask<WalkedFile>({ kind: 'list', root, glob }, limits, (file) => {
+    if (isHidden?.('Glob', file.path, root) !== true) found.push(toShownPath(file.path, realCwd))
+    return found.length < MAX_FOUND_FILES
+  })
   return limitLines(await sortNewestFirst(found, cwd), { limit: MAX_LISTED_FILES, isCut })
 }

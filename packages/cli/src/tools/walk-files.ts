@@ -25,22 +25,20 @@ interface IgnoreFile {
 }
 
 /** Yields the files in a folder, each folder sorted by name. A folder that cannot be read is skipped. */
-export async function* walkFiles(root: string, signal?: AbortSignal): AsyncGenerator<WalkedFile> {
+export async function* walkFiles(root: string): AsyncGenerator<WalkedFile> {
   const outer = await readOuterIgnoreFiles(root)
   const above = [...outer.map(({ folder }) => folder), root]
   // Who searches in an ignored folder means it, so the rules outside of it do not count.
   const ignoreFiles = above.some((folder) => isIgnored(folder, true, outer)) ? [] : outer
-  yield* walkFolder(root, { root, ignoreFiles, ...(signal === undefined ? {} : { signal }) })
+  yield* walkFolder(root, { root, ignoreFiles })
 }
 
 interface Walk {
   readonly root: string
   readonly ignoreFiles: readonly IgnoreFile[]
-  readonly signal?: AbortSignal
 }
 
 async function* walkFolder(folder: string, walk: Walk): AsyncGenerator<WalkedFile> {
-  walk.signal?.throwIfAborted()
   const entries = await readdir(folder, { withFileTypes: true }).catch((): Dirent[] => [])
   const hasRules = entries.some(({ name }) => name === '.gitignore')
   const ignoreFiles = hasRules ? [...walk.ignoreFiles, await readIgnoreFile(folder)] : walk.ignoreFiles

@@ -271,6 +271,14 @@ export const mutants: readonly Mutant[] = [
     tests: PLAN_TESTS,
   },
   {
+    name: 'notes-wait-for-reading-behind-an-expired-cache',
+    law: 'waits while files were read and not edited since, until the threshold',
+    file: PLAN_INPUT,
+    find: '  if (hasExpired(cache)) return false\n',
+    replace: '',
+    tests: PLAN_TESTS,
+  },
+  {
     name: 'notes-line-is-the-same-in-every-window',
     law: 'is the same share of every window',
     file: PLAN_INPUT,

@@ -335,6 +335,7 @@ export {
   toBlocks,
 } from './log/block.ts'
 export { isBranchSwitch } from './log/branch-switch.ts'
+export { readRunStatus, splitOutputHead } from './log/command-status.ts'
 export {
   createLogHeader,
   createLogLineReader,
@@ -422,6 +423,7 @@ export {
   readRecordAt,
   type SessionLog,
 } from './log/session-log.ts'
+export type { PrintedFile } from './log/shell-commands.ts'
 export {
   createCommandMessage,
   expandArguments,
@@ -443,7 +445,7 @@ export {
   type ToolCallFacts,
   type ToolCallKind,
 } from './log/tool-calls.ts'
-export type { ToolRun } from './log/tool-runs.ts'
+export { findPrintedByCall, type ToolRun } from './log/tool-runs.ts'
 export {
   type CallLookup,
   createUserInputs,

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { isLookingCommand, isPassingCommand, listFileChanges, normalizeCommand } from './shell-commands.ts'
+import {
+  findPrintedFile,
+  isLookingCommand,
+  isPassingCommand,
+  listFileChanges,
+  normalizeCommand,
+} from './shell-commands.ts'
 
 describe('the normal form of a command', () => {
   it.each([
@@ -78,5 +84,38 @@ describe('what a command does to known files', () => {
     ['npm run rm src/a.ts', []],
   ])('%s', (command, expected) => {
     expect(changes(command)).toEqual(expected)
+  })
+})
+
+describe('the file that a command prints', () => {
+  const print = (command: string): string | null => {
+    const printed = findPrintedFile(command, '/repo')
+    if (printed === null) return null
+    const { path, from, to, isNumbered } = printed
+    return `${path} ${from}-${to ?? 'end'}${isNumbered ? ' numbered' : ''}`
+  }
+
+  it.each([
+    ['cat src/a.ts', '/repo/src/a.ts 1-end'],
+    ['cat -n src/a.ts', '/repo/src/a.ts 1-end numbered'],
+    ["bash -lc 'cat a.ts'", null],
+    ["sed -n '20,40p' a.ts", '/repo/a.ts 20-40'],
+    ['sed -n 7p a.ts', '/repo/a.ts 7-7'],
+    ["sed -n '20,$p' 'a b.ts'", '/repo/a b.ts 20-end'],
+    ['cd sub && sed -n 1,9p a.ts 2>/dev/null', '/repo/sub/a.ts 1-9'],
+    ['nl -ba a.ts | sed -n 5,9p', '/repo/a.ts 5-9 numbered'],
+    ['head -n 30 a.ts', '/repo/a.ts 1-30'],
+    ['head -30 a.ts | sed -n 20,50p', '/repo/a.ts 20-30'],
+    ['tail -n +20 /etc/hosts', '/etc/hosts 20-end'],
+  ])('%s', (command, expected) => {
+    expect(print(command)).toBe(expected)
+  })
+
+  it.each([
+    ...['cat a.ts b.ts', 'cat *.ts', 'cat $FILE', 'cat a.ts > b.ts', 'cat', 'tail -20 a.ts', 'nl a.ts'],
+    ...['cat a.ts | grep x', 'cat a.ts; cat b.ts', 'git diff && cat a.ts', "sed -n '/x/p' a.ts"],
+    ...["sed -i 's/a/b/' a.ts", "cat <<'END'\nx\nEND", 'cat a.ts | nl -ba'],
+  ])('is none for %s', (command) => {
+    expect(print(command)).toBe(null)
   })
 })

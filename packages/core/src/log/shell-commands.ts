@@ -1,4 +1,7 @@
-/** Shell commands as text: which count as the same command, which only look around, and which change known files. */
+/**
+ * Shell commands as text: which count as the same command, which only look around, which print a file, and which change
+ * known files.
+ */
 import { normalizePath } from './tool-calls.ts'
 
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
@@ -195,9 +198,87 @@ function listOperands(words: readonly string[]): readonly string[] {
   return [...before.filter((word) => !word.startsWith('-')), ...(end === -1 ? [] : words.slice(end + 1))]
 }
 
+// Commands that print a file, or a part of it, and nothing else.
+
+/** Lines of a file that a command prints: `from` to `to`, counted from 1; `to` is null for the last line. */
+export interface PrintedFile {
+  readonly path: string
+  readonly from: number
+  readonly to: number | null
+  /** True if each line has its number before it. */
+  readonly isNumbered: boolean
+}
+
+type PrintedLines = Omit<PrintedFile, 'path'>
+
+const ALL_LINES: PrintedLines = { from: 1, to: null, isNumbered: false }
+/** Matches a word that the shell expands or redirects, so that it does not name one file. */
+const EXPANDED = /[<>*?$`~{]/
+
+/**
+ * Returns the file whose lines are all that a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and
+ * `sed -n A,Bp` with a file, also piped into one of the latter. Null for any other command. `folder`: where it runs.
+ */
+export function findPrintedFile(command: string, folder: string | null): PrintedFile | null {
+  const [first, ...filters] = toCommandLines(command.replace(SHELL_PREFIX, '').replace(STREAMS, '')).filter(
+    ({ words }) => words[0] !== 'cd' || words.length !== 2,
+  )
+  const reader = first === undefined || first.isPiped ? null : readPrintCommand(first.words)
+  const path = reader?.operands.length === 1 ? (reader.operands[0] ?? '') : ''
+  if (reader === null || path === '' || EXPANDED.test(path)) return null
+  let lines = reader.lines
+  for (const { words, isPiped } of filters) {
+    const filter = isPiped ? readPrintCommand(words) : null
+    if (filter === null || filter.operands.length > 0 || filter.lines.isNumbered) return null
+    lines = narrowLines(lines, filter.lines)
+  }
+  return { path: normalizePath(path, findFolder(command, folder)), ...lines }
+}
+
+function findFolder(command: string, folder: string | null): string | null {
+  const moves = toCommandLines(command).filter(({ words: [program] }) => program === 'cd')
+  return moves.reduce((place: string | null, { words }) => normalizePath(words[1] ?? '', place), folder)
+}
+
+function narrowLines({ from, to, isNumbered }: PrintedLines, part: PrintedLines): PrintedLines {
+  const ends = [to, part.to === null ? null : from + part.to - 1].filter((end) => end !== null)
+  return { from: from + part.from - 1, to: ends.length === 0 ? null : Math.min(...ends), isNumbered }
+}
+
+/** Returns which lines a command prints, and what it was given besides options; null if it is none that prints lines. */
+function readPrintCommand([program, ...rest]: readonly string[]): {
+  readonly lines: PrintedLines
+  readonly operands: readonly string[]
+} | null {
+  const options = rest.filter((word) => word.startsWith('-')).join(' ')
+  const operands = rest.filter((word) => !word.startsWith('-'))
+  const [value = '', ...others] = operands
+  if (program === 'cat' && /^(?:-n)?$/.test(options))
+    return { lines: { ...ALL_LINES, isNumbered: options !== '' }, operands }
+  if (program === 'nl' && options === '-ba') return { lines: { ...ALL_LINES, isNumbered: true }, operands }
+  if (program === 'sed' && options === '-n') {
+    const [, from, to = from] = /^(\d+)(?:,(\d+|\$))?p$/.exec(value) ?? []
+    if (from === undefined) return null
+    return {
+      lines: { ...ALL_LINES, from: Number(from), to: to === '$' ? null : Number(to) },
+      operands: others,
+    }
+  }
+  const [, count] = /^-n?(\d+)$/.exec(options) ?? []
+  if (program === 'head' && count !== undefined)
+    return { lines: { ...ALL_LINES, to: Number(count) }, operands }
+  if (program === 'head' && options === '-n' && /^\d+$/.test(value))
+    return { lines: { ...ALL_LINES, to: Number(value) }, operands: others }
+  if (program === 'tail' && options === '-n' && /^\+\d+$/.test(value))
+    return { lines: { ...ALL_LINES, from: Number(value) }, operands: others }
+  return null
+}
+
 interface ShellPart {
   readonly words: readonly string[]
   readonly text: string
+  /** True if it reads what the part before it prints. */
+  readonly isPiped: boolean
 }
 
 /** The next piece of a shell line: quoted text, an escaped character, an operator, white space, or other characters. */
@@ -213,9 +294,10 @@ function toCommandLines(command: string): readonly ShellPart[] {
   let word: string | null = null
   let start = 0
   let isFallback = false
+  let isPiped = false
   const endPart = (at: number): void => {
     if (word !== null) words.push(word)
-    if (words.length > 0 && !isFallback) parts.push({ words, text: command.slice(start, at).trim() })
+    if (words.length > 0 && !isFallback) parts.push({ words, text: command.slice(start, at).trim(), isPiped })
     words = []
     word = null
   }
@@ -226,6 +308,7 @@ function toCommandLines(command: string): readonly ShellPart[] {
       endPart(piece.index)
       start = piece.index + operator.length
       isFallback = operator === '||'
+      isPiped = operator === '|'
     } else if (blank !== undefined) {
       if (word !== null) words.push(word)
       word = null

@@ -91,8 +91,7 @@ describe('the summary, clearing and the file source agree on what a call did to 
     ['Grep', { pattern: 'x', path: PATH }, null],
     ['Glob', { pattern: '*.ts', path: PATH }, null],
     ['LS', { path: PATH }, null],
-    ['Bash', { command: `cat ${PATH}` }, null],
-    ['exec_command', { cmd: `cat ${PATH}`, workdir: '/p' }, null],
+    ['Bash', { command: `wc -l ${PATH}` }, null],
     ['get_contents', { repo: 'r', path: PATH }, null],
     ['put_contents', { repo: 'r', path: PATH, content: 'all' }, null],
     ['TodoWrite', { todos: [] }, null],
@@ -102,6 +101,13 @@ describe('the summary, clearing and the file source agree on what a call did to 
   ])('%s %j: %s', async (name, input, act) => {
     const isChange = act === 'edit' || act === 'write'
     expect(await answersFor(name, input)).toEqual([act, act, isChange ? 'change' : act])
+  })
+
+  it.each<[string, Json]>([
+    ['Bash', { command: `cat ${PATH}` }],
+    ['exec_command', { cmd: 'sed -n 1,200p a.ts', workdir: '/p' }],
+  ])('%s %j: a command, whose file comes back like one that was read', async (name, input) => {
+    expect(await answersFor(name, input)).toEqual([null, null, 'read'])
   })
 
   it('also on tools that policy names', async () => {
@@ -168,7 +174,13 @@ describe('what a call says of itself', () => {
       {
         kind: 'edit',
         touches: [
-          { path: 'src/a.ts', action: 'edit', newText: 'new\nline', oldText: 'old' },
+          {
+            path: 'src/a.ts',
+            action: 'edit',
+            newText: 'new\nline',
+            oldText: 'old',
+            edits: [{ oldText: 'old', newText: 'new\nline', replaceAll: false }],
+          },
           { path: 'src/b.ts', action: 'edit', isDeletion: true, newText: null },
         ],
       },

@@ -35,6 +35,8 @@ export interface FileTouch {
   readonly newText: string | null
   /** The lines of the file that a patch replaces or names around its changes; absent if there are none. */
   readonly oldText?: string
+  /** The replacements that a patch makes in the file, in order; absent for other calls. */
+  readonly edits?: readonly TextReplacement[]
 }
 
 export interface TextReplacement {
@@ -219,7 +221,22 @@ function listPatchedFiles(patch: string): readonly FileTouch[] {
       ...(oldText === null ? {} : { oldText }),
     }
     if (verb === 'Delete') return { ...touch, action: 'edit', isDeletion: true }
-    return { ...touch, action: verb === 'Add' ? 'write' : 'edit' }
+    return verb === 'Add'
+      ? { ...touch, action: 'write' }
+      : { ...touch, action: 'edit', edits: listHunks(body) }
+  })
+}
+
+/** Matches the line before each part of a file that a patch changes. */
+const HUNK_LINE = /^@@.*$/m
+
+/** Returns what each part of a patch replaces, with the unchanged lines around it. */
+function listHunks(patch: string): readonly TextReplacement[] {
+  return patch.split(HUNK_LINE).flatMap((hunk): readonly TextReplacement[] => {
+    const [oldText, newText] = [collectPatchLines(hunk, ['-', ' ']), collectPatchLines(hunk, ['+', ' '])]
+    return oldText === null && newText === null
+      ? []
+      : [{ oldText, newText: newText ?? '', replaceAll: false }]
   })
 }
 

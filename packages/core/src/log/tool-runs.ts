@@ -10,6 +10,7 @@ import {
 } from './command-status.ts'
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
+import { findPrintedFile, type PrintedFile } from './shell-commands.ts'
 import {
   describeToolCall,
   type FileToolNames,
@@ -46,6 +47,20 @@ export interface ToolRun extends ToolCallFacts {
 /** Returns true if the tool call has a result and that result does not report a failure. */
 export function hasToolRunSucceeded({ resultIndex, failed }: ToolRun): boolean {
   return resultIndex !== null && !failed
+}
+
+/** Input fields in which tools that run commands are given the folder. */
+const FOLDER_FIELDS = ['workdir', 'cwd', 'working_directory']
+
+/** Returns the file that a call printed by a shell command, and nothing else; null if there is none. */
+export function findPrintedByCall({
+  command,
+  input,
+}: Pick<ToolRun, 'command' | 'input'>): PrintedFile | null {
+  if (command === null) return null
+  const fields = isObject(input) ? input : {}
+  const folder = FOLDER_FIELDS.map((field) => fields[field]).find((value) => typeof value === 'string')
+  return findPrintedFile(command, folder ?? null)
 }
 
 /** Pairs calls with results while records are added, in the order of the branch. Holds only the calls without a result. */

@@ -483,15 +483,17 @@ describe('the line of a compaction with notes', () => {
   })
 
   it('waits while files were read and not edited since, until the threshold', () => {
-    const reading = (edits: boolean, tokens = 120_000) => {
+    const reading = (edits: boolean, tokens = 120_000, more = {}) => {
       const situation = new Situation()
       for (const path of ['/a', '/b', '/c', '/d']) situation.read(path, 5_000)
       if (edits)
         for (const file_path of ['/a', '/b', '/c', '/d'])
           situation.call('Edit', { file_path, old_string: 'abc', new_string: 'x' }, 'done')
-      return planAt(tokens, after(30_000), situation).act
+      return planAt(tokens, { ...after(30_000), ...more }, situation).act
     }
     expect([reading(false), reading(true), reading(false, 167_000)]).toEqual(['wait', 'compact', 'compact'])
+    // Behind an expired cache what was read would be written again.
+    expect(reading(false, 120_000, { cache: warm({ isWarm: false }) })).toBe('compact')
   })
 
   it('is the threshold where nothing is saved: reads are free, or writes behind an expired cache', () => {

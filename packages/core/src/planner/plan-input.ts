@@ -229,7 +229,7 @@ export function findNotesLine(context: PlanContext, after: number, growth: numbe
   const { window, autoCompact } = scaled.lines
   const scale = window / LINE_WINDOW
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
-  const isExpired = cache.expiresAt !== null && !cache.isWarm
+  const isExpired = hasExpired(cache)
   // Below the threshold, a compaction saves what the next calls read, or write if the cache has expired.
   if ((isExpired ? written : read) === 0) return autoCompact
   if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
@@ -246,11 +246,17 @@ export function findNotesLine(context: PlanContext, after: number, growth: numbe
   return Math.round(Math.min(autoCompact, line))
 }
 
+function hasExpired({ expiresAt, isWarm }: PlanContext['cache']): boolean {
+  return expiresAt !== null && !isWarm
+}
+
 /**
  * Returns true while the model reads before it edits: the files that it read in its last responses and has not edited
- * since have more tokens than policy allows. They would come back as parts of files only.
+ * since have more tokens than policy allows. They would come back as parts of files only. Once the cache has expired, they
+ * would be written again, and the wait is not worth that.
  */
-export function isReadingFiles({ register, calibration, policy, scaled }: PlanContext): boolean {
+export function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanContext): boolean {
+  if (hasExpired(cache)) return false
   const { readingTokens, readingResponses } = policy.compact.notesLine
   const { results, responses } = register
   const edited = new Set<string>()

@@ -7,7 +7,7 @@
 import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import type { Attachment } from '../log/record.ts'
+import { type Attachment, isCompactBoundary } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import {
   type FileToolNames,
@@ -15,7 +15,7 @@ import {
   normalizePath,
   readToolResultText,
 } from '../log/tool-calls.ts'
-import { hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
+import { findPrintedByCall, hasToolRunSucceeded, listToolRuns, type ToolRun } from '../log/tool-runs.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 import {
   type FileFocus,
@@ -132,18 +132,29 @@ function withRankLimit(context: SourceContext, rank: number): SourceContext {
 
 /**
  * Returns the paths of files to attach, each once, without files that kept messages already show: files that were edited,
- * by their last edit, then files that were only read; or the host's list.
+ * by their last edit, then files that were only read, unless they came back at an earlier compaction and the work since
+ * then did not use them; or the host's list.
  */
 function findCandidates(
   { folder, recent, isStub = isFileUnchangedNotice }: FilesSourceOptions,
-  { kept }: SourceContext,
+  { kept, session }: SourceContext,
   touches: readonly FocusedTouch[],
 ): ReadonlySet<string> {
   const shown = findShownFiles(touches, [...kept], isStub)
   const written = touches.filter(({ isWrite }) => isWrite)
   const paths =
-    recent?.().map((path) => normalizePath(path, folder)) ?? [...written, ...touches].map(({ path }) => path)
+    recent?.().map((path) => normalizePath(path, folder)) ??
+    [...written, ...findUsed(session, touches)].map(({ path }) => path)
   return new Set(paths.filter((path) => !shown.has(path)))
+}
+
+/** Number of newest reads and writes whose files count as in use, whatever was compacted since. */
+const NEWEST_TOUCHES = 10
+
+/** Returns the newest touches, and all since the last compaction. */
+function findUsed(session: SessionLog, touches: readonly FocusedTouch[]): readonly FocusedTouch[] {
+  const compacted = listBranchRecords(session).findLastIndex(isCompactBoundary)
+  return touches.filter(({ index }, age) => age < NEWEST_TOUCHES || index > compacted)
 }
 
 /** Memory files come back by a source of their own, but for those that the model itself has edited. */
@@ -237,17 +248,31 @@ function findTouches(
   folder: string | null,
 ): readonly FocusedTouch[] {
   const runs = listToolRuns(listBranchRecords(session), tools).filter(hasToolRunSucceeded)
-  const touches = runs.flatMap((run) =>
-    run.touches.map(({ path, action }) => ({
-      path: normalizePath(path, folder),
-      isWrite: action !== 'read',
-      callId: run.id,
-      index: run.callIndex,
-      newTexts: action === 'edit' ? run.edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
-      lines: action === 'read' ? readRequestedLines(run.range) : null,
-    })),
-  )
+  const touches = runs.flatMap((run) => {
+    const call = { callId: run.id, index: run.callIndex }
+    const printed = findPrintedLines(run)
+    return [
+      ...run.touches.map(({ path, action, edits = run.edits }) => ({
+        ...call,
+        path: normalizePath(path, folder),
+        isWrite: action !== 'read',
+        newTexts: action === 'edit' ? edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
+        lines: action === 'read' ? readRequestedLines(run.range) : null,
+      })),
+      ...(printed === null
+        ? []
+        : [{ ...call, ...printed, path: normalizePath(printed.path, folder), isWrite: false, newTexts: [] }]),
+    ]
+  })
   return touches.toReversed()
+}
+
+/** Returns the file that a shell command printed, with its lines; null for any other call. */
+function findPrintedLines(run: ToolRun): { readonly path: string; readonly lines: LineRange | null } | null {
+  const printed = findPrintedByCall(run)
+  if (printed === null) return null
+  const { path, from, to } = printed
+  return { path, lines: from === 1 && to === null ? null : { from, to: to ?? Number.POSITIVE_INFINITY } }
 }
 
 /** Returns the edits and the last read of a file. `touches`: reads and writes, newest first. */

@@ -93,6 +93,38 @@ describe('files', () => {
     )
   })
 
+  it('that a shell command printed come back like those that were read, with the lines that it printed', async () => {
+    const { builder, disk, carrier } = world()
+    const lines = Array.from({ length: 3_000 }, (_, index) => `line ${index + 1}`)
+    disk.files.set('/project/sub/a', lines.join('\n'))
+    addCall(builder, 'exec_command', { cmd: "cd sub && sed -n '2000,2010p' a", workdir: '/project' })
+    const { carried } = await collectSources([carrier], createCarryContext(builder))
+    expect(carried.map(({ source }) => source)).toEqual(['/project/sub/a'])
+    expect(carried[0]?.attachment.content).toMatch(/line 2000\nline 2001\n/)
+  })
+
+  it('that a patch changed come back with the lines that it put there', async () => {
+    const { builder, disk, carrier } = world()
+    const lines = Array.from({ length: 9_000 }, (_, index) => `line ${index + 1}`)
+    disk.files.set('/project/a', lines.join('\n'))
+    const input = '*** Update File: a\n@@\n line 6999\n-old\n+line 7000\n line 7001\n*** End Patch'
+    addCall(builder, 'apply_patch', { input })
+    const { carried } = await collectSources([carrier], createCarryContext(builder))
+    expect(carried[0]?.attachment.content).toMatch(/line 6999\nline 7000\nline 7001/)
+  })
+
+  it('that were only read, and not used since they last came back, stay away; those that were edited come back', async () => {
+    const { builder, disk, read, names } = world()
+    for (const name of ['a', 'b', 'c']) disk.files.set(`/project/${name}`, name)
+    addCall(builder, 'Edit', { file_path: 'a', old_string: 'x', new_string: 'y' })
+    read('/project/c')
+    builder.compact('Done so far.')
+    for (let time = 0; time < 9; time += 1) read('/project/b')
+    expect(await names()).toEqual(['/project/a', '/project/b', '/project/c'])
+    read('/project/b')
+    expect(await names()).toEqual(['/project/a', '/project/b'])
+  })
+
   it('that cannot be read are told, and the next one comes in their place', async () => {
     const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'gone', 'b']) read(`/project/${name}`)

@@ -6,7 +6,8 @@ interface Step {
   readonly tool: string
   readonly input: object
   readonly result?: string
-  readonly failed?: boolean
+  /** Null if the log does not say whether the call failed. Default: false. */
+  readonly failed?: boolean | null
   readonly beside?: object
 }
 
@@ -15,7 +16,8 @@ function records(steps: readonly Step[]): readonly SessionRecord[] {
   return steps.flatMap(({ tool, input, result = 'ok', failed = false, beside }, index): SessionRecord[] => {
     const id = `call-${index}`
     const call = { type: 'tool_use', id, name: tool, input }
-    const answer = { type: 'tool_result', tool_use_id: id, content: result, is_error: failed }
+    const status = failed === null ? {} : { is_error: failed }
+    const answer = { type: 'tool_result', tool_use_id: id, content: result, ...status }
     const message = { id: `m${index}`, role: 'assistant', model: 'm', content: [call] } as const
     return [
       { ...common, type: 'assistant', uuid: `a${index}`, message },
@@ -38,6 +40,18 @@ const read = (result: string, more: object = {}): Step => ({
   input: { file_path, ...more },
   result,
 })
+
+const shell = (cmd: string, result: string, more: object = {}): Step => ({
+  tool: 'exec_command',
+  input: { cmd, ...more },
+  result,
+})
+const patch = (body: string): Step => ({
+  tool: 'apply_patch',
+  input: { input: `*** Update File: ${file_path}\n${body}\n*** End Patch` },
+})
+/** A call of Codex that failed, which only its result says. */
+const refused = (step: Step): Step => ({ result: 'apply_patch verification failed', ...step, failed: null })
 
 const editor = (input: object): Step => ({ tool: 'editor', input: { path: file_path, ...input } })
 
@@ -153,9 +167,35 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     whole('one\ntwo'),
   ],
   [
-    'what was known of a file that a patch changed, no longer as the whole of it',
-    [write('a'), { tool: 'apply_patch', input: { input: `*** Update File: ${file_path}\n-a\n+b` } }],
-    parts([1, 'a']),
+    'a file that a patch changed in two places',
+    [write('a\nb\nc\nd'), patch('@@\n a\n-b\n+B\n@@\n-d\n+D\n+E')],
+    whole('a\nB\nc\nD\nE'),
+  ],
+  ['a patch that was refused changes nothing', [write('a'), refused(patch('-a\n+b'))], whole('a')],
+  ['the text that a shell command printed', [shell(`cat ${file_path}`, 'one\ntwo\n')], whole('one\ntwo')],
+  [
+    'the lines that shell commands printed, with a patch of them',
+    [
+      shell("cd /p && sed -n '7,8p' a.ts", 'seven\neight\n'),
+      shell('nl -ba a.ts | sed -n 20,20p', '    20\ttwenty', { workdir: '/p' }),
+      patch('-eight\n+eight\n+and a half'),
+    ],
+    parts([7, 'seven\neight\nand a half'], [21, 'twenty']),
+  ],
+  [
+    'what a program left of a long output, up to its mark',
+    [
+      shell(
+        `cat ${file_path}`,
+        'Exit code: 0\nOutput:\nWarning: truncated output (original token count: 9)\nTotal output lines: 4\n\none\ntwo…7 tokens truncated…r\nfive',
+      ),
+    ],
+    parts([1, 'one']),
+  ],
+  [
+    'what was known before a command that could not print the file',
+    [write('a'), refused(shell(`cat ${file_path}`, 'Exit code: 1\nOutput:\ncat: no such file'))],
+    whole('a'),
   ],
   ['an answer that is no text of a file', [write('a'), read('File unchanged since last read.')], whole('a')],
 ]

@@ -11,20 +11,25 @@ import {
   type FileReader,
   type FileReadResult,
   filesSource,
+  findPrintedByCall,
   isFileUnchangedNotice,
   isKnownRecord,
   isObject,
   isToolResult,
   isToolUse,
   normalizePath,
+  type PrintedFile,
   planSource,
+  readRunStatus,
   readToolResultText,
   restoreSpilledResults,
   type SessionRecord,
   type SessionState,
   sliceText,
   splitFileLines,
+  splitOutputHead,
   type TextReplacement,
+  type ToolResultBlock,
   type ToolUseBlock,
   toBlocks,
   todosSource,
@@ -118,7 +123,10 @@ async function restoreSpilledReads(
 function listReadCalls(record: SessionRecord): readonly string[] {
   if (!isKnownRecord(record) || record.type !== 'assistant') return []
   const calls = toBlocks(record.message.content).filter(isToolUse)
-  return calls.flatMap(({ id, name, input }) => (describeToolCall(name, input).kind === 'read' ? [id] : []))
+  return calls.flatMap(({ id, name, input }) => {
+    const { kind, command } = describeToolCall(name, input)
+    return kind === 'read' || findPrintedByCall({ command, input }) !== null ? [id] : []
+  })
 }
 
 function isUserRecord(record: SessionRecord): record is UserRecord {
@@ -223,6 +231,7 @@ export function collectLogTexts(
           call,
           // Of a spilled result the record holds only the head and the tail.
           result: isSpilled(record, call.id) ? '' : readToolResultText(block.content),
+          hasSucceeded: isToolResult(block) && hasCallSucceeded(call, block, record),
           beside: toFields(beside),
           folder,
           trustsPlainText,
@@ -236,9 +245,17 @@ function isSpilled(record: SessionRecord, callId: string): boolean {
   return isKnownRecord(record) && record.spilled?.some(({ toolUseId }) => toolUseId === callId) === true
 }
 
+/** Returns true if neither the program that ran a call nor its output says that it failed. */
+function hasCallSucceeded(call: ToolUseBlock, block: ToolResultBlock, record: UserRecord): boolean {
+  const { name, input } = call
+  return readRunStatus({ ...describeToolCall(name, input), name, input }, block, record) === 'ok'
+}
+
 interface AnsweredFileCall {
   readonly call: ToolUseBlock
   readonly result: string
+  /** False if the text of the result says that the call failed. */
+  readonly hasSucceeded: boolean
   /**
    * The field `toolUseResult` of a logged record: structured data that the host logged in addition to the text for the
    * model.
@@ -252,16 +269,31 @@ type Fields = { readonly [field: string]: unknown }
 
 /** Updates the known text of each file that a tool call read, wrote, edited or deleted. */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
-  const { touches, edits } = describeToolCall(done.call.name, done.call.input)
-  for (const { path: given, action, newText, isDeletion = false } of touches) {
+  const { touches, edits: all, command } = describeToolCall(done.call.name, done.call.input)
+  applyPrintedFile(texts, done, findPrintedByCall({ command, input: done.call.input }))
+  for (const { path: given, action, newText, isDeletion = false, edits } of touches) {
+    // A patch that was refused is no error to the program that recorded it.
+    if (edits !== undefined && !done.hasSucceeded) continue
     const path = normalizePath(given, done.folder)
     const before = texts.get(path)
     const written = newText === null ? undefined : toWholeText(newText)
-    const changed = action === 'write' ? written : applyEdits(findEditBase(before, done), edits)
+    const changed = action === 'write' ? written : applyEdits(findEditBase(before, done), edits ?? all)
     const next = action === 'read' ? applyRead(before, done) : changed
     if (next === undefined || isDeletion) texts.delete(path)
     else texts.set(path, next)
   }
+}
+
+/** Updates the known text of a file that a shell command printed. */
+function applyPrintedFile(
+  texts: Map<string, LogText>,
+  { result, hasSucceeded, folder }: AnsweredFileCall,
+  printed: PrintedFile | null,
+): void {
+  const read = printed === null || !hasSucceeded ? null : parsePrintedLines(result, printed)
+  if (printed === null || read === null) return
+  const path = normalizePath(printed.path, folder)
+  texts.set(path, withRead(texts.get(path), read))
 }
 
 function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall): LogText | undefined {
@@ -353,7 +385,10 @@ function applyRead(
     parseLoggedFile(beside) ??
     parseNumberedLines(result, toFields(call.input)) ??
     (trustsPlainText && isReadingTool(call.name) ? parsePlainText(result, call) : null)
-  if (read === null) return before
+  return read === null ? before : withRead(before, read)
+}
+
+function withRead(before: LogText | undefined, read: LogText): LogText {
   if (read.isWhole || before === undefined) return read
   if (before.isWhole && before.parts[0]?.text.includes(read.parts[0]?.text ?? '') === true) return before
   return mergeParts(before, read)
@@ -419,6 +454,24 @@ function parseNumberedLines(result: string, { offset, limit }: Fields): LogText 
 function parsePlainText(result: string, { name, input }: ToolUseBlock): LogText | null {
   const isPart = describeToolCall(name, input).range !== null
   return result === '' || isPart || isFileUnchangedNotice(result) ? null : toWholeText(result)
+}
+
+/** Matches the lines that Codex puts before an output of which it left out the middle. */
+const CUT_WARNING = /^Warning: truncated output[^\n]*\n(?:Total output lines:[^\n]*\n)?\n?/
+/** Matches the mark in place of what a program left out of a long output, with the rest of the line. */
+const CUT_OUTPUT = /[^\n]*(?:…|\.{3})[^\n]*\btruncated\b[^\n]*/
+/** Matches a notice in place of an output that a program has stored elsewhere. */
+const STORED_OUTPUT = /^\s*<persisted-output>/
+
+/** Parses what a command printed of a file: lines from a known one on, up to where the program that ran it cut them. */
+function parsePrintedLines(result: string, { from, to, isNumbered }: PrintedFile): LogText | null {
+  const output = splitOutputHead(result)[1].replace(CUT_WARNING, '').replace(/\n$/, '')
+  const cut = CUT_OUTPUT.exec(output)
+  const text = cut === null ? output : output.slice(0, cut.index).replace(/\n$/, '')
+  if (text.trim() === '' || STORED_OUTPUT.test(text)) return null
+  if (isNumbered)
+    return parseNumberedLines(text, from === 1 && to === null && cut === null ? {} : { offset: from })
+  return { parts: [{ from, text }], isWhole: from === 1 && to === null && cut === null }
 }
 
 function toWholeText(text: string): LogText {

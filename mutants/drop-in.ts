@@ -17,7 +17,7 @@ const COMPACTED = 'test/drop-in/compacted-host'
 export const mutants: readonly Mutant[] = [
   {
     name: 'files-attached-for-a-model-that-reads-them-again',
-    law: 'under a client, files are not attached if the model reads them again first',
+    law: 'are attached if the model edits what it has in view, and are not if it reads it again first',
     file: 'packages/core/src/sources/file-source.ts',
     find: 'percent !== null && percent > policy.dropIn.rereadPercent',
     replace: 'percent !== null && percent > 100',
@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'what-was-attached-is-no-evidence',
-    law: 'what the model did with files that a compaction attached decides whether files are attached again',
+    law: 'are no longer attached once the model has read again what a compaction attached',
     file: 'packages/core/src/sources/reading-habit.ts',
     find: '(isEnough ? returns.attached : returns.inView)',
     replace: 'returns.inView',

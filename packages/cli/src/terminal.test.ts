@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
 import { chooseTerminalWidth, createProcessTerminal, wantsColors } from './terminal.ts'
@@ -40,6 +40,7 @@ it.each([
   from.on('SIGINT', (signal) => received.push(signal))
   const terminal = createProcessTerminal(from as unknown as NodeJS.Process)
   const answer = terminal.ask?.('Allow it? ')
+  await once(stderr, 'data')
   stdin.write(key)
   expect([await answer, received]).toEqual([null, signals])
 })
@@ -53,6 +54,32 @@ it('a question that is no longer needed closes, and the next one gets the answer
   stop.abort()
   expect(await asked).toBeNull()
   const next = terminal.ask?.('And now? ')
-  setTimeout(() => stdin.write('yes\n'), 50)
+  await once(stderr, 'data')
+  stdin.write('yes\n')
   expect(await next).toBe('yes')
+})
+
+it.each(['y\n', 'y', 'yes\n\n'])(
+  'what was typed before a question is shown does not answer it: %j',
+  async (typed) => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true })
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+    const terminal = createProcessTerminal({ stdin, stdout, stderr, env: {} } as unknown as NodeJS.Process)
+    stdin.write(typed)
+    const answer = terminal.ask?.('Allow it? ')
+    await once(stderr, 'data')
+    stdin.write('no\n')
+    expect(await answer).toBe('no')
+  },
+)
+
+it('Ctrl-C that was typed before a question is shown interrupts the command', async () => {
+  const received: string[] = []
+  const stdin = Object.assign(new PassThrough(), { isTTY: true })
+  const stderr = new PassThrough()
+  const from = Object.assign(new EventEmitter(), { stdin, stderr, stdout: stderr, env: {} })
+  from.on('SIGINT', (signal) => received.push(signal))
+  stdin.write('\u0003')
+  const answer = createProcessTerminal(from as unknown as NodeJS.Process).ask?.('Allow it? ')
+  expect([await answer, received]).toEqual([null, ['SIGINT']])
 })

@@ -71,13 +71,17 @@ async function askOnTerminal(
   signal: AbortSignal | undefined,
 ): Promise<string | null> {
   const { createInterface } = await import('node:readline/promises')
+  if ((await discardTypedAhead(from)).includes('\u0003')) {
+    interrupt(from)
+    return null
+  }
   const lines = createInterface({ input: from.stdin, output: from.stderr })
   try {
     return await new Promise((answer) => {
       lines.once('close', () => answer(null))
       // The line editor takes Ctrl-C from the terminal. It means the same as anywhere else in the command.
       lines.once('SIGINT', () => {
-        if (!from.emit('SIGINT', 'SIGINT')) from.kill(from.pid, 'SIGINT')
+        interrupt(from)
         lines.close()
       })
       void lines.question(question, signal === undefined ? {} : { signal }).then(answer, () => answer(null))
@@ -85,6 +89,36 @@ async function askOnTerminal(
   } finally {
     lines.close()
   }
+}
+
+function interrupt(from: NodeJS.Process): void {
+  if (!from.emit('SIGINT', 'SIGINT')) from.kill(from.pid, 'SIGINT')
+}
+
+/** How long a key may take from the terminal to this program. */
+const KEY_DELAY_MS = 60
+
+/**
+ * Takes what was typed before a question is shown, so that it does not answer it, and returns it. The terminal is in raw
+ * mode meanwhile, because it would keep a line without enter to itself.
+ */
+async function discardTypedAhead({ stdin }: NodeJS.Process): Promise<string> {
+  let typed = ''
+  const onData = (data: Buffer | string): void => {
+    typed += String(data)
+  }
+  stdin.setRawMode?.(true)
+  stdin.on('data', onData)
+  stdin.resume()
+  let known = -1
+  while (known < typed.length) {
+    known = typed.length
+    await new Promise((resolve) => setTimeout(resolve, KEY_DELAY_MS))
+  }
+  stdin.off('data', onData)
+  stdin.pause()
+  stdin.setRawMode?.(false)
+  return typed
 }
 
 /** Names of keys that send another character than their name. */

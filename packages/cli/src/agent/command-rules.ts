@@ -140,7 +140,12 @@ function isKnownUse(words: readonly CommandWord[], named: number, row: ProgramRo
   const rest = words.slice(Math.max(named, countNameWords(words)))
   if (rest.some((word) => isOption(word) && !isKnownOption(word, row))) return false
   const operands = words.slice(countNameWords(words)).filter((word) => !isOption(word))
-  if (operands.length > (row.maxOperands ?? Number.POSITIVE_INFINITY)) return false
+  const { maxOperands = Number.POSITIVE_INFINITY } = row
+  if (
+    operands.length > maxOperands ||
+    (row.maxOperands !== undefined && operands.some(({ isExpanded }) => isExpanded))
+  )
+    return false
   const isJudged = (word: CommandWord): boolean => rest.includes(word)
   const fits = (word: CommandWord, pattern: RegExp | undefined): boolean =>
     pattern === undefined || !isJudged(word) || (!word.isExpanded && pattern.test(word.text))

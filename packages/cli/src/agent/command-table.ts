@@ -265,7 +265,7 @@ const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
   },
   find: {
     options:
-      '-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -newer -anewer -cnewer -newermt -empty -not -o -or -a -and -print -print0 -printf -prune -perm -user -group -uid -gid -nouser -nogroup -ls -L -H -P -samefile -inum -links -readable -writable -executable -true -false -quit -depth -xdev -mount -daystart -follow -fstype -lname -ilname',
+      '-NUMBER -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -newer -anewer -cnewer -newermt -empty -not -o -or -a -and -print -print0 -printf -prune -perm -user -group -uid -gid -nouser -nogroup -ls -L -H -P -samefile -inum -links -readable -writable -executable -true -false -quit -depth -xdev -mount -daystart -follow -fstype -lname -ilname',
     hasWordOptions: true,
     isForEveryFolder: true,
   },

@@ -3,7 +3,16 @@
  * confines; elsewhere they are skipped, and one line says so.
  */
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -52,6 +61,15 @@ async function openWorld(
       return world.lastResults()
     },
   }
+}
+
+/** Creates a folder outside the temporary one of the system, where the home of the tests is: that is another one in the sandbox. */
+function createOutsideFolder(): string {
+  const place = join(import.meta.dirname, '../../../node_modules/.cache')
+  mkdirSync(place, { recursive: true })
+  const folder = mkdtempSync(join(realpathSync(place), 'tidemark-sandbox-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
 }
 
 const bash = (command: string, more: object = {}): Step => ({ Bash: { command, ...more } })
@@ -116,13 +134,10 @@ describe.skipIf(problem !== null)('a command in the sandbox', () => {
   })
 
   it('cannot write anywhere else on the machine', async () => {
-    // The temporary folder of the system, where the home of the tests is, is another one in the sandbox.
-    const place = join(import.meta.dirname, '../../../node_modules/.cache')
-    mkdirSync(place, { recursive: true })
-    const folder = mkdtempSync(join(place, 'tidemark-sandbox-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = createOutsideFolder()
     const world = await openWorld([bash(`echo evil > ${folder}/evil`)])
-    expect(await world.runCommands()).toEqual([expect.stringMatching(/Read-only file system/)])
+    // A checkout in the temporary folder of the system is not there at all.
+    expect(await world.runCommands()).toEqual([expect.stringMatching(/Read-only file system|No such file/)])
     expect(existsSync(join(folder, 'evil'))).toBe(false)
   })
 
@@ -282,10 +297,7 @@ describe.skipIf(problem !== null)('hooks and servers on standard streams', () =>
     [{ hooks: true, mcpServers: true }, false],
     [{}, true],
   ])('with %j can write outside: %j', async (sandbox, isOutside) => {
-    const place = join(import.meta.dirname, '../../../node_modules/.cache')
-    mkdirSync(place, { recursive: true })
-    const outside = mkdtempSync(join(place, 'tidemark-sandbox-'))
-    onTestFinished(() => rmSync(outside, { recursive: true }))
+    const outside = createOutsideFolder()
     const hooks = { Stop: [{ hooks: [{ type: 'command', command: ATTACK }] }] }
     const server = {
       command: 'sh',

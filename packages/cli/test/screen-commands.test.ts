@@ -83,6 +83,7 @@ describe.skipIf(!hasTmux)('slash commands', () => {
       ],
       ['/cost', /spent in 3 calls[\s\S]*Context over time/],
       ['/memory', 'CLAUDE.md'],
+      ['/sandbox', 'Off: commands are not confined'],
       ['/hooks', 'No hooks are set.'],
       ['/mcp', 'No MCP servers are set.'],
       ['/agents', /explore {2}definition\n +Finds out how something works/],

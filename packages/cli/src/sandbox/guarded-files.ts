@@ -2,7 +2,7 @@
  * Finds the files in the working directory that a command in the sandbox must not change or read, before it runs, and
  * puts aside those of them that it has created, when it has ended: what does not exist cannot be mounted read-only.
  */
-import { type Dirent, existsSync, readlinkSync } from 'node:fs'
+import { existsSync, readlinkSync } from 'node:fs'
 import { readdir, realpath, rename } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 
@@ -37,7 +37,11 @@ export async function findGuardedFiles(folder: string, rules: GuardRules): Promi
   let entriesLeft = MAX_ENTRIES
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const parent = next
-    const entries = await readdir(parent, { withFileTypes: true }).catch((): Dirent[] => [])
+    const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+      // What is in a folder that cannot be searched is not known. One that has just been removed has nothing in it.
+      if (error.code !== 'ENOENT' && parent !== folder) found.readOnly.push(parent)
+      return []
+    })
     entriesLeft -= entries.length
     if (entriesLeft < 0)
       throw new Error(`${folder} has more than ${MAX_ENTRIES} files, so that the sandbox cannot guard them.`)

@@ -52,6 +52,8 @@ export function createBwrapArguments({ places, tempFolder, hasNetwork }: Confine
     ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
     ...(hasNetwork ? [] : ['--unshare-net']),
     ...['--cap-drop', 'ALL', '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/run'],
+    // A program with this terminal could read what the user types.
+    ...['--ro-bind', '/dev/null', '/dev/tty'],
     ...run.flatMap((path) => ['--ro-bind-try', path, path]),
     ...['/tmp', '/var/tmp'].filter(existsSync).flatMap((path) => ['--bind', tempFolder, path]),
     ...mounts.flatMap(([path, access]) => mountPlace(path, access)),

@@ -251,6 +251,15 @@ describe('what the model decided', () => {
     expect(short.match(/> Entscheidung \d+/g)?.length).toBeGreaterThan(8)
   })
 
+  it('is cut as fast where it has no sentences, such as a long row of dots', () => {
+    const session = new CodingSession()
+    session.says('Go on.')
+    session.answers('.'.repeat(60_000))
+    session.says('And then?')
+    session.answers('Done.')
+    expect(section(session, 'task')).toContain('> ......')
+  })
+
   it('is cut between sentences, and its beginning and end stay', () => {
     const session = new CodingSession()
     for (let part = 0; part < 30; part += 1) decide(session, part)

@@ -129,7 +129,7 @@ function* takeInTurns<Share extends { readonly texts: readonly PlacedText[]; rea
 }
 
 /** Matches a sentence with the white space after it, in scripts with and without blanks between words, or a line. */
-const SENTENCE = /[^\n]*?(?:[.!?]+(?=\s)|[。！？]+|(?=\n)|$)\s*/gu
+const SENTENCE = /[^\n]*?(?:[.!?](?=\s)|[。！？]+|(?=\n)|$)\s*/gu
 const CUT_MARK = '[…]'
 
 /**

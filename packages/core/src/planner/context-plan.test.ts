@@ -66,7 +66,7 @@ describe('plan', () => {
       const hostLimit = { tokens: 196_000, isPassed: true }
       return acts(situation, { cache: warm(), ...usual, hostLimit, ...given })
     }
-    expect([decide(69_000), decide(70_000)]).toEqual(['wait', 'compact'])
+    expect([decide(59_000), decide(60_000)]).toEqual(['wait', 'compact'])
     expect(decide(195_000, { hostLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
     expect(decide(195_000, { hasNotes: false })).toBe('wait')
   })

@@ -3,7 +3,7 @@
  * Also computes the context size from which a compaction saves money.
  */
 
-import type { CacheTemperature } from '../cache/cache-temperature.ts'
+import { type CacheTemperature, hasExpired } from '../cache/cache-temperature.ts'
 import { countDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import { countProviderCleared, type ProviderEditPlan } from '../clearing/provider-clearing.ts'
@@ -38,7 +38,7 @@ export interface PlanContext {
   readonly switches?: Switches
   readonly profile: ProviderProfile
   readonly calibration: Calibration
-  /** Tokens of system prompt and tools: as reported, else estimated. */
+  /** Tokens of system prompt and tools: estimated; under a host that is rewritten when full, as reported, if known. */
   readonly prefixTokens: number
   /** The caller of the next API request (query source), such as `repl_main_thread`. */
   readonly source: string
@@ -244,10 +244,6 @@ export function findNotesLine(context: PlanContext, after: number, growth: numbe
     after + rootFactor * root,
   )
   return Math.round(Math.min(autoCompact, line))
-}
-
-function hasExpired({ expiresAt, isWarm }: PlanContext['cache']): boolean {
-  return expiresAt !== null && !isWarm
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   measureTurnGrowth,
   swapInPrepared,
 } from '../background/prepare-summary.ts'
-import type { CacheTemperature } from '../cache/cache-temperature.ts'
+import { hasExpired } from '../cache/cache-temperature.ts'
 import {
   countDeletedTokens,
   createDeletionMessage,
@@ -88,6 +88,7 @@ export async function* reduceContext(
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
   if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
   const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
+  // Once the cache has expired, a summary is prepared after the next request, which writes it again.
   if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
@@ -170,11 +171,6 @@ function describePreparation(turn: TurnContext, compaction: CompactionServices) 
     isPreparing: phase === 'preparing',
     hasNotes: hasReadyNotes(turn.state, turn.host, compaction),
   }
-}
-
-/** Returns true if the cache has expired. A summary is then prepared after the next request, which writes it again. */
-function hasExpired({ isWarm, expiresAt }: CacheTemperature): boolean {
-  return expiresAt !== null && !isWarm
 }
 
 /** Swaps in the prepared summary if it is due. At the blocking threshold, waits for one that is being prepared. */

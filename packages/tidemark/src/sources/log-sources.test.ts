@@ -193,6 +193,11 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     parts([1, 'one']),
   ],
   [
+    'a file of one long line that a command printed, as fast as any other',
+    [shell(`cat ${file_path}`, 'f(...a),'.repeat(4_000))],
+    whole('f(...a),'.repeat(4_000)),
+  ],
+  [
     'what was known before a command that could not print the file',
     [write('a'), refused(shell(`cat ${file_path}`, 'Exit code: 1\nOutput:\ncat: no such file'))],
     whole('a'),

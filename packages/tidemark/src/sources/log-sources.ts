@@ -458,20 +458,27 @@ function parsePlainText(result: string, { name, input }: ToolUseBlock): LogText 
 
 /** Matches the lines that Codex puts before an output of which it left out the middle. */
 const CUT_WARNING = /^Warning: truncated output[^\n]*\n(?:Total output lines:[^\n]*\n)?\n?/
-/** Matches the mark in place of what a program left out of a long output, with the rest of the line. */
-const CUT_OUTPUT = /[^\n]*(?:…|\.{3})[^\n]*\btruncated\b[^\n]*/
+/** Matches the beginning of the mark in place of what a program left out of a long output. */
+const CUT_MARK = /…|\.{3}/
 /** Matches a notice in place of an output that a program has stored elsewhere. */
 const STORED_OUTPUT = /^\s*<persisted-output>/
 
 /** Parses what a command printed of a file: lines from a known one on, up to where the program that ran it cut them. */
 function parsePrintedLines(result: string, { from, to, isNumbered }: PrintedFile): LogText | null {
   const output = splitOutputHead(result)[1].replace(CUT_WARNING, '').replace(/\n$/, '')
-  const cut = CUT_OUTPUT.exec(output)
-  const text = cut === null ? output : output.slice(0, cut.index).replace(/\n$/, '')
+  const lines = output.split('\n')
+  const cut = lines.findIndex(isCutLine)
+  const text = cut === -1 ? output : lines.slice(0, cut).join('\n')
   if (text.trim() === '' || STORED_OUTPUT.test(text)) return null
   if (isNumbered)
-    return parseNumberedLines(text, from === 1 && to === null && cut === null ? {} : { offset: from })
-  return { parts: [{ from, text }], isWhole: from === 1 && to === null && cut === null }
+    return parseNumberedLines(text, from === 1 && to === null && cut === -1 ? {} : { offset: from })
+  return { parts: [{ from, text }], isWhole: from === 1 && to === null && cut === -1 }
+}
+
+/** Checks whether a line says that lines were left out. In two steps, because one pattern takes minutes on a long line of code. */
+function isCutLine(line: string): boolean {
+  const mark = line.search(CUT_MARK)
+  return mark !== -1 && /\btruncated\b/.test(line.slice(mark))
 }
 
 function toWholeText(text: string): LogText {

@@ -69,3 +69,38 @@ it('another conversation gets a session of its own', async () => {
   })
   expect(found).toHaveLength(sessions.length + 1)
 })
+
+it.each([
+  ['that names no id', {}],
+  ['under an id', { session: 'talk' }],
+])(
+  'a conversation %s is closed after a time without requests, and goes on with the next one',
+  async (_, choice) => {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-drop-in-'))
+    onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+    const world = createDropInWorld({ home, turns: 8 })
+    const other = createDropInWorld({ home })
+    const host = new HostAgent(
+      world.tide.fetch({ fetch: world.upstream, idleSeconds: 0.2, ...choice }),
+      world.coder,
+      {},
+    )
+    host.messages.push({ role: 'user', content: 'Mend the sums.' })
+    await host.step()
+    const [id = ''] = await world.tide.sessions()
+    // A session that is open elsewhere cannot be opened.
+    await expect
+      .poll(() =>
+        other.tide.open(id).then(
+          () => 'free',
+          () => 'open',
+        ),
+      )
+      .toBe('free')
+    await other.tide.close()
+    await host.step()
+    expect(await world.tide.sessions()).toEqual([id])
+    expect(world.listMessages('host-history-changed')).toEqual([])
+    await world.tide.close()
+  },
+)

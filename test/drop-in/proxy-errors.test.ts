@@ -1,9 +1,9 @@
 /** What goes through the proxy as it is: errors of the provider, and requests of another API. The user of the proxy reads of both. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, request as sendRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { serveLoopbackProxy } from 'tidemark/internal'
-import { expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 it.each([
   ['of the API', '{"type":"error","error":{"type":"api_error","message":"say \\"when\\""}}', 'say "when"'],
@@ -64,4 +64,70 @@ it('requests of another API are passed on untouched, and one line says so', asyn
   expect(events[0]?.message).toMatch(
     /^POST \/v1\/responses is no request of the Messages API: it is passed on/,
   )
+})
+
+describe('a request that the proxy does not pass on', () => {
+  async function openProxy() {
+    const passed: string[] = []
+    const server = createServer((request, response) => {
+      passed.push(request.url ?? '')
+      request.resume()
+      response.end('{}')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const proxy = await serveLoopbackProxy({
+      upstream: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      token: 'token',
+      memory: true,
+      env: {},
+      maxBodyBytes: 1_000,
+    })
+    onTestFinished(async () => {
+      await proxy.close()
+      server.closeAllConnections()
+      server.close()
+    })
+    return { passed, url: new URL(`${proxy.url}/v1/messages`) }
+  }
+
+  const send = (url: URL, headers: Record<string, string>, body = ''): Promise<[number, string]> =>
+    new Promise((resolve, reject) => {
+      const sent = sendRequest(url, { method: 'POST', headers }, (response) => {
+        let text = ''
+        response.on('data', (chunk) => {
+          text += String(chunk)
+        })
+        response.on('end', () => resolve([response.statusCode ?? 0, text]))
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    })
+
+  it.each([
+    ['with its size', { 'content-length': '1001' }],
+    ['without its size', { 'transfer-encoding': 'chunked' }],
+  ])('is too large, %s', async (_, headers) => {
+    const { passed, url } = await openProxy()
+    const error = { type: 'request_too_large', message: 'Request exceeds the maximum size' }
+    expect(await send(url, headers, 'x'.repeat(1_001))).toEqual([
+      413,
+      JSON.stringify({ type: 'error', error }),
+    ])
+    expect(passed).toEqual([])
+    expect((await send(url, {}, 'x'.repeat(1_000)))[0]).toBe(200)
+  })
+
+  it.each([
+    ['a name that leads here', { host: 'evil.example:8787' }],
+    ['a name that begins as an address', { host: '127.0.0.1.evil.example' }],
+    ['a page of another site', { origin: 'https://evil.example' }],
+    ['a page without a site', { origin: 'null' }],
+    ['a page of another server of this machine', { origin: 'http://127.0.0.1:1' }],
+  ])('comes from %s', async (_, headers) => {
+    const { passed, url } = await openProxy()
+    const [status, text] = await send(url, headers)
+    expect([status, JSON.parse(text).error.type]).toEqual([403, 'permission_error'])
+    expect(passed).toEqual([])
+  })
 })

@@ -231,7 +231,9 @@ export function createPermissions(
     denials,
     isReadOnly,
     shells,
+    permittedWrites,
   }: {
+    readonly permittedWrites: Map<string, string>
     readonly denials: PermissionDenial[]
     readonly isReadOnly: (tool: string) => boolean
     readonly shells: Pick<AgentEnvironment['shells'], 'folder'>
@@ -239,14 +241,16 @@ export function createPermissions(
 ): Required<Pick<TidemarkOptions, 'canUseTool'>> & {
   readonly hooks: Pick<SessionHooks, 'permissionRequest'>
 } {
-  const decide = (name: string, input: object) => {
+  const decide = (name: string, input: object, id?: string) => {
     const access = describeToolAccess(name, input, context.folder)
+    const [written] = access.kind === 'write' ? access.paths : []
+    if (id !== undefined && written !== undefined) permittedWrites.set(id, written)
     const folder = shells.folder ?? context.folder
     return decidePermission(name, { ...access, folder, isReadOnly: isReadOnly(name) }, context)
   }
-  const canUseTool: NonNullable<TidemarkOptions['canUseTool']> = ({ name, input: given }) => {
+  const canUseTool: NonNullable<TidemarkOptions['canUseTool']> = ({ id, name, input: given }) => {
     const input = given as object
-    const { decision, reason, suggestions } = decide(name, input)
+    const { decision, reason, suggestions } = decide(name, input, id)
     if (decision === 'deny') denials.push({ tool: name, input, reason, suggestions })
     return { decision, reason }
   }

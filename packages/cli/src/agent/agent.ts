@@ -93,12 +93,16 @@ async function openSession(
   const { subagents, taskTools, team, listDefinitions } = await openSubagents(options, {
     ...{ ownFolder, context, denials, readServers, openAgent, findSession: () => session },
   })
-  const tools = offerTools(options, context, { spillFolder, readState, shells, ...promptTools }, taskTools)
+  const permittedWrites = new Map<string, string>()
+  const own = { spillFolder, readState, shells, permittedWrites, ...promptTools }
+  const tools = offerTools(options, context, own, taskTools)
   const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session, options.onMemoryLoaded)
   const isReadOnly = (tool: string): boolean => (inherited?.servers ?? mcp)?.isReadOnly(tool) === true
   const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
   const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp })
-  const { hooks, canUseTool } = createPermissions(options, context, { denials, isReadOnly, shells })
+  const { hooks, canUseTool } = createPermissions(options, context, {
+    ...{ denials, isReadOnly, shells, permittedWrites },
+  })
   session = await tidemark.open(sessionId, {
     ...createServerTools(options, tools, mcp),
     canUseTool,
@@ -202,7 +206,10 @@ function forgetReadsOfStopped({ outcome }: Run, readState: ReturnType<typeof cre
 function offerTools(
   options: AgentOptions,
   context: PermissionContext,
-  parts: Pick<AgentEnvironment, 'spillFolder' | 'readState' | 'shells' | 'skills' | 'endPlanMode'>,
+  parts: Pick<
+    AgentEnvironment,
+    'spillFolder' | 'readState' | 'shells' | 'permittedWrites' | 'skills' | 'endPlanMode'
+  >,
   taskTools: Tools,
 ): Tools {
   const own = createAgentTools({

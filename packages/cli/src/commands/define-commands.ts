@@ -323,6 +323,7 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
       'requests to keep for /_simulator/requests; default: 200, 0 for none',
       parseWholeNumber,
     )
+    .option('--max-body <megabytes>', MAX_BODY_HELP, parseMegabytes)
     .option(
       '--binding <settings>',
       'how thinking is bound: enforced=false,editedText=allow,foreignSignatures=allow',
@@ -352,6 +353,7 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     .option('--port <number>', 'port to listen on; default: 8787, 0 for any free port', parsePort)
     .option('--upstream <url>', 'the API to send to; default: https://api.anthropic.com', parseUrl)
     .option('--session <id>', 'the session; default: the id that each request names')
+    .option('--max-body <megabytes>', MAX_BODY_HELP, parseMegabytes)
     .option('--window <tokens>', "a context window smaller than the catalogue's", parseTokenCount)
     .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
     .action(async (choices: WatchCommandOptions) => {
@@ -388,6 +390,13 @@ const addTour: AddCommand = (program, terminal, outcome) => {
 
 function parseWholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
+  return Number(text)
+}
+
+const MAX_BODY_HELP = 'size of a request above which it is refused; default: 32'
+
+function parseMegabytes(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of megabytes.')
   return Number(text)
 }
 

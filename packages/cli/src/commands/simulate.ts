@@ -22,6 +22,8 @@ export interface SimulateCommandOptions {
   readonly seed?: string
   readonly cachedClearing?: boolean
   readonly keepRequests?: number
+  /** Most megabytes of a request. */
+  readonly maxBody?: number
   /** Settings as `name=value,name=value`. */
   readonly binding?: string
   readonly cacheKey?: string
@@ -41,6 +43,7 @@ export async function runSimulateCommand(
 ): Promise<number> {
   const { port, host, allowRemote, window, seed, cachedClearing, keepRequests = KEPT_REQUESTS } = choices
   const settings = readSettings(choices)
+  const maxBodyBytes = choices.maxBody === undefined ? undefined : choices.maxBody * 1_000_000
   if (typeof settings === 'string') {
     printError(settings, terminal)
     return EXIT_CODES.wrongUse
@@ -54,7 +57,7 @@ export async function runSimulateCommand(
   const served = await serve({
     script: loaded.script satisfies Script,
     firstByteMs: FIRST_BYTE_MS,
-    ...omitUndefined({ port, host, allowRemote, window, seed, cachedClearing, keepRequests }),
+    ...omitUndefined({ port, host, allowRemote, window, seed, cachedClearing, keepRequests, maxBodyBytes }),
     ...settings,
     onRequest: (record) => {
       if (choices.json === true) return

@@ -26,12 +26,16 @@ export interface WatchCommandOptions {
   readonly observe?: boolean
   readonly upstream?: string
   readonly session?: string
+  /** Most megabytes of a request. */
+  readonly maxBody?: number
   /** Largest context window to use, in tokens. */
   readonly window?: number
   readonly json?: boolean
 }
 
 const DEFAULT_PORT = 8_787
+/** Seconds without a request after which a session is closed until its next one: each holds a file open. */
+const IDLE_SECONDS = 30 * 60
 const DEFAULT_UPSTREAM = 'https://api.anthropic.com'
 
 export async function runWatchCommand(choices: WatchCommandOptions, terminal: Terminal): Promise<number> {
@@ -45,6 +49,8 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     home,
     env: terminal.env,
     mode: choices.observe === true ? 'observe' : 'manage',
+    idleSeconds: IDLE_SECONDS,
+    ...(choices.maxBody === undefined ? {} : { maxBodyBytes: choices.maxBody * 1_000_000 }),
     ...(session === undefined ? {} : { session }),
     ...(window === undefined ? {} : { policy: { window: { capTokens: window } } }),
     onEvent: printer.printEvent,

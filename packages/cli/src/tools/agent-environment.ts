@@ -41,6 +41,8 @@ export interface AgentEnvironment {
    * links. Default: no file is hidden.
    */
   readonly isHidden?: (tool: 'Grep' | 'Glob', file: string, root: string) => boolean
+  /** The place, without symbolic links, that a call to write was permitted for, by the id of the call. */
+  readonly permittedWrites?: Map<string, string>
   /** Most bytes of a text file that one call of Read shows. Default: 80,000. */
   readonly readLimitBytes?: number
 }

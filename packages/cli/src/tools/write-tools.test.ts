@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmdirSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -280,4 +281,21 @@ describe('MultiEdit', () => {
     expect(text('a.txt')).toBe('one two')
     expect(await multiEdit('a.txt', [])).toMatchObject({ text: 'edits is empty.', isError: true })
   })
+})
+
+it('a folder that was replaced by a link after the permission is not written through', async () => {
+  const permittedWrites = new Map<string, string>()
+  const folder = createAgentFolder({ permittedWrites })
+  const { Write } = createWriteTools(folder.environment) as Record<'Write', AgentTool>
+  mkdirSync(folder.path('docs'))
+  mkdirSync(folder.path('elsewhere'))
+  permittedWrites.set('call', folder.path('docs/a.txt'))
+  rmdirSync(folder.path('docs'))
+  symlinkSync(folder.path('elsewhere'), folder.path('docs'))
+  const input = { file_path: 'docs/a.txt', content: 'x' }
+  expect(await folder.call(Write, input, { id: 'call' })).toMatchObject({
+    isError: true,
+    text: expect.stringContaining('Nothing was written.'),
+  })
+  expect(readdirSync(folder.path('elsewhere'))).toEqual([])
 })

@@ -1,7 +1,8 @@
 /** The tools Write, Edit and MultiEdit. A file is changed only if the model has seen its current content. */
 import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { formatCount } from '../render/format-numbers.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
 import {
@@ -23,6 +24,7 @@ import {
   toCrlf,
 } from './text-edits.ts'
 import { type AgentTool, defineTool, ToolError } from './tool-definition.ts'
+import { resolveRealPath } from './tool-paths.ts'
 
 const PATH_FIELD = {
   type: 'string',
@@ -48,14 +50,15 @@ export function createWriteTools(environment: AgentEnvironment): Readonly<Record
         content: { type: 'string', description: 'The whole text of the file.' },
       },
       required: ['file_path', 'content'],
-      run: ({ file_path, content }) => changeFile(file_path, (file) => replaceText(file, content)),
+      run: ({ file_path, content }, { id }) =>
+        changeFile(id, file_path, (file) => replaceText(file, content)),
     }),
     Edit: defineTool<{ file_path: string } & TextEdit>({
       description:
         'Replaces a text in a file. old_string must be exactly as in the file, with its indentation, and occur once, unless replace_all is set. The file must have been read in this session and be unchanged since. An empty old_string creates a new file with new_string.',
       fields: { file_path: PATH_FIELD, ...EDIT_FIELDS },
       required: ['file_path', 'old_string', 'new_string'],
-      run: ({ file_path, ...edit }) => changeFile(file_path, (file) => editText(file, [edit])),
+      run: ({ file_path, ...edit }, { id }) => changeFile(id, file_path, (file) => editText(file, [edit])),
     }),
     MultiEdit: defineTool<{ file_path: string; edits: readonly TextEdit[] }>({
       description:
@@ -74,7 +77,7 @@ export function createWriteTools(environment: AgentEnvironment): Readonly<Record
         },
       },
       required: ['file_path', 'edits'],
-      run: ({ file_path, edits }) => changeFile(file_path, (file) => editText(file, edits)),
+      run: ({ file_path, edits }, { id }) => changeFile(id, file_path, (file) => editText(file, edits)),
     }),
   }
 }
@@ -94,10 +97,10 @@ interface FileChange {
   readonly report: string
 }
 
-type ChangeFile = (path: string, change: (file: TextFile) => FileChange) => Promise<string>
+type ChangeFile = (callId: string, path: string, change: (file: TextFile) => FileChange) => Promise<string>
 
 /** Creates the function that reads, changes and writes a file. Changes of one file run one after the other. */
-function createFileChanger({ cwd, readState }: AgentEnvironment): ChangeFile {
+function createFileChanger({ cwd, readState, permittedWrites }: AgentEnvironment): ChangeFile {
   const running = new Map<string, Promise<unknown>>()
   async function change(path: string, toChange: (file: TextFile) => FileChange): Promise<string> {
     const content = await readWholeFile(path)
@@ -111,8 +114,11 @@ function createFileChanger({ cwd, readState }: AgentEnvironment): ChangeFile {
     readState.noteWritten(path, hashBytes(bytes))
     return report
   }
-  return (given, toChange) => {
+  return async (callId, given, toChange) => {
     const path = findRealPath(given, cwd)
+    const permitted = permittedWrites?.get(callId) ?? path
+    permittedWrites?.delete(callId)
+    if (permitted !== path) throw new ToolError(describeSwap(permitted, path))
     const turn = (running.get(path) ?? Promise.resolve()).then(() => change(path, toChange))
     const settled = turn
       .catch(() => undefined)
@@ -120,7 +126,7 @@ function createFileChanger({ cwd, readState }: AgentEnvironment): ChangeFile {
         if (running.get(path) === settled) running.delete(path)
       })
     running.set(path, settled)
-    return turn
+    return await turn
   }
 }
 
@@ -132,6 +138,16 @@ function requireKnownVersion(path: string, content: FileContent | null, seen: st
     throw new ToolError(`${path} has changed on disk since you last saw it. Read it again, then change it.`)
 }
 
+function describeSwap(permitted: string, found: string): string {
+  return `The path leads to ${found} now, and not to ${permitted}, for which it was permitted. Nothing was written.`
+}
+
+/** Throws a `ToolError` if a folder of a path without symbolic links has been replaced by one. */
+function requireSameFolder(path: string): void {
+  const found = resolveRealPath(dirname(path))
+  if (found !== dirname(path)) throw new ToolError(describeSwap(path, join(found, basename(path))))
+}
+
 /** Writes a file so that it is never seen half written. `old` is the file that is replaced; its mode is kept. */
 async function writeFileAtomically(path: string, bytes: Buffer, old: FileContent | null): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
@@ -139,6 +155,8 @@ async function writeFileAtomically(path: string, bytes: Buffer, old: FileContent
   try {
     const file = await open(draft, 'wx', old?.mode ?? 0o666)
     try {
+      // The draft exists: if its folder is replaced after this, it is not there to be renamed.
+      requireSameFolder(path)
       await file.writeFile(bytes)
       if (old !== null) await file.chmod(old.mode)
     } finally {
@@ -149,7 +167,8 @@ async function writeFileAtomically(path: string, bytes: Buffer, old: FileContent
     await rm(draft, { force: true }).catch(() => undefined)
     // In a folder where no file may be created, an existing file can still be written in place.
     if (old === null || !hasErrorCode(error, 'EACCES', 'EPERM', 'EROFS')) throw error
-    await writeFile(path, bytes)
+    requireSameFolder(path)
+    await writeFile(path, bytes, { flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW })
   }
 }
 

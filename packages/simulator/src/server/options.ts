@@ -58,6 +58,8 @@ export interface SimulatorOptions {
    * Default: 256 MiB.
    */
   readonly keepPromptBytes?: number
+  /** Most bytes of a request body, also after it is decompressed; a larger one is refused with 413. Default: 32,000,000. */
+  readonly maxBodyBytes?: number
   /** Called with the record of each request when it is answered. */
   readonly onRequest?: (record: RequestRecord) => void
 }
@@ -96,6 +98,7 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
     deltaSize: options.deltaSize ?? 24,
     keepRequests: validateKeepRequests(options.keepRequests),
     keepPromptBytes: options.keepPromptBytes ?? 256 * MEGABYTE,
+    maxBodyBytes: options.maxBodyBytes ?? 32_000_000,
     onRequest: options.onRequest ?? (() => undefined),
   }
 }

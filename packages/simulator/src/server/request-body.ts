@@ -5,8 +5,6 @@
 import { type ApiError, apiError, invalidRequest } from '../protocol/answer.ts'
 import { findDeepNesting } from '../protocol/json-fields.ts'
 
-const MAX_BODY_BYTES = 32_000_000
-
 /** A request body as read. `bodyError` is the error if it is not valid; `text` is empty if it was not read at all. */
 interface RequestBody {
   readonly value: unknown
@@ -23,9 +21,9 @@ const DECODED_BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maxi
 
 /**
  * Reads a JSON request body and decompresses it if needed. `bodyError` says if the body is not valid, nested too deeply,
- * or larger than the provider accepts.
+ * or larger than `maxBytes`.
  */
-export async function readRequestBody({ body, headers }: Request): Promise<RequestBody> {
+export async function readRequestBody({ body, headers }: Request, maxBytes: number): Promise<RequestBody> {
   const announced = Number(headers.get('content-length') ?? 0)
   const refuse = (bodyError: ApiError): RequestBody => ({
     value: null,
@@ -33,10 +31,10 @@ export async function readRequestBody({ body, headers }: Request): Promise<Reque
     bodyBytes: announced,
     bodyError,
   })
-  if (announced > MAX_BODY_BYTES) return refuse(BODY_TOO_LARGE)
+  if (announced > maxBytes) return refuse(BODY_TOO_LARGE)
   const encoding = (headers.get('content-encoding') ?? 'identity').toLowerCase()
   if (encoding === 'identity') {
-    const bytes = await readLimitedBytes(body, MAX_BODY_BYTES)
+    const bytes = await readLimitedBytes(body, maxBytes)
     return bytes === null ? refuse(BODY_TOO_LARGE) : parseBody(bytes)
   }
   const format = COMPRESSION_FORMATS.find((known) => known === encoding)
@@ -44,7 +42,7 @@ export async function readRequestBody({ body, headers }: Request): Promise<Reque
     return refuse(encodingError('unsupported', `content-encoding \`${encoding}\` is not supported`))
   try {
     const decoded = body.pipeThrough(new DecompressionStream(format))
-    const bytes = await readLimitedBytes(decoded, MAX_BODY_BYTES)
+    const bytes = await readLimitedBytes(decoded, maxBytes)
     return bytes === null ? refuse(DECODED_BODY_TOO_LARGE) : parseBody(bytes)
   } catch {
     return refuse(encodingError('invalid', `the body is not valid \`${encoding}\``))

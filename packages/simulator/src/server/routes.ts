@@ -75,7 +75,8 @@ async function answerRequest(
   endpoint: Endpoint,
 ): Promise<Response> {
   const { raw } = context.req
-  const incoming = { endpoint, headers: readHeaders(context), ...(await readRequestBody(raw)) }
+  const body = await readRequestBody(raw, state.settings.maxBodyBytes)
+  const incoming = { endpoint, headers: readHeaders(context), ...body }
   const { answer, begin, abandon } = await handleMessagesRequest(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}
   return sendAnswer(answer, { clock: state.clock, signal, begin, abandon, connection })

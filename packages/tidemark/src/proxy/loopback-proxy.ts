@@ -4,7 +4,13 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isObject } from '@tidemark/core'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
@@ -18,6 +24,8 @@ export interface LoopbackProxyOptions extends HostTidemarkOptions {
   readonly token: string
   /** Default: one that is free. */
   readonly port?: number
+  /** Most bytes of a request; a larger one is refused with 413, as by the API. Default: 32,000,000. */
+  readonly maxBodyBytes?: number
   /** Called for an answer with an error, of the provider or of the proxy itself. */
   readonly onError?: (status: number, message: string) => void
 }
@@ -32,7 +40,7 @@ export interface LoopbackProxy {
 }
 
 export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise<LoopbackProxy> {
-  const { upstream, token, port = 0, onError = () => {}, ...own } = options
+  const { upstream, token, port = 0, maxBodyBytes = 32_000_000, onError = () => {}, ...own } = options
   const host = createHostTidemark(own)
   const interimMs = (own.pingSeconds ?? DEFAULT_INTERIM_SECONDS) * 1000
   let running = 0
@@ -41,7 +49,7 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
     response.on('close', () => {
       running -= 1
     })
-    const services = { host, upstream, token, onError, interimMs }
+    const services = { host, upstream, token, onError, interimMs, maxBodyBytes }
     answerClient(request, response, services).catch((thrown: unknown) =>
       refuseClient(response, services, 502, 'api_error', describeFault(thrown)),
     )
@@ -90,6 +98,7 @@ interface ProxyServices {
   readonly host: HostTidemark
   readonly upstream: string
   readonly token: string
+  readonly maxBodyBytes: number
   readonly onError: (status: number, message: string) => void
 }
 
@@ -98,7 +107,7 @@ async function answerClient(
   response: ServerResponse,
   services: ProxyServices,
 ): Promise<void> {
-  const { host, upstream, token, interimMs } = services
+  const { host, upstream, token, interimMs, maxBodyBytes } = services
   const [, given = '', ...path] = (request.url ?? '').split('/')
   if (!isSameText(given, token))
     return refuseClient(
@@ -108,11 +117,18 @@ async function answerClient(
       'not_found_error',
       'The address lacks the token that tidemark printed.',
     )
+  const foreign = findForeignCaller(request.headers)
+  if (foreign !== null) return refuseClient(response, services, 403, 'permission_error', foreign)
   const stop = new AbortController()
   response.on('close', () => {
     if (!response.writableFinished) stop.abort()
   })
-  const bytes = await readBody(request)
+  const bytes = await readBody(request, maxBodyBytes)
+  if (bytes === null) {
+    // The rest of the body is not read, so the connection cannot be used again.
+    response.setHeader('connection', 'close')
+    return refuseClient(response, services, 413, 'request_too_large', 'Request exceeds the maximum size')
+  }
   const init: RequestInit = {
     method: request.method ?? 'GET',
     headers: readHeaders(request),
@@ -155,11 +171,32 @@ function isSameText(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-async function readBody(request: IncomingMessage): Promise<Buffer> {
+/** Returns the body; null if it is larger than allowed, when the rest is neither read nor kept. */
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | null> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return null
   const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
+  let length = 0
+  const data: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false })
+  for await (const chunk of data) {
+    length += chunk.length
+    if (length > maxBytes) return null
+    chunks.push(chunk)
+  }
   return Buffer.concat(chunks)
 }
+
+/**
+ * Returns an error text for a request of a web page: its `Origin` is no address of this proxy, or its `Host` is a name
+ * that the page's own DNS points to this machine. Clients that are no browsers name the address and no origin.
+ */
+function findForeignCaller({ host = '', origin }: IncomingHttpHeaders): string | null {
+  const { hostname } = URL.parse(`http://${host}`) ?? { hostname: '' }
+  if (!OWN_HOSTS.has(hostname)) return `Host ${host}: expected 127.0.0.1 or localhost.`
+  if (origin === undefined || origin === `http://${host}`) return null
+  return `Origin ${origin}: pages of other sites are not answered.`
+}
+
+const OWN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 /** Returns the body as text if that keeps every byte, so that it can be read; otherwise the bytes. */
 function toBody(bytes: Buffer): string | Uint8Array<ArrayBuffer> {

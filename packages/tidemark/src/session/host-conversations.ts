@@ -24,6 +24,8 @@ export interface HostConversation {
   readonly open: OpenSession
   /** True while a request of the conversation waits for its response. */
   isInFlight: boolean
+  /** When its last request came, in milliseconds. */
+  usedAt: number
   /** Resolves when the last response is in the log. */
   recording: Promise<void>
   /** Requests of the engine in a row that the provider refused although it took the host's own. */
@@ -68,17 +70,24 @@ export interface HostConversations {
 export function createHostConversations(
   choice: HostSessionChoice | undefined,
   source: SessionSource,
-  fixed: OpenSession | null,
+  { fixed, idleMs }: { readonly fixed: OpenSession | null; readonly idleMs: number | null },
 ): HostConversations {
   if (fixed !== null) return createFixedConversation(choice as Session, fixed)
   const byKey = new Map<string, Promise<Conversations>>()
+  let closing: Promise<unknown> = Promise.resolve()
 
-  function openConversations(key: string): Promise<Conversations> {
+  async function openConversations(key: string): Promise<Conversations> {
+    await closing
     const opening = byKey.get(key) ?? openStored(key, source)
     byKey.set(key, opening)
     opening.catch(() => byKey.delete(key))
     return opening
   }
+
+  if (idleMs !== null)
+    setInterval(() => {
+      closing = closeIdle(byKey, idleMs)
+    }, idleMs / 2).unref()
 
   async function find(
     identity: HostRequestIdentity,
@@ -111,6 +120,7 @@ export function createHostConversations(
       const { key, all, found } = place
       if (found !== null) {
         found.isInFlight = true
+        found.usedAt = Date.now()
         return found
       }
       if (!beginsConversation(request)) return null
@@ -133,6 +143,27 @@ interface Conversations {
   readonly waiting: ((conversation: HostConversation) => void)[]
 }
 
+/**
+ * Closes the sessions of conversations that have had no request for a time. Their logs are found again by a later one:
+ * those of an id by the id, once all of them are closed, the others by what the request shares with them.
+ */
+async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: number): Promise<void> {
+  const isIdle = ({ isInFlight, usedAt }: HostConversation): boolean =>
+    !isInFlight && Date.now() - usedAt >= idleMs
+  for (const [key, opening] of byKey) {
+    const all = await opening.catch(() => null)
+    if (all === null) continue
+    const idle = all.list.filter(isIdle)
+    if (idle.length === 0 || (key !== '' && idle.length < all.list.length)) continue
+    if (key !== '') byKey.delete(key)
+    else all.list.splice(0, all.list.length, ...all.list.filter((each) => !idle.includes(each)))
+    for (const { recording, session } of idle) {
+      await recording.catch(() => undefined)
+      await session.close().catch(() => undefined)
+    }
+  }
+}
+
 /** Returns the first conversation; null if it has not begun, when `onBegin` will be called. */
 function findFirst(
   { list: [first], waiting }: Conversations,
@@ -148,7 +179,14 @@ async function openConversation(id: string, source: SessionSource): Promise<Host
 
 function toConversation(opened: Pick<HostConversation, 'session' | 'open'>): HostConversation {
   const observer = createHostObserver(opened.open)
-  return { ...opened, isInFlight: false, recording: Promise.resolve(), strikes: 0, observer }
+  return {
+    ...opened,
+    isInFlight: false,
+    usedAt: Date.now(),
+    recording: Promise.resolve(),
+    strikes: 0,
+    observer,
+  }
 }
 
 /** Opens the sessions that the store has under this key: after a restart, the conversations go on. */

@@ -41,9 +41,20 @@ export interface FetchOptions {
   readonly fetch?: Fetch
   /** Seconds without a response after which a stream begins with pings, and between two of them. Default: 5. */
   readonly pingSeconds?: number
+  /**
+   * Seconds without a request after which a session that `fetch` has opened is closed. The next request of the
+   * conversation opens it again. Default: it stays open until `close`.
+   */
+  readonly idleSeconds?: number
 }
 
-const OPTION_NAMES: readonly (keyof FetchOptions)[] = ['session', 'mode', 'fetch', 'pingSeconds']
+const OPTION_NAMES: readonly (keyof FetchOptions)[] = [
+  'session',
+  'mode',
+  'fetch',
+  'pingSeconds',
+  'idleSeconds',
+]
 const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
 
 /** What `tidemark.fetch` needs of the object that it belongs to. */
@@ -66,7 +77,8 @@ export function createHostFetch(options: FetchOptions, services: FetchServices):
       'session',
       'fetch: session: expected an open session of this Tidemark object, or an id.',
     )
-  const conversations = createHostConversations(session, services, fixed)
+  const idleMs = options.idleSeconds === undefined ? null : options.idleSeconds * 1000
+  const conversations = createHostConversations(session, services, { fixed, idleMs })
   const announceOther = createOtherNotice((message) => services.onPassed('unreadable', message))
   return async (input, init) => {
     const route = findRoute(input, init)
@@ -89,11 +101,12 @@ export function checkFetchOptions(place: string, options: FetchOptions): void {
   if (!isObject(options))
     throw badOptionError('options', `${place}: expected options, as in { session: "fix-login" }.`)
   checkOptionNames(place, options, OPTION_NAMES)
-  const { mode = 'manage', pingSeconds = 1, session } = options
+  const { mode = 'manage', pingSeconds = 1, idleSeconds = 1, session } = options
   if (typeof session === 'string') checkSessionId(session)
   if (!MODES.has(mode)) throw badOptionError('mode', `${place}: mode: expected "manage", "observe" or "off".`)
-  if (typeof pingSeconds !== 'number' || !(pingSeconds > 0))
-    throw badOptionError('pingSeconds', `${place}: pingSeconds: expected a number above 0.`)
+  for (const [name, seconds] of Object.entries({ pingSeconds, idleSeconds }))
+    if (typeof seconds !== 'number' || !(seconds > 0))
+      throw badOptionError(name, `${place}: ${name}: expected a number above 0.`)
 }
 
 type Route = 'messages' | 'count'

@@ -15,7 +15,7 @@ import { createTidemark, type Tidemark } from './tidemark.ts'
 /** Options of `createTidemark` without the model, and those of `fetch`. */
 export interface HostTidemarkOptions
   extends Omit<TidemarkOptions, 'model'>,
-    Pick<FetchOptions, 'session' | 'mode' | 'pingSeconds'> {
+    Pick<FetchOptions, 'session' | 'mode' | 'pingSeconds' | 'idleSeconds'> {
   /** The model by whose figures the context is managed. Default: the model of each request, by the catalogue. */
   readonly model?: TidemarkOptions['model']
 }
@@ -27,7 +27,7 @@ export interface HostTidemark {
 }
 
 export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
-  const { session, mode, pingSeconds, model: given, ...own } = options
+  const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkHostOptions(options)
   let last: HostConnection | null = null
   let opened: { readonly tide: Tidemark; readonly fetch: Fetch } | null = null
@@ -46,9 +46,7 @@ export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
       (hostConnections.getStore()?.send ?? globalThis.fetch)(input, init)
     const fetch = tide.fetch({
       fetch: upstream,
-      ...(session === undefined ? {} : { session }),
-      ...(mode === undefined ? {} : { mode }),
-      ...(pingSeconds === undefined ? {} : { pingSeconds }),
+      ...omitUndefined({ session, mode, pingSeconds, idleSeconds }),
     })
     return { tide, fetch }
   }
@@ -82,9 +80,10 @@ export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
 
 /** Throws for options that `createTidemark` and `fetch` do not take, before the first request. */
 function checkHostOptions(options: HostTidemarkOptions): void {
-  checkOptionNames('tidemark', options, ['session', 'mode', 'pingSeconds', ...listTidemarkOptions()])
-  const { session, mode, pingSeconds, ...own } = options
-  checkFetchOptions('tidemark', omitUndefined({ session, mode, pingSeconds }))
+  const names = ['session', 'mode', 'pingSeconds', 'idleSeconds', ...listTidemarkOptions()]
+  checkOptionNames('tidemark', options, names)
+  const { session, mode, pingSeconds, idleSeconds, ...own } = options
+  checkFetchOptions('tidemark', omitUndefined({ session, mode, pingSeconds, idleSeconds }))
   checkTidemarkOptions('tidemark', {
     ...own,
     model: own.model ?? anthropic(ANY_MODEL, { apiKey: 'host' }),

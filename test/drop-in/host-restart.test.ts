@@ -1,5 +1,5 @@
 /** Conversations of hosts that name no id, after a restart: they are found by what their logs end with. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -79,7 +79,6 @@ it.each([
     const home = mkdtempSync(join(tmpdir(), 'tidemark-drop-in-'))
     onTestFinished(() => rmSync(home, { recursive: true, force: true }))
     const world = createDropInWorld({ home, turns: 8 })
-    const other = createDropInWorld({ home })
     const host = new HostAgent(
       world.tide.fetch({ fetch: world.upstream, idleSeconds: 0.2, ...choice }),
       world.coder,
@@ -88,16 +87,9 @@ it.each([
     host.messages.push({ role: 'user', content: 'Mend the sums.' })
     await host.step()
     const [id = ''] = await world.tide.sessions()
-    // A session that is open elsewhere cannot be opened.
-    await expect
-      .poll(() =>
-        other.tide.open(id).then(
-          () => 'free',
-          () => 'open',
-        ),
-      )
-      .toBe('free')
-    await other.tide.close()
+    // The lock is held while the session is open.
+    const isOpen = (): boolean => existsSync(join(home, 'sessions', `${id}.lock`))
+    await expect.poll(isOpen).toBe(false)
     await host.step()
     expect(await world.tide.sessions()).toEqual([id])
     expect(world.listMessages('host-history-changed')).toEqual([])

@@ -100,9 +100,8 @@ async function openSession(
   const isReadOnly = (tool: string): boolean => (inherited?.servers ?? mcp)?.isReadOnly(tool) === true
   const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
   const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp })
-  const { hooks, canUseTool } = createPermissions(options, context, {
-    ...{ denials, isReadOnly, shells, permittedWrites },
-  })
+  const asked = { denials, isReadOnly, shells, permittedWrites }
+  const { hooks, canUseTool } = createPermissions(options, context, asked)
   session = await tidemark.open(sessionId, {
     ...createServerTools(options, tools, mcp),
     canUseTool,

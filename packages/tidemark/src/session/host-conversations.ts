@@ -123,16 +123,23 @@ export function createHostConversations(
         found.usedAt = Date.now()
         return found
       }
-      if (!beginsConversation(request)) return null
-      all.count += 1
-      const id = key === '' ? source.createId() : all.count === 1 ? key : `${key}.${all.count}`
-      const begun = await openConversation(id, source)
-      begun.isInFlight = true
-      all.list.push(begun)
-      for (const begin of all.waiting.splice(0)) begin(begun)
-      return begun
+      return beginsConversation(request) ? await beginConversation(key, all, source) : null
     },
   }
+}
+
+async function beginConversation(
+  key: string,
+  all: Conversations,
+  source: SessionSource,
+): Promise<HostConversation> {
+  all.count += 1
+  const id = key === '' ? source.createId() : all.count === 1 ? key : `${key}.${all.count}`
+  const begun = await openConversation(id, source)
+  begun.isInFlight = true
+  all.list.push(begun)
+  for (const begin of all.waiting.splice(0)) begin(begun)
+  return begun
 }
 
 /** The conversations under one id. `count` is the number of the last one, also while its session is being opened. */

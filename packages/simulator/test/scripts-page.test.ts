@@ -194,7 +194,7 @@ describe('tables', () => {
     expect(rows).toEqual([
       ...Object.entries(coding.CODER_DEFAULTS).map(([name, value]) => [
         name,
-        name === 'seed' ? `\`${value}\`` : String(value),
+        typeof value === 'string' ? `\`${value}\`` : String(value),
       ]),
       ['task', 'the prompt'],
     ])

@@ -24,7 +24,12 @@ export function createCompletion(chat: ChatContext, commands: readonly SlashComm
     async getSuggestions(lines, cursorLine, cursorCol, { signal }) {
       const typed = (lines[cursorLine] ?? '').slice(0, cursorCol)
       const path = /(?:^|\s)@([^\s@]*)$/.exec(typed)?.[1]
-      if (path !== undefined) return suggestFiles(await listFiles(signal), path)
+      // Typing on aborts a listing, which is no failure.
+      if (path !== undefined)
+        return listFiles(signal).then(
+          (files) => suggestFiles(files, path),
+          () => null,
+        )
       return cursorLine === 0 && typed.startsWith('/') ? suggestCommand(chat, commands, typed) : null
     },
     applyCompletion(lines, cursorLine, cursorCol, item, prefix) {

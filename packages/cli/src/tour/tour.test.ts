@@ -65,7 +65,7 @@ describe('the tour', () => {
       ['cache-break', 'expired'],
       ['refused', undefined],
       ['compacted', 'reactive'],
-      ['cleared', undefined],
+      ['compacted', 'threshold'],
       [undefined, undefined],
     ])
     const [broken, , compacted] = told

@@ -70,7 +70,9 @@ export function createHostFetch(options: FetchOptions, services: FetchServices):
   checkFetchOptions('fetch', options)
   const { session, mode = 'manage', fetch: given = globalThis.fetch, pingSeconds = 5 } = options
   if (mode === 'off') return given
-  const upstream: Fetch = (input, init) => given(input, { ...NO_REDIRECTS, ...init })
+  // What is only observed goes out as the client made it.
+  const upstream: Fetch =
+    mode === 'observe' ? given : (input, init) => given(input, { ...NO_REDIRECTS, ...init })
   const fixed = typeof session === 'object' ? services.findOpen(session) : null
   if (typeof session === 'object' && fixed === null)
     throw badOptionError(

@@ -16,6 +16,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Script } from '@tidemark/simulator'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openSandbox } from '../src/sandbox/sandbox.ts'
 import { type ChatWorld, createChatWorld, playSteps, type Step } from './chat-world.ts'
@@ -41,11 +42,11 @@ interface SandboxWorld extends ChatWorld {
 }
 
 async function openWorld(
-  steps: readonly Step[],
+  steps: readonly Step[] | Script,
   sandbox: unknown = true,
   more: object = {},
 ): Promise<SandboxWorld> {
-  const world = await createChatWorld(playSteps(...steps, 'Done.'))
+  const world = await createChatWorld(typeof steps === 'function' ? steps : playSteps(...steps, 'Done.'))
   const writeHome = (name: string, content: string): string => {
     const path = join(world.env.HOME ?? '', name)
     mkdirSync(dirname(path), { recursive: true })
@@ -231,13 +232,16 @@ describe.skipIf(problem !== null)('a command in the sandbox', () => {
   })
 
   it('in the background has what it created renamed at the latest before the next command', async () => {
-    const world = await openWorld([
-      bash('mkdir .husky; echo evil > .husky/pre-commit; touch made; sleep 60', { run_in_background: true }),
-      bash('until [ -e made ]; do sleep 0.05; done'),
-      bash('cat .husky/pre-commit'),
-    ])
+    const create = 'mkdir .husky; echo evil > .husky/pre-commit; touch made; sleep 60'
+    const steps = playSteps(bash(create, { run_in_background: true }), bash('cat .husky/pre-commit'), 'Done.')
+    // The next command is called when the file is there.
+    const world = await openWorld(async (request, context) => {
+      while (context.turn === 1 && world.read('made') === null)
+        await new Promise((next) => setTimeout(next, 20))
+      return await steps(request, context)
+    })
     const results = await world.runCommands()
-    expect(results[2]).toMatch(/No such file/)
+    expect(results[1]).toMatch(/No such file/)
     expect(existsSync(world.path('.husky'))).toBe(false)
   })
 

@@ -13,12 +13,16 @@ import { OPTION_ATTACKS } from './option-attacks.ts'
 import { PATH_ATTACKS } from './path-attacks.ts'
 
 describe('a model that was talked over', () => {
-  it.each([...OPTION_ATTACKS, ...COMMAND_ATTACKS, ...PATH_ATTACKS])('$name: $promise', (attack) => {
-    const expected = [attack.expected].flat()
-    const attempts = listAttempts(attack)
-    expect(attempts.filter(({ outcome }) => !expected.includes(outcome))).toEqual([])
-    expect(attempts.length).toBeGreaterThan(5)
-  })
+  const classes = [...OPTION_ATTACKS, ...COMMAND_ATTACKS, ...PATH_ATTACKS]
+  it.each(classes.map((attack) => [attack.name, attack.promise, attack] as const))(
+    '%s: %s',
+    (_, __, attack) => {
+      const expected = [attack.expected].flat()
+      const attempts = listAttempts(attack)
+      expect(attempts.filter(({ outcome }) => !expected.includes(outcome))).toEqual([])
+      expect(attempts.length).toBeGreaterThan(5)
+    },
+  )
 })
 
 const decide = (command: string, allow: readonly string[]) =>

@@ -19,6 +19,7 @@ import type { NotesServices, SummaryWriter } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import { type BranchNotes, createBranchNotes } from '../notes/branch-notes.ts'
 import { formatNotes, NOTES_SECTION_NAMES, NOTES_SECTIONS, NOTES_TEMPLATE } from '../notes/notes-file.ts'
+import { presets } from '../policy/presets.ts'
 import { compact } from './compact.ts'
 import { hasReadyNotes } from './compact-with-notes.ts'
 import type { CompactionOptions } from './plan-compaction.ts'
@@ -366,7 +367,24 @@ describe('a compaction that only saves money', () => {
   })
 })
 
+describe('a compaction before the auto-compact threshold', () => {
+  it('uses the notes as they are, without a wait for their update', async () => {
+    const { session } = await open({ claimedAt: (clock) => clock.now() })
+    const asked = { ...AUTO, notesOnly: true }
+    expect(await compactNow(session, asked)).toMatchObject({ ok: true, compaction: { summarizer: 'notes' } })
+    expect(eventsOfType(session, 'phase').map(({ phase }) => phase)).not.toContain('waiting for the notes')
+  })
+})
+
 describe('the kept messages', () => {
+  it('under the preset claude-code-like have all of their 40,000 tokens', async () => {
+    const like = presets['claude-code-like']
+    const policy = { ...like, notes: { kept: { ...like.notes?.kept, minimumMessages: 50 } } }
+    const { session } = await play({ rounds: 14, covered: 14, options: { window: 200_000, policy } })
+    const { tokens } = eventsOfType(session, 'sm-compact')[0]?.kept ?? { tokens: 0 }
+    expect([tokens > 32_000, tokens <= 40_000]).toEqual([true, true])
+  })
+
   it('are all that the notes do not cover, whatever their size', async () => {
     const { session } = await play({ rounds: 12, covered: 7, options: { window: 100_000 } })
     expect(sentText(session).match(/"read \/src/g)).toHaveLength(5)

@@ -272,8 +272,8 @@ async function* readModelNotes(
 ): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
   try {
     if ((await notes.store.read(turn.state.id)) === null) return NO_NOTES
-    // A compaction that only saves money is not worth a wait.
-    if (request.cause !== 'price') yield* waitForUpdate(turn, notes)
+    // A compaction before the threshold only saves money, and is not worth a wait.
+    if (request.notesOnly !== true) yield* waitForUpdate(turn, notes)
     const stored = await notes.store.read(turn.state.id)
     if (stored === null) return NO_NOTES
     if (areNotesEmpty(stored.text)) return EMPTY_NOTES

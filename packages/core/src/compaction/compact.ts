@@ -1,6 +1,6 @@
 /**
- * Runs a whole compaction: with the notes of the session if that is possible, otherwise plan, prepare, commit. Counts failures of automatic compactions, which are paused after
- * several in a row.
+ * Runs a whole compaction: with the notes of the session if that is possible, otherwise plan, prepare, commit. Counts
+ * failures of automatic compactions, which are paused after several in a row.
  */
 import {
   ABORTED_REWRITE,
@@ -25,7 +25,7 @@ export async function* compact(
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   const end = yield* emitDonePhase(runSteps(turn, compaction, request))
-  // That the notes could not be used has been told already, and nothing else was wanted.
+  // An event has reported that the notes could not be used, and nothing else was wanted.
   if (end.ok || request.notesOnly === true) return end
   const { trigger, cause } = request
   if (end.reason !== 'aborted') yield { type: 'compact-failed', trigger, cause, refused: end }

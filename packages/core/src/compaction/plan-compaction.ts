@@ -383,14 +383,17 @@ function findTarget(
   return Math.max(lines.target, Math.floor(prefix.expected + Math.min(most, whole)))
 }
 
-/** Returns the services with budgets of what comes back that fit the room beside system prompt and tools. */
+/**
+ * Returns the services with budgets of what comes back that fit the room beside system prompt and tools. If those count
+ * against the target (policy `compact.target.countsPrefix`), the budgets stay as they are, and the target decides.
+ */
 export function withRoomBudgets(
   state: SessionState,
   host: TurnHost,
   compaction: CompactionServices,
 ): CompactionServices {
   const { scaled } = compaction
-  if (!scaled.known) return compaction
+  if (!scaled.known || host.policy.compact.target.countsPrefix) return compaction
   const prefix = measurePrefix(state, { host, compaction })
   const budgets = limitToRoom(scaled.budgets, scaled.lines, prefix.expected)
   return { ...compaction, scaled: { ...scaled, budgets } }

@@ -26,6 +26,11 @@ describe('the preset claude-code-like keeps the original rule set in every figur
     expect({ minimumTokens, maximumTokens }).toEqual({ minimumTokens: 10_000, maximumTokens: 40_000 })
   })
 
+  it('clears the newest reads as well, and has no line and no choice of files of its own under a client', () => {
+    expect(policy.clear.keptFiles).toBe(0)
+    expect(policy.dropIn).toMatchObject({ notesLine: { enabled: false }, rereadPercent: 100 })
+  })
+
   it('has no earlier line for compactions with notes, and so compacts nothing when the cache is cold', () => {
     expect(policy.compact.notesLine.enabled).toBe(false)
   })

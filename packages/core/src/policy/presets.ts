@@ -26,6 +26,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
     notes: { totalTokens: 8_000, kept: { minimumTokens: 1_000, maximumTokens: 2_000 } },
   },
   'claude-code-like': {
+    clear: { keptFiles: 0 },
     compact: { notesLine: { enabled: false }, target: { percentOfAutoCompact: 50, countsPrefix: true } },
     rehydrate: {
       files: { count: 5, eachTokens: 5_000, middleTokens: 5_000, lastTokens: 5_000, totalTokens: 50_000 },
@@ -34,6 +35,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
       totalTokens: 12_000,
       kept: { minimumTokens: 10_000, minimumMessages: 5, maximumTokens: 40_000 },
     },
+    dropIn: { notesLine: { enabled: false }, rereadPercent: 100 },
   },
   nothing: {
     clear: { ways: [] },

@@ -245,6 +245,13 @@ describe('budgets', () => {
     expect(known(policy, 1_000_000, 64_000).budgets.files).toMatchObject({ each: 3_000, total: 3_000 })
   })
 
+  it('of one file never grow with its rank, whatever the policy gives each rank, and allow any number of files', () => {
+    const count = Number.MAX_SAFE_INTEGER
+    const policy = createPolicy({ rehydrate: { files: { count, eachTokens: 1_000, lastTokens: 5_000 } } })
+    const { each, middle, last } = known(policy, 1_000_000, 64_000).budgets.files
+    expect([each, middle, last]).toEqual([1_000, 1_000, 1_000])
+  })
+
   it('leave half of the room beside a long system prompt to the work that follows a compaction', () => {
     fc.assert(
       fc.property(windows, fc.double({ min: 0, max: 1.2, noNaN: true }), (window, share) => {

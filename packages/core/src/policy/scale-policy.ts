@@ -363,12 +363,15 @@ function limitBudget(
 function scaleFiles(files: Policy['rehydrate']['files'], share: number): FileBudgets {
   const { count, middleRank, lastRank, eachTokens, middleTokens, lastTokens, totalTokens } = files
   const total = Math.min(totalTokens, share)
-  let wanted = 0
-  for (let rank = 1; rank <= count; rank += 1)
-    wanted += rank >= lastRank ? lastTokens : rank >= middleRank ? middleTokens : eachTokens
+  // No rank has more than the first ones, and none of the last ranks more than those of the middle.
+  const middle = Math.min(eachTokens, middleTokens)
+  const last = Math.min(middle, lastTokens)
+  const lasts = Math.max(0, count - lastRank + 1)
+  const middles = Math.max(0, Math.min(count, lastRank - 1) - middleRank + 1)
+  const wanted = lasts * last + middles * middle + (count - lasts - middles) * eachTokens
   const scale = total / Math.max(1, Math.min(totalTokens, wanted))
   const limit = (tokens: number): number => Math.min(tokens, total, roundDownTokens(tokens * scale))
-  return { each: limit(eachTokens), middle: limit(middleTokens), last: limit(lastTokens), total }
+  return { each: limit(eachTokens), middle: limit(middle), last: limit(last), total }
 }
 
 function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number }>(

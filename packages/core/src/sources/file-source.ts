@@ -122,11 +122,8 @@ function isReadAgain(
 function withRankLimit(context: SourceContext, rank: number): SourceContext {
   const { budgets, policy } = context
   const { middleRank, lastRank } = policy.rehydrate.files
-  const each = Math.min(
-    budgets.files.each,
-    rank >= middleRank ? budgets.files.middle : Number.POSITIVE_INFINITY,
-    rank >= lastRank ? budgets.files.last : Number.POSITIVE_INFINITY,
-  )
+  const { middle, last } = budgets.files
+  const each = rank >= lastRank ? last : rank >= middleRank ? middle : budgets.files.each
   return { ...context, budgets: { ...budgets, files: { ...budgets.files, each } } }
 }
 

@@ -24,7 +24,12 @@ import { redact } from '../summary/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
 import { findLostThinking } from './draft.ts'
-import { type CompactionOptions, type CompactionPlan, planCompaction } from './plan-compaction.ts'
+import {
+  type CompactionOptions,
+  type CompactionPlan,
+  planCompaction,
+  withRoomBudgets,
+} from './plan-compaction.ts'
 import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
 /** A plan whose summary is the notes. */
@@ -160,7 +165,7 @@ export async function planWithLogNotes(
   if (!keepsNotes(turn.host)) return null
   const measure = createEntryCounter(turn, compaction)
   const tokens = turn.state.view.entries.toArray().reduce((sum, entry) => sum + measure(entry), 0)
-  const { scaled } = compaction
+  const { scaled } = withRoomBudgets(turn.state, turn.host, compaction)
   const { notes, keptMessages } = scaled.budgets
   const most = Math.floor(tokens * KEPT_SHARE)
   const budgets = {

@@ -18,7 +18,7 @@ import {
 } from '../sources/collect-sources.ts'
 import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { findAddedEntries, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
-import type { CompactionPlan } from './plan-compaction.ts'
+import { type CompactionPlan, withRoomBudgets } from './plan-compaction.ts'
 
 export interface ReattachedSources {
   readonly carried: readonly SourceAttachment[]
@@ -43,7 +43,7 @@ export async function* reattachSources(
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered, ...added],
     policy: turn.host.policy,
-    budgets: compaction.scaled.budgets,
+    budgets: withRoomBudgets(turn.state, turn.host, compaction).scaled.budgets,
     measure: compaction.estimator.text,
     isClientLed: turn.host.isClientLed === true,
   }

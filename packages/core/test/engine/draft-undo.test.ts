@@ -5,6 +5,7 @@ import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
+import type { ContextSource } from '../../src/sources/context-source.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { undoRewrite } from '../../src/turn/undo.ts'
 import {
@@ -33,6 +34,25 @@ const committed = (made: TestSession, draft: CompactionDraft) =>
   perform(made, commitCompaction(made.run, made.room, draft))
 
 describe('a draft', () => {
+  it('that is reviewed first brings back no more than a compaction at once', async () => {
+    const totals: number[] = []
+    const probe: ContextSource = {
+      name: 'probe',
+      kind: 'host',
+      tellsChanges: false,
+      isWhole: false,
+      limit: () => null,
+      async *render({ budgets }) {
+        totals.push(budgets.files.total)
+        yield* []
+      },
+    }
+    const open = () => openRounds({ window: 32_000, room: { sources: [probe] } })
+    await drafted(await open())
+    await compactNow(await open())
+    expect([totals.length, totals[0]]).toEqual([2, totals[1]])
+  })
+
   it('may be edited before it is committed', async () => {
     const made = await openRounds()
     const draft = await drafted(made)

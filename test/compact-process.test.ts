@@ -27,7 +27,7 @@ beforeEach(() => {
   writeWorkingSession(foreign)
   copyFileSync(sample, own)
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
 type Variables = Readonly<Record<string, string>>
 

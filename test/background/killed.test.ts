@@ -17,7 +17,7 @@ it.each([
   'a process killed %s, %i ms after it, leaves a session that opens and goes on',
   async (at, afterMs) => {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-killed-'))
-    onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+    onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
     const file = new URL('./killed-process.ts', import.meta.url).href
     const child = startChild(file, JSON.stringify({ home, at, afterMs } satisfies KilledInput))
     expect(await child.ended).toBe('SIGKILL')

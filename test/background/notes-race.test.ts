@@ -17,7 +17,7 @@ async function startTwo() {
   onTestFinished(async () => {
     for (const child of children) child.process.kill('SIGKILL')
     await Promise.all(children.map(({ ended }) => ended))
-    rmSync(home, { recursive: true, force: true })
+    rmSync(home, { recursive: true, force: true, maxRetries: 10 })
   })
   await Promise.all(children.map((child) => child.heard('ready')))
   const [one, other] = children as [Child, Child]

@@ -8,7 +8,7 @@ import { createDropInWorld, HostAgent, type HostSettings, sumRequests, withMarke
 /** Runs two conversations through one `fetch`, and goes on with the first after a restart. */
 async function restart(settings: HostSettings, change: (host: HostAgent) => void = () => {}) {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-drop-in-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
   const before = createDropInWorld({ home, turns: 8 })
   const fetch = before.tide.fetch({ fetch: before.upstream })
   const [first, second] = [0, 1].map(() => new HostAgent(fetch, before.coder, settings)) as [
@@ -77,7 +77,7 @@ it.each([
   'a conversation %s is closed after a time without requests, and goes on with the next one',
   async (_, choice) => {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-drop-in-'))
-    onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+    onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
     const world = createDropInWorld({ home, turns: 8 })
     const host = new HostAgent(
       world.tide.fetch({ fetch: world.upstream, idleSeconds: 0.2, ...choice }),

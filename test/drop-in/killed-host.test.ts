@@ -9,7 +9,7 @@ import { createDropInWorld, HostAgent, type HostResponse } from './host-agent.ts
 describe('a process that is killed between a request and its response', () => {
   it('leaves a log with which the host goes on as if nothing had been', async () => {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-drop-in-'))
-    onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+    onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
     const file = new URL('./killed-host-process.ts', import.meta.url).href
     const child = startChild(file, home)
     expect(await child.ended).toBe('SIGKILL')

@@ -41,7 +41,7 @@ it('what a compaction attaches after the messages of a client is cached with the
 
 it('after a restart a client whose window was full is still compacted at the line', async () => {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-long-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
   const before = startHost({ home })
   while (!before.events.some(({ type }) => type === 'rewritten')) await before.host.step()
   await before.tide.close()

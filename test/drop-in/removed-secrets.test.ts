@@ -235,7 +235,7 @@ it('so does a secret that the client removes from a prompt which the compaction 
 
 it('so does a secret that the client removes after a restart', async () => {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-removed-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
   const before = await startHost({ ...SUMMARIES, home })
   before.host.messages = writeInto(before.host.messages, 'prompt', `The key is ${SECRET}.`)
   await before.goOn()

@@ -37,7 +37,7 @@ function createNormaliser(folder: string): (text: string) => string {
 function makeRoot(): string {
   const temporary = existsSync('/tmp') ? '/tmp' : tmpdir()
   const root = join(temporary, `tidemark-golden-${String(process.pid).padStart(10, '0')}`)
-  rmSync(root, { recursive: true, force: true })
+  rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   mkdirSync(root)
   return root
 }
@@ -59,7 +59,7 @@ export async function observeAll(dump: string | undefined): Promise<Golden> {
     }
     return golden
   } finally {
-    rmSync(root, { recursive: true, force: true })
+    rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 

@@ -13,7 +13,7 @@ beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'tidemark-defaults-'))
 })
 afterEach(() => {
-  rmSync(home, { recursive: true, force: true })
+  rmSync(home, { recursive: true, force: true, maxRetries: 10 })
 })
 
 let count = 0

@@ -12,7 +12,7 @@ type Hooks = NonNullable<TidemarkOptions['hookCommands']>['settings']
 /** Opens a session whose hooks are read from a settings file. */
 async function openHooked(hooks: Hooks, options: TestTidemarkOptions = {}) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-library-hooks-')))
-  onTestFinished(() => rmSync(cwd, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(cwd, { recursive: true, force: true, maxRetries: 10 }))
   const path = join(cwd, 'settings.json')
   writeFileSync(path, JSON.stringify({ hooks }))
   const settings: Hooks = JSON.parse(readFileSync(path, 'utf8')).hooks

@@ -17,7 +17,7 @@ async function killAfter(act: KilledBranchInput['act']) {
   const world = createBranchWorld(home)
   onTestFinished(async () => {
     await world.tide.close()
-    rmSync(home, { recursive: true, force: true })
+    rmSync(home, { recursive: true, force: true, maxRetries: 10 })
   })
   return { ...world, report, session: await world.tide.open('talk') }
 }

@@ -11,7 +11,7 @@ beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'tidemark-settings-'))
 })
 afterEach(() => {
-  rmSync(home, { recursive: true, force: true })
+  rmSync(home, { recursive: true, force: true, maxRetries: 10 })
 })
 
 interface SentBody {

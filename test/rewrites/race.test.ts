@@ -29,7 +29,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const { process } of racers) process.stdin?.end()
   await Promise.all(racers.map(({ ended }) => ended))
-  rmSync(home, { recursive: true, force: true })
+  rmSync(home, { recursive: true, force: true, maxRetries: 10 })
 })
 
 /** The next thing each of them says. */

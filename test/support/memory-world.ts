@@ -45,7 +45,7 @@ export async function openMemoryWorld(
   { files: given = {}, ...options }: TestTidemarkOptions & { readonly files?: MemoryOptions } = {},
 ): Promise<MemoryWorld> {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-memory-')))
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 10 }))
   const [cwd, home] = [join(root, 'project'), join(root, 'home')]
   const write = (name: string, text: string): string => {
     const path = join(cwd, name)

@@ -54,7 +54,7 @@ export async function nextBodies(
     return here.map((body, index) => ({ here: body, there: there[index] ?? '' }))
   } finally {
     await journal.close()
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 

@@ -38,7 +38,7 @@ export function createAgentFolder(given: Partial<AgentEnvironment> = {}): AgentF
   const shells = createBackgroundShells()
   onTestFinished(async () => {
     await shells.close()
-    rmSync(root, { recursive: true, force: true })
+    rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   })
   const environment: AgentEnvironment = {
     cwd,

@@ -82,7 +82,8 @@ export async function createChatWorld(script: Script, window?: number): Promise<
   })
   onTestFinished(async () => {
     await server.close()
-    rmSync(root, { recursive: true, force: true })
+    // A process that has just been ended may still write a last file.
+    rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   })
   const env = {
     PATH: process.env.PATH ?? '',

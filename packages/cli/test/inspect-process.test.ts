@@ -12,7 +12,7 @@ import { buildLogLines, writeLog } from './made-up-logs.ts'
 const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
 const sources = ['--conditions=tidemark-source', script]
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
 const env = { PATH: process.env.PATH, HOME: folder, TZ: 'UTC', LANG: 'C.UTF-8' }
 

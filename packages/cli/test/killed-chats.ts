@@ -72,7 +72,7 @@ export async function killChats(options: KillOptions): Promise<KillFigures> {
     return { kills, interruptedCalls: interrupted.length, compactions, lines: log.length }
   } finally {
     await simulator.close()
-    rmSync(root, { recursive: true, force: true })
+    rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 

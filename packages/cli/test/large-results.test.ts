@@ -27,7 +27,7 @@ beforeEach(async () => {
   home = join(folder, 'home')
   await runSession(home, 'big')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
 const script: Script = (_request, { turn }) =>
   turn % 2 === 0

@@ -13,7 +13,7 @@ const NOTICE = 'tidemark: the build is older than the sources; `npm run build` i
 /** Runs the command in a checkout with these files, each with its time in minutes. */
 function run(times: Readonly<Record<string, number>>): readonly string[] {
   const root = mkdtempSync(join(tmpdir(), 'tidemark-build-'))
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 10 }))
   const write = (path: string, text: string): string => {
     mkdirSync(dirname(join(root, path)), { recursive: true })
     writeFileSync(join(root, path), text)

@@ -8,7 +8,7 @@ import { main } from '../src/commands/main.ts'
 import { SAMPLE_PATH } from '../src/sample-session.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-plain-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
 async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   let [out, err] = ['', '']

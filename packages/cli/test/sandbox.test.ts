@@ -30,7 +30,7 @@ async function findProblem(): Promise<string | null> {
   mkdirSync(folder)
   const guards = { isReadOnly: () => false }
   const opened = await openSandbox({ folder, ownFolder, places: new Map(), guards, hasNetwork: false })
-  rmSync(ownFolder, { recursive: true, force: true })
+  rmSync(ownFolder, { recursive: true, force: true, maxRetries: 10 })
   return opened.ok ? null : opened.why
 }
 

@@ -37,6 +37,6 @@ it('a session that is compacted again and again holds what it was shown, and no 
     // Texts with a character outside Latin-1, such as the summaries, need two bytes for each character.
     expect(heap.bytes).toBeLessThanOrEqual(2 * heap.appended)
   } finally {
-    rmSync(home, { recursive: true, force: true })
+    rmSync(home, { recursive: true, force: true, maxRetries: 10 })
   }
 })

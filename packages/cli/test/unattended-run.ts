@@ -129,7 +129,7 @@ export async function runUnattended(options: UnattendedOptions): Promise<Unatten
   } finally {
     await agent.close()
     await simulator.close()
-    rmSync(root, { recursive: true, force: true })
+    rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 

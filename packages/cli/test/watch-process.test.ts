@@ -40,7 +40,7 @@ async function startWatch(more: readonly string[], window?: number): Promise<Wat
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await simulator.close()
-    rmSync(home, { recursive: true, force: true })
+    rmSync(home, { recursive: true, force: true, maxRetries: 10 })
   })
   const findUrl = (): string | undefined => /http:\/\/127\.0\.0\.1:\d+\/[\w-]+/.exec(text)?.[0]
   while (findUrl() === undefined) await once(child.stdout, 'data')

@@ -11,7 +11,7 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'tidemark-private-'))
 })
 afterEach(() => {
-  rmSync(root, { recursive: true, force: true })
+  rmSync(root, { recursive: true, force: true, maxRetries: 10 })
 })
 
 describe.runIf(process.platform !== 'win32')('what is kept on disk', () => {

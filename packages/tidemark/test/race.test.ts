@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(async () => {
   for (const racer of racers) racer.process.kill('SIGKILL')
   await Promise.all(racers.map(({ ended }) => ended))
-  rmSync(home, { recursive: true, force: true })
+  rmSync(home, { recursive: true, force: true, maxRetries: 10 })
 })
 
 async function start(count: number): Promise<void> {

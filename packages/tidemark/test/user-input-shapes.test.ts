@@ -10,7 +10,7 @@ let folder = ''
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'tidemark-shapes-'))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
 type Line = Readonly<Record<string, unknown>>
 

@@ -281,7 +281,7 @@ it.each([
         }
       }
     } finally {
-      rmSync(folder, { recursive: true, force: true })
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
     }
     expect(Object.fromEntries(failed)).toEqual({})
   },

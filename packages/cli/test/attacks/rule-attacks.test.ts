@@ -235,7 +235,7 @@ describe('a random command under ten usual rules', () => {
     'that runs unasked starts no program and writes no file',
     () => {
       const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-attack-')))
-      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
       const work = join(folder, 'work')
       mkdirSync(join(work, 'sub'), { recursive: true })
       mkdirSync(join(folder, 'bin'))
@@ -269,7 +269,7 @@ describe('a random command under ten usual rules', () => {
 describe('on the disk', () => {
   const createFolder = (): string => {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-attack-')))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
     return folder
   }
   const write = (folder: string, path: string) =>

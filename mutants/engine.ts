@@ -149,7 +149,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/summary/plan-attempts.ts',
     find: 'const maximumTokens = Math.max(0, maximumSummaryTokens)',
     replace: 'const maximumTokens = Math.max(policy.direct.outputTokens, maximumSummaryTokens)',
-    tests: ['packages/core/src/summary/attempts-retry.test'],
+    tests: ['packages/core/src/text/attempts-retry.test'],
   },
   {
     name: 'late-summary-counts',
@@ -306,10 +306,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-splits-a-character',
     law: 'that is cut anywhere stays well formed',
-    file: 'packages/core/src/log/well-formed-text.ts',
+    file: 'packages/core/src/text/well-formed-text.ts',
     find: 'isInsidePair(text, end) ? Math.max(0, end - 1) : end',
     replace: 'end',
-    tests: ['packages/core/src/log/well-formed-text'],
+    tests: ['packages/core/src/text/well-formed-text.test'],
   },
   {
     name: 'broken-reply-stays-in-the-context',

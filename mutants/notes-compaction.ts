@@ -249,7 +249,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'path-of-another-folder-counted-as-kept',
     law: 'whether the path of a file is lost',
-    file: 'packages/core/src/summary/names-in-text.ts',
+    file: 'packages/core/src/text/names-in-text.ts',
     find: 'hasWord(plain, form, PART_OF_PATH)',
     replace: 'hasWord(plain, form)',
     tests: ['packages/core/src/summary/receipt.test'],

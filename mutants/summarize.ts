@@ -15,7 +15,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'long-messages-lose-their-end',
     law: 'cuts the longest first, in the middle',
-    file: 'packages/core/src/summary/truncate-text.ts',
+    file: 'packages/core/src/text/truncate-text.ts',
     find: 'const tail = sliceText(text, -(trail + each))',
     replace: 'const tail = sliceText(text, -(trail + each)).slice(0, -1)',
     tests: ['packages/core/src/summary/user-messages.test'],
@@ -224,7 +224,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'code-blocks-are-edited',
     law: 'code blocks stay as they are',
-    file: 'packages/core/src/summary/code-blocks.ts',
+    file: 'packages/core/src/text/code-blocks.ts',
     find: "isClosing: language.trim() === '' }",
     replace: 'isClosing: true }',
     tests: ['packages/core/src/summary/repair-summary.test'],
@@ -256,7 +256,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'part-of-a-name-is-the-name',
     law: 'does not take part of a longer name for the file',
-    file: 'packages/core/src/summary/names-in-text.ts',
+    file: 'packages/core/src/text/names-in-text.ts',
     find: 'const PART_OF_NAME = /[\\w$]/',
     replace: 'const PART_OF_NAME = /[$]/',
     tests: ['packages/core/src/summary/repair-summary.test'],
@@ -312,10 +312,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'beginning-of-a-text-shown-with-a-secret',
     law: 'the beginning of a long text',
-    file: 'packages/core/src/summary/redact.ts',
+    file: 'packages/core/src/text/redact.ts',
     find: 'beginning.length >= 2 * length ?',
     replace: "beginning !== '' ?",
-    tests: ['packages/core/src/summary/redact.test'],
+    tests: ['packages/core/src/text/redact.test'],
   },
   {
     name: 'large-summaries-are-asked-for-again-and-again',
@@ -323,7 +323,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/summary/attempt-chain.ts',
     find: 'rung <= 1 && !wasTooLarge(chain)',
     replace: 'rung <= 1',
-    tests: ['packages/core/src/summary/attempts-retry.test'],
+    tests: ['packages/core/src/text/attempts-retry.test'],
   },
   {
     name: 'refusal-of-a-host-read-by-its-form',
@@ -408,10 +408,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'long-word-searched-with-too-large-steps',
     law: 'finds a credential without a cue wherever it stands',
-    file: 'packages/core/src/summary/redact.ts',
+    file: 'packages/core/src/text/redact.ts',
     find: 'end = place + LONG_WORD_LENGTH',
     replace: 'end = place + 3 * LONG_WORD_LENGTH',
-    tests: ['packages/core/src/summary/redact.test'],
+    tests: ['packages/core/src/text/redact.test'],
   },
   {
     name: 'a-local-summary-grows-to-the-target',

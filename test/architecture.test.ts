@@ -182,9 +182,9 @@ describe('documents', () => {
     expect(tell(documents.flatMap((document) => checkSnippets(document, names)))).toBe('')
   })
 
-  it('are short: the README 120 lines, ARCHITECTURE.md 150', () => {
+  it('are short: the README 120 lines, ARCHITECTURE.md 190', () => {
     const read = (path: string) => ({ path, text: readText(root, path) })
-    const findings = [...checkLength(read('README.md'), 120), ...checkLength(read('ARCHITECTURE.md'), 150)]
+    const findings = [...checkLength(read('README.md'), 120), ...checkLength(read('ARCHITECTURE.md'), 190)]
     expect(tell(findings)).toBe('')
   })
 

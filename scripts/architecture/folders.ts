@@ -12,6 +12,7 @@ import { type Finding, isTest, packageOf, type Source } from './source.ts'
 export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   core: [
     'errors.ts',
+    'text',
     'log',
     'policy',
     'context',

@@ -213,34 +213,35 @@ export type {
   TurnFailure,
   TurnOutcome,
 } from './engine/events.ts'
-export type {
-  Hook,
-  HookContextOutput,
-  HookResult,
-  SessionHooks,
-  SessionStartSource,
-  ToolDecision,
+export {
+  HOOK_POINTS,
+  type Hook,
+  type HookContextOutput,
+  type HookResult,
+  runHooks,
+  type SessionHooks,
+  type SessionStartSource,
+  type ToolDecision,
 } from './engine/hooks.ts'
-export { HOOK_POINTS, runHooks } from './engine/hooks.ts'
-export type {
-  CheckedSummary,
-  CleanupFailure,
-  CommittedRewrite,
-  CompactingHost,
-  CompactionServices,
-  HostSummaryInput,
-  ModelSettings,
-  NotesServices,
-  PermissionCheck,
-  RawSummary,
-  RewriteCleanup,
-  SeparateSummaryModel,
-  SummaryWriter,
-  ToolResultContent,
-  ToolRunner,
-  TurnHost,
+export {
+  type CheckedSummary,
+  type CleanupFailure,
+  type CommittedRewrite,
+  type CompactingHost,
+  type CompactionServices,
+  type HostSummaryInput,
+  keepsNotes,
+  type ModelSettings,
+  type NotesServices,
+  type PermissionCheck,
+  type RawSummary,
+  type RewriteCleanup,
+  type SeparateSummaryModel,
+  type SummaryWriter,
+  type ToolResultContent,
+  type ToolRunner,
+  type TurnHost,
 } from './engine/host.ts'
-export { keepsNotes } from './engine/host.ts'
 export {
   adviseCompaction,
   createUndoNotice,
@@ -453,7 +454,6 @@ export {
   readUserTypedText,
   type UserInput,
 } from './log/user-input.ts'
-export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export { type BranchNotes, createBranchNotes } from './notes/branch-notes.ts'
 export { createNoteKeeper, type KeptNotes, type NoteKeeper } from './notes/note-keeper.ts'
 export { NOTES_SECTION_NAMES, NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes/notes-file.ts'
@@ -727,7 +727,6 @@ export { buildLedger } from './summary/ledger.ts'
 export { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from './summary/local-summary.ts'
 export { splitIntoParts } from './summary/plan-attempts.ts'
 export { createReceipt, type Receipt } from './summary/receipt.ts'
-export { REDACTED, redact, redactBeginning, redactStrings } from './summary/redact.ts'
 export { type RepairRules, repairSummary } from './summary/repair-summary.ts'
 export {
   type CompactionSpan,
@@ -766,8 +765,10 @@ export {
   type SummaryTask,
   writeSummaryPrompt,
 } from './summary/summary-prompt.ts'
-export { type TokenCounter, truncateEnd } from './summary/truncate-text.ts'
 export { describeAuthor, type UserPrompt, type UserPromptLimits } from './summary/user-messages.ts'
+export { REDACTED, redact, redactBeginning, redactStrings } from './text/redact.ts'
+export { type TokenCounter, truncateEnd } from './text/truncate-text.ts'
+export { replaceLoneSurrogates, sliceText } from './text/well-formed-text.ts'
 export {
   type BreakdownOptions,
   createBreakdown,

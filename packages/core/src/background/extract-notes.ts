@@ -18,7 +18,7 @@ import { applyNotesAnswer, applyNotesCall, writeExtractionPrompt } from '../note
 import { checkNotes, type NotesLimits } from '../notes/notes-limits.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { ForkMessage } from '../request/fork-request.ts'
-import { redact } from '../summary/redact.ts'
+import { redact } from '../text/redact.ts'
 
 /** Query source (label) of updates of the notes. */
 export const NOTES_SOURCE = 'session_memory'

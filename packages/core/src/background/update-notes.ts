@@ -15,7 +15,7 @@ import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex } from '../log/session-log.ts'
 import { chooseTemplate, moveToTemplate } from '../notes/notes-limits.ts'
-import { redact } from '../summary/redact.ts'
+import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { ABORTED_EXTRACTION, extractNotes, type NotesExtraction } from './extract-notes.ts'
 

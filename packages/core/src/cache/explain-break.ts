@@ -5,7 +5,7 @@
  * the cause, the provider's own report decides.
  */
 
-import { sliceText } from '../log/well-formed-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
 import {
   type CacheBreakReason,
   type ExternalCause,

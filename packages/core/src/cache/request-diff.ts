@@ -5,7 +5,6 @@
 
 import { type Block, isToolResult } from '../log/block.ts'
 import { CLEARED_RESULT_TEXT } from '../log/record.ts'
-import { sliceText } from '../log/well-formed-text.ts'
 import {
   type BlockIndex,
   type BlockPosition,
@@ -15,6 +14,7 @@ import {
   messageAt,
   toMessageBlocks,
 } from '../request/block-index.ts'
+import { sliceText } from '../text/well-formed-text.ts'
 import type { MessageDifference, RequestDifference } from './cache-break.ts'
 import { describeCause } from './explain-break.ts'
 import {

@@ -3,8 +3,7 @@
  * it. It ends in the usual steps (prepare, commit) with a ready text; at any "no", and any error, a summary is written.
  */
 
-import type { ContextEntry } from '../context/context-entry.ts'
-import { isVisibleToModel } from '../context/context-entry.ts'
+import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import { findCutPoints } from '../context/cut-points.ts'
 import { listWaitingCallIds } from '../context/flatten.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
@@ -20,7 +19,7 @@ import type { BranchNotes } from '../notes/branch-notes.ts'
 import { areNotesEmpty } from '../notes/notes-file.ts'
 import { cutNotes, isClaimDead, limitSection } from '../notes/notes-limits.ts'
 import { limitLocalSummary } from '../summary/local-summary.ts'
-import { redact } from '../summary/redact.ts'
+import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
 import { findLostThinking } from './draft.ts'

@@ -30,10 +30,10 @@ import {
   writeLocalSummaryInSteps,
   writeMissingSections,
 } from '../summary/local-summary.ts'
-import { redact } from '../summary/redact.ts'
 import { repairSummaryInSteps } from '../summary/repair-summary.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
+import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionPlan, describeSmallGain, findLargestResult } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, limitToPlan, runSummaryAttempt } from './run-summary-attempt.ts'

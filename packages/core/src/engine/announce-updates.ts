@@ -13,7 +13,6 @@ import { TidemarkError } from '../errors.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
@@ -41,6 +40,7 @@ import {
   type SectionText,
   type SectionTexts,
 } from '../request/system-prompt.ts'
+import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { ModelSettings, TurnHost } from './host.ts'
 import { appendUnlinkedRecords, isTurnAborted, type TurnContext } from './session-writer.ts'

@@ -3,11 +3,11 @@
  * (todos, modes, memory files). Changes are appended as messages, so that the cached prefix stays the same.
  */
 import { isVisibleToModel } from '../context/context-entry.ts'
-import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import { countMessages, messageAt } from '../request/block-index.ts'
 import { mustDelayUpdate } from '../request/prefix-updates.ts'
 import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
 import { collectSourceUpdates } from '../sources/source-updates.ts'
+import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { CompactionServices } from './host.ts'
 import {

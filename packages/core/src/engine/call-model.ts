@@ -19,7 +19,7 @@ import {
 import { isObject } from '../log/json.ts'
 import type { AssistantMessage, CacheLoss, Usage } from '../log/record.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
-import { redact } from '../summary/redact.ts'
+import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { withEstimatedOutput } from '../tokens/usage.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'

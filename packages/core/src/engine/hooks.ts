@@ -8,7 +8,7 @@ import type { JsonObject } from '../log/json.ts'
 import type { CompactTrigger } from '../log/record.ts'
 import { formatErrorValue } from '../policy/policy-fields.ts'
 import type { Receipt } from '../summary/receipt.ts'
-import { truncateEnd } from '../summary/truncate-text.ts'
+import { truncateEnd } from '../text/truncate-text.ts'
 import type { Deadlines, Signal } from './ports.ts'
 
 interface PreCompactInput {

@@ -15,7 +15,6 @@ import { isProviderClearing } from '../context/provider-clearings.ts'
 import { toBlocks } from '../log/block.ts'
 import { isJsonObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
@@ -37,6 +36,7 @@ import {
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
 import type { RequestPrefix } from '../request/prefix-snapshot.ts'
+import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,

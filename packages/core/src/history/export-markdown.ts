@@ -18,7 +18,7 @@ import {
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
-import { sliceText } from '../log/well-formed-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
 import { formatBlock, restoreSpilledRecord } from './find-record.ts'
 import { type BlobReader, readSpilledParts } from './spill-results.ts'
 

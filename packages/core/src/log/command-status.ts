@@ -2,12 +2,13 @@
  * How a tool call ended, as its result in the log tells: the one rule for summaries, notes and sources. What the program
  * that ran the call states counts before anything in the output, which may be the log of another failure.
  */
+
+import { removeControlCharacters } from '../text/well-formed-text.ts'
 import type { ToolResultBlock } from './block.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
 import { isObject } from './json.ts'
 import type { KnownRecord } from './record.ts'
 import { isRefusedCall, readToolResultText, type ToolCallFacts } from './tool-calls.ts'
-import { removeControlCharacters } from './well-formed-text.ts'
 
 /**
  * `waiting`: no result yet. `refused` and `interrupted`: by the user. `stopped`: at a time limit. `empty`: ended with a

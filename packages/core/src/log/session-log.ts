@@ -3,6 +3,8 @@
  * every record. Its cost does not grow with the length of the log, except for a rewind, which computes the branch
  * again.
  */
+
+import { repairRecordText } from '../text/well-formed-text.ts'
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
 import { startsTurn } from './branch-switch.ts'
@@ -14,7 +16,6 @@ import {
   type SessionRecord,
   type SystemRecord,
 } from './record.ts'
-import { repairRecordText } from './well-formed-text.ts'
 
 /** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate record. */
 const NOT_IN_CONVERSATION = -2

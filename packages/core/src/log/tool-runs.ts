@@ -1,5 +1,6 @@
 /** Pairs tool calls with their results, record by record or for a whole history. */
 
+import { sliceText } from '../text/well-formed-text.ts'
 import { isToolResult, isToolUse, type ToolResultBlock, toBlocks } from './block.ts'
 import {
   isUndone,
@@ -18,7 +19,6 @@ import {
   readToolResultText,
   type ToolCallFacts,
 } from './tool-calls.ts'
-import { sliceText } from './well-formed-text.ts'
 
 /** A tool call together with its result. */
 export interface ToolRun extends ToolCallFacts {

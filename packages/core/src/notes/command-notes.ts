@@ -13,7 +13,7 @@ import {
 import type { ToolRun } from '../log/tool-runs.ts'
 import { cutErrorEnd } from '../summary/session-facts.ts'
 import { quoteCode } from '../summary/summary-pieces.ts'
-import { truncateStart } from '../summary/truncate-text.ts'
+import { truncateStart } from '../text/truncate-text.ts'
 import type { NoteGroup, NoteItem } from './fit-notes.ts'
 import { cleanNoteText, cleanTextEnd, createNewestList, toNoteLine } from './note-text.ts'
 import { readFailedTests } from './test-results.ts'

@@ -5,7 +5,7 @@
 import { type FileTouch, normalizePath } from '../log/tool-calls.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
 import { applyFileChanges, type TouchedFile, withTouch } from '../summary/session-facts.ts'
-import { truncateEnd, truncateFirstLine } from '../summary/truncate-text.ts'
+import { truncateEnd, truncateFirstLine } from '../text/truncate-text.ts'
 import type { FitOptions } from './fit-notes.ts'
 import { cleanNoteText, formatNoteTime, toNoteLine } from './note-text.ts'
 

@@ -2,7 +2,7 @@
  * Fits the items of a section into its tokens. What matters most stays, then what is newest; the oldest items go first,
  * and a line says how many were left out.
  */
-import type { TokenCounter } from '../summary/truncate-text.ts'
+import type { TokenCounter } from '../text/truncate-text.ts'
 
 export interface NoteItem {
   readonly full: string

@@ -1,8 +1,8 @@
 /** Texts of the notes: without secrets and control characters, on one line or quoted, and lists that keep the newest items. */
 
-import { removeControlCharacters, sliceText } from '../log/well-formed-text.ts'
-import { redact } from '../summary/redact.ts'
-import { truncateEnd } from '../summary/truncate-text.ts'
+import { redact } from '../text/redact.ts'
+import { truncateEnd } from '../text/truncate-text.ts'
+import { removeControlCharacters, sliceText } from '../text/well-formed-text.ts'
 
 /** Matches characters that change the direction of the text after them. */
 const DIRECTION_MARK = /[\u202a-\u202e\u2066-\u2069]/g

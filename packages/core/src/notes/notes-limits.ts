@@ -3,7 +3,7 @@
  * how notes are cut to stand for a conversation.
  */
 
-import { sliceText } from '../log/well-formed-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
 import {
   areNotesEmpty,
   formatNotes,

@@ -1,5 +1,5 @@
 /** Reads which tests failed from the output of common test runners. docs/notes-exam.md has the rules. */
-import { removeControlCharacters } from '../log/well-formed-text.ts'
+import { removeControlCharacters } from '../text/well-formed-text.ts'
 
 /** Time at the end of a line of vitest, jest or Go: `12ms`, `(5 ms)`, `(0.00s)`. */
 const TEST_TIME = /\s*\(?\b\d+(?:\.\d+)?\s?(?:ms|s|m)\)?$/

@@ -2,7 +2,7 @@
  * Texts of the model by segments of the session, and the choice of those that fit into a number of tokens. A segment ends
  * at a compaction, or when it is full. Each has an equal share, so that new texts never push out all of the old ones.
  */
-import type { TokenCounter } from '../summary/truncate-text.ts'
+import type { TokenCounter } from '../text/truncate-text.ts'
 import { cutMiddle } from './note-text.ts'
 
 /** A text of the model with where it stands: before which change, after which failure, at the end of which turn. */

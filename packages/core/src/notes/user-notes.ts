@@ -5,8 +5,8 @@
  */
 import type { KnownRecord } from '../log/record.ts'
 import type { InputAuthor, UserInput, UserInputKind } from '../log/user-input.ts'
-import { truncateEnd, truncateStart } from '../summary/truncate-text.ts'
 import { describeAuthor, type ReadUserPrompt } from '../summary/user-messages.ts'
+import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import {
   cleanNoteText,

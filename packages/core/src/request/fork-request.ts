@@ -7,8 +7,8 @@ import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Usage } from '../log/record.ts'
-import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
+import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
 import { listBilledParts } from '../tokens/usage.ts'
 import {
   countMessages,

@@ -6,7 +6,7 @@
 import { isObject } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 import { defuseReminderTags } from '../summary/accept-summary.ts'
-import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
+import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
 import type { ContextSource, ShownAttachments, SourceContext, SourceItem } from './context-source.ts'
 
 export interface AmbientPart {

@@ -7,7 +7,7 @@ import { listBranchRecords } from '../log/session-log.ts'
 import { readPlanText, readTodoList } from '../log/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
 import type { DroppableSource } from '../policy/policy.ts'
-import { takeHead } from '../summary/truncate-text.ts'
+import { takeHead } from '../text/truncate-text.ts'
 import {
   type ContextSource,
   createAttachmentKey,

@@ -8,7 +8,7 @@ import { TidemarkError } from '../errors.ts'
 import { findNonJsonPath } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 import type { CompactTargetPolicy, Policy } from '../policy/policy.ts'
-import type { TokenCounter } from '../summary/truncate-text.ts'
+import type { TokenCounter } from '../text/truncate-text.ts'
 import {
   type CollectedSources,
   type CollectSourcesInput,

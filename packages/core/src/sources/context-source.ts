@@ -12,7 +12,7 @@ import type { Attachment, AttachmentRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
 import type { DroppableSource, Policy } from '../policy/policy.ts'
 import type { ContentBudgets } from '../policy/scale-policy.ts'
-import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
+import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
 
 /** The kinds of context sources, in the order in which their attachments are appended. */
 export const SOURCE_KINDS = [

@@ -2,7 +2,7 @@
  * Marks words that a model's summary gives as the user's and that are in no message of the user, so that they are not
  * taken for instructions: in the list of messages, and wherever else the summary quotes the user.
  */
-import { findFencedLines } from './code-blocks.ts'
+import { findFencedLines } from '../text/code-blocks.ts'
 import { LIST_ITEM_START, readListHeading } from './message-list.ts'
 import { normalizeUserText, removeContext, type UserPrompt } from './user-messages.ts'
 

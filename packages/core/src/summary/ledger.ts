@@ -14,10 +14,10 @@ import {
 } from '../log/tool-calls.ts'
 import { readUserInputs } from '../log/user-input.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import { EXTENSION, findNames, type NamesInText, toFileName } from '../text/names-in-text.ts'
+import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { formatLedger, type LedgerFileLine } from './ledger-text.ts'
-import { EXTENSION, findNames, type NamesInText, toFileName } from './names-in-text.ts'
-import { redact, SECRET_CUES } from './redact.ts'
 
 interface Ledger {
   readonly files: readonly LedgerFileLine[]

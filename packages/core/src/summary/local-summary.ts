@@ -4,6 +4,7 @@
  * is left. Deterministic.
  */
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import { truncateEnd } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import type { SessionFacts } from './session-facts.ts'
@@ -20,7 +21,6 @@ import {
   type SummaryPiece,
 } from './summary-pieces.ts'
 import { type CompactionForm, findSections, listSectionTitles } from './summary-prompt.ts'
-import { truncateEnd } from './truncate-text.ts'
 import { createFindingPieces, createWorkPieces, FINDINGS_GROUP, neutralize } from './work-pieces.ts'
 
 export interface LocalSummaryOptions {

@@ -4,13 +4,14 @@
  */
 
 import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
-import { sliceText } from '../log/well-formed-text.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import { findFencedLines } from '../text/code-blocks.ts'
+import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/names-in-text.ts'
+import { truncateEnd } from '../text/truncate-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { findFencedLines } from './code-blocks.ts'
 import { INVENTED_MARK, markInventedText, withoutInventedLines } from './invented-text.ts'
 import { readListHeading, removeMessageList } from './message-list.ts'
-import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from './names-in-text.ts'
 import { markPermissionClaims } from './permission-claims.ts'
 import { type FailingCommand, isFileEdited, type SessionFacts, type TouchedFile } from './session-facts.ts'
 import {
@@ -24,7 +25,6 @@ import {
   SHORT_ERROR_CHARACTERS,
   type SummaryPiece,
 } from './summary-pieces.ts'
-import { truncateEnd } from './truncate-text.ts'
 import {
   formatUserPrompts,
   hasPointerTo,

@@ -11,10 +11,10 @@ import { type FileChange, listFileChanges, normalizeCommand } from '../log/shell
 import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
 import type { FileTouch } from '../log/tool-calls.ts'
 import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
-import { removeControlCharacters, sliceText } from '../log/well-formed-text.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import { createRedactor } from '../text/redact.ts'
+import { removeControlCharacters, sliceText } from '../text/well-formed-text.ts'
 import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
-import { createRedactor } from './redact.ts'
 import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
 
 export interface SessionFacts {

@@ -3,10 +3,10 @@
  * repair a model's summary by adding the facts it lacks.
  */
 import { isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
+import { toFileName } from '../text/names-in-text.ts'
+import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { toFileName } from './names-in-text.ts'
 import { type FailedCall, type FailingCommand, isFileEdited, type TouchedFile } from './session-facts.ts'
-import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
 import { formatUserPrompts, type UserPrompt, type UserPromptLimits } from './user-messages.ts'
 
 export interface SummaryPiece {

@@ -15,11 +15,11 @@ import {
   THE_USER,
   type UserInput,
 } from '../log/user-input.ts'
-import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
+import { formatRecordPointer, truncateEnd, truncateMiddle } from '../text/truncate-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { LIST_ITEM_START, readMessageList } from './message-list.ts'
-import { formatRecordPointer, truncateEnd, truncateMiddle } from './truncate-text.ts'
 
 export interface UserPrompt {
   readonly uuid: string

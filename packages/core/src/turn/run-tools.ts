@@ -20,8 +20,8 @@ import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { RecordedUserInput } from '../log/record.ts'
-import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { HookOutput } from '../sources/builtin-sources.ts'
+import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
 import { type CallHooksOutcome, checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
 
 interface ToolCall {

@@ -2,8 +2,7 @@
  * Shortens texts to a number of characters or tokens. The remaining part is unchanged; the character-based functions
  * mark the cut.
  */
-
-import { sliceText } from '../log/well-formed-text.ts'
+import { sliceText } from './well-formed-text.ts'
 
 const ELLIPSIS = '…'
 

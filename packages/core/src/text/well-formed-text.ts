@@ -4,8 +4,6 @@
  * Text that is quoted also loses what controls a terminal.
  */
 
-import { isObject } from './json.ts'
-
 /** Cuts a text as `slice` does, but never inside a surrogate pair: half a pair at an end of the cut is left out. */
 export function sliceText(text: string, from: number, to: number = text.length): string {
   const start = from < 0 ? Math.max(0, text.length + from) : from
@@ -49,7 +47,7 @@ function repairValue(value: unknown, depth: number): unknown {
   if (!hasLoneSurrogate(value, depth)) return value
   if (typeof value === 'string') return value.toWellFormed()
   if (Array.isArray(value)) return value.map((item) => repairValue(item, depth - 1))
-  if (!isObject(value)) return value
+  if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value)
   return Object.fromEntries(entries.map(([key, item]) => [key.toWellFormed(), repairValue(item, depth - 1)]))
 }

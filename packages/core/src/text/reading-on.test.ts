@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { alone, foreign, HEADER, part, read } from '../../test/log-lines.ts'
-import { createLogLineReader } from './decode-log.ts'
+import { createLogLineReader } from '../log/decode-log.ts'
 
 const whole = [part(1, 'a', [0, 2]), part(2, 'a', [1, 2])]
 

@@ -14,6 +14,7 @@ import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import { openSession, type SessionState } from '../engine/session-state.ts'
 import type { Block } from '../log/block.ts'
+import type { BranchNotes } from '../notes/branch-notes.ts'
 import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../notes/notes-file.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { isNotesUpdateDue, updateNotes } from './update-notes.ts'
@@ -294,6 +295,34 @@ describe('an answer', () => {
     expect(made.stored.read()?.text).toBe(written)
     expect(find('notes-failed')).toMatchObject([{ reason: 'aborted' }])
     expect(made.stored.readClaim()).toBeNull()
+  })
+})
+
+describe('notes kept from the log of a session that is being closed', () => {
+  /** Work of a hundred slices, during each of which `ms` pass. */
+  async function closeDuring(ms: number) {
+    const made = await talk([])
+    const local: BranchNotes = {
+      *update() {
+        for (let slice = 0; slice < 100; slice += 1) yield 100_000
+        return { text: NOTES_TEMPLATE, coveredUuid: null }
+      },
+    }
+    const compaction = createTestCompaction({}, { notes: { store: made.stored.store, local } })
+    const host: TurnHost = { ...made.host, pause: async () => made.clock.advance(ms) }
+    const { find } = await update({ ...made, compaction, host }, { aborted: true })
+    return { made, find }
+  }
+
+  it('are finished if that takes a moment', async () => {
+    const { find } = await closeDuring(10)
+    expect(find('notes-updated')).toHaveLength(1)
+  })
+
+  it('are left as they were if it takes longer than two seconds, and the claim is released', async () => {
+    const { made, find } = await closeDuring(100)
+    expect(find('notes-failed')).toMatchObject([{ by: 'local', reason: 'aborted' }])
+    expect([made.stored.read(), made.stored.readClaim()]).toEqual([null, null])
   })
 })
 

@@ -9,11 +9,12 @@ import { createNotesLimits, withContextState } from '../engine/measure-context.t
 import { FREE_NOTES, type NotesCost, type NotesFailureReason } from '../engine/notes-events.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
 import { addReplyUsage } from '../engine/summary-usage.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex } from '../log/session-log.ts'
+import { runInSlices, type Steps } from '../log/work-steps.ts'
 import { chooseTemplate, moveToTemplate } from '../notes/notes-limits.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -152,11 +153,7 @@ async function* writeNotes(
     const limits = createNotesLimits(turn, compaction)
     const { host } = turn
     const started = host.clock.now()
-    // A session that is being closed waits for the end, which costs no call.
-    const kept = await runTurnSteps(
-      { host, signal: undefined },
-      notes.local.update(at, limits, overrides.template),
-    )
+    const kept = await runUntilClosed(turn, notes.local.update(at, limits, overrides.template))
     // After this time the claim may be held by another update, which must not be overwritten.
     const isLate = host.clock.now() - started >= host.policy.notes.deadAfterSeconds * 1000
     if (kept === null || isLate) return ABORTED_EXTRACTION
@@ -171,6 +168,23 @@ async function* writeNotes(
     template,
     path: notes.store.path(at.id),
     ...(overrides.prompt === undefined ? {} : { instructions: overrides.prompt }),
+  })
+}
+
+/** A session that is being closed waits this long for its notes. */
+const CLOSING_MS = 2_000
+
+/**
+ * Runs work in slices. After an abort it goes on for a moment, since it costs no call. Returns null if that is not
+ * enough: the next update reads on from there, or from the log once the session is opened again.
+ */
+function runUntilClosed<Result>({ host, signal }: TurnContext, steps: Steps<Result>): Promise<Result | null> {
+  let abortedAt: number | null = null
+  return runInSlices(steps, async () => {
+    await host.pause?.()
+    if (signal?.aborted !== true) return true
+    abortedAt ??= host.clock.now()
+    return host.clock.now() - abortedAt < CLOSING_MS
   })
 }
 

@@ -294,7 +294,7 @@ function createWorkLog() {
   }
 }
 
-/** A word that occurs nowhere else. */
+/** A word that occurs nowhere else: with as many characters as any other, it is not the beginning of one either. */
 function createCode(kind: string, number: number): string {
-  return `${kind}-${(0x9e3779b1 * (number + 7)).toString(36).slice(-8)}`
+  return `${kind}-${(0x9e3779b1 * (number + 7)).toString(36).padStart(8, '0').slice(-8)}`
 }

@@ -20,6 +20,7 @@ it('until the window is full, every request of a client costs what it costs dire
 it.each([
   ['makes queries', {}],
   ['reads its files anew for each change', { work: 'rereads', resultTokens: 1_600 }],
+  ['reads files whose lines it no longer sees', { work: 'edits', resultTokens: 2_600 }],
 ] as const)(
   "a client that runs past its window and %s pays less than with the provider's compaction, and keeps no less",
   async (_, settings) => {
@@ -37,6 +38,17 @@ it('what a compaction attaches after the messages of a client is cached with the
   const { host, simulator, events } = startHost({})
   while (!events.some(({ type }) => type === 'compact')) await host.step()
   expect(simulator.requests.at(-1)?.usage?.input).toBe(0)
+})
+
+it('under a client, the notes have at most the tokens that its policy gives them', async () => {
+  const sizes = [12_000, 500].map(async (notesTokens) => {
+    const { host, simulator, events } = startHost({ policy: { dropIn: { notesTokens } } })
+    while (!events.some(({ type }) => type === 'compact')) await host.step()
+    const usage = simulator.requests.at(-1)?.usage
+    return usage == null ? 0 : sumPrompt(usage)
+  })
+  const [long = 0, short = 0] = await Promise.all(sizes)
+  expect(short).toBeLessThan(0.8 * long)
 })
 
 it('after a restart a client whose window was full is still compacted at the line', async () => {

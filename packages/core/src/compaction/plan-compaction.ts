@@ -25,7 +25,7 @@ import {
   type PlanContext,
 } from '../planner/plan-input.ts'
 import type { Policy } from '../policy/policy.ts'
-import { limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
+import { limitNotes, limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
@@ -385,7 +385,8 @@ function findTarget(
 
 /**
  * Returns the services with budgets of what comes back that fit the room beside system prompt and tools. If those count
- * against the target (policy `compact.target.countsPrefix`), the budgets stay as they are, and the target decides.
+ * against the target (policy `compact.target.countsPrefix`), the budgets stay as they are, and the target decides. Under a
+ * client that is compacted at a line of its own, the notes have a limit of their own, too.
  */
 export function withRoomBudgets(
   state: SessionState,
@@ -393,9 +394,12 @@ export function withRoomBudgets(
   compaction: CompactionServices,
 ): CompactionServices {
   const { scaled } = compaction
-  if (!scaled.known || host.policy.compact.target.countsPrefix) return compaction
+  const { compact, dropIn } = host.policy
+  if (!scaled.known || compact.target.countsPrefix) return compaction
   const prefix = measurePrefix(state, { host, compaction })
-  const budgets = limitToRoom(scaled.budgets, scaled.lines, prefix.expected)
+  const isOften = host.isClientLed === true && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
+  const given = isOften ? limitNotes(scaled.budgets, dropIn.notesTokens) : scaled.budgets
+  const budgets = limitToRoom(given, scaled.lines, prefix.expected)
   return { ...compaction, scaled: { ...scaled, budgets } }
 }
 

@@ -889,10 +889,16 @@ interface DropInPolicy {
    */
   readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens'>
   /**
-   * No files are attached after a compaction if the model read more than this percentage of the files
-   * that it had in view again when it came back to them. The text of a file that is read again is paid for twice.
+   * Files are attached after a compaction only if the model is expected to use at least this percentage of them: to come
+   * back to them before the next compaction, without reading them again. What is attached is written and read for nothing
+   * otherwise.
    */
-  readonly rereadPercent: number
+  readonly leastUsePercent: number
+  /**
+   * With `when-full`: maximum tokens of the notes, which are written again with each compaction. The budgets of their parts
+   * shrink in proportion. What the user said is kept beyond it.
+   */
+  readonly notesTokens: number
   /**
    * What happens to the cache markers (`cache_control`) of the host's request. `add`: they stay where they are, and the
    * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the host's are set.
@@ -912,7 +918,8 @@ const dropInFields: FieldSpecs<DropInPolicy> = {
     enabled: fieldSpec(true, booleanCheck()),
     conversationTokens: fieldSpec(40_000, wholeNumberCheck()),
   },
-  rereadPercent: fieldSpec(50, percentageCheck()),
+  leastUsePercent: fieldSpec(50, wholeNumberCheck(0, 100)),
+  notesTokens: fieldSpec(5_000, wholeNumberCheck(500)),
   cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
 }

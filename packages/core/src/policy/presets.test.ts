@@ -28,7 +28,11 @@ describe('the preset claude-code-like keeps the original rule set in every figur
 
   it('clears the newest reads as well, and has no line and no choice of files of its own under a client', () => {
     expect(policy.clear.keptFiles).toBe(0)
-    expect(policy.dropIn).toMatchObject({ notesLine: { enabled: false }, rereadPercent: 100 })
+    expect(policy.dropIn).toMatchObject({
+      notesLine: { enabled: false },
+      leastUsePercent: 0,
+      notesTokens: 12_000,
+    })
   })
 
   it('has no earlier line for compactions with notes, and so compacts nothing when the cache is cold', () => {

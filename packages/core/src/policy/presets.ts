@@ -35,7 +35,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
       totalTokens: 12_000,
       kept: { minimumTokens: 10_000, minimumMessages: 5, maximumTokens: 40_000 },
     },
-    dropIn: { notesLine: { enabled: false }, rereadPercent: 100 },
+    dropIn: { notesLine: { enabled: false }, leastUsePercent: 0, notesTokens: 12_000 },
   },
   nothing: {
     clear: { ways: [] },

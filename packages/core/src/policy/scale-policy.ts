@@ -414,6 +414,22 @@ export function limitToRoom(
   }
 }
 
+/**
+ * Limits the notes to so many tokens. The budgets of their parts, and of files and names that are added to them from the
+ * log, shrink in proportion.
+ */
+export function limitNotes(budgets: ContentBudgets, tokens: number): ContentBudgets {
+  const { notes, ledger } = budgets
+  const { section, decisions, total } = notes
+  const scale = Math.min(1, tokens / Math.max(1, total))
+  const limited = shrinkTokens({ section, decisions, total }, scale)
+  return {
+    ...budgets,
+    notes: { ...notes, ...limited },
+    ledger: { ...ledger, ...shrinkTokens(ledger, scale) },
+  }
+}
+
 /** Scales the budgets of session notes. Those of a section and of decisions shrink in proportion to that of the whole file. */
 function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
   const total = Math.min(notes.totalTokens, share('notes'))

@@ -24,7 +24,7 @@ import {
   type LineRange,
   splitFileLines,
 } from './file-regions.ts'
-import { measureRereading } from './reading-habit.ts'
+import { measureFileUse } from './file-use.ts'
 
 export type FileReadResult =
   | {
@@ -86,14 +86,14 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   let tries = 0
   const touches = findTouches(context.session, policy.rehydrate.files, options.folder ?? null)
   const isNever = createExclusion(options, policy.memoryFiles, touches)
-  const readsAgain = isReadAgain(options, context)
+  const isUnused = willGoUnused(options, context)
   let rank = 0
   for (const path of findCandidates(options, context, touches)) {
     if (isNever(path)) continue
     tries += 1
     if (tries > MAX_TRIES) return
-    if (readsAgain) {
-      yield { id: path, why: READ_AGAIN_REASON }
+    if (isUnused) {
+      yield { id: path, why: UNUSED_REASON }
       continue
     }
     const read = await options.reader.read(path, MAX_READ_BYTES)
@@ -106,16 +106,16 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   }
 }
 
-const READ_AGAIN_REASON = 'the model reads its files again before it edits them'
+const UNUSED_REASON = 'the model comes back to too few of its files, or reads them again before it edits them'
 
-/** Under a client, returns true if the model usually reads a file again although it has its text in view. */
-function isReadAgain(
+/** Under a client, returns true if the model is expected to use too few of the files that would be attached. */
+function willGoUnused(
   { folder }: FilesSourceOptions,
   { session, policy, isClientLed = false }: SourceContext,
 ): boolean {
   if (!isClientLed) return false
-  const percent = measureRereading(listBranchRecords(session), policy.rehydrate.files, folder)
-  return percent !== null && percent > policy.dropIn.rereadPercent
+  const percent = measureFileUse(listBranchRecords(session), policy.rehydrate.files, folder)
+  return percent !== null && percent < policy.dropIn.leastUsePercent
 }
 
 /** Returns the context with the largest size of the file of this rank, from 1: later files get less. */

@@ -67,6 +67,27 @@ describe('files', () => {
       expect(await listNames(self)).toEqual([])
     })
 
+    it('are not attached if the model works on other files until the next compaction', async () => {
+      const [inTurn, onTwo] = [world(), world()]
+      for (const each of [inTurn, onTwo]) {
+        usesAll(each)
+        for (let round = 0; round < 12; round += 1) {
+          edit(each.builder, FILES[round % (each === onTwo ? 2 : 6)] ?? '')
+          for (let count = 0; count < 9; count += 1) addCall(each.builder, 'Bash', { command: 'true' })
+        }
+      }
+      expect(await listNames(inTurn)).toEqual([])
+      expect(await listNames(onTwo)).toEqual(expect.arrayContaining(['a', 'b']))
+    })
+
+    it('are not attached if the model prints them again with a command', async () => {
+      const self = world()
+      usesAll(self)
+      runCommands(self.builder)
+      for (const name of FILES) addCall(self.builder, 'Bash', { command: `cat /project/${name}` })
+      expect(await listNames(self)).toEqual([])
+    })
+
     it('are attached while the log does not show what the model does with them', async () => {
       const self = world()
       usesAll(self)

@@ -177,6 +177,7 @@ export function isOffered({ toolNames, askUser, inherited }: AgentOptions, name:
 
 /** Returns the environment of commands, hooks and MCP servers. They get no key of the model, unless the user's settings give one. */
 export function createCommandEnvironment({ env, settings }: AgentOptions): AgentOptions['env'] {
-  const { ANTHROPIC_API_KEY: _key, ANTHROPIC_AUTH_TOKEN: _token, ...others } = env
+  // With CDPATH, `cd sub` leads to another folder than the rules for commands take it for.
+  const { ANTHROPIC_API_KEY: _key, ANTHROPIC_AUTH_TOKEN: _token, CDPATH: _folders, ...others } = env
   return { ...others, ...settings.env }
 }

@@ -9,17 +9,21 @@ export interface ProgramRow {
   /**
    * The options, exactly as they are written. Letters after one dash can be joined (`-la`), and a letter with a colon can
    * have its value attached (`-n5`). A long option can have a value after `=`. With a colon or a `=` at its end, it takes the
-   * next word unless its value is attached. `any`: no option does more than read.
+   * next word unless its value is attached; with a `?`, it can only have it attached. `any`: no option does more than read.
    */
   readonly options: string
   /** True if options with one dash are whole words, as in `find -name`. */
   readonly hasWordOptions?: boolean
-  /** What the first word that is no option must be. Options that take a word must then have their value attached. */
+  /** What the first word that is neither an option nor its value must be. */
   readonly first?: RegExp
-  /** What each word that is no option must be. */
+  /** Options whose value stands in the place of that word, as the script of `sed -e`. */
+  readonly firstOptions?: string
+  /** What each word that is no option must be, values of options included. */
   readonly operands?: RegExp
-  /** Most words that are no options. */
+  /** Most words that are neither options nor their values. */
   readonly maxOperands?: number
+  /** True if it runs what it is typed or given, so that only a rule with the exact command fits. Default: false. */
+  readonly isExactOnly?: boolean
   /** How many words after the name a suggested rule has too, as `build` in `npm run build:*`. Default: 0. */
   readonly namedWords?: number
   /** False if a prefix would allow too much whatever the options: the exact command is suggested. Default: true. */
@@ -47,11 +51,11 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git reflog': { options: LOG_OPTIONS, operands: /^(?!expire$|delete$)/ },
   'git status': {
     options:
-      '-s -b -z -v -u: --short --branch --show-stash --porcelain --long --verbose --untracked-files --ignored --ignore-submodules --column --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames',
+      '-s -b -z -v -u? --short --branch --show-stash --porcelain --long --verbose --untracked-files --ignored --ignore-submodules --column --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames',
   },
   'git blame': {
     options:
-      '-b -c -e -f -l -n -p -s -t -w -L: -M: -C: --root --line-porcelain --porcelain --incremental --show-stats --show-name --show-number --show-email --date --since --reverse --first-parent --color-lines --color-by-age --abbrev',
+      '-b -c -e -f -l -n -p -s -t -w -L: -M? -C? --root --line-porcelain --porcelain --incremental --show-stats --show-name --show-number --show-email --date --since --reverse --first-parent --color-lines --color-by-age --abbrev',
   },
   'git grep': {
     options:
@@ -89,7 +93,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   },
   'git tag': {
     options:
-      '-a -m: -l -n: --annotate --message --list --contains --no-contains --merged --no-merged --points-at --sort --format --column --color',
+      '-a -m: -l -n? --annotate --message --list --contains --no-contains --merged --no-merged --points-at --sort --format --column --color',
   },
   'git remote': { options: '-v --verbose', operands: /^(?:show|get-url|origin|upstream)$/ },
   'git config --get': { options: '--local --global --show-origin --show-scope -z' },
@@ -111,7 +115,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   },
   'git commit': {
     options:
-      '-a -m: -q -s -v -F: -C: -u: --all --message --amend --no-edit --quiet --signoff --verbose --file --reuse-message --allow-empty --dry-run --short --fixup --squash --date --author --reset-author --only --include --no-status --status --no-verbose --no-gpg-sign',
+      '-a -m: -q -s -v -F: -C: -u? --all --message --amend --no-edit --quiet --signoff --verbose --file --reuse-message --allow-empty --dry-run --short --fixup --squash --date --author --reset-author --only --include --no-status --status --no-verbose --no-gpg-sign',
   },
   'git checkout': {
     options: '-b -q -t -d --quiet --track --no-track --detach --ours --theirs',
@@ -161,7 +165,9 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git clone': {
     options:
       '-q -v -n -b: -j: --quiet --verbose --progress --no-checkout --branch= --depth= --single-branch --no-single-branch --no-tags --shallow-since= --jobs= --filter= --sparse',
-    first: /^https:\/\/[\w.-]+\//,
+    // Into a folder of its own name, which is none of those that programs read.
+    first: /^https:\/\/[\w.-]+(?::\d+)?\/(?:[\w.-]+\/)*[A-Za-z0-9_][\w.-]*$/,
+    maxOperands: 1,
     isSuggested: false,
   },
   'git --version': READS,
@@ -197,7 +203,7 @@ const RUNNER_ROWS: Readonly<Record<string, ProgramRow>> = {
   }),
   make: {
     options:
-      '-j: -k -s -n -B -i -q -w -l: --jobs --keep-going --silent --quiet --dry-run --just-print --always-make --question --no-print-directory --print-directory --output-sync --trace --version',
+      '-j? -k -s -n -B -i -q -w -l? --jobs --keep-going --silent --quiet --dry-run --just-print --always-make --question --no-print-directory --print-directory --output-sync --trace --version',
     operands: /^[^=]*$/,
     namedWords: 1,
   },
@@ -241,10 +247,15 @@ const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
       '-b -d -f -g -h -i -M -n -R -r -V -c -C -m -s -u -z -k: -t: --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --human-numeric-sort --month-sort --numeric-sort --random-sort --reverse --version-sort --check --merge --stable --unique --zero-terminated --key --field-separator',
     isForEveryFolder: true,
   },
-  uniq: { options: 'any', maxOperands: 1, isForEveryFolder: true },
+  uniq: {
+    options:
+      '-c -d -D -u -i -z -f: -s: -w: --count --repeated --all-repeated --unique --ignore-case --zero-terminated --group --skip-fields= --skip-chars= --check-chars=',
+    maxOperands: 1,
+    isForEveryFolder: true,
+  },
   // Digits alone set the clock.
   date: {
-    options: '-u -R -I: -d: --utc --iso-8601 --rfc-3339 --rfc-email --date',
+    options: '-u -R -I? -d: --utc --iso-8601 --rfc-3339 --rfc-email --date',
     operands: /[^\d.]/,
     isForEveryFolder: true,
   },
@@ -270,15 +281,17 @@ const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
     isForEveryFolder: true,
   },
   sed: {
-    options: '-n -E -r -s -u -z --quiet --silent --regexp-extended --separate --null-data',
+    options: '-n -E -r -s -u -z -e: --expression= --quiet --silent --regexp-extended --separate --null-data',
     first: SED_SCRIPT,
+    firstOptions: '-e --expression',
     isForEveryFolder: true,
   },
   ...listRows('awk,gawk,mawk', { options: '-F:', first: AWK_SCRIPT, isForEveryFolder: true }),
   curl: {
     options:
       '-s -S -f -L -I -i -v -g -4 -6 -m: --silent --show-error --fail --fail-with-body --location --head --include --verbose --max-time --connect-timeout --retry --retry-delay --compressed --http1.1 --http2 --ipv4 --ipv6 --no-progress-meter --max-redirs --range',
-    operands: NO_FILE_OF_OPTIONS,
+    // Without a scheme, curl takes one from the name of the host. A number is the value of an option.
+    operands: /^(?:https?:\/\/.*|(?:localhost|127\.0\.0\.1)(?::\d+)?(?:\/.*)?|\d+)$/i,
   },
   'wget --spider': { options: '-q -S -T: -t: --quiet --server-response --timeout --tries' },
   ...listRows('wget -qO-,wget -O-', {
@@ -314,7 +327,9 @@ const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
 }
 
 /** Programs with options that run what they are given. */
-const BARE_PROGRAMS = 'zip rsync scp sftp xxd tee man vim vi nvim view ex emacs less more'
+const BARE_PROGRAMS = 'zip rsync scp tee man less more'
+/** Programs that take what comes in for commands. */
+const EDITORS = 'vim vi nvim view ex ed emacs nano sftp'
 
 function listRows(names: string, row: ProgramRow): Readonly<Record<string, ProgramRow>> {
   return Object.fromEntries(names.split(',').map((name) => [name, row]))
@@ -328,6 +343,8 @@ export const PROGRAM_ROWS: ReadonlyMap<string, ProgramRow> = new Map(
     ...RUNNER_ROWS,
     ...OTHER_ROWS,
     ...listRows(BARE_PROGRAMS.replaceAll(' ', ','), { options: '', operands: /^[^+]/, isSuggested: false }),
+    ...listRows(EDITORS.replaceAll(' ', ','), { options: '', isExactOnly: true, isSuggested: false }),
+    xxd: { options: '-b -c: -g: -l: -s: -u -p', maxOperands: 1, isForEveryFolder: true },
   }),
 )
 
@@ -336,8 +353,24 @@ export const KNOWN_PROGRAMS: ReadonlySet<string> = new Set(
   [...PROGRAM_ROWS.keys()].map((name) => name.split(' ')[0] ?? ''),
 )
 
-/** Other uses of these programs: a rule must name each option. */
+/** Programs whose rows begin with a subcommand: `git status` says nothing about `git config`. */
+export const PROGRAMS_WITH_SUBCOMMANDS: ReadonlySet<string> = new Set(
+  [...PROGRAM_ROWS.keys()].flatMap((name) => {
+    const [program = '', next = '-'] = name.split(' ')
+    return next.startsWith('-') || PROGRAM_ROWS.has(program) ? [] : [program]
+  }),
+)
+
+/** Other uses of these programs: a rule must name the subcommand and each option. */
 export const OTHER_USE: ProgramRow = { options: '', isSuggested: false }
+
+/** Words after the program's name that change nothing of what it does. */
+export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['git', ['--no-pager', '-P', '--no-optional-locks']],
+])
+
+/** Parts of a chain that do nothing but print, so that they need no rule of their own. */
+export const PRINTERS: ReadonlySet<string> = new Set(['echo', 'true', 'false', ':'])
 
 export interface Launcher {
   readonly flags: string
@@ -387,10 +420,6 @@ export const LAUNCHERS: ReadonlyMap<string, Launcher> = new Map(
       1,
     ),
     strace: launcher('-c -C -f -ff -q -r -t -tt -T -v -V -x -y', '-o -e -p -s -u -E -S -P -a -b -I -O -X'),
-    watch: launcher(
-      '-b -c -d -e -g -t -x -p --beep --color --differences --errexit --chgexit --no-title --exec --precise',
-      '-n --interval',
-    ),
     npx: launcher('-y -q --yes --no --quiet --no-install --prefer-offline', '-p --package -w --workspace'),
     bunx: launcher('--bun', '-p --package'),
     pnpx: launcher(),
@@ -398,9 +427,16 @@ export const LAUNCHERS: ReadonlyMap<string, Launcher> = new Map(
   }),
 )
 
-/** Programs that run text or files that they are given, so that a rule that names only them would allow every command. */
-export const RUNS_TEXT =
-  /^(?:(?:r?ba|da|z|k|fi|c|tc|a)?sh|su|ssh|parallel|eval|source|\.|trap|script|find|[gm]?awk|sed|node(?:js)?|deno|bun|tsx|ts-node|(?:python|pypy|perl|ruby|php|lua)[\d.]*|osascript|pwsh|xargs|env|flock)$/
+/** Programs that run their words, or what comes in, as a shell does. */
+export const SHELLS =
+  /^(?:(?:r?ba|da|z|k|mk|fi|c|tc|a)?sh|su|runuser|ssh|eval|trap|parallel|watch|script|at|batch|expect)$/
+
+/** Programs that run code which stands in their words. */
+export const INTERPRETERS =
+  /^(?:node(?:js)?|deno|bun|tsx|ts-node|(?:python|pypy|perl|ruby|php|lua|tclsh|Rscript|julia)[\d.]*|osascript|pwsh|gdb)$/
+
+/** Variables whose values say nothing about what a command runs. */
+export const PLACE_VARIABLES = /\$(?:PWD|HOME|USER|OLDPWD|TMPDIR|\?)(?![\w])/g
 
 /** Words of loops and conditions, whose parts say little alone. */
 export const SHELL_WORDS: ReadonlySet<string> = new Set(
@@ -409,7 +445,7 @@ export const SHELL_WORDS: ReadonlySet<string> = new Set(
 
 /** Builtins that change what later parts of the same command run. */
 export const SHELL_CHANGERS: ReadonlySet<string> = new Set(
-  'read declare typeset local export readonly let unset mapfile readarray wait getopts hash alias unalias enable set shopt source . eval exec trap'.split(
+  'read declare typeset local export readonly let unset mapfile readarray wait getopts hash alias unalias enable set shopt source . eval exec trap bind complete'.split(
     ' ',
   ),
 )

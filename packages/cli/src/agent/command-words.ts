@@ -16,7 +16,7 @@ export interface CommandWord {
 
 export interface CommandPart {
   readonly words: readonly CommandWord[]
-  /** Files that redirections read. */
+  /** Files that redirections read, except /dev/null. */
   readonly inputs: readonly CommandWord[]
   /** The words as written, with one blank between them and without redirections. */
   readonly text: string
@@ -30,12 +30,16 @@ export interface ParsedCommand {
   readonly isPlain: boolean
 }
 
+/** Longer commands are not read: nothing is known of them. */
+export const MAX_READ_CHARACTERS = 10_000
+
 /**
  * Splits a shell command at `;`, `&&`, `||`, `|`, `&`, line ends, parentheses and backquotes, outside quotes. Whatever
  * may run something else, write somewhere or be read by a shell in another way than here (`$(…)`, backquotes, `<(…)`,
- * `>`, here-documents, `$'…'`) makes the command not plain. Comments are left out.
+ * `>`, here-documents, `$'…'`) makes the command not plain, and so does its length. Comments are left out.
  */
 export function parseCommand(command: string): ParsedCommand {
+  if (command.length > MAX_READ_CHARACTERS) return { parts: [], isPlain: false }
   const reader = createReader()
   for (let index = 0; index < command.length; index += 1) {
     const rest = command.slice(index, index + 4)
@@ -154,7 +158,8 @@ function readBare(state: ReaderState, rest: string): number {
   const [character = ''] = rest
   const redirection = /^(?:&>>?|>>|>\||>&|<<<|<<-?|<>|<&|[<>])/.exec(rest)?.[0]
   if (redirection !== undefined) {
-    // The number of a stream before it belongs to the redirection.
+    // The number of a stream before it belongs to the redirection. A shell takes a number that is too large for a word.
+    if (/^\d{3,}$/.test(state.word.raw)) state.isPlain = false
     if (/^\d+$/.test(state.word.raw)) state.word = { ...EMPTY_WORD }
     endWord(state)
     if (state.redirection !== '') state.isPlain = false
@@ -179,7 +184,7 @@ function readBare(state: ReaderState, rest: string): number {
     if (/\s/.test(character)) state.isPlain = false
     if (character === '$') addExpansion(state, true)
     if (/[*?[]/.test(character)) {
-      if (state.before === '$') state.isPlain = false
+      if (character === '[' && state.before === '$') state.isPlain = false
       addExpansion(state, state.word.text === '')
     }
     addText(state, character, character)
@@ -216,16 +221,17 @@ function endWord(state: ReaderState): void {
   state.word = { ...EMPTY_WORD }
   if (state.redirection === '') state.words.push(word)
   else {
-    if (state.redirection === '<') state.inputs.push(word)
+    if (state.redirection === '<' && word.raw !== '/dev/null') state.inputs.push(word)
     if (!isHarmless(state.redirection, word.raw)) state.isPlain = false
   }
   state.redirection = ''
 }
 
-/** True for redirections that write to no file: `2>&1` and those to /dev/null. */
+/** True for redirections that write to no file: `2>&1`, those to /dev/null, and inputs. */
 function isHarmless(redirection: string, target: string): boolean {
-  if (redirection === '>&' || redirection === '<&') return /^(?:\d+|-)$/.test(target)
-  return target === '/dev/null' && /^(?:&?>>?|<)$/.test(redirection)
+  if (redirection === '>&' || redirection === '<&') return /^(?:\d{1,2}|-)$/.test(target)
+  if (redirection === '<') return true
+  return target === '/dev/null' && /^&?>>?$/.test(redirection)
 }
 
 function endPart(state: ReaderState, end: string): void {

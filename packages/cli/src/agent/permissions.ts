@@ -10,11 +10,12 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import { type BanVerdict, judgeBan } from './command-bans.ts'
 import {
   allowsCommand,
-  coversCommand,
-  isHidingCommand,
-  type PlacedCommand,
+  type CommandPlace,
+  type ReadCommand,
+  readCommand,
   suggestCommandPatterns,
 } from './command-rules.ts'
 import { findProtectedPath, isProtectedName } from './protected-paths.ts'
@@ -84,7 +85,8 @@ export function decidePermission(
   context: PermissionContext,
 ): PermissionDecision {
   const { deny, ask, allow } = context.rules
-  const call = { tool, access, context }
+  const read = access.command === undefined ? null : readCommand(access.command)
+  const call = { tool, access, context, read }
   const denied = deny.find((rule) => matchesAnyPart(rule, call))
   if (denied !== undefined)
     return { decision: 'deny', reason: `The rule ${denied} forbids it.`, suggestions: [] }
@@ -95,7 +97,7 @@ export function decidePermission(
       access.kind === 'server' ? access.isReadOnly !== true : CHANGING_KINDS.has(access.kind)
     if (isForbidden) return { decision: 'deny', reason: PLAN_REASON, suggestions: [] }
   }
-  const suggestions = suggestRules(tool, access, context)
+  const suggestions = suggestRules(call)
   const asked = ask.find((rule) => matchesAnyPart(rule, call))
   if (asked !== undefined)
     return { decision: 'ask', reason: `The rule ${asked} asks first.`, suggestions: [] }
@@ -177,16 +179,22 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
 export function isProtectedFile(path: string, context: PermissionContext): boolean {
   const place = { ...context, home: context.home ?? homedir(), protectedFolders: [] }
   if (!isProtectedName(path, place)) return false
-  return findProtected({ tool: 'Edit', access: { kind: 'write', paths: [path] }, context }) !== undefined
+  return (
+    findProtected({ tool: 'Edit', access: { kind: 'write', paths: [path] }, context, read: null }) !==
+    undefined
+  )
 }
 
 /** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */
-function findHidingRule({ tool, access, context }: CheckedCall): string | undefined {
-  if (access.command === undefined || !isHidingCommand(access.command)) return undefined
-  return [...context.rules.deny, ...context.rules.ask].find((text) => {
-    const rule = parseRule(text)
-    return rule?.pattern != null && coversTool(rule, tool)
-  })
+function findHidingRule(call: CheckedCall): string | undefined {
+  const { deny, ask } = call.context.rules
+  return [...deny, ...ask].find((text) => judgeCommand(text, call) === 'hides')
+}
+
+function judgeCommand(text: string, { tool, read }: CheckedCall): BanVerdict {
+  const rule = read === null ? null : parseRule(text)
+  if (read === null || rule?.pattern == null || !coversTool(rule, tool)) return null
+  return judgeBan(rule.pattern, read)
 }
 
 function isGuarded(path: string, { guardedPaths = [] }: PermissionContext): boolean {
@@ -248,6 +256,8 @@ interface CheckedCall {
   readonly tool: string
   readonly access: ToolAccess
   readonly context: PermissionContext
+  /** The command; null if the call runs none. */
+  readonly read: ReadCommand | null
 }
 
 /** Returns true if a rule fits any part of the call, for rules that ask or deny. */
@@ -256,7 +266,7 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
   if (rule === null || !coversTool(rule, call.tool)) return false
   if (rule.pattern === null) return true
   const { access, context } = call
-  if (access.command !== undefined) return coversCommand(rule.pattern, access.command)
+  if (call.read !== null) return judgeBan(rule.pattern, call.read) === 'covers'
   if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
   const isCovered = (path: string): boolean =>
     matchesPath(rule.pattern ?? '', path, context) || hasName(rule.pattern ?? '', path, context)
@@ -271,14 +281,12 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
  * not reach outside the working directory: paths there must be named.
  */
 function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolder: boolean): boolean {
-  const { tool, access, context } = call
+  const { tool, access, context, read } = call
   const rules = texts.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
   if (isInFolder && rules.some(({ pattern }) => pattern === null)) return true
   const patterns = rules.flatMap(({ pattern }) => pattern ?? [])
   if (patterns.length === 0) return false
-  if (access.command !== undefined) {
-    return allowsCommand(patterns, placeCommand(access, context))
-  }
+  if (read !== null) return allowsCommand(patterns, read, findPlace(access, context))
   if (access.url !== undefined) return patterns.some((pattern) => matchesUrl(pattern, access.url ?? ''))
   return (
     access.paths.length > 0 &&
@@ -344,17 +352,17 @@ function leadsInto(pattern: string, { paths }: ToolAccess, context: PermissionCo
   return paths.some((path) => isPathWithin(path, target))
 }
 
-function placeCommand({ command = '', folder }: ToolAccess, context: PermissionContext): PlacedCommand {
-  return { command, start: folder ?? context.folder, folder: context.folder }
+function findPlace({ folder }: ToolAccess, context: PermissionContext): CommandPlace {
+  return { start: folder ?? context.folder, folder: context.folder }
 }
 
 /** Returns rules that together would allow calls like this one; none if every such rule would allow too much. */
-function suggestRules(tool: string, access: ToolAccess, context: PermissionContext): readonly string[] {
+function suggestRules({ tool, access, context, read }: CheckedCall): readonly string[] {
   const { folder, rules } = context
-  if (access.command !== undefined) {
+  if (read !== null) {
     const own = rules.allow.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
     const patterns = own.flatMap(({ pattern }) => pattern ?? [])
-    return suggestCommandPatterns(placeCommand(access, context), patterns).map(
+    return suggestCommandPatterns(read, findPlace(access, context), patterns).map(
       (pattern) => `${tool}(${pattern})`,
     )
   }

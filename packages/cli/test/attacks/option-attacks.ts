@@ -196,7 +196,7 @@ const OPTIONS: AttackClass = {
     sed -ni 1p x
     sed --in-place s/a/b/ x
     sed -f evil.sed x
-    sed -e 1p x
+    sed -e 1w x
     sed -n '1w out' x
     sed 's/a/b/e' x
     sed 's/a/b/w out' x

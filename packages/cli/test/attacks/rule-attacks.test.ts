@@ -192,7 +192,7 @@ describe('a random command under ten usual rules', () => {
     const launcher = pick(
       'sudo -n ',
       'env -i ',
-      'timeout 5 ',
+      'timeout -k 1 5 ',
       'A=1 ',
       'xargs ',
       '>x ',

@@ -1,0 +1,191 @@
+/** Judges a use of a program by the table: whether its options and other words do no more than the program's name says. */
+import { basename } from 'node:path'
+import { readLaunch } from './command-launchers.ts'
+import {
+  KNOWN_PROGRAMS,
+  NEUTRAL_OPTIONS,
+  OTHER_USE,
+  PROGRAM_ROWS,
+  PROGRAMS_WITH_SUBCOMMANDS,
+  type ProgramRow,
+} from './command-table.ts'
+import { type CommandPart, type CommandWord, isAssignment } from './command-words.ts'
+
+const MOST_NAME_WORDS = 3
+
+/** Returns the row whose name the words begin with, the one with the most words, and how many those are. */
+export function findNamedRow(
+  words: readonly CommandWord[],
+): { readonly row: ProgramRow; readonly count: number } | null {
+  const names = words
+    .slice(0, MOST_NAME_WORDS)
+    .map(({ text }, index) => (index === 0 ? basename(text) : text))
+  for (let count = names.length; count > 0; count -= 1) {
+    const row = PROGRAM_ROWS.get(names.slice(0, count).join(' '))
+    if (row !== undefined) return { row, count }
+  }
+  return null
+}
+
+/** Returns the row of the program that a part runs; null if the program has none. */
+export function findRow(words: readonly CommandWord[]): ProgramRow | null {
+  const { own } = readLaunch(words)
+  return findNamedRow(words)?.row ?? findNamedRow(own)?.row ?? (isKnownProgram(own) ? OTHER_USE : null)
+}
+
+function isKnownProgram([program]: readonly CommandWord[]): boolean {
+  return program !== undefined && KNOWN_PROGRAMS.has(basename(program.text))
+}
+
+/** Counts the words up to the end of the program's name, with its subcommand and what stands before it. */
+function countNameWords(words: readonly CommandWord[]): number {
+  const direct = findNamedRow(words)
+  if (direct !== null) return direct.count
+  const { own } = readLaunch(words)
+  return words.length - own.length + (findNamedRow(own)?.count ?? 1)
+}
+
+/** Returns true if the table knows all that a part does, so that it runs nothing but its program. */
+export function isTableUse(words: readonly CommandWord[]): boolean {
+  const found = findNamedRow(words)
+  return found !== null && isKnownUse(words, found.count, found.row)
+}
+
+/** Returns true if the words that a rule does not name, those after the first `named`, do nothing beyond what the row says. */
+export function isKnownUse(words: readonly CommandWord[], named: number, row: ProgramRow | null): boolean {
+  // An assignment in front changes what the program does, so the rule must name it.
+  const program = words.findIndex((word) => !isAssignment(word))
+  if (program === -1 || (program > 0 && named <= program)) return false
+  if (row === null) return true
+  if (row.isExactOnly === true) return false
+  const count = countNameWords(words)
+  if (row === OTHER_USE && !namesSubcommand(words.slice(count - 1), named - count + 1)) return false
+  const use = readUse(words.slice(count), Math.max(0, named - count), row)
+  return use !== null && hasKnownOperands(use, row)
+}
+
+/** Returns true if the program has no subcommands, or the rule names the one that is run. */
+function namesSubcommand([program, next]: readonly CommandWord[], named: number): boolean {
+  if (program === undefined || !PROGRAMS_WITH_SUBCOMMANDS.has(basename(program.text))) return true
+  return next === undefined || (named > 1 && !isOption(next))
+}
+
+interface ReadUse {
+  /** Words that are neither options nor their values, and are not named by the rule. */
+  readonly operands: readonly CommandWord[]
+  /** Words that must be as the row's `first` says. */
+  readonly firsts: readonly CommandWord[]
+  /** Words that are no options and not named by the rule. */
+  readonly judged: readonly CommandWord[]
+  /** Number of operands, those that the rule names included. */
+  readonly count: number
+}
+
+/** Reads the words after a program's name; null if an option is not known, or its value would hide another word. */
+function readUse(words: readonly CommandWord[], named: number, row: ProgramRow): ReadUse | null {
+  const operands: CommandWord[] = []
+  const firsts: CommandWord[] = []
+  const judged = words.filter((word, index) => index >= named && !isOption(word))
+  const scripts = row.firstOptions?.split(' ') ?? []
+  let count = 0
+  for (let index = 0; index < words.length; index += 1) {
+    const word = words[index] ?? EMPTY
+    if (!isOption(word)) {
+      if (word.text === '--') continue
+      count += 1
+      if (index >= named) operands.push(word)
+      continue
+    }
+    const option = readOption(word, row)
+    if (!option.isKnown && index >= named) return null
+    const isScript = scripts.includes(option.name)
+    if (isScript && option.value !== null) firsts.push({ ...word, text: option.value })
+    if (!option.takesNext) continue
+    const value = words[index + 1]
+    const isPositional = row.first !== undefined || row.maxOperands !== undefined
+    if (isPositional && (value === undefined || isOption(value) || value.isExpanded)) return null
+    if (isScript && value !== undefined) firsts.push(value)
+    index += 1
+  }
+  if (firsts.length === 0) firsts.push(...operands.slice(0, count === operands.length ? 1 : 0))
+  return { operands, firsts, judged, count }
+}
+
+const EMPTY: CommandWord = { raw: '', text: '', isExpanded: false, mayBecomeOption: false }
+
+function hasKnownOperands({ operands, firsts, judged, count }: ReadUse, row: ProgramRow): boolean {
+  const fits = (word: CommandWord, pattern: RegExp | undefined): boolean =>
+    pattern === undefined || (!word.isExpanded && pattern.test(word.text))
+  if (row.maxOperands !== undefined)
+    if (count > row.maxOperands || operands.some(({ isExpanded }) => isExpanded)) return false
+  return firsts.every((word) => fits(word, row.first)) && judged.every((word) => fits(word, row.operands))
+}
+
+/** Returns true if a word is an option, or may become one. */
+export function isOption({ text, mayBecomeOption }: CommandWord): boolean {
+  return mayBecomeOption || (text.startsWith('-') && text !== '-' && text !== '--')
+}
+
+interface ReadOption {
+  readonly isKnown: boolean
+  /** The option that has a value, as the table writes it; else empty. */
+  readonly name: string
+  /** The value that is attached. */
+  readonly value: string | null
+  /** True if the next word is its value. */
+  readonly takesNext: boolean
+}
+
+const NO_VALUE: ReadOption = { isKnown: true, name: '', value: null, takesNext: false }
+const UNKNOWN: ReadOption = { ...NO_VALUE, isKnown: false }
+
+function readOption({ text, mayBecomeOption }: CommandWord, row: ProgramRow): ReadOption {
+  if (row.options === 'any') return NO_VALUE
+  if (mayBecomeOption) return UNKNOWN
+  const names = readOptions(row.options)
+  const equals = text.indexOf('=')
+  const name = equals === -1 ? text : text.slice(0, equals)
+  if (names.has(text)) return { ...NO_VALUE, name: text, takesNext: names.get(text) === ':' }
+  if (equals !== -1 && names.has(name)) return { ...NO_VALUE, name, value: text.slice(equals + 1) }
+  if (names.has('-NUMBER') && /^-\d+$/.test(text)) return NO_VALUE
+  if (text.startsWith('--') || row.hasWordOptions === true) return UNKNOWN
+  for (let index = 1; index < text.length; index += 1) {
+    const option = `-${text[index] ?? ''}`
+    const kind = names.get(option)
+    if (kind === undefined) return UNKNOWN
+    // The rest of the word is its value.
+    const value = text.slice(index + 1)
+    if (kind !== '' && value !== '') return { ...NO_VALUE, name: option, value }
+    if (kind === ':') return { ...NO_VALUE, name: option, takesNext: true }
+  }
+  return NO_VALUE
+}
+
+type OptionKind = '' | ':' | '?'
+const parsedOptions = new Map<string, ReadonlyMap<string, OptionKind>>()
+
+/** Returns the options of a row, each with how it takes a value. */
+function readOptions(options: string): ReadonlyMap<string, OptionKind> {
+  const known = parsedOptions.get(options)
+  if (known !== undefined) return known
+  const readKind = (option: string): OptionKind =>
+    option.endsWith('?') ? '?' : /[:=]$/.test(option) ? ':' : ''
+  const parsed = new Map(
+    options.split(' ').map((option) => [option.replace(/[:=?]$/, ''), readKind(option)] as const),
+  )
+  parsedOptions.set(options, parsed)
+  return parsed
+}
+
+/** Returns a part without what changes nothing of what it does: `timeout 60`, and `--no-pager` of Git. */
+export function dropNeutralWords<Part extends CommandPart>(part: Part): Part {
+  const [launcher, time, next] = part.words
+  const isTimed =
+    launcher?.raw === 'timeout' && /^\d+(?:\.\d+)?[smhd]?$/.test(time?.raw ?? '') && next !== undefined
+  const words = isTimed && !isOption(next) ? part.words.slice(2) : part.words
+  const neutral = NEUTRAL_OPTIONS.get(words[0]?.text ?? '') ?? []
+  let count = 1
+  while (neutral.includes(words[count]?.raw ?? '')) count += 1
+  const kept = [...words.slice(0, 1), ...words.slice(count)]
+  return { ...part, words: kept, text: kept.map(({ raw }) => raw).join(' ') }
+}

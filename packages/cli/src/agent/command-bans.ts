@@ -113,7 +113,7 @@ function isRunner(name: string): boolean {
 function hidesShellText(name: string, rest: readonly CommandWord[], depth: number): boolean {
   if (/sh$/.test(name) && name !== 'ssh' && runsFile(rest)) return false
   const text = joinWords(rest.filter((word) => !word.text.startsWith('-')))
-  if (text === '' || depth >= MOST_TEXTS) return true
+  if (text === '' || UNREAD_FILE.test(text) || depth >= MOST_TEXTS) return true
   const { parts, isPlain } = readCommand(text)
   return !isPlain || parts.some((part) => hidesWhatItRuns(part, depth + 1))
 }
@@ -129,12 +129,15 @@ function runsFile(words: readonly CommandWord[]): boolean {
   )
     return false
   if (file === -1) return options.some((text) => text.startsWith('--'))
-  return !/^(?:\/dev\/|\/proc\/|-$|eval$)/.test(words[file]?.text ?? '')
+  return !UNREAD_FILE.test(words[file]?.text ?? '')
 }
+
+/** What comes in, and the word of deno for code. */
+const UNREAD_FILE = /^(?:\/dev\/|\/proc\/|eval$)/
 
 /** Returns true if a word of a part may be what a rule names, or is text with something that a shell would expand. */
 function mayMean(pattern: string, { words, launch }: LaunchedPart): boolean {
-  const [name = ''] = listWantedWords(pattern)
+  const wanted = listWantedWords(pattern).map((word) => basename(word))
   const program = launch.own[0]
   if (mentionsWords(pattern, joinWords(words))) return true
   if (
@@ -145,7 +148,8 @@ function mayMean(pattern: string, { words, launch }: LaunchedPart): boolean {
   return words.some(({ raw, text, isExpanded }) => {
     if (/[$`]/.test(raw.replaceAll(PLACE_VARIABLES, ''))) return true
     if (!isExpanded || !/[*?[]/.test(text)) return false
-    return compileGlob(basename(text))?.([basename(name)]) !== false
+    const glob = compileGlob(basename(text))
+    return glob === null || wanted.some((word) => glob([word]))
   })
 }
 

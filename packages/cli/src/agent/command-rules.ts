@@ -147,7 +147,7 @@ export function allowsCommand(
 
 /** Returns true if a part only prints words that it is given and the last exit code: `echo $?`. */
 function isPrinting({ words, end }: CommandPart): boolean {
-  if (!PRINTERS.has(words[0]?.raw ?? '') || end.startsWith('|')) return false
+  if (!PRINTERS.has(words[0]?.raw ?? '') || /^\|&?$/.test(end)) return false
   return words.every(({ raw, isExpanded }) => !isExpanded || !/[$*?[`]/.test(raw.replaceAll('$?', '')))
 }
 

@@ -29,20 +29,26 @@ export function findNamedRow(
 
 /** Returns the row of the program that a part runs; null if the program has none. */
 export function findRow(words: readonly CommandWord[]): ProgramRow | null {
-  const { own } = readLaunch(words)
-  return findNamedRow(words)?.row ?? findNamedRow(own)?.row ?? (isKnownProgram(own) ? OTHER_USE : null)
+  return findUse(words).row
+}
+
+/** Returns the row of a part, and the number of words up to the end of the program's name, with its subcommand. */
+function findUse(words: readonly CommandWord[]): { readonly row: ProgramRow | null; readonly count: number } {
+  const direct = findNamedRow(words)
+  if (direct !== null) return direct
+  const { own, programs } = readLaunch(words)
+  const first = programs[0] ?? []
+  // A launcher with rows of its own, as npx, is judged by them.
+  const program = isKnownProgram(first) && findNamedRow(own) === null ? first : own
+  const { row, count } = findNamedRow(program) ?? { row: null, count: 1 }
+  return {
+    row: row ?? (isKnownProgram(program) ? OTHER_USE : null),
+    count: words.length - program.length + count,
+  }
 }
 
 function isKnownProgram([program]: readonly CommandWord[]): boolean {
   return program !== undefined && KNOWN_PROGRAMS.has(basename(program.text))
-}
-
-/** Counts the words up to the end of the program's name, with its subcommand and what stands before it. */
-function countNameWords(words: readonly CommandWord[]): number {
-  const direct = findNamedRow(words)
-  if (direct !== null) return direct.count
-  const { own } = readLaunch(words)
-  return words.length - own.length + (findNamedRow(own)?.count ?? 1)
 }
 
 /** Returns true if the table knows all that a part does, so that it runs nothing but its program. */
@@ -58,7 +64,7 @@ export function isKnownUse(words: readonly CommandWord[], named: number, row: Pr
   if (program === -1 || (program > 0 && named <= program)) return false
   if (row === null) return true
   if (row.isExactOnly === true) return false
-  const count = countNameWords(words)
+  const { count } = findUse(words)
   if (row === OTHER_USE && !namesSubcommand(words.slice(count - 1), named - count + 1)) return false
   const use = readUse(words.slice(count), Math.max(0, named - count), row)
   return use !== null && hasKnownOperands(use, row)

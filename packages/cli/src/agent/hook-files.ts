@@ -2,9 +2,9 @@
  * The hooks of a project as items that the user trusts: event, matcher and command, with the content of the files of the
  * project that the command names. What those files run in turn is not followed, except scripts of a `package.json`.
  */
-import { statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { compileGlob, isObject } from '@tidemark/core'
 import { HOOK_EVENTS, type HookCommandSettings, type HookSettings } from 'tidemark/internal'
 import { type FileContent, readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-paths.ts'
@@ -57,8 +57,9 @@ interface RunFile {
 }
 
 /**
- * Finds the files of the project that a command names, whatever stands before them, and those by which another name is
- * defined (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a makefile are not.
+ * Finds the files of the project that a command names, whatever stands before them: by their path, without their
+ * extension, by a pattern, or by the folder that they are in; and those by which another name is defined (`npm run`, `make`,
+ * `python -m`). Scripts of a `package.json` are followed, recipes of a makefile are not.
  */
 export async function listRunFiles(
   { command, args }: HookCommandSettings,
@@ -79,12 +80,7 @@ interface RunFileSearch {
 
 /** Adds the files that the words name, with relative paths in `base` and in each folder that another word names. */
 async function addRunFiles(words: readonly string[], base: string, search: RunFileSearch): Promise<void> {
-  const names = [...new Set(words.flatMap(listPathNames))]
-  const bases = listBases(names, base, search.folder)
-  const defining = words.flatMap((word, index) => listDefiningFiles(basename(word), words.slice(index + 1)))
-  for (const path of new Set(
-    [...bases].flatMap((each) => [...names, ...defining].map((name) => resolveToolPath(name, each))),
-  )) {
+  for (const path of listNamedPaths(words, base, search.folder)) {
     if (!isPathWithin(path, search.folder)) continue
     const content = await readWholeFile(path).catch(() => null)
     if (content === null || isData(content)) continue
@@ -96,6 +92,68 @@ async function addRunFiles(words: readonly string[], base: string, search: RunFi
     for (const [name] of scripts) search.followed.add(`${path}\n${name}`)
     for (const [, script] of scripts) await addRunFiles(listWords(script), dirname(path), search)
   }
+}
+
+/** Returns the paths of files that the words may name. Most of them do not exist. */
+function listNamedPaths(words: readonly string[], base: string, folder: string): ReadonlySet<string> {
+  const names = [...new Set(words.flatMap(listPathNames))]
+  const bases = [...listBases(names, base, folder)]
+  const defining = words.flatMap((word, index) => listDefiningFiles(basename(word), words.slice(index + 1)))
+  const isRun = names.some((name) => RUNNERS.test(basename(name)))
+  const isEach = names.some((name) => RUNS_EACH.test(basename(name)))
+  const short = names.filter(
+    (name) => /\w$/.test(name) && !name.startsWith('-') && (isRun || name.includes('/')),
+  )
+  const several = [
+    ...bases.flatMap((each) => names.filter(isPattern).flatMap((name) => findMatches(name, each, folder))),
+    ...(isEach ? bases.filter((each) => each !== folder).flatMap(listFiles) : []),
+  ]
+  return new Set([
+    ...bases.flatMap((each) => [...names, ...defining].map((name) => resolveToolPath(name, each))),
+    // Programs find `hooks/check.js` by `hooks/check`.
+    ...bases.flatMap((each) =>
+      short.flatMap((name) => EXTENSIONS.map((end) => resolveToolPath(`${name}${end}`, each))),
+    ),
+    ...listStartedFolders(words, bases).flatMap(listEntryFiles),
+    // Without a program that runs them, files are taken for what is checked or formatted.
+    ...several.filter((path) => isRun || isProgram(path)),
+  ])
+}
+
+/** Programs that run the files that they are given. */
+const RUNNERS =
+  /^(?:(?:ba|da|z|k|fi)?sh|source|\.|run-parts|eval|node(?:js)?|bun|deno|tsx|ts-node|electron|(?:python|pypy|ruby|perl|php|lua)[\d.]*|go|dotnet)$/
+/** Programs that run a package of the project if they are given its path. */
+const PACKAGE_STARTERS = /^(?:npx|bunx|pnpx|npm|pnpm|yarn)$/
+/** Programs and words of a shell that run something for each of several files. */
+const RUNS_EACH = /^(?:run-parts|-exec(?:dir)?|-ok(?:dir)?|xargs|parallel|for|while|entr)$/
+const EXTENSIONS = '.js .mjs .cjs .ts .mts .cts .json .node .sh .bash .py .rb .pl .php .lua'.split(' ')
+
+/** Returns true for a shell script or a file that may be executed. */
+function isProgram(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found?.isFile() === true && (/\.(?:ba|z|k|fi)?sh$/.test(path) || (found.mode & 0o111) !== 0)
+}
+
+/** Returns the folders that a program is started with: those that are named after it and before a file. */
+function listStartedFolders(words: readonly string[], bases: readonly string[]): readonly string[] {
+  const found = new Set<string>()
+  let starter: RegExp | null = null
+  for (const word of words) {
+    const name = basename(word.replace(/^\w+=/, ''))
+    if (RUNNERS.test(name) && word !== '.') starter = RUNNERS
+    else if (PACKAGE_STARTERS.test(name)) starter = PACKAGE_STARTERS
+    else if (starter !== null && (starter === RUNNERS || /^\.{0,2}\//.test(word))) {
+      const paths = bases.flatMap((base) => listPathNames(word).map((each) => resolveToolPath(each, base)))
+      if (!word.startsWith('-') && paths.some(isFile)) starter = null
+      else for (const path of paths.filter(isFolder)) found.add(path)
+    }
+  }
+  return [...found]
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
 const MOST_BASES = 20
@@ -113,6 +171,89 @@ function listBases(names: readonly string[], base: string, folder: string): Read
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+/** Files that a program runs if it is given their folder, by their names. */
+const ENTRY_FILE = /^(?:(?:index|main|mod|__main__|__init__)\.\w+|package\.json)$/
+
+/** Returns what is run if a program is given a folder: entry files by their names, and those that a package names. */
+function listEntryFiles(folder: string): readonly string[] {
+  return listEntries(folder)
+    .filter((name) => ENTRY_FILE.test(name))
+    .flatMap((name) => {
+      const path = join(folder, name)
+      return name === 'package.json' ? [path, ...listPackageEntries(path)] : [path]
+    })
+}
+
+/** Returns the files in a folder and in those in it. */
+function listFiles(folder: string): readonly string[] {
+  const paths = listEntries(folder).map((name) => join(folder, name))
+  return paths.flatMap((path) =>
+    isFolder(path) ? listEntries(path).map((name) => join(path, name)) : [path],
+  )
+}
+
+const MOST_ENTRIES = 500
+
+function listEntries(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).slice(0, MOST_ENTRIES)
+  } catch {
+    return []
+  }
+}
+
+/** Returns the files that a package names as its own: `main`, `bin`, `exports`. */
+function listPackageEntries(path: string): readonly string[] {
+  const { main, module, bin, exports } = parseJsonObject(readSmallFile(path))
+  const names = [main, module, bin, exports].flatMap(listTexts).filter((text) => text !== '')
+  return names.flatMap((name) =>
+    ['', ...EXTENSIONS, '/index.js'].map((end) => resolveToolPath(`${name}${end}`, dirname(path))),
+  )
+}
+
+function listTexts(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value]
+  return isObject(value) ? Object.values(value).flatMap(listTexts) : []
+}
+
+function readSmallFile(path: string): string {
+  try {
+    return statSync(path).size > 1_000_000 ? '' : readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function isPattern(name: string): boolean {
+  return /[*?[{]/.test(name) && /[^*?./]/.test(name)
+}
+
+/** Returns the files that a pattern matches, from the first folder in it that is named in full. */
+function findMatches(pattern: string, base: string, folder: string): readonly string[] {
+  const steps = pattern.split('/')
+  const isPlain = (step: string): boolean => !/[*?[{]/.test(step)
+  let paths: readonly string[] = [base]
+  for (const [index, step] of steps.entries()) {
+    const isLast = index === steps.length - 1
+    const matches = isPlain(step) ? null : compileGlob(step)
+    const next = paths.flatMap((path) => {
+      if (isPlain(step)) return [resolveToolPath(step === '' ? '.' : step, path)]
+      if (step === '**')
+        return [
+          path,
+          ...listEntries(path)
+            .map((name) => join(path, name))
+            .filter(isFolder),
+        ]
+      return listEntries(path).flatMap((name) => (matches?.([name]) === true ? [join(path, name)] : []))
+    })
+    paths = next
+      .filter((path) => isPathWithin(path, folder) && (isLast || isFolder(path)))
+      .slice(0, MOST_ENTRIES)
+  }
+  return paths
 }
 
 /** A database that a server is given changes with each run, and nothing runs it. */
@@ -139,35 +280,74 @@ function parseJsonObject(value: unknown): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Returns all words of a line for the shell, without quotes, those of the commands in it and in its quotes included. */
+/**
+ * Returns all words of a line for the shell, without quotes, those of the commands in it and in its quotes included, and
+ * once more by blanks alone, with patterns whole (`hooks/{a,b}.sh`).
+ */
 function listWords(line: string): readonly string[] {
-  return parseCommand(line).parts.flatMap(({ words, inputs }) =>
-    [...words, ...inputs].flatMap(({ text }) =>
+  const words = parseCommand(line).parts.flatMap(({ words: own, inputs }) =>
+    [...own, ...inputs].flatMap(({ text }) =>
       /\s/.test(text) && text.length < line.length ? [text, ...listWords(text)] : [text],
     ),
   )
+  return [
+    ...words,
+    ...line
+      .replaceAll(/['"\\]/g, '')
+      .split(/[\s;&|()<>`]+/)
+      .filter((word) => word !== ''),
+  ]
 }
 
 /** A variable or a substitution with which a word begins. It stands for the folder of the project. */
 const EXPANSION = /^(?:\$\{[^}]*\}|\$\w+)?\/+/
+/** One in the middle of a word, which stands for any name. */
+const INNER_EXPANSION = /\$\{[^}]*\}|\$\w+/g
 
 /**
  * Returns the paths that a word may name: the word, what follows a variable at its beginning or the name of an option, and
- * each part of a list (`--import=./a.mjs`, `-fown.mk`, `PATH=bin:lib`).
+ * each part of a list (`--import=./a.mjs`, `-fown.mk`, `PATH=bin:lib`, `-Ihooks`).
  */
 function listPathNames(word: string): readonly string[] {
-  const parts = [word, word.replace(/^-\w/, ''), ...word.split(/[=:,@]/)]
-  return parts.flatMap((part) => [part, part.replace(EXPANSION, '')]).filter((part) => part !== '')
+  const parts = [word, word.replace(/^-\w/, ''), ...word.split(/[=:,@]/), ...word.split(/[=:@]/)]
+  return [...new Set(parts.flatMap((part) => [part, part.replace(EXPANSION, '')]))]
+    .flatMap((part) => [part, part.replaceAll(INNER_EXPANSION, '*')])
+    .filter((part) => part !== '' && part.length < 1_000)
 }
 
 const PACKAGE_RUNNER = /^(?:npm|pnpm|yarn|bun)$/
 const MAKE = /^g?make$/
 const PYTHON_RUNNER = /^(?:python[\d.]*|uv|poetry)$/
 
+/** Files that define what a program does, by the program's name. */
+const DEFINING_FILES: Readonly<Record<string, string>> = {
+  just: 'justfile Justfile .justfile',
+  task: 'Taskfile.yml Taskfile.yaml taskfile.yml',
+  rake: 'Rakefile rakefile Rakefile.rb',
+  tox: 'tox.ini',
+  nox: 'noxfile.py',
+  invoke: 'tasks.py',
+  deno: 'deno.json deno.jsonc package.json',
+  'pre-commit': '.pre-commit-config.yaml',
+  lefthook: 'lefthook.yml .lefthook.yml lefthook-local.yml',
+  'lint-staged': 'package.json .lintstagedrc .lintstagedrc.json lint-staged.config.js lint-staged.config.mjs',
+  composer: 'composer.json',
+  gradle: 'build.gradle build.gradle.kts settings.gradle settings.gradle.kts',
+  mvn: 'pom.xml',
+  ant: 'build.xml',
+  cargo: 'Cargo.toml build.rs .cargo/config.toml',
+  go: 'go.mod',
+  docker: 'Dockerfile compose.yml compose.yaml docker-compose.yml docker-compose.yaml',
+  mage: 'magefile.go',
+  grunt: 'Gruntfile.js Gruntfile.cjs',
+  gulp: 'gulpfile.js gulpfile.mjs gulpfile.cjs',
+}
+
 /** Returns the files in which a program looks up the name that it is given: a script, a target or a module. */
 function listDefiningFiles(program: string, rest: readonly string[]): readonly string[] {
   if (PACKAGE_RUNNER.test(program) || (program === 'node' && rest.includes('--run'))) return ['package.json']
   if (MAKE.test(program)) return ['GNUmakefile', 'makefile', 'Makefile']
+  if (Object.hasOwn(DEFINING_FILES, program)) return DEFINING_FILES[program]?.split(' ') ?? []
   const module = PYTHON_RUNNER.test(program) ? readOption(rest, ['-m', '--module']) : null
   if (module === null) return []
   const parts = module.split('.')
@@ -190,7 +370,16 @@ function readOption(words: readonly string[], names: readonly string[]): string 
 export async function listHookFiles(hooks: HookSettings, folder: string): Promise<readonly string[]> {
   const commands = HOOK_EVENTS.flatMap((event) => (hooks[event] ?? []).flatMap((group) => group.hooks))
   const files = await Promise.all(commands.map((command) => listRunFiles(command, folder)))
-  return [...new Set(files.flat().map(({ realPath }) => realPath))]
+  const paths = files.flat().map(({ realPath }) => realPath)
+  return [...new Set([...paths, ...paths.flatMap(listRivals)])]
+}
+
+/** Returns the missing files that a program would take instead: `check` for `check.js`, and `hooks.js` for `hooks/index.js`. */
+function listRivals(path: string): readonly string[] {
+  const folder = dirname(path)
+  const end = EXTENSIONS.find((each) => path.endsWith(each)) ?? ''
+  const rivals = ENTRY_FILE.test(basename(path)) ? EXTENSIONS.map((each) => `${folder}${each}`) : []
+  return [...rivals, path.slice(0, path.length - end.length)].filter((each) => !existsSync(each))
 }
 
 /**

@@ -18,7 +18,7 @@ import {
   readCommand,
   suggestCommandPatterns,
 } from './command-rules.ts'
-import { findProtectedPath, isProtectedName } from './protected-paths.ts'
+import { findProtectedPath, isProtectedName, isProtectedTarget } from './protected-paths.ts'
 
 export interface PermissionRules {
   readonly allow: readonly string[]
@@ -169,7 +169,7 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
     const { pattern } = rule
     const named = resolvePattern(pattern, context)
     // A rule such as Edit(**) covers it without naming it.
-    if (named !== found && !isProtectedName(named, place)) return false
+    if (named !== found && !isProtectedName(named, place) && !isProtectedTarget(named, place)) return false
     return access.paths.every((path) => matchesPath(pattern, path, context))
   })
   return isNamed ? undefined : found

@@ -2,9 +2,10 @@
  * Paths that decide what runs on the machine of the user: start-up files of shells, hooks and settings of Git, settings of
  * editors and agents. Writing one is asked about in every mode; only the user's own settings can except it.
  */
-import { existsSync, lstatSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import { isPathWithin } from '../tools/tool-paths.ts'
+import { listProtectedTargets } from './protected-targets.ts'
 
 /** Names of files and folders that are protected wherever they are, with all that is in them. */
 export const PROTECTED_NAMES: readonly string[] = [
@@ -70,15 +71,23 @@ export interface ProtectedPlace {
 export function findProtectedPath(paths: readonly string[], place: ProtectedPlace): string | undefined {
   return paths.find(
     (path) =>
-      isProtectedName(path, place) || isLinkTarget(path, place) || completesBareRepository(path, place),
+      isProtectedName(path, place) || isProtectedTarget(path, place) || completesBareRepository(path, place),
   )
+}
+
+/** Returns true if a path is one that protected names lead to: by a symbolic link, or by the configuration of Git. */
+export function isProtectedTarget(path: string, { folder, home }: ProtectedPlace): boolean {
+  const names = [...PROTECTED_NAMES, ...PROTECTED_PLACES]
+  const isProtected = (name: string): boolean => hasProtectedName(normalizeName(name))
+  const targets = listProtectedTargets({ folder, home, names, isProtected })
+  return targets.some((target) => isPathWithin(path, target))
 }
 
 /** Returns true if a path, or a pattern for paths, has a protected name in it. */
 export function isProtectedName(path: string, { folder, protectedFolders }: ProtectedPlace): boolean {
   if (protectedFolders.some((each) => isPathWithin(path, each))) return true
   const names = listNames(path, folder)
-  if (names.some((name) => NAMES.has(name))) return true
+  if (names.some(hasProtectedName)) return true
   const joined = `/${names.join('/')}/`
   return PLACES.some((each) => joined.includes(`/${each}/`))
 }
@@ -88,32 +97,31 @@ export function isProtectedName(path: string, { folder, protectedFolders }: Prot
  * others it is stricter than need be.
  */
 function normalizeName(name: string): string {
-  return name
-    .normalize('NFKC')
-    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
-    .toLowerCase()
-    .replace(/(?<=[^. ])[. ]+$/, '')
+  return (
+    name
+      .normalize('NFKC')
+      .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
+      // In both steps, because a sharp s is the capitals SS.
+      .toUpperCase()
+      .toLowerCase()
+      .replace(/(?<=[^. ])[. ]+$/, '')
+  )
 }
 
 const NAMES: ReadonlySet<string> = new Set(PROTECTED_NAMES.map(normalizeName))
+/** The beginnings of the short names that Windows gives them: `GIT~1`. */
+const SHORT_NAMES: ReadonlySet<string> = new Set(
+  [...NAMES].map((name) => name.replaceAll('.', '').slice(0, 6)),
+)
+
+function hasProtectedName(name: string): boolean {
+  return NAMES.has(name) || SHORT_NAMES.has(/^([^~]+)~\d+$/.exec(name)?.[1] ?? '')
+}
+
 const PLACES: readonly string[] = PROTECTED_PLACES.map((place) => place.toLowerCase())
 
 function listNames(path: string, folder: string): readonly string[] {
   return (isPathWithin(path, folder) ? relative(folder, path) : path).split(sep).map(normalizeName)
-}
-
-/** Returns true if a protected name in the working directory or the home is a symbolic link to a place that holds the path. */
-function isLinkTarget(path: string, { folder, home }: ProtectedPlace): boolean {
-  return [folder, home].some((root) =>
-    [...PROTECTED_NAMES, ...PROTECTED_PLACES].some((name) => {
-      const link = join(root, name)
-      return isLink(link) && isPathWithin(path, resolveRealPath(link))
-    }),
-  )
-}
-
-function isLink(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
 }
 
 /** With one of these beside it, `HEAD` makes a folder a repository, whose settings name programs that Git runs in it. */

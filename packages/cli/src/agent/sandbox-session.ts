@@ -2,6 +2,7 @@
  * The sandbox of a session: what its settings, the permission rules and the files that run here make of it. If it cannot
  * confine, the user is told once, and commands are asked about as without it.
  */
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { GuardRules } from '../sandbox/guarded-files.ts'
@@ -10,6 +11,7 @@ import { type OpenedSandbox, openSandbox } from '../sandbox/sandbox.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import type { AgentOptions } from './agent-options.ts'
 import { decidePermission, isProtectedFile, type PermissionContext } from './permissions.ts'
+import { listGitTargets } from './protected-targets.ts'
 import { findUserSettings, type SandboxSettings } from './settings.ts'
 
 /** Files and folders of the home that hold keys. Commands cannot read them. */
@@ -98,6 +100,9 @@ function listPlaces(
     ...['outputs', 'session-memory'].map((name) => [join(ownFolder, name), 'read'] as const),
     [join(ownFolder, 'scratch'), 'write'],
     ...hookFiles.map((path) => [path, 'read'] as const),
+    ...listGitTargets(context.folder, userHome)
+      .filter((path) => isPathWithin(path, context.folder) && existsSync(path))
+      .map((path) => [path, 'read'] as const),
     ...denied.flatMap(({ place }) => (place === null ? [] : [place])),
   ])
   return { places, skipped: denied.flatMap(({ rule, place }) => (place === null ? [rule] : [])) }

@@ -1,0 +1,190 @@
+/**
+ * Places that are protected because something protected leads to them: a symbolic link, or the configuration of Git, which
+ * names folders of hooks, further files of configuration, and programs.
+ */
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+
+export interface TargetSearch {
+  readonly folder: string
+  readonly home: string
+  /** Names and paths that are protected in the folder and in the home. */
+  readonly names: readonly string[]
+  /** Returns true if a name is protected at any depth. */
+  readonly isProtected: (name: string) => boolean
+}
+
+/** Returns the places outside protected names that protected names lead to. None of them holds the whole folder. */
+export function listProtectedTargets(search: TargetSearch): readonly string[] {
+  const { folder, home, names } = search
+  const roots = [...new Set([folder, home])].flatMap((root) => names.map((name) => join(root, name)))
+  const links = [...roots.flatMap(listLinks), ...listNestedLinks(search)]
+  return [...links.map((link) => resolveRealPath(link)), ...listGitTargets(folder, home)].filter(
+    (path) => !isPathWithin(folder, path),
+  )
+}
+
+/** Most entries of a protected folder, and most folders of the project, that are searched for links. */
+const MOST_ENTRIES = 300
+const MOST_DEPTH = 3
+/** Folders of Git that hold data, and of editors that hold programs of their own. */
+const DATA_FOLDERS = new Set(['objects', 'refs', 'logs', 'lfs', 'extensions', 'node_modules'])
+
+/** Returns the symbolic links at a protected path, and in the folder that it is. */
+function listLinks(path: string): readonly string[] {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found?.isSymbolicLink() === true) return [path]
+  if (found?.isDirectory() !== true) return []
+  const links: string[] = []
+  walkFolders(path, (name, at, isLink) => {
+    if (isLink) links.push(join(at, name))
+    return !DATA_FOLDERS.has(name)
+  })
+  return links
+}
+
+/** Returns the protected names below the folder that are links, or hold some. */
+function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string[] {
+  const links: string[] = []
+  walkFolders(folder, (name, at, isLink) => {
+    if (!isProtected(name)) return name !== 'node_modules'
+    if (isLink) links.push(join(at, name))
+    else if (at !== folder) links.push(...listLinks(join(at, name)))
+    return false
+  })
+  return links
+}
+
+/** Calls `visit` with each entry, nearest first; it returns true if a folder is to be searched too. */
+function walkFolders(root: string, visit: (name: string, at: string, isLink: boolean) => boolean): void {
+  const folders = [{ path: root, depth: 0 }]
+  for (let at = 0; at < folders.length && at < MOST_ENTRIES; at += 1) {
+    const { path, depth } = folders[at] ?? { path: root, depth: 0 }
+    for (const entry of readEntries(path)) {
+      const isSearched = visit(entry.name, path, entry.isSymbolicLink())
+      if (isSearched && entry.isDirectory() && depth + 1 < MOST_DEPTH)
+        folders.push({ path: join(path, entry.name), depth: depth + 1 })
+    }
+  }
+}
+
+function readEntries(path: string) {
+  try {
+    return readdirSync(path, { withFileTypes: true }).slice(0, MOST_ENTRIES)
+  } catch {
+    return []
+  }
+}
+
+/** Returns what the configuration of Git names: folders of hooks, included files, and programs of the project. */
+export function listGitTargets(folder: string, home: string): readonly string[] {
+  const root = findWorkTree(folder)
+  const own = root === null ? [] : listGitFolders(join(root, '.git'))
+  const files = [
+    ...own.flatMap((each) => [join(each, 'config'), join(each, 'config.worktree')]),
+    ...[join(home, '.gitconfig'), join(home, '.config/git/config')],
+  ]
+  const targets = new Set<string>()
+  // Included files are added while the list is read.
+  for (let at = 0; at < files.length && at < 20; at += 1) {
+    const file = files[at] ?? ''
+    for (const { key, value } of readGitValues(file)) {
+      const toPath = (base: string): string =>
+        value.startsWith('~/') ? join(home, value.slice(2)) : resolve(base, value)
+      if (key === 'include.path' || key === 'includeif.path') files.push(toPath(dirname(file)))
+      if (key === 'include.path' || key === 'includeif.path') targets.add(toPath(dirname(file)))
+      else if (key === 'core.hookspath')
+        for (const path of listHookPlaces(toPath(root ?? folder), folder)) targets.add(path)
+      else for (const path of listProgramFiles(value, root)) targets.add(path)
+    }
+  }
+  return [...targets].flatMap((path) => [path, resolveRealPath(path)])
+}
+
+function findWorkTree(folder: string): string | null {
+  for (let each = folder; ; each = dirname(each)) {
+    if (existsSync(join(each, '.git'))) return each
+    if (each === dirname(each)) return null
+  }
+}
+
+/** Returns the folder of Git and, for a linked work tree, the one that it shares. */
+function listGitFolders(path: string): readonly string[] {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return [path]
+  const linked = resolve(
+    dirname(path),
+    readText(path)
+      .replace(/^gitdir: /, '')
+      .trim(),
+  )
+  return [linked, resolve(linked, readText(join(linked, 'commondir')).trim())]
+}
+
+const MOST_CONFIG_BYTES = 1_000_000
+
+function readText(path: string): string {
+  try {
+    const found = statSync(path)
+    return found.isFile() && found.size <= MOST_CONFIG_BYTES ? readFileSync(path, 'utf8') : ''
+  } catch {
+    return ''
+  }
+}
+
+/** Returns the values of a file of configuration, each with section and name in lower case and without subsection. */
+function readGitValues(file: string): readonly { readonly key: string; readonly value: string }[] {
+  let section = ''
+  return readText(file)
+    .replaceAll(/\\\r?\n/g, '')
+    .split('\n')
+    .flatMap((line) => {
+      const header = /^\s*\[\s*([\w.-]+)[^\]]*\]/.exec(line)
+      if (header !== null) section = (header[1] ?? '').toLowerCase()
+      const [, name, value] =
+        /^\s*([A-Za-z][\w-]*)\s*=\s*(.*)$/.exec(line.slice(header?.[0].length ?? 0)) ?? []
+      if (name === undefined || value === undefined) return []
+      return [{ key: `${section}.${name.toLowerCase()}`, value: readGitValue(value) }]
+    })
+}
+
+/** Removes comments and quotes. */
+function readGitValue(text: string): string {
+  const [bare = ''] = text.includes('"') ? [text] : text.split(/\s*[#;]/)
+  return bare.replaceAll(/\\(.)|"/g, '$1').trim()
+}
+
+const USUAL_HOOKS = [
+  ...['applypatch-msg', 'commit-msg', 'fsmonitor-watchman', 'post-checkout', 'post-commit', 'post-merge'],
+  ...[
+    'post-rewrite',
+    'pre-applypatch',
+    'pre-auto-gc',
+    'pre-commit',
+    'pre-merge-commit',
+    'pre-push',
+    'pre-rebase',
+  ],
+  ...[
+    'prepare-commit-msg',
+    'push-to-checkout',
+    'reference-transaction',
+    'sendemail-validate',
+    'post-index-change',
+  ],
+]
+
+/** Returns the folder of hooks, or the hooks in it if it holds the working directory. */
+function listHookPlaces(path: string, folder: string): readonly string[] {
+  return isPathWithin(folder, path) ? USUAL_HOOKS.map((name) => join(path, name)) : [path]
+}
+
+/** Returns the files of the work tree that a value names, as `./tools/pager` in `!./tools/pager -x`. */
+function listProgramFiles(value: string, root: string | null): readonly string[] {
+  if (root === null || value.length > 1_000) return []
+  return value.split(/[\s!;&|()'"]+/).flatMap((word) => {
+    const path = word.includes('/') ? resolve(root, word) : root
+    const isInTree = path !== root && isPathWithin(path, root) && !isPathWithin(path, join(root, '.git'))
+    return isInTree && statSync(path, { throwIfNoEntry: false })?.isFile() === true ? [path] : []
+  })
+}

@@ -163,13 +163,11 @@ function isPartAllowed(patterns: readonly string[], part: PlacedPart): boolean {
  * any text) or the exact part. What `:*` and `*` stand for must be known to do no more than the program's name says.
  */
 function allowsPart(pattern: string, { words, text }: CommandPart, place: string | null): boolean {
-  const row = findRow(words)
-  const isAnywhere = row?.isForEveryFolder === true
-  if (place === null && !isAnywhere) return false
   const isPlaced = place !== null && place !== '' && pattern.startsWith(place)
-  if (!isPlaced && place !== '' && !isAnywhere) return false
   const own = isPlaced ? pattern.slice(place.length) : pattern
   if (!matchesCommand(own, text)) return false
+  const row = findRow(words)
+  if (!isPlaced && place !== '' && row?.isForEveryFolder !== true) return false
   return !own.includes('*') || isKnownUse(words, countNamedWords(own), row)
 }
 
@@ -204,7 +202,7 @@ export function suggestCommandPatterns(
   known: readonly string[],
 ): readonly string[] {
   const exact = `${describePlace(place.start, place.folder)}${trimCommand(command)}`
-  const placed = placeParts(parts, place)
+  const placed = isPlain ? placeParts(parts, place) : []
   const needed = placed.filter(
     (part) => !(placed.length > 1 && isPrinting(part)) && !isPartAllowed(known, part),
   )

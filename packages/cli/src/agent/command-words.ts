@@ -31,7 +31,9 @@ export interface ParsedCommand {
 }
 
 /** Longer commands are not read: nothing is known of them. */
-export const MAX_READ_CHARACTERS = 10_000
+const MOST_CHARACTERS = 10_000
+/** Further parts are left out, and the command is not plain. */
+const MOST_PARTS = 100
 
 /**
  * Splits a shell command at `;`, `&&`, `||`, `|`, `&`, line ends, parentheses and backquotes, outside quotes. Whatever
@@ -39,7 +41,7 @@ export const MAX_READ_CHARACTERS = 10_000
  * `>`, here-documents, `$'…'`) makes the command not plain, and so does its length. Comments are left out.
  */
 export function parseCommand(command: string): ParsedCommand {
-  if (command.length > MAX_READ_CHARACTERS) return { parts: [], isPlain: false }
+  if (command.length > MOST_CHARACTERS) return { parts: [], isPlain: false }
   const reader = createReader()
   for (let index = 0; index < command.length; index += 1) {
     const rest = command.slice(index, index + 4)
@@ -105,7 +107,7 @@ function createReader(): {
       if (state.quote !== '' || state.substitutions.length > 0) state.isPlain = false
       endPart(state, '')
       const parts = state.parts.filter(({ words, inputs }) => words.length + inputs.length > 0)
-      return { parts, isPlain: state.isPlain }
+      return { parts: parts.slice(0, MOST_PARTS), isPlain: state.isPlain && parts.length <= MOST_PARTS }
     },
   }
 }

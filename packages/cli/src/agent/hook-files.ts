@@ -138,18 +138,27 @@ function isProgram(path: string): boolean {
 /** Returns the folders that a program is started with: those that are named after it and before a file. */
 function listStartedFolders(words: readonly string[], bases: readonly string[]): readonly string[] {
   const found = new Set<string>()
-  let starter: RegExp | null = null
+  let isStarting = false
   for (const word of words) {
     const name = basename(word.replace(/^\w+=/, ''))
-    if (RUNNERS.test(name) && word !== '.') starter = RUNNERS
-    else if (PACKAGE_STARTERS.test(name)) starter = PACKAGE_STARTERS
-    else if (starter !== null && (starter === RUNNERS || /^\.{0,2}\//.test(word))) {
-      const paths = bases.flatMap((base) => listPathNames(word).map((each) => resolveToolPath(each, base)))
-      if (!word.startsWith('-') && paths.some(isFile)) starter = null
-      else for (const path of paths.filter(isFolder)) found.add(path)
+    const isRunner = RUNNERS.test(name) && /\w/.test(word)
+    if (isRunner || PACKAGE_STARTERS.test(name)) isStarting = true
+    else if (isStarting) {
+      // A variable alone is taken for the folder of the project.
+      const names = /^\$(?:\w+|\{[^}]*\})$/.test(word) ? ['.'] : listPathNames(word)
+      const paths = bases.flatMap((base) => names.map((each) => resolveToolPath(each, base)))
+      for (const path of paths.filter(isFolder)) found.add(path)
+      // What follows the file or the package that runs is given to it.
+      if (!word.startsWith('-') && (paths.some(isFile) || isPackageName(word, words))) isStarting = false
     }
   }
   return [...found]
+}
+
+/** Returns true for a word after `npx` that names a package of a registry. */
+function isPackageName(word: string, words: readonly string[]): boolean {
+  const before = words.slice(0, words.indexOf(word)).findLast((each) => !each.startsWith('-')) ?? ''
+  return PACKAGE_STARTERS.test(basename(before))
 }
 
 function isFile(path: string): boolean {
@@ -293,11 +302,15 @@ function listWords(line: string): readonly string[] {
   return [
     ...words,
     ...line
+      .replaceAll(OUTPUT, ' ')
       .replaceAll(/['"\\]/g, '')
       .split(/[\s;&|()<>`]+/)
       .filter((word) => word !== ''),
   ]
 }
+
+/** A redirection to a file, which is written and not run. */
+const OUTPUT = />{1,2}[|&]?[ \t]*[^\s;&|()<>]+/g
 
 /** A variable or a substitution with which a word begins. It stands for the folder of the project. */
 const EXPANSION = /^(?:\$\{[^}]*\}|\$\w+)?\/+/

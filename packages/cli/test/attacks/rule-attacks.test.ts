@@ -10,10 +10,18 @@ import { describeToolAccess } from '../../src/tools/tool-access.ts'
 import { FOLDER, HOME, listAttempts, USUAL_RULES } from './attack.ts'
 import { COMMAND_ATTACKS } from './command-attacks.ts'
 import { OPTION_ATTACKS } from './option-attacks.ts'
+import { ORDINARY_WORK } from './ordinary-work.ts'
 import { PATH_ATTACKS } from './path-attacks.ts'
+import { SPELLING_ATTACKS } from './spelling-attacks.ts'
 
 describe('a model that was talked over', () => {
-  const classes = [...OPTION_ATTACKS, ...COMMAND_ATTACKS, ...PATH_ATTACKS]
+  const classes = [
+    ...OPTION_ATTACKS,
+    ...COMMAND_ATTACKS,
+    ...SPELLING_ATTACKS,
+    ...ORDINARY_WORK,
+    ...PATH_ATTACKS,
+  ]
   it.each(classes.map((attack) => [attack.name, attack.promise, attack] as const))(
     '%s: %s',
     (_, __, attack) => {
@@ -312,4 +320,195 @@ describe('on the disk', () => {
       expect([path, write(folder, path)]).toEqual([path, 'ask'])
     expect(write(folder, 'editors/tasks.json')).toBe('allow')
   })
+
+  it.each([
+    'cd evil/L && cd .. && git status',
+    'cd evil/L/.. && git status',
+    'cd evil/L/../ && git diff',
+    'cd ./evil/L/.. && git status',
+    'cd evil && cd L && cd .. && git status',
+    'cd evil && cd L/.. && git status',
+    'cd evil/L && cd ../top && git status',
+    'cd evil/L && cd ./.. && git log',
+    'cd top/../evil/L && cd .. && git status',
+    'cd evil/./L && cd .. && npm test',
+    'cd "evil/L" && cd .. && git status',
+    "cd 'evil'/L && cd '..' && git status",
+    'cd evil\\/L && cd .. && git status',
+    'cd L2 && cd ../.. && git status',
+    'cd L2 && npm test',
+    'cd evil/L && git status',
+    'cd none/.. && git status',
+    'cd none/../evil && git status',
+    'cd evil && cd - && git status',
+    'cd evil && cd ~- && git status',
+    'cd -P evil/L && cd .. && git status',
+    'cd -L evil/L && cd .. && git status',
+    'cd -- evil && git status',
+    'pushd evil && git status',
+    'pushd evil; popd; git status',
+    'builtin cd evil && git status',
+    'command cd evil; git status',
+    'chdir evil; git status',
+    'CDPATH=evil cd top && git status',
+    'cd evil; git status',
+    'cd top && ls; git log',
+    'cd top && ls || git log',
+    'cd top && ls & git log',
+    'ls && cd evil && git status',
+    'cd evil && git status',
+    'cd / && git status',
+    'cd .. && git status',
+    'cd && git status',
+    'cd evil &&\ncd L && cd .. && git status',
+  ])('a rule for the working directory does not hold where a link or a failing cd leads: %s', (command) => {
+    const folder = createFolder()
+    for (const name of ['evil', 'top', 'deep/er']) mkdirSync(join(folder, name), { recursive: true })
+    symlinkSync('../top', join(folder, 'evil/L'))
+    symlinkSync('deep/er', join(folder, 'L2'))
+    const allow = [...USUAL_RULES, 'Bash(cd top && git status:*)']
+    const run = (text: string, start: string) =>
+      decidePermission(
+        'Bash',
+        { kind: 'execute', paths: [], command: text, folder: start },
+        {
+          ...{ rules: { ...NO_RULES, allow }, mode: 'default', folder, home: join(folder, 'home') },
+        },
+      ).decision
+    expect(run(command, folder)).toBe('ask')
+    expect(run('cd top && git status', folder)).toBe('allow')
+    expect(run('cd .. && git status', join(folder, 'evil'))).toBe('allow')
+    for (const text of [
+      'cd ../none/.. && ls; npm test',
+      'cd .. && ls; npm test',
+      'cd ../none && ls; npm test',
+    ])
+      expect(run(text, join(folder, 'evil'))).toBe('ask')
+  })
+
+  it('what the configuration of Git names is asked about, and a rule of the user excepts it', () => {
+    const folder = createFolder()
+    for (const name of ['.git', 'tools', 'home/.config/git', 'sub'])
+      mkdirSync(join(folder, name), { recursive: true })
+    for (const name of ['tools/pager', 'tools/filter', 'tools/free']) writeFileSync(join(folder, name), '')
+    writeFileSync(
+      join(folder, '.git/config'),
+      [
+        '[core]\n\thooksPath = .githooks # own\n  pager = ./tools/pager -x',
+        '[include] path = ../shared.gitconfig',
+        '[includeIf "onbranch:main"]\n\tpath = "../other.gitconfig"',
+        '[filter "x"]\n\tclean = "sh ./tools/filter %f"',
+        '[remote "origin"]\n\turl = https://h/x\n[branch "main"]\n\tmerge = refs/heads/main',
+      ].join('\n'),
+    )
+    writeFileSync(join(folder, 'shared.gitconfig'), '[CORE]\nHooksPath=sub/hooks')
+    const named = [
+      ...['.githooks/pre-commit', '.githooks', 'tools/pager', 'tools/filter', 'shared.gitconfig'],
+      ...['other.gitconfig', 'sub/hooks/pre-push', './x/../.githooks/post-merge'],
+    ]
+    for (const path of named) expect([path, write(folder, path)]).toEqual([path, 'ask'])
+    for (const path of ['tools/free', 'githooks/pre-commit', 'sub/x', 'main'])
+      expect([path, write(folder, path)]).toEqual([path, 'allow'])
+    const ownRules = ['Edit(.githooks/**)']
+    const excepted = decidePermission(
+      'Write',
+      describeToolAccess('Write', { file_path: '.githooks/x' }, folder),
+      {
+        ...{
+          rules: { ...NO_RULES, allow: ownRules },
+          ownRules,
+          mode: 'default',
+          folder,
+          home: join(folder, 'home'),
+        },
+      },
+    )
+    expect(excepted.decision).toBe('allow')
+  })
+
+  it('a folder of hooks that holds the whole project protects the names of hooks in it', () => {
+    const folder = createFolder()
+    mkdirSync(join(folder, '.git'))
+    writeFileSync(join(folder, '.git/config'), '[core]\nhooksPath = .\n')
+    expect(write(folder, 'pre-commit')).toBe('ask')
+    expect(write(folder, 'a.ts')).toBe('allow')
+  })
+
+  it('the configuration of a linked work tree, and of the repository above the folder, counts', () => {
+    const folder = createFolder()
+    for (const name of ['main/.git/worktrees/w', 'w/sub']) mkdirSync(join(folder, name), { recursive: true })
+    writeFileSync(join(folder, 'w/.git'), 'gitdir: ../main/.git/worktrees/w\n')
+    writeFileSync(join(folder, 'main/.git/worktrees/w/commondir'), '../..\n')
+    writeFileSync(join(folder, 'main/.git/config'), '[core]\n\thooksPath = sub/hooks\n')
+    expect(write(join(folder, 'w'), 'sub/hooks/pre-commit')).toBe('ask')
+    expect(write(join(folder, 'w/sub'), 'hooks/pre-commit')).toBe('ask')
+    expect(write(join(folder, 'w/sub'), 'a')).toBe('allow')
+  })
+
+  it('links in protected folders, and protected names deeper in the project, lead to protected places', () => {
+    const folder = createFolder()
+    for (const name of ['.git', '.husky', '.vscode', 'tools', 'editor', 'packages/a/.claude', 'home/.ssh'])
+      mkdirSync(join(folder, name), { recursive: true })
+    for (const name of ['tools/pre.sh', 'tools/rc', 'tools/free', 'tools/key'])
+      writeFileSync(join(folder, name), '')
+    symlinkSync('../tools/hooks', join(folder, '.git/hooks'))
+    symlinkSync('../tools/pre.sh', join(folder, '.husky/pre-commit'))
+    symlinkSync('../../editor', join(folder, 'packages/a/.vscode'))
+    symlinkSync('../../../tools/rc', join(folder, 'packages/a/.claude/settings.json'))
+    symlinkSync('../../tools/key', join(folder, 'home/.ssh/authorized_keys'))
+    for (const path of [
+      'tools/hooks/pre-commit',
+      'tools/pre.sh',
+      'editor/tasks.json',
+      'tools/rc',
+      'tools/key',
+    ])
+      expect([path, write(folder, path)]).toEqual([path, 'ask'])
+    expect(write(folder, 'tools/free')).toBe('allow')
+    // A link to the whole project would protect all of it.
+    symlinkSync('.', join(folder, '.cursor'))
+    expect(write(folder, 'tools/free')).toBe('allow')
+  })
+})
+
+it('a decision takes a time that grows no faster than the command', () => {
+  const deny = ['Bash(rm:*)', 'Bash(git push:*)']
+  const rules = { ...NO_RULES, allow: [...USUAL_RULES, 'Bash(curl:*)', 'Bash(nice:*)'], deny }
+  const hostile = [
+    'nice -x '.repeat(16),
+    'nice -x '.repeat(1_000),
+    'sudo -Z env -S '.repeat(600),
+    'curl '.repeat(24_000),
+    'curl '.repeat(1_900),
+    'ls;'.repeat(3_000),
+    '"'.repeat(9_999),
+    '$('.repeat(4_999),
+    '`'.repeat(9_999),
+    'cd a && '.repeat(1_200),
+    `git ${'-c a=b '.repeat(1_300)}`,
+    `sh -c ${"'".repeat(9_000)}`,
+    'eval '.repeat(1_900),
+    'bash -c '.repeat(1_200),
+    `ls ${'*'.repeat(9_000)}`,
+    `tool ${'[*'.repeat(4_000)}`,
+    `${'A=1 '.repeat(2_400)}ls`,
+    `sed -e ${'s/a/b/;'.repeat(1_400)}`,
+    '\\\n'.repeat(4_000),
+    'x'.repeat(1_000_000),
+  ]
+  for (const command of hostile) {
+    const started = performance.now()
+    const { decision } = decidePermission(
+      'Bash',
+      { kind: 'execute', paths: [], command },
+      {
+        ...{ rules, mode: 'default', folder: FOLDER, home: HOME },
+      },
+    )
+    expect([command.slice(0, 20), decision === 'allow' && command.length > 10_000]).toEqual([
+      command.slice(0, 20),
+      false,
+    ])
+    expect([command.slice(0, 20), performance.now() - started < 1_000]).toEqual([command.slice(0, 20), true])
+  }
 })

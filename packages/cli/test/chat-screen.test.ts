@@ -1,11 +1,12 @@
-/** The screen of `tidemark chat` in a real terminal. */
+/** The screen of `tidemark chat`. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { findUserSettings } from '../src/agent/settings.ts'
 import { createChatWorld, playSteps } from './chat-world.ts'
-import { createScreenWorld, EMPTY_INPUT, hasTmux } from './screen-world.ts'
+import { EMPTY_INPUT } from './screen-world.ts'
+import { createVirtualScreen } from './virtual-screen.ts'
 
 const READY = '% left'
 
@@ -15,23 +16,10 @@ const slowAnswer: Script = () => ({
   delays: { pieceMs: 40 },
 })
 
-describe.skipIf(!hasTmux)('the screen', () => {
-  it('streams an answer, shows the meter, and gives the terminal back after Ctrl-C twice', async () => {
-    const { see, send, press } = await createScreenWorld(playSteps('# Hello\n\nA **bold** answer.'))
-    await see(READY)
-    await send('Hi.')
-    expect(await see('A bold answer.')).toContain('❯ Hi.')
-    await see(/cache warm \d/)
-    press('C-c')
-    await see('Press Ctrl-C again to exit.')
-    press('C-c')
-    const end = await see(/EXIT 0\n icanon/)
-    expect(end).toMatch(/To go on: tidemark chat --resume chat-\S+\nEXIT 0/)
-  })
-
+describe('the screen', () => {
   it('asks for a permission in place, with the change of the file, and does what the user answers', async () => {
     const edit = { file_path: 'a.txt', old_string: 'two', new_string: 'three' }
-    const { see, send, answerQuestion, read, lastResults } = await createScreenWorld(
+    const { see, send, answerQuestion, read, lastResults } = await createVirtualScreen(
       playSteps({ Read: { file_path: 'a.txt' } }, { Edit: edit }, 'Refused?', { Edit: edit }, 'Done.'),
       { prepare: (world) => world.write('a.txt', 'one\ntwo\n') },
     )
@@ -50,7 +38,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
   })
 
   it('earlier prompts of the folder come back in a new session, except those that begin with a space', async () => {
-    const { see, send, type, press, restart, env } = await createScreenWorld(playSteps('Hello.', 'Again.'))
+    const { see, send, type, press, restart, env } = await createVirtualScreen(playSteps('Hello.', 'Again.'))
     await see(READY)
     await type('Two')
     press('C-j')
@@ -81,7 +69,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
   })
 
   it('escape on a question interrupts the turn, and nothing else is shown of it', async () => {
-    const { see, send, answerQuestion } = await createScreenWorld(
+    const { see, send, answerQuestion } = await createVirtualScreen(
       playSteps({ Bash: { command: 'touch a' } }, 'Done.'),
     )
     await see(READY)
@@ -96,7 +84,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
     const text = (from: number): string =>
       Array.from({ length: 30 }, (_, line) => `Paragraph ${from + line}.`).join('\n\n')
     const write = { Write: { file_path: 'a.txt', content: 'one\n'.repeat(40) } }
-    const { see, send, type, press, answerQuestion, lookBack } = await createScreenWorld(
+    const { see, send, type, press, answerQuestion, lookBack } = await createVirtualScreen(
       playSteps(text(0), write, 'Refused.', text(30)),
     )
     const meterIsLast = /% left [^\n]*\n[^\n]*claude-[\w.-]+\n$/
@@ -142,7 +130,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
       'It works on.',
     )
     const part = playSteps({ Write: { file_path: 'b.txt', content: 'two\n' } }, 'It is **written**.')
-    const { see, send, answerQuestion, read } = await createScreenWorld(
+    const { see, send, answerQuestion, read } = await createVirtualScreen(
       (request, context) =>
         (JSON.stringify(request.system).includes('You are the agent') ? part : main)(request, context),
       { columns: 120, rows: 40 },
@@ -168,18 +156,23 @@ describe.skipIf(!hasTmux)('the screen', () => {
     const part = playSteps({ Write: { file_path: 'b.txt', content: 'two\n' } })
     const call = (name: string, input: object) =>
       ({ type: 'tool_use', id: `call-${name}`, name, input }) as const
-    const script: Script = (request, context) => {
+    const asked = Promise.withResolvers<void>()
+    const script: Script = async (request, context) => {
       if (JSON.stringify(request.system).includes('You are the agent')) return part(request, context)
       const id = /agent-[\w-]+/.exec(JSON.stringify(request.messages))?.[0]
       const { length } = request.messages
       if (id === undefined) return { blocks: [call('Task', { ...start, run_in_background: true })] }
-      if (length < 5) return { blocks: [call('TaskStop', { agent_id: id })], delays: { startMs: 4_000 } }
+      if (length < 5) {
+        await asked.promise
+        return { blocks: [call('TaskStop', { agent_id: id })] }
+      }
       return { blocks: [{ type: 'text', text: 'I have stopped it.' }] }
     }
-    const { see, send, read } = await createScreenWorld(script)
+    const { see, send, read } = await createVirtualScreen(script)
     await see(READY)
     await send('Let someone write it.')
     await see(/The agent general-purpose asks: Create b\.txt\?[\s\S]*No\. Tell the model why:/)
+    asked.resolve()
     const screen = await see('I have stopped it.')
     expect(screen).not.toContain('Tell the model why:')
     expect(screen).not.toContain('Interrupted')
@@ -193,7 +186,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
       { question: 'Which parts?', options: [{ label: 'Keys' }, { label: 'Values' }], multiSelect: true },
       { question: 'Why?', options: [] },
     ]
-    const { see, send, press, type, answerQuestion, lastResults } = await createScreenWorld(
+    const { see, send, press, type, answerQuestion, lastResults } = await createVirtualScreen(
       playSteps({ AskUser: { questions } }, 'Thank you.'),
     )
     await see(READY)
@@ -209,9 +202,9 @@ describe.skipIf(!hasTmux)('the screen', () => {
 
   it('a plan is shown as a whole, and can be sent back with a remark', async () => {
     const plan = '# Plan\n\n1. Read\n2. Change'
-    const { see, send, answerQuestion, lastResults } = await createScreenWorld(
+    const { see, send, answerQuestion, lastResults } = await createVirtualScreen(
       playSteps({ ExitPlanMode: { plan } }, 'I change it.', { ExitPlanMode: { plan } }, 'I begin.'),
-      { args: ['--permission-mode', 'plan'] },
+      { choices: { permissionMode: 'plan' } },
     )
     await see('plan mode')
     await send('Plan it.')
@@ -227,7 +220,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
   })
 
   it('queues what is typed while a turn runs; escape interrupts it and gives the queue back', async () => {
-    const { see, send, press } = await createScreenWorld(slowAnswer)
+    const { see, send, press } = await createVirtualScreen(slowAnswer)
     await see(READY)
     await send('First.')
     await see('Paragraph 3.')
@@ -239,28 +232,9 @@ describe.skipIf(!hasTmux)('the screen', () => {
     await see(/─\n❯ Second\.\n─/)
   })
 
-  it('keeps every line of a long answer once, also if the terminal is resized while it streams', async () => {
-    const { see, seeIdle, send, resize, lookBack } = await createScreenWorld(slowAnswer)
-    await see(READY)
-    await send('Go.')
-    for (const [columns, rows, until] of [
-      [120, 40, 10],
-      [200, 60, 25],
-      [60, 20, 40],
-      [100, 30, 55],
-    ] as const) {
-      await see(`Paragraph ${until}.`)
-      resize(columns, rows)
-    }
-    await see('Paragraph 79.')
-    await seeIdle()
-    const numbers = [...lookBack().matchAll(/^Paragraph (\d+)\.$/gm)].map(([, number]) => Number(number))
-    expect(numbers).toEqual(Array.from({ length: 80 }, (_, index) => index))
-  })
-
   it('survives a terminal that is too small for anything', async () => {
     const write = { Write: { file_path: 'a.txt', content: 'one\n'.repeat(50) } }
-    const { see, seeStill, send, press, resize } = await createScreenWorld(
+    const { see, seeStill, send, press, resize } = await createVirtualScreen(
       playSteps(write, '| a | b |\n| - | - |', 'End.'),
     )
     await see(READY)
@@ -297,7 +271,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
 
   it('is written without colours if NO_COLOR is set', async () => {
     const script = playSteps('```ts\nconst a = "b" // c\n```')
-    const { see, send, lookAtColors } = await createScreenWorld(script, { env: { NO_COLOR: '1' } })
+    const { see, send, lookAtColors } = await createVirtualScreen(script, { env: { NO_COLOR: '1' } })
     await see(READY)
     await send('Code.')
     await see('const a = "b" // c')
@@ -309,7 +283,7 @@ describe.skipIf(!hasTmux)('the screen', () => {
 
   it('is drawn in ASCII if the locale is not UTF-8', async () => {
     const script = playSteps('| a | b |\n| - | - |\n| ü | 日 |')
-    const { see, send, press } = await createScreenWorld(script, { env: { LC_ALL: 'C' } })
+    const { see, send, press } = await createVirtualScreen(script, { env: { LC_ALL: 'C' } })
     await see(READY)
     await send('Table.')
     const screen = await see(/> Table\.[\s\S]*\| \? \| \?\? \|/)
@@ -324,26 +298,28 @@ describe.skipIf(!hasTmux)('the screen', () => {
   it('text of tools and of the model cannot set the title, write the clipboard or move the cursor', async () => {
     const evil = '\u001b]0;pwned\u0007\u001b]52;c;cHduZWQ=\u0007\u001b[2J\u001b[HEvil'
     const command = `printf '\\033]0;pwned\\007\\033]52;c;cHduZWQ=\\007\\033[2J\\033[HEvil\\n'`
-    const { see, send, tmux } = await createScreenWorld(playSteps({ Bash: { command } }, `${evil} end`), {
-      args: ['--permission-mode', 'allow-all'],
-    })
-    tmux('set-option', '-g', 'set-clipboard', 'on')
+    const { see, send, readWritten } = await createVirtualScreen(
+      playSteps({ Bash: { command } }, `${evil} end`),
+      {
+        choices: { permissionMode: 'allow-all' },
+      },
+    )
     await see(READY)
     await send('Do it.')
     const screen = await see('Evil end')
     expect(screen).toContain('❯ Do it.')
-    expect(tmux('display-message', '-t', 's', '-p', '#{pane_title}')).not.toContain('pwned')
-    expect(tmux('list-buffers')).toBe('')
+    const commands = ['\u001b]0;pwned', '\u001b]52;', '\u001b[HEvil']
+    expect(commands.filter((each) => readWritten().includes(each))).toEqual([])
   })
 
-  it('after a kill the terminal works, and the session goes on where it was', async () => {
-    const { see, send, findPid, restart, lookBack } = await createScreenWorld(slowAnswer)
+  it('after a signal the session goes on where it was', async () => {
+    const { see, send, signal, restart, lookBack } = await createVirtualScreen(slowAnswer)
     await see(READY)
     await send('Work on it.')
     await see('Paragraph 5.')
-    process.kill(findPid(), 'SIGTERM')
-    await see(/EXIT 143\n icanon/)
-    restart('--continue')
+    signal('SIGTERM')
+    await see('EXIT 143')
+    restart({ continue: true })
     await see('Its last turn was interrupted: /retry continues it.')
     expect(lookBack()).toContain('❯ Work on it.')
     await send('/retry')
@@ -357,7 +333,9 @@ it('the screen and its library are loaded only when it opens', () => {
     (file) => file.endsWith('.ts') && !/^(screen|chat)\//.test(file),
   )
   const importing = files.filter((file) =>
-    /from '(@earendil-works|(\.\.?\/)+(screen|chat)\/)/.test(readFileSync(join(root, file), 'utf8')),
+    /^import (?!type )[^']* from '(@earendil-works|(\.\.?\/)+(screen|chat)\/)/m.test(
+      readFileSync(join(root, file), 'utf8'),
+    ),
   )
   expect(importing).toEqual([])
 })

@@ -1,10 +1,10 @@
-/** What the user types on the screen, in a real terminal: commands with a typo, shell commands, files, the queue. */
+/** What the user types on the screen: commands with a typo, shell commands, files, the queue. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { findUserSettings } from '../src/agent/settings.ts'
-import { createScreenWorld, hasTmux } from './screen-world.ts'
+import { createVirtualScreen } from './virtual-screen.ts'
 
 /** Answers slowly to a prompt with "slow". */
 const script: Script = ({ messages }) => {
@@ -20,9 +20,9 @@ function readLog(home: string): string {
   return readFileSync(join(folder, name), 'utf8')
 }
 
-describe.skipIf(!hasTmux)('the input', () => {
+describe('the input', () => {
   it('keeps a command with a typo, runs a shell command, and attaches a file', async () => {
-    const world = await createScreenWorld(script, {
+    const world = await createVirtualScreen(script, {
       columns: 100,
       rows: 40,
       prepare: ({ write }) => write('src/a.ts', 'one\ntwo\n'),
@@ -55,7 +55,7 @@ describe.skipIf(!hasTmux)('the input', () => {
   })
 
   it('gives a queued message back with Up, and keeps it when the terminal is closed in the middle of an answer', async () => {
-    const { see, send, press, type, restart, findPid, home } = await createScreenWorld(script, {
+    const { see, send, press, type, restart, signal, home } = await createVirtualScreen(script, {
       columns: 100,
       rows: 40,
     })
@@ -75,10 +75,10 @@ describe.skipIf(!hasTmux)('the input', () => {
     expect(taken).not.toContain('queued: second')
     press('Enter')
     await see(/queued: second/)
-    process.kill(findPid(), 'SIGHUP')
+    signal('SIGHUP')
     await see(/EXIT 129/)
     expect(readLog(home)).toContain('BEGIN word')
-    restart('--continue')
+    restart({ continue: true })
     await see(
       /BEGIN word[\s\S]*2 messages were waiting[\s\S]*─\n❯ first\s*\n {2}two\s*\n {2}three\s*\n\s*\n {2}second\s*\n─/,
     )
@@ -87,7 +87,7 @@ describe.skipIf(!hasTmux)('the input', () => {
   })
 
   it('has a prompt again that was interrupted before it was in the log', async () => {
-    const { see, send, press, home } = await createScreenWorld(script, {
+    const { see, send, press, home } = await createVirtualScreen(script, {
       prepare({ env }) {
         const path = findUserSettings(env)
         mkdirSync(dirname(path), { recursive: true })
@@ -104,7 +104,7 @@ describe.skipIf(!hasTmux)('the input', () => {
   })
 
   it('has a prompt again that the provider refused as too long, and the next one is answered', async () => {
-    const { see, send, press, seeIdle, server } = await createScreenWorld(script)
+    const { see, send, press, seeIdle, server } = await createVirtualScreen(script)
     await see(/% left/)
     const message = 'prompt is too long: 1200000 tokens > 1000000 maximum'
     server.simulator.queueFaults({ type: 'status', status: 400, errorType: 'invalid_request_error', message })

@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Script } from '@tidemark/simulator'
 import { onTestFinished } from 'vitest'
+import type { ChatCommandOptions } from '../src/commands/chat.ts'
 import { type ChatWorld, createChatWorld } from './chat-world.ts'
 import { TIDEMARK_SOURCES } from './simulate-process.ts'
 
 export const hasTmux: boolean = spawnSync('tmux', ['-V']).status === 0
 
-export interface ScreenWorld extends ChatWorld {
+/** What is done and seen on a screen. */
+export interface ScreenView extends ChatWorld {
   /** Types a text, without enter, and waits until its end is on the screen. */
   type(text: string): Promise<void>
   /** Presses keys by the names that tmux has for them. */
@@ -33,6 +35,11 @@ export interface ScreenWorld extends ChatWorld {
   /** Waits until the screen does not change, as after a resize to a size at which no text can be waited for. */
   seeStill(): Promise<string>
   resize(columns: number, rows: number): void
+  /** Starts the chat again in the same terminal, after the one before has ended. */
+  restart(choices?: Partial<ChatCommandOptions>): void
+}
+
+export interface ScreenWorld extends Omit<ScreenView, 'restart'> {
   /** Runs a tmux command in this terminal. */
   tmux(...args: readonly string[]): string
   /** Starts the chat again in the same terminal, after the one before has ended. */
@@ -58,6 +65,7 @@ export interface ScreenWorldOptions {
 export const EMPTY_INPUT = /─\n❯(?: +Type a task[^\n]*)?\n─/
 
 const PATIENCE_MS = 60_000
+const POLL_MS = 20
 
 /** Opens a terminal with a shell that runs the chat, then prints its exit code and the state of the terminal. */
 export async function createScreenWorld(
@@ -121,10 +129,10 @@ export async function createScreenWorld(
   }
 }
 
-type Waits = Pick<ScreenWorld, 'see' | 'answerQuestion' | 'seeOther' | 'seeStill' | 'seeIdle'>
+type Waits = Pick<ScreenView, 'see' | 'answerQuestion' | 'seeOther' | 'seeStill' | 'seeIdle'>
 
 /** Returns what waits for the screen, however long the machine takes. */
-function createWaits(look: () => string, press: ScreenWorld['press']): Waits {
+export function createWaits(look: () => string, press: ScreenView['press']): Waits {
   const see = (text: string | RegExp): Promise<string> => waitForText(look, text)
   return {
     see,
@@ -153,13 +161,13 @@ function createWaits(look: () => string, press: ScreenWorld['press']): Waits {
 const MOVING = /[\u2800-\u28ff\d]/g
 
 /** Looks without a change after which a screen is still. */
-const STILL_LOOKS = 5
+const STILL_LOOKS = 15
 
 function hasText(seen: string, wanted: string | RegExp): boolean {
   return typeof wanted === 'string' ? seen.includes(wanted) : wanted.test(seen)
 }
 
-function waitForText(look: () => string, wanted: string | RegExp): Promise<string> {
+export function waitForText(look: () => string, wanted: string | RegExp): Promise<string> {
   return waitUntil(look, (seen) => hasText(seen, wanted), String(wanted))
 }
 
@@ -173,6 +181,6 @@ async function waitUntil(
     const seen = look()
     if (isRight(seen)) return seen
     if (Date.now() > end) throw new Error(`The screen never had ${wanted}. It has:\n${seen}`)
-    await wait(50)
+    await wait(POLL_MS)
   }
 }

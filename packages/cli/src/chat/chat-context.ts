@@ -1,4 +1,5 @@
 /** What slash commands and the conversation work with: the open session, the screen, and a few ways to tell the user. */
+import type { Terminal as ScreenTerminal } from '@earendil-works/pi-tui'
 import type { ModelChoice } from 'tidemark'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
 import { chooseModel, type ModelOptions } from '../agent/agent-sessions.ts'
@@ -8,6 +9,7 @@ import type { AgentSettings } from '../agent/settings.ts'
 import type { PanelContent } from '../screen/panel.ts'
 import { toPageRows } from '../screen/panel.ts'
 import type { ChatScreen } from '../screen/screen.ts'
+import type { GuardedProcess } from '../screen/terminal-guard.ts'
 import type { ScreenTheme, Tone } from '../screen/theme.ts'
 import type { Transcript } from '../screen/transcript.ts'
 import type { Terminal } from '../terminal.ts'
@@ -29,6 +31,14 @@ export interface ChatStart extends ModelOptions {
   readonly onWork?: (work: string) => void
   /** Set by the tour, whose session is in a temporary folder and whose model is simulated. */
   readonly simulation?: ChatSimulation
+  /** What the screen draws on. Default: the terminal of this process. */
+  readonly device?: ScreenDevice
+}
+
+export interface ScreenDevice {
+  readonly terminal: ScreenTerminal
+  /** The process whose end gives the terminal back. */
+  readonly process: GuardedProcess
 }
 
 export interface ChatSimulation {

@@ -46,7 +46,7 @@ export async function runChat(start: ChatStart): Promise<number> {
   chooseChatModel(start)
   const chat = createChat(start)
   const { screen } = chat
-  const guard = guardTerminal(process, { stop: screen.stop, close: chat.close })
+  const guard = guardTerminal(start.device?.process ?? process, { stop: screen.stop, close: chat.close })
   try {
     screen.start()
     await chat.openFirst()
@@ -85,7 +85,7 @@ function createChat(start: ChatStart): Chat {
   const state = createChatState(start.sessionId)
   const history = openHistory(start)
   const screen = createChatScreen({
-    terminal: new ProcessTerminal(),
+    terminal: start.device?.terminal ?? new ProcessTerminal(),
     theme,
     transcript,
     folder,

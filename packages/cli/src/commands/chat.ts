@@ -15,6 +15,7 @@ import {
 } from '../agent/chat-output.ts'
 import { findRuleProblem, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
+import type { ScreenDevice } from '../chat/chat-context.ts'
 import { formatCount } from '../render/format-numbers.ts'
 import { createProgressLine } from '../render/progress-line.ts'
 import { sanitizeText } from '../render/text.ts'
@@ -40,6 +41,8 @@ export interface ChatCommandOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly cwd?: string
+  /** What the screen draws on, as in `ChatStart`. */
+  readonly device?: ScreenDevice
 }
 
 export async function runChatCommand(

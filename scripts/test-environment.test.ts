@@ -1,4 +1,5 @@
-import { homedir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createTestEnvironment } from './test-environment.ts'
 
@@ -30,6 +31,7 @@ it('a test sees nothing of the shell, the user and the program that started the 
     TIDEMARK_SEED: '7',
     ...home,
     ...fixed,
+    NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled'),
   })
 })
 

@@ -34,7 +34,7 @@ type Variables = Readonly<Record<string, string>>
 function start(args: readonly string[], more: Variables = {}) {
   const env = { PATH: process.env.PATH, HOME: folder, TZ: 'UTC', LANG: 'C.UTF-8', ...more }
   return spawn(process.execPath, ['--conditions=tidemark-source', script, 'compact', ...args], {
-    env: { ...env, NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled') },
+    env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

@@ -15,7 +15,13 @@ import {
   openSession,
   toApiMessages,
 } from '@tidemark/core'
-import { createFakeJournal, createTestCompaction, createTestHost, runToEnd } from '@tidemark/core/testing'
+import {
+  createFakeJournal,
+  createTestCompaction,
+  createTestHost,
+  runToEnd,
+  sampleCases,
+} from '@tidemark/core/testing'
 import { listStrings } from 'tidemark/internal'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createMemoryNotes } from '../packages/tidemark/src/storage/memory-stores.ts'
@@ -77,7 +83,7 @@ function addFigures(row: Row, notes: number, summary: number, all: number): void
 }
 
 describe.skipIf(folders.length === 0)(`compactions of recorded sessions with notes${note}`, () => {
-  it.each(histories)('keep what tier 2 keeps: $name', async (history) => {
+  it.each(sampleCases(histories, 4))('keep what tier 2 keeps: $name', async (history) => {
     for (const place of [...history.compactions, history.records.length]) {
       const { end, view, refusal } = await compactRecorded(history, place, true)
       // A call that waits for its result can be compacted in no way.

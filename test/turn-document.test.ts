@@ -13,7 +13,7 @@ const program = [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = ''
 
 async function run(): Promise<readonly string[]> {
   const flags = ['--conditions=tidemark-source', '--input-type=module-typescript', '-']
-  const env = { PATH: process.env.PATH ?? '' }
+  const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
   const child = spawn(process.execPath, flags, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.end(program)
   const [said, wrong, [code]] = await Promise.all([

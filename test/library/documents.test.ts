@@ -14,7 +14,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Nothing of the machine's own: an example that needed a key would fail. */
-const env = { PATH: process.env.PATH ?? '' }
+const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
 
 function snippets(path: string): readonly string[] {
   const document = readFileSync(join(ROOT, path), 'utf8')

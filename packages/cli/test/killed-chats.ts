@@ -128,7 +128,6 @@ function startChat(
         PATH: process.env.PATH,
         HOME: root,
         TIDEMARK_HOME: join(root, '.home'),
-        NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled'),
       },
     },
   )

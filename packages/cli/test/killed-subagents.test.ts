@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
@@ -21,7 +20,7 @@ function startChat({ env, folder }: SubagentWorld, ...args: readonly string[]): 
   const options = ['--permission-mode', 'allow-all', '--output-format', 'json', '--cwd', folder]
   const child = spawn(process.execPath, [...TIDEMARK_SOURCES, 'chat', ...args, ...options], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...env, NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled') },
+    env,
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   return child

@@ -67,3 +67,17 @@ export function setPropertyRunShare(next: number): void {
 export function countPropertyRuns(full: number, least = 10): number {
   return Math.max(Math.min(full, least), Math.ceil(full * share))
 }
+
+/** Returns true in `npm run test:full`. */
+export function isFullRun(): boolean {
+  return share >= 1
+}
+
+/** Returns all cases in `npm run test:full`, otherwise `count` of them, always the same ones, spread over the list. */
+export function sampleCases<T>(cases: readonly T[], count: number): readonly T[] {
+  if (isFullRun() || cases.length <= count) return cases
+  return cases.filter(
+    (_, index) =>
+      Math.floor((index * count) / cases.length) !== Math.floor(((index + 1) * count) / cases.length),
+  )
+}

@@ -25,6 +25,8 @@ export {
   countPropertyRuns,
   createChoices,
   GeneratorChoices,
+  isFullRun,
+  sampleCases,
   setPropertyRunShare,
 } from './generator-choices.ts'
 export { type ExtraRecordFields, SessionBuilder } from './session-builder.ts'

@@ -1,8 +1,6 @@
 /** Child processes for tests that need real ones. They run the sources and print lines. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
@@ -20,8 +18,6 @@ export function startChild(file: string, ...given: readonly string[]): Child {
   const path = fileURLToPath(new URL(file, import.meta.url))
   const child = spawn(process.execPath, ['--conditions=tidemark-source', path, ...given], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    // Starting is most of what a short-lived child costs.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled') },
   })
   const said: string[] = []
   const lines = createInterface({ input: child.stdout })

@@ -1,4 +1,5 @@
 import type { AttachmentRecord, SessionRecord } from '@tidemark/core'
+import { isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
 import {
@@ -114,12 +115,13 @@ describe('a log of Claude Code', () => {
 
   it('a million broken lines are one entry', () => {
     const reader = createLogReader('claude-code')
-    for (let line = 0; line < 1_000_000; line += 1) reader.readLine('x')
+    const count = isFullRun() ? 1_000_000 : 100_000
+    for (let line = 0; line < count; line += 1) reader.readLine('x')
     expect(reader.finish().damage).toEqual([
       {
         kind: 'bad-json',
         line: 1,
-        why: 'lines 1 to 1000000: the line is no JSON object with a type; it is left out',
+        why: `lines 1 to ${count}: the line is no JSON object with a type; it is left out`,
       },
     ])
   })

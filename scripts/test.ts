@@ -1,0 +1,25 @@
+/**
+ * `npm test`: the check (formatter, linter, types) and the tests at the same time, because the check leaves a core idle.
+ * What the check finds is printed in one piece and ends the tests. Arguments are those of `vitest run`.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+const vitest = fileURLToPath(import.meta.resolve('vitest/vitest.mjs'))
+const tests = spawn(process.execPath, [vitest, 'run', ...process.argv.slice(2)], { stdio: 'inherit' })
+const check = spawn('npm run --silent check', { shell: true, stdio: ['ignore', 'pipe', 'pipe'] })
+const testsEnded = once(tests, 'exit')
+
+let printed = ''
+for (const output of [check.stdout, check.stderr])
+  output.on('data', (data: Buffer) => {
+    printed += String(data)
+  })
+const [checkCode] = await once(check, 'close')
+if (checkCode !== 0) {
+  console.error(`\nnpm run check failed, so the tests were ended:\n${printed}`)
+  tests.kill('SIGTERM')
+}
+const [testCode] = await testsEnded
+process.exitCode = checkCode === 0 ? (testCode ?? 1) : 1

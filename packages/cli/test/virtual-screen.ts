@@ -10,7 +10,7 @@ import xterm from '@xterm/headless'
 import { onTestFinished } from 'vitest'
 import type { ScreenDevice } from '../src/chat/chat-context.ts'
 import { type ChatCommandOptions, runChatCommand } from '../src/commands/chat.ts'
-import { createChatWorld } from './chat-world.ts'
+import { type ChatWorld, createChatWorld } from './chat-world.ts'
 import { createWaits, type ScreenView, type ScreenWorldOptions, waitForText } from './screen-world.ts'
 
 /** What keys send, by the names that tmux has for them. Other keys send their name. */
@@ -46,47 +46,22 @@ export async function createVirtualScreen(
   script: Script,
   options: VirtualScreenOptions = {},
 ): Promise<VirtualScreen> {
-  const { columns = 80, rows = 24, choices = {}, env = {} } = options
+  const { columns = 80, rows = 24 } = options
   const world = await createChatWorld(script)
   options.prepare?.(world)
   const memory = new xterm.Terminal({ cols: columns, rows, scrollback: 20_000, allowProposedApi: true })
-  const variables = {
-    ...world.env,
-    ANTHROPIC_API_KEY: 'test',
-    LC_ALL: 'C.UTF-8',
-    TERM: 'xterm-256color',
-    ...env,
-  }
-  let written = ''
-  const write = (text: string): void => {
-    written += text
-    memory.write(text)
-  }
-  let device = createDevice(memory, write)
-  let ended: Promise<void> = Promise.resolve()
-  const restart = (more: Partial<ChatCommandOptions> = choices): void => {
-    device = createDevice(memory, write)
-    memory.write('\u001b[2J\u001b[H')
-    const fixed = { outputFormat: 'text', inputFormat: 'text', cwd: world.folder } as const
-    const terminal = {
-      ...{ env: variables, isTty: true, isInputTty: true, columns: memory.cols, rows: memory.rows },
-      ...{ write: (text: string) => write(text.replaceAll('\n', '\r\n')), warn: write },
-    }
-    const run = runChatCommand({ ...fixed, ...more, device }, terminal, Readable.from([]))
-    ended = Promise.race([run, device.exited]).then((code) => write(`EXIT ${code}\r\n`))
-  }
-  const press = (...keys: readonly string[]): void => {
-    for (const key of keys) device.press(KEYS[key] ?? key)
-  }
+  const chats = createChatRunner(world, memory, options)
   const look = (): string => readRows(memory, memory.buffer.active.baseY)
   const type = async (text: string): Promise<void> => {
-    for (const character of text) device.press(character)
+    for (const character of text) chats.device.press(character)
     await waitForText(look, text.trim().split(/\s/).at(-1) ?? '')
   }
-  restart()
+  const press = (...keys: readonly string[]): void => {
+    for (const key of keys) chats.device.press(KEYS[key] ?? key)
+  }
+  chats.start()
   onTestFinished(async () => {
-    device.process.emit('SIGTERM')
-    await ended
+    await chats.end()
     memory.dispose()
   })
   return {
@@ -98,16 +73,67 @@ export async function createVirtualScreen(
       await type(text)
       press('Enter')
     },
-    restart: (more) => restart(more),
+    restart: chats.start,
     lookAtColors: () => readRows(memory, memory.buffer.active.baseY, readColoredRow),
     lookBack: () => readRows(memory, 0),
-    readWritten: () => written,
-    signal: (name) => void device.process.emit(name),
+    readWritten: () => chats.written,
+    signal: (name) => void chats.device.process.emit(name),
     resize(width, height) {
       memory.resize(width, height)
-      device.tellResize()
+      chats.device.tellResize()
     },
     ...createWaits(look, press),
+  }
+}
+
+interface ChatRunner {
+  /** What the chat that was started last draws on. */
+  readonly device: VirtualDevice
+  /** What all chats have written. */
+  readonly written: string
+  start(choices?: Partial<ChatCommandOptions>): void
+  /** Ends the chat that runs, and waits for its end. */
+  end(): Promise<void>
+}
+
+/** Creates what runs one chat after the other in the same terminal. */
+function createChatRunner(
+  { folder, env }: ChatWorld,
+  memory: xterm.Terminal,
+  options: VirtualScreenOptions,
+): ChatRunner {
+  const fixed = { ANTHROPIC_API_KEY: 'test', LC_ALL: 'C.UTF-8', TERM: 'xterm-256color' }
+  const variables = { ...env, ...fixed, ...options.env }
+  let written = ''
+  const write = (text: string): void => {
+    written += text
+    memory.write(text)
+  }
+  const writeLines = (text: string): void => write(text.replaceAll('\n', '\r\n'))
+  let device = createDevice(memory, write)
+  let ended: Promise<void> = Promise.resolve()
+  return {
+    get device() {
+      return device
+    },
+    get written() {
+      return written
+    },
+    start(choices = options.choices) {
+      device = createDevice(memory, write)
+      memory.write('\u001b[2J\u001b[H')
+      const terminal = {
+        ...{ env: variables, isTty: true, isInputTty: true, columns: memory.cols, rows: memory.rows },
+        ...{ write: writeLines, warn: writeLines },
+      }
+      const whole = { outputFormat: 'text', inputFormat: 'text', cwd: folder, ...choices, device } as const
+      const run = runChatCommand(whole, terminal, Readable.from([]))
+      ended = Promise.race([run, device.exited]).then((code) => write(`EXIT ${code}\r\n`))
+    },
+    async end() {
+      device.process.emit('SIGTERM')
+      await ended
+    },
   }
 }
 

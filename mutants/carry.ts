@@ -199,7 +199,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reminder-number-that-the-text-contains',
     law: 'stands in an element that it cannot end',
-    file: 'packages/core/src/log/host-texts.ts',
+    file: 'packages/core/src/text/frames.ts',
     find: 'while (used.has(number)) number += 1',
     replace: 'while (used.has(-number)) number += 1',
     tests: ['packages/core/src/log/host-texts.test'],

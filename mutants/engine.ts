@@ -149,7 +149,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/summary/plan-attempts.ts',
     find: 'const maximumTokens = Math.max(0, maximumSummaryTokens)',
     replace: 'const maximumTokens = Math.max(policy.direct.outputTokens, maximumSummaryTokens)',
-    tests: ['packages/core/src/text/attempts-retry.test'],
+    tests: ['packages/core/src/summary/attempts-retry.test'],
   },
   {
     name: 'late-summary-counts',

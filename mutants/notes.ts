@@ -180,7 +180,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-quotation-becomes-a-heading',
     law: 'word for word',
-    file: 'packages/core/src/notes/note-text.ts',
+    file: 'packages/core/src/text/code-blocks.ts',
     find: '.map((line) => `>',
     replace: ".map((line) => line.startsWith('# ') ? line : `>",
     tests: [STATE],

@@ -41,7 +41,9 @@ describe('a window that is smaller than anybody said', () => {
     'of %d tokens costs a model that sums up well one more call',
     async (window) => {
       const trial: Trial = { adversary: 'injection', trigger: 'reactive', window, local: 'last' }
-      expect(await runTrial(trial)).toMatchObject({ committed: true, summarizer: 'model', calls: 2 })
+      // In the smallest, the user's own words leave no room for the text of a model.
+      const summarizer = window === 8_000 ? 'local' : 'model'
+      expect(await runTrial(trial)).toMatchObject({ committed: true, summarizer, calls: 2 })
     },
   )
 })

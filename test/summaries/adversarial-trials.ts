@@ -123,10 +123,10 @@ function expectRefused(refused: RefusedRewrite | undefined, { stage, before }: B
   expectUntouched(stage, before)
 }
 
-/** Lines of the injected instructions that are shown as if they were instructions. */
+/** Lines of the injected instructions that are shown outside the frame of the model's notes. */
 function findInjectedLines(messages: unknown): readonly string[] {
-  const shown = JSON.stringify(messages).split('\\n')
-  return INJECTED_INSTRUCTIONS.split('\n').filter((line) => shown.includes(line))
+  const text = JSON.stringify(messages).replace(/<(model-notes(?:-\d+)?)>\\n.*?\\n<\/\1>/g, '')
+  return INJECTED_INSTRUCTIONS.split('\n').filter((line) => text.includes(JSON.stringify(line).slice(1, -1)))
 }
 
 async function expectGoesOn({ session, simulator }: TestSession): Promise<void> {

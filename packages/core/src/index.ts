@@ -224,11 +224,11 @@ export {
   type ToolDecision,
 } from './engine/hooks.ts'
 export {
-  type CheckedSummary,
   type CleanupFailure,
   type CommittedRewrite,
   type CompactingHost,
   type CompactionServices,
+  type CompleteSummary,
   type HostSummaryInput,
   keepsNotes,
   type ModelSettings,
@@ -724,7 +724,7 @@ export type {
   SummaryAttemptsOutcome,
 } from './summary/attempt-types.ts'
 export { buildLedger } from './summary/ledger.ts'
-export { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from './summary/local-summary.ts'
+export { type LocalSummaryOptions, writeLocalSummary } from './summary/local-summary.ts'
 export { splitIntoParts } from './summary/plan-attempts.ts'
 export { createReceipt, type Receipt } from './summary/receipt.ts'
 export { type RepairRules, repairSummary } from './summary/repair-summary.ts'

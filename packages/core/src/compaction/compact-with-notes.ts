@@ -219,6 +219,7 @@ async function planWithText(
     form: 'up_to',
     ...(pivot === undefined ? {} : { pivot }),
     notesText: text,
+    notesBy: found.by,
   }
   const plan = planCompaction(turn.state, asked, { host: turn.host, compaction })
   if (!plan.ok) return { reason: 'refused', message: plan.message }

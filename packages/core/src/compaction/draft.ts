@@ -6,7 +6,7 @@
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { isProviderClearing } from '../context/provider-clearings.ts'
-import type { CheckedSummary, CompactionServices } from '../engine/host.ts'
+import type { CompactionServices, CompleteSummary } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { findLastRecordUuid, type TurnContext } from '../engine/session-writer.ts'
@@ -49,7 +49,7 @@ export interface CompactionDraft extends UnmeasuredDraft {
 export interface UnmeasuredDraft {
   readonly plan: CompactionPlan
   /** The summary for the next API request. The user may edit its `text`. */
-  readonly summary: CheckedSummary
+  readonly summary: CompleteSummary
   /** Attachments from context sources, such as todos or files, placed before the summary; `sourcesAfter`: after it. */
   readonly sourcesBefore: readonly SourceAttachment[]
   readonly sourcesAfter: readonly SourceAttachment[]
@@ -217,7 +217,7 @@ function createSummaryBody(
  * Creates the record of the provider's compaction block. Each request sends the block back byte for byte as the first
  * message.
  */
-function createBlockBody(block: NonNullable<CheckedSummary['block']>, { at }: CompactionPlan): SummaryBody {
+function createBlockBody(block: NonNullable<CompleteSummary['block']>, { at }: CompactionPlan): SummaryBody {
   return {
     type: 'assistant',
     message: { id: `summary-${at}`, role: 'assistant', model: 'summary', content: [block] },

@@ -37,6 +37,8 @@ export interface FitResult {
   readonly over: number
   /** Limits of a smaller summary that should be tried; null if none is needed or none would fit. */
   readonly smaller: SmallerSummary | null
+  /** Tokens of the summary, without the list of names. */
+  readonly summaryTokens: number
   /** True if the compaction would be refused: its result is too large. */
   readonly isRefused: boolean
   readonly isLocal: boolean
@@ -51,7 +53,7 @@ export function fitDraft(
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null) {
     const createOutcome = async () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
-    return { createOutcome, over: 0, smaller: null, isRefused: true, isLocal: false }
+    return { createOutcome, over: 0, smaller: null, summaryTokens: 0, isRefused: true, isLocal: false }
   }
   const fitted = dropSources(turn, compaction, measured)
   const { plan } = whole
@@ -64,6 +66,7 @@ export function fitDraft(
     createOutcome: () => createOutcome(turn, compaction, fitted),
     over: countExcessTokens(plan, fitted.after),
     smaller,
+    summaryTokens: tokens,
     isRefused: findRefusal(fitted) !== null,
     isLocal,
   }

@@ -61,6 +61,8 @@ export interface CompactionOptions {
   readonly notesOnly?: boolean
   /** The text of the summary, if it exists already as the notes of the session. No model is then asked for one. */
   readonly notesText?: string
+  /** Who wrote `notesText`: a model, or the engine from the log. */
+  readonly notesBy?: 'model' | 'local'
 }
 
 export interface CompactionPlan {

@@ -24,7 +24,7 @@ import type { CompactionPlan } from './plan-compaction.ts'
 import { emitRestored, placeSources, type ReattachedSources, reattachSources } from './reattach-sources.ts'
 import { readHistoryAhead } from './summarized-history.ts'
 import {
-  checkSummary,
+  completeSummary,
   type WriteSummaryInput,
   type WriteSummaryResult,
   writeSmallerSummary,
@@ -229,8 +229,11 @@ async function* shrinkToFit(
   let best = await fitWithNames(turn, compaction, input)
   let last = best
   while (last.smaller !== null) {
-    const { over, smaller } = last
-    const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${smaller.tokens ?? 0} tokens fits.`
+    const { over, smaller, summaryTokens } = last
+    // A model is told how long its own text may be: what the log adds to it stays as long as it is.
+    const added = summaryTokens - createTextCounter(turn.state, turn.host, compaction)(written.summary.text)
+    const fitting = Math.max(0, (smaller.tokens ?? 0) - Math.max(0, added))
+    const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${fitting} tokens fits.`
     const next = yield* writeSmallerSummary(turn, compaction, input.task, { last: written, why, smaller })
     if (next === null) break
     if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
@@ -273,7 +276,7 @@ async function createDraft(
 ): Promise<UnmeasuredDraft> {
   const { plan } = input.task
   await pauseTurn(turn)
-  const summary = await checkSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
+  const summary = await completeSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
   const placed = await placeSources(turn, { plan, summary }, input.sources)
   return { plan, summary, ...placed, hookContext: input.hooks, durationMs: 0 }
 }

@@ -3,8 +3,9 @@
  * facts.
  */
 
+import type { ContextEntry } from '../context/context-entry.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import type { CheckedSummary, CompactionServices, RawSummary, SummaryWriter } from '../engine/host.ts'
+import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } from '../engine/host.ts'
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
@@ -24,12 +25,7 @@ import type {
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
 import { buildLedgerInSteps } from '../summary/ledger.ts'
-import {
-  limitNames,
-  prependLocalSummary,
-  writeLocalSummaryInSteps,
-  writeMissingSections,
-} from '../summary/local-summary.ts'
+import { limitNames, writeLocalSummaryInSteps, writeMissingSections } from '../summary/local-summary.ts'
 import { repairSummaryInSteps } from '../summary/repair-summary.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
@@ -64,8 +60,11 @@ export async function* writeSummary(
   task: WriteSummaryInput,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   const { plan } = task
-  const { notesText } = plan.request
-  if (notesText !== undefined) return { ok: true, summary: toSummary(notesText, 'notes'), attempts: null }
+  const { notesText, notesBy } = plan.request
+  if (notesText !== undefined) {
+    const author = notesBy === 'local' ? 'notes' : 'model'
+    return { ok: true, summary: toSummary(notesText, author, 'notes'), attempts: null }
+  }
   const size = estimateLeastSize(turn, compaction, plan)
   const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
@@ -115,18 +114,24 @@ async function writeByHost(
     if (!end.ok && end.why === 'aborted') return ABORTED_REWRITE
     const text = end.ok ? (end.value?.trim() ?? '') : ''
     if (text === '') return refuseRewrite('no-summary', 'The host gave no summary.')
-    return toSummary(text, 'model')
+    return toSummary(text, 'model', 'model')
   } catch (thrown) {
     return refuseRewrite('no-summary', thrown instanceof Error ? thrown.message : String(thrown))
   }
 }
 
 /** Returns a text as a summary that was written in no attempt of the engine. */
-function toSummary(text: string, summarizer: RawSummary['summarizer']): RawSummary {
+function toSummary(
+  text: string,
+  author: RawSummary['author'],
+  summarizer: RawSummary['summarizer'],
+): RawSummary {
   return {
     ok: true,
     text: text.startsWith(SUMMARY_HEADING) ? text : `${SUMMARY_HEADING}\n${text}`,
+    author,
     summarizer,
+    cover: '',
     block: null,
     recordsCoveredLocally: 0,
     fallbackReason: null,
@@ -259,26 +264,33 @@ function toRawSummary(
     )
   }
   const { summarizer, block, trace } = done
-  const covered = done.coveredLocally.map(({ record }) => record)
-  const most = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
-  const cover =
-    covered.length === 0
-      ? null
-      : {
-          text: runAtOnce(
-            writeLocally(turn, compaction, plan, { facts: extractSessionFacts(covered), tokens: most }),
-          ),
-          records: covered.length,
-        }
   return {
     ok: true,
-    text: prependLocalSummary(done.summary, cover),
+    text: done.summary,
+    author: summarizer === 'block' ? 'provider' : summarizer,
     summarizer,
+    cover: writeCover(turn, compaction, plan, done.coveredLocally),
     block,
-    recordsCoveredLocally: covered.length,
+    recordsCoveredLocally: done.coveredLocally.length,
     fallbackReason: describeFallback(done),
     steps: trace,
   }
+}
+
+/** Writes, without a model, what stands for the records that the summarizing model was not shown; empty for none. */
+function writeCover(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  plan: CompactionPlan,
+  entries: readonly ContextEntry[],
+): string {
+  if (entries.length === 0) return ''
+  const tokens = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
+  const facts = extractSessionFacts(entries.map(({ record }) => record))
+  const text = runAtOnce(writeLocally(turn, compaction, plan, { facts, tokens, messages: null }))
+  const many = entries.length === 1 ? 'One record' : `${entries.length} records`
+  const title = `${many} did not fit into the summariser's window. This was taken from the log without a model:`
+  return `${title}\n\n${text.replace(SUMMARY_HEADING, '').trim()}`
 }
 
 /** Returns the reason why another attempt was needed, followed by what was said of the last one that did not succeed. */
@@ -289,19 +301,24 @@ function describeFallback({ fallbackReason, trace }: SummaryAttemptsOutcome): st
   return words === '' ? fallbackReason : `${fallbackReason}: ${words}`
 }
 
+interface LocalLimits {
+  readonly facts: SessionFacts
+  readonly tokens: number
+  readonly restTokens?: number
+  /** Null if the text is not to list the user's messages. */
+  readonly messages?: null
+}
+
 function* writeLocally(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
-  {
-    facts,
-    ...limits
-  }: { readonly facts: SessionFacts; readonly tokens: number; readonly restTokens?: number },
+  { facts, ...limits }: LocalLimits,
 ): Steps<string> {
   const { text } = yield* writeLocalSummaryInSteps(facts, {
     form: plan.span.form,
-    ...limits,
     messages: computeMessageBudget(turn, compaction, plan),
+    ...limits,
     files: compaction.scaled.budgets.ledger.files,
     estimate: { text: createTextCounter(turn.state, turn.host, compaction) },
   })
@@ -334,9 +351,9 @@ async function fillSections(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
-  { text, summarizer, block }: RawSummary,
+  { text, summarizer }: RawSummary,
 ): Promise<readonly string[]> {
-  if (summarizer !== 'model' || block !== null) return []
+  if (summarizer !== 'model') return []
   const { ledger } = compaction.scaled.budgets
   const tokens = Math.min(ledger.files, Math.floor(countSummarized(compaction, plan) / FILLED_PART))
   const options = { form: plan.span.form, tokens, estimate: compaction.estimator }
@@ -344,62 +361,48 @@ async function fillSections(
 }
 
 /**
- * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
- * secrets. `nameTokens`: maximum tokens of the list of names.
+ * Completes a summary, so that it contains the user messages, files, errors and open todos of the log, and no secrets.
+ * `nameTokens`: maximum tokens of the list of names.
  */
-export async function checkSummary(
+export async function completeSummary(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
   written: RawSummary,
   nameTokens: number = compaction.scaled.budgets.ledger.names,
-): Promise<CheckedSummary> {
+): Promise<CompleteSummary> {
   const { state, host } = turn
   const { scaled, estimator } = compaction
   const { span } = plan
-  const history = listSummarizedRecords(state, plan)
   const { ledger } = scaled.budgets
   const messages = computeMessageBudget(turn, compaction, plan)
   const keptRecords = [...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record)
   // A local summary already has all facts that fit into its size: nothing is added, and what it lacks is reported.
-  const isLocal = written.summarizer === 'local'
-  const facts = readFacts(state, plan)
-  const limits = {
+  const isLocal = written.author === 'local'
+  const rules = {
+    author: written.author,
+    cover: written.cover,
     messages,
     files: ledger.files,
     errors: host.policy.ledger.errors,
     tokens: isLocal ? 0 : messages.total + ledger.files + ledger.names,
     estimate: estimator,
-    isLocal,
     isNotes: written.summarizer === 'notes',
-    isFixed: written.block !== null,
     keptMessages: extractSessionFacts(keptRecords).messages,
   }
-  const { text, repairs, unfit } = await finishTurnSteps(
-    turn,
-    repairSummaryInSteps(written.text, facts, limits),
-  )
+  const repair = repairSummaryInSteps(written.text, readFacts(state, plan), rules)
+  const { text, additions, unfit } = await finishTurnSteps(turn, repair)
   const filled = await fillSections(turn, compaction, plan, written)
   await pauseTurn(turn)
   // The list of names becomes smaller with a local summary.
   const most = isLocal
     ? limitNames(estimator.text(written.text) - countUserWords(turn, compaction, plan))
     : nameTokens
-  const rules = { tokens: Math.min(ledger.names, most), estimate: estimator }
-  const names = await finishTurnSteps(turn, buildLedgerInSteps(history, rules))
+  const nameRules = { tokens: Math.min(ledger.names, most), estimate: estimator }
+  const names = await finishTurnSteps(turn, buildLedgerInSteps(listSummarizedRecords(state, plan), nameRules))
   const listed = names.text === '' ? [] : [redact(names.text)]
-  const beside = [...repairs, ...listed].join('\n\n')
-  const checked: CheckedSummary = {
-    ...written,
-    besideBlock: beside,
-    ledger: names.lines.map(redact),
-    missingFacts: unfit,
-  }
-  return written.block === null
-    ? {
-        ...checked,
-        text: [isLocal ? written.text : text, ...filled, ...listed].join('\n\n'),
-        besideBlock: '',
-      }
-    : checked
+  const complete = { ...written, ledger: names.lines.map(redact), missingFacts: unfit }
+  if (written.block !== null) return { ...complete, besideBlock: [...additions, ...listed].join('\n\n') }
+  const whole = [isLocal ? written.text : text, ...filled, ...listed].join('\n\n')
+  return { ...complete, text: whole, besideBlock: '' }
 }

@@ -18,6 +18,7 @@ import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
 import type { ContextSource } from '../sources/context-source.ts'
 import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
+import type { SummaryAuthor } from '../summary/repair-summary.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import type { SummaryModel } from '../summary/summary-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -272,7 +273,11 @@ export interface RawSummary {
   readonly ok: true
   /** Text of the summary, which begins with `Summary:`. */
   readonly text: string
+  /** Who wrote the text. Notes of the session are by a model or from the log (`notes`). */
+  readonly author: SummaryAuthor
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
+  /** Text from the log about records that the summarizing model was not shown; empty if there are none. */
+  readonly cover: string
   /** Compaction block that the provider wrote, to be sent back byte for byte; null for other summaries. */
   readonly block: Block | null
   readonly recordsCoveredLocally: number
@@ -281,7 +286,7 @@ export interface RawSummary {
 }
 
 /** A summary that was checked against the user messages, files, errors and todos of the log. */
-export interface CheckedSummary extends RawSummary {
+export interface CompleteSummary extends RawSummary {
   /**
    * Missing facts and names of files that are sent next to the provider's compaction block, since the block must not
    * change.

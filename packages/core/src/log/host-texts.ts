@@ -2,6 +2,7 @@
  * The texts that agent programs write in the user's place: notices, interruptions, and refusals of tool calls. One
  * table for all programs, so that no text of a program counts as typed and nothing that the user typed is lost with one.
  */
+import { chooseFrameName } from '../text/frames.ts'
 
 // Notices. Most are elements with known names.
 
@@ -170,9 +171,7 @@ function measureNotice(start: string, elements: RegExp): number {
 
 // Reminders: what this engine adds to a conversation for its host.
 
-/** Matches what could pass for a tag of a reminder, however it is spelled. */
-const REMINDER_TAG = /<[\W_]{0,8}system[\W_]{0,3}reminder/i
-const REMINDER_NUMBER = /reminder[\W_]{0,3}(\d+)/gi
+const REMINDER = 'system-reminder'
 
 /**
  * Encloses a text in the element `system-reminder`. A text that has such tags itself, as a file may, is enclosed in an
@@ -180,11 +179,8 @@ const REMINDER_NUMBER = /reminder[\W_]{0,3}(\d+)/gi
  * is, since an edit of the file must match it, and the same text always gives the same tags.
  */
 export function wrapInReminder(text: string): string {
-  if (!REMINDER_TAG.test(text)) return `<system-reminder>\n${text}\n</system-reminder>`
-  const used = new Set([...text.matchAll(REMINDER_NUMBER)].map(([, number]) => Number(number)))
-  let number = 2
-  while (used.has(number)) number += 1
-  const name = `system-reminder-${number}`
+  const name = chooseFrameName(REMINDER, text)
+  if (name === REMINDER) return `<${name}>\n${text}\n</${name}>`
   return `<${name}>\nThe text below contains tags of reminders. It ends at </${name}>.\n${text}\n</${name}>`
 }
 

@@ -6,14 +6,12 @@
 import { isFailure } from '../log/command-status.ts'
 import { readPlanText } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
-import { markOrdersAndClaims } from '../summary/repair-summary.ts'
-import type { UserPrompt } from '../summary/user-messages.ts'
-import { removeCodeBlocks } from '../text/code-blocks.ts'
+import { quoteBlock, removeCodeBlocks } from '../text/code-blocks.ts'
 import { truncateEnd } from '../text/truncate-text.ts'
 import { sliceText } from '../text/well-formed-text.ts'
 import { formatCommand } from './command-notes.ts'
 import type { FitOptions, NoteGroup } from './fit-notes.ts'
-import { cleanNoteText, cutMiddle, quoteBlock, toNoteLine } from './note-text.ts'
+import { cleanNoteText, cutMiddle, toNoteLine } from './note-text.ts'
 import { cutSentences, fitTexts, type PlacedText, TextSegments } from './text-segments.ts'
 
 export interface ModelText {
@@ -121,11 +119,8 @@ export class ModelNotes {
     return [{ title: 'The plan, as last written:', items: [{ full, short, rank: 1 }] }]
   }
 
-  /**
-   * Writes decisions and findings, oldest first, with an equal share for each segment. `messages`: those of the user, which
-   * alone support a claim of permission.
-   */
-  formatTexts(messages: readonly UserPrompt[], { tokens, countTokens }: FitOptions): string {
+  /** Writes decisions and findings, oldest first, with an equal share for each segment. */
+  formatTexts({ tokens, countTokens }: FitOptions): string {
     const answer = this.#readAnswer()
     const shownAnswer = answer === null ? '' : toKeptText(answer)
     const all = this.#texts.list()
@@ -135,7 +130,7 @@ export class ModelNotes {
       tokens: tokens - TITLE_TOKENS,
       countTokens,
       write: ({ where, isCorrected }, text) =>
-        `- ${where}${isCorrected ? ', which the user corrected then' : ''}:\n${quoteBlock(markOrders(text, messages))}`,
+        `- ${where}${isCorrected ? ', which the user corrected then' : ''}:\n${quoteBlock(text)}`,
     })
     const items = segments.flat().flatMap((placed) => shown.get(placed) ?? [])
     const missing = this.#texts.countAdded() - shown.size - elsewhere
@@ -145,10 +140,9 @@ export class ModelNotes {
   }
 
   /** Lists the newest answer at the end of a turn. */
-  listAnswers(messages: readonly UserPrompt[]): readonly NoteGroup[] {
-    const newest = this.#readAnswer()
-    if (newest === null) return []
-    const text = markOrders(newest, messages)
+  listAnswers(): readonly NoteGroup[] {
+    const text = this.#readAnswer()
+    if (text === null) return []
     const full = quoteBlock(truncateEnd(text, ANSWER_CHARACTERS))
     const short = quoteBlock(cutMiddle(text, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
     return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
@@ -174,10 +168,4 @@ function toKeptText(text: string): string {
   const lines = removeCodeBlocks(text).split('\n')
   const kept = lines.filter((line) => line.trim() !== '').join('\n')
   return cutSentences(kept, TEXT_CHARACTERS, (part) => part.length)
-}
-
-/** Marks orders and claims of permissions in a text; its questions stay as they are. */
-function markOrders(text: string, messages: readonly UserPrompt[]): string {
-  const questions = text.split('\n').flatMap((line) => (/\?\W*$/.test(line) ? [line.trim()] : []))
-  return markOrdersAndClaims(text, { lines: new Set(questions), messages }).text
 }

@@ -9,13 +9,14 @@ import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '
 import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { hasReplied, readAssistantTexts } from '../summary/assistant-findings.ts'
-import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from '../summary/user-messages.ts'
+import { createUserPromptReader, type ReadUserPrompt } from '../summary/user-messages.ts'
+import { quoteBlock } from '../text/code-blocks.ts'
 import { truncateEnd } from '../text/truncate-text.ts'
 import { CommandNotes, formatCommand } from './command-notes.ts'
 import { FileNotes } from './file-notes.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { ModelNotes } from './model-notes.ts'
-import { cleanNoteText, createNewestList, formatNoteTime, quoteBlock, toNoteLine } from './note-text.ts'
+import { cleanNoteText, createNewestList, formatNoteTime, toNoteLine } from './note-text.ts'
 import { type NotesRenderOptions, type NotesSources, renderNotes } from './render-notes.ts'
 import { isInstruction, UserNotes } from './user-notes.ts'
 import { createWorklog } from './worklog.ts'
@@ -39,7 +40,6 @@ export interface KeptNotes {
 
 const TODO_CHARACTERS = 200
 const MOST_TURN_RUNS = 300
-const MOST_MESSAGES = 30
 const MOST_WAITING = 5
 const LATEST_TEXT_CHARACTERS = 700
 const SUMMARY_CHARACTERS = 5_000
@@ -62,7 +62,6 @@ class LocalNoteKeeper implements NoteKeeper {
   readonly #files = new FileNotes()
   readonly #commands = new CommandNotes()
   readonly #worklog = createWorklog()
-  readonly #messages = createNewestList<UserPrompt>(MOST_MESSAGES)
   /** The calls since the latest instruction, without their inputs and results. */
   #turnRuns = createNewestList<ToolRun>(MOST_TURN_RUNS)
   /** Calls without a result, by id. */
@@ -145,7 +144,6 @@ class LocalNoteKeeper implements NoteKeeper {
   }
 
   #addPrompt(prompt: ReadUserPrompt, record: KnownRecord, time: string): void {
-    this.#messages.add({ ...prompt, isAnswered: true })
     if (prompt.inputs.every(({ kind }) => kind === 'answer' || kind === 'refusal')) {
       this.#model.beginTurn(prompt.isCorrection)
       return
@@ -198,7 +196,7 @@ class LocalNoteKeeper implements NoteKeeper {
         ...this.#model.listPlan(this.#user.countRequests()),
         ...this.#user.listAnswers(),
       ],
-      decisions: (options) => this.#model.formatTexts(this.#messages.list(), options),
+      decisions: (options) => this.#model.formatTexts(options),
       files: (options) => this.#files.formatSection(options),
       workflow: this.#commands.listWorkflow(),
       errors: [
@@ -214,7 +212,7 @@ class LocalNoteKeeper implements NoteKeeper {
         ...this.#listEarlierSummary(),
       ],
       learnings: [],
-      results: this.#model.listAnswers(this.#messages.list()),
+      results: this.#model.listAnswers(),
       worklog: this.#worklog.listSteps(),
     }
   }

@@ -38,15 +38,6 @@ export function quoteInline(text: string, most: number): string {
   return `"${toNoteLine(text, most)}"`
 }
 
-/** Returns a text as a Markdown quotation. No line of it can be taken for a heading or an item of the notes. */
-export function quoteBlock(text: string): string {
-  return text
-    .trim()
-    .split(/\r\n|\r|\n/)
-    .map((line) => `> ${line}`)
-    .join('\n')
-}
-
 /** Returns both ends of a text with an ellipsis between them, or the whole text if it is short enough. */
 export function cutMiddle(text: string, head: number, tail: number): string {
   if (text.length <= head + tail) return text

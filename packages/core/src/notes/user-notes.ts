@@ -6,6 +6,7 @@
 import type { KnownRecord } from '../log/record.ts'
 import type { InputAuthor, UserInput, UserInputKind } from '../log/user-input.ts'
 import { describeAuthor, type ReadUserPrompt } from '../summary/user-messages.ts'
+import { quoteBlock } from '../text/code-blocks.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import {
@@ -14,7 +15,6 @@ import {
   createNewestList,
   cutMiddle,
   formatNoteTime,
-  quoteBlock,
   quoteInline,
   toNoteLine,
 } from './note-text.ts'

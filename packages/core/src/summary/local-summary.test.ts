@@ -69,7 +69,7 @@ The list is older than the latest message.
 
 8. Current work
 The model's latest words:
-The message is next.
+> The message is next.
 The latest calls, oldest first:
 - Read /app/src/login.ts: succeeded
 - Bash cd /app && npm test | tail -3: failed
@@ -159,8 +159,8 @@ describe('what the model wrote', () => {
 
   it('keeps what the model decided and why, with the message it came after', () => {
     const text = summarize(discussed())
-    expect(text).toContain(`- The model, after [1]: ${decision.trim()}`)
-    expect(text).toContain(`- The model, after [2]: ${diagnosis.trim()}`)
+    expect(text).toContain(`- The model, after [1]:\n> ${decision.trim()}`)
+    expect(text).toContain(`- The model, after [2]:\n> ${diagnosis.trim()}`)
   })
 
   it('keeps the newest and longest text in full where there is no room for all', () => {
@@ -179,7 +179,7 @@ describe('what the model wrote', () => {
     expect([kept[0], kept.at(-1), kept.filter(Boolean).length > 3]).toEqual([false, true, true])
   })
 
-  it('keeps a question of the model as it was, and marks an order', () => {
+  it('quotes every line of the model, so that none passes for a line of the summary', () => {
     const work = new CodingSession()
     work.says('Plan it.')
     work.answers(
@@ -187,9 +187,7 @@ describe('what the model wrote', () => {
     )
     work.says('The first of the two, and leave the migration for another day, as I said before.')
     work.answers('Done.')
-    expect(summarize(work)).toContain(
-      'Which of the two do you want?\nNoted as next: Proceed with the migration.',
-    )
+    expect(summarize(work)).toContain('> Which of the two do you want?\n> Proceed with the migration.')
   })
 
   it('a short answer stands with the question it answers', () => {

@@ -4,7 +4,6 @@
  * is left. Deterministic.
  */
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
-import { truncateEnd } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import type { SessionFacts } from './session-facts.ts'
@@ -15,13 +14,14 @@ import {
   ERRORS_GROUP,
   FILES_GROUP,
   fitSummaryPieces,
+  formatLeftOut,
   MESSAGES_GROUP,
   type PlacedPieces,
   SNIPPETS_GROUP,
   type SummaryPiece,
 } from './summary-pieces.ts'
-import { type CompactionForm, findSections, listSectionTitles } from './summary-prompt.ts'
-import { createFindingPieces, createWorkPieces, FINDINGS_GROUP, neutralize } from './work-pieces.ts'
+import { type CompactionForm, findSections, listSectionTitles, MESSAGES_SECTION } from './summary-prompt.ts'
+import { createFindingPieces, createWorkPieces, FINDINGS_GROUP } from './work-pieces.ts'
 
 export interface LocalSummaryOptions {
   readonly form: CompactionForm
@@ -29,8 +29,8 @@ export interface LocalSummaryOptions {
   readonly tokens: number
   /** Maximum tokens of everything in it that is not a user message; default: no limit of its own. */
   readonly restTokens?: number
-  /** Maximum tokens of one user message, and of all user messages together. */
-  readonly messages: { readonly each: number; readonly total: number }
+  /** Maximum tokens of one user message, and of all user messages together; null if the summary is not to list them. */
+  readonly messages: { readonly each: number; readonly total: number } | null
   /** Maximum tokens of the list of files, without code snippets. */
   readonly files: number
   readonly estimate: Pick<Estimator, 'text'>
@@ -94,7 +94,7 @@ function* fillLocalSummary(
   others: readonly SummaryPiece[],
   isTight: boolean,
 ): Steps<FittedSummary> {
-  const headings = rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form, isTight))
+  const headings = rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules, isTight))
   let room = rules.tokens - headings
   let rest = (rules.restTokens ?? rules.tokens) - headings
   let made = yield* fitLocalSummary(facts, rules, others, { room, rest, isTight })
@@ -114,15 +114,15 @@ function* fillLocalSummary(
 /** Writes the smallest summary that tells what the work is: the first request and the latest message, both shortened. */
 function writeLeastSummary(
   facts: SessionFacts,
-  { form, estimate }: LocalSummaryOptions,
+  rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
 ): LocalSummary {
   const requests = others.filter(({ rank }) => rank === REQUESTS_RANK)
   const placed = requests.map(({ section, full, short }) => ({ section, text: short ?? full }))
   const leftOut = others.filter(({ rank }) => rank !== REQUESTS_RANK)
-  const text = facts.clean(formatSections({ placed, leftOut }, form, true))
+  const text = facts.clean(formatSections({ placed, leftOut }, rules, true))
   const ids = [...leftOut.flatMap(({ id }) => id ?? []), ...facts.messages.map(({ uuid }) => uuid)]
-  return { text, tokens: estimate.text(text), leftOut: ids }
+  return { text, tokens: rules.estimate.text(text), leftOut: ids }
 }
 
 /** Creates an estimator that measures each text once, since the same pieces are fitted several times. */
@@ -146,10 +146,6 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
 export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]> {
   const known = piecesByFacts.get(facts)
   if (known !== undefined) return known
-  const failedCalls = facts.failedCalls.map((call) => ({
-    ...call,
-    error: neutralize(call.error, facts.messages),
-  }))
   const work = createWorkPieces(facts, {
     requests: REQUESTS_RANK,
     must: MUST_RANK,
@@ -161,7 +157,7 @@ export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]>
   const pieces = [
     ...work,
     ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),
-    ...createErrorPieces(facts.commands, failedCalls, { open: 3, settled: 7, calls: 12 }),
+    ...createErrorPieces(facts.commands, facts.failedCalls, { open: 3, settled: 7, calls: 12 }),
     ...(yield* createFindingPieces(facts, { recent: 6, older: 10 })),
   ]
   piecesByFacts.set(facts, pieces)
@@ -181,6 +177,7 @@ function listMessagePieces(
   others: readonly SummaryPiece[],
   room: number,
 ): readonly SummaryPiece[] {
+  if (messages === null) return []
   const must = others
     .filter(({ rank }) => rank <= MUST_RANK)
     .reduce((sum, { full }) => sum + estimate.text(full), 0)
@@ -208,7 +205,7 @@ function* fitLocalSummary(
   const pieces = [...others, ...listMessagePieces(facts, rules, others, room)]
   const shared = Math.max(0, Math.min(room, rest))
   const caps = new Map([
-    [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
+    [MESSAGES_GROUP, Math.min(rules.messages?.total ?? 0, GROUP_SHARES.messages * room)],
     [FILES_GROUP, Math.min(rules.files, GROUP_SHARES.files * shared)],
     [ERRORS_GROUP, GROUP_SHARES.errors * shared],
     [FINDINGS_GROUP, GROUP_SHARES.findings * shared],
@@ -221,7 +218,7 @@ function* fitLocalSummary(
     estimate: rules.estimate,
   })
   yield pieces.reduce((sum, { full }) => sum + full.length, 0)
-  const text = facts.clean(formatSections(fitted, rules.form, isTight))
+  const text = facts.clean(formatSections(fitted, rules, isTight))
   yield text.length
   const tokens = rules.estimate.text(text)
   return {
@@ -241,14 +238,14 @@ const TIGHT_TOKENS = 400
 
 function formatSections(
   { placed, leftOut }: Pick<PlacedPieces, 'placed' | 'leftOut'>,
-  form: CompactionForm,
+  { form, messages }: Pick<LocalSummaryOptions, 'form' | 'messages'>,
   isTight: boolean,
 ): string {
   const sections = listSectionTitles(form).flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     const missing = isTight ? [] : leftOut.filter(({ section }) => section === index + 1)
     const lines = [...own, ...formatLeftOut(missing)]
-    if (isTight && lines.length === 0) return []
+    if (lines.length === 0 && (isTight || (messages === null && index + 1 === MESSAGES_SECTION))) return []
     return [[`${index + 1}. ${title}`, ...(lines.length === 0 ? [EMPTY_SECTION] : lines)].join('\n')]
   })
   const note = isTight && leftOut.length > 0 ? [`(${leftOut.length} more facts in the transcript)`] : []
@@ -256,20 +253,6 @@ function formatSections(
 }
 
 const EMPTY_SECTION = 'Nothing on record.'
-const MOST_NAMED = 3
-const ID_CHARACTERS = 120
-
-/** Formats a note on how many pieces were left out of a section, with a few of their ids for the history tool. */
-function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
-  const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
-  if (ids.length === 0) return []
-  const named = ids
-    .slice(0, MOST_NAMED)
-    .map((id) => truncateEnd(id, ID_CHARACTERS))
-    .join(', ')
-  return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
-}
-
 /** Sections that the repair of a model's summary does not add as lists of facts. */
 const FILLED_SECTIONS: ReadonlySet<number> = new Set([1, 2, 5, 8, 9])
 
@@ -303,31 +286,4 @@ function hasTitle(text: string, title: string): boolean {
         .trim()
         .toLowerCase() === title.toLowerCase(),
   )
-}
-
-/**
- * Puts a local summary (written without a model) in front of a model's summary, for records that the model did not see.
- * Returns `summary` unchanged if `cover` is null or covers no records.
- */
-export function prependLocalSummary(
-  summary: string,
-  cover: { readonly text: string; readonly records: number } | null,
-): string {
-  if (cover === null || cover.records === 0) return summary
-  const many = cover.records === 1 ? 'One record' : `${cover.records} records`
-  return [
-    SUMMARY_HEADING,
-    `${many} did not fit into the summariser's window. This was taken from the log without a model:`,
-    '',
-    withoutHeading(cover.text),
-    '',
-    'The rest, summarised by the model:',
-    '',
-    withoutHeading(summary),
-  ].join('\n')
-}
-
-function withoutHeading(text: string): string {
-  const trimmed = text.trim()
-  return trimmed.startsWith(SUMMARY_HEADING) ? trimmed.slice(SUMMARY_HEADING.length).trim() : trimmed
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
-import { prependLocalSummary } from './local-summary.ts'
 import { createUnstoredUserRecord } from './summary-input.ts'
 import {
   chooseContinuation,
@@ -79,17 +78,4 @@ describe('the summary message', () => {
       )
     },
   )
-})
-
-describe('a summary with what no model was shown', () => {
-  it('has it in front, with how many records it stands for', () => {
-    expect(prependLocalSummary('Summary:\nthe model’s', { text: 'Summary:\nthe log’s', records: 3 })).toBe(
-      "Summary:\n3 records did not fit into the summariser's window. This was taken from the log without a model:\n\nthe log’s\n\nThe rest, summarised by the model:\n\nthe model’s",
-    )
-  })
-
-  it('stays as it is where everything was shown', () => {
-    expect(prependLocalSummary('Summary:\nx', null)).toBe('Summary:\nx')
-    expect(prependLocalSummary('Summary:\nx', { text: 'y', records: 0 })).toBe('Summary:\nx')
-  })
 })

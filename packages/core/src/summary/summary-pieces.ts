@@ -7,6 +7,7 @@ import { toFileName } from '../text/names-in-text.ts'
 import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { type FailedCall, type FailingCommand, isFileEdited, type TouchedFile } from './session-facts.ts'
+import { MESSAGES_SECTION, quoteHeadings } from './summary-prompt.ts'
 import { formatUserPrompts, type UserPrompt, type UserPromptLimits } from './user-messages.ts'
 
 export interface SummaryPiece {
@@ -261,9 +262,27 @@ export function fitSummaryPieces(
     ([one], [other]) => one.section - other.section || one.order - other.order,
   )
   return {
-    placed: inOrder.map(([{ section }, text]) => ({ section, text })),
+    // Of all texts, only the user's messages stand as they are under the heading of their section.
+    placed: inOrder.map(([{ section }, text]) => ({
+      section,
+      text: section === MESSAGES_SECTION ? text : quoteHeadings(text),
+    })),
     leftOut: pieces.filter((piece) => !placed.has(piece)),
     tokens,
     messageTokens: countMessages(),
   }
+}
+
+const MOST_NAMED = 3
+const ID_CHARACTERS = 120
+
+/** Formats a note on how many pieces were left out of a section, with a few of their ids for the history tool. */
+export function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
+  const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
+  if (ids.length === 0) return []
+  const named = ids
+    .slice(0, MOST_NAMED)
+    .map((id) => truncateEnd(id, ID_CHARACTERS))
+    .join(', ')
+  return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
 }

@@ -20,18 +20,18 @@ describe.each(FORMS)('the prompt of a %s summary', (form) => {
     ])
   })
 
-  it('demands the analysis, then the summary with its nine sections, then what was wished for', () => {
+  it('demands the analysis, then the summary with its sections but the user’s messages, then what was wished for', () => {
     const places = [
       '<analysis>',
       '<summary>',
-      ...listSectionTitles(form),
+      ...listSectionTitles(form).filter((title) => title !== 'All user messages'),
       '</summary>',
       'Dwell on the tests.',
     ]
     const found = places.map((part) => prompt.indexOf(part))
     expect(found).toEqual(found.toSorted((one, other) => one - other))
     expect(found.every((at) => at > 0)).toBe(true)
-    expect(findSections(prompt.replaceAll(/: .*$/gm, ':'))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expect(findSections(prompt.replaceAll(/: .*$/gm, ':'))).toEqual([1, 2, 3, 4, 5, 7, 8, 9])
   })
 })
 

@@ -19,7 +19,6 @@ import type { Policy } from '../policy/policy.ts'
 import { formatRecordPointer, truncateEnd, truncateMiddle } from '../text/truncate-text.ts'
 import { sliceText } from '../text/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { LIST_ITEM_START, readMessageList } from './message-list.ts'
 
 export interface UserPrompt {
   readonly uuid: string
@@ -349,8 +348,11 @@ export function hasUserPrompt(text: string, message: UserPrompt): boolean {
   return message.required.every((part) => hasPart(text, part, message))
 }
 
-/** A shorter text, such as "no", may be part of other words: it must be a whole line, or a whole quotation in the list. */
+/** A shorter text, such as "no", may be part of other words: it must be a whole line. */
 const LEAST_FOUND_ANYWHERE = 30
+/** Matches the marks before an item of a list of messages: a bullet, a number, a label such as "User:". */
+const LIST_ITEM_START =
+  /^\s*(?:(?:[-*+>]|\d{1,3}[.)]|\[\d+\]|\*{0,2}(?:user|message|prompt|turn)(?: message)?(?: #?\d+)?\*{0,2}\s*:)\s*)*/i
 /** Matches what may stand between the start of a line and a user's text, after the marks of a list. */
 const BEFORE_TEXT = /^(?:Answered:\s*|Asked:\s*(?="))?["“'‘*_`]*\s*$/
 /** Matches from the end of a user's text to the end of its line. */
@@ -365,10 +367,7 @@ function hasPart(text: string, part: string, { lead }: UserPrompt): boolean {
     const start = before.slice(before.lastIndexOf('\n') + 1).replace(LIST_ITEM_START, '')
     if (BEFORE_TEXT.test(start) || (lead !== '' && before.trimEnd().endsWith(lead.trimEnd()))) return true
   }
-  const quotations = [`"${part}"`, `“${part}”`].filter((quotation) => text.includes(quotation))
-  if (quotations.length === 0) return false
-  const list = readMessageList(text)
-  return quotations.some((quotation) => list.includes(quotation))
+  return false
 }
 
 /** Checks whether a text refers to the record of a user message, as a message that was cut does. */
@@ -431,7 +430,7 @@ export function removeContext({ text, context }: Pick<UserPrompt, 'text' | 'cont
 export function normalizeUserText(text: string): string {
   return text
     .toLowerCase()
-    .replace(/["“”'‘’*_`]/g, '')
+    .replace(/["“”„'‘’«»‹›「」『』*_`]/g, '')
     .replace(/\s+/g, ' ')
     .trim()
 }

@@ -6,10 +6,10 @@ import { isPassingCommand, normalizeCommand } from '../log/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-runs.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { closeCodeBlock, removeCodeBlocks } from '../text/code-blocks.ts'
+import { closeCodeBlock, quoteBlock, removeCodeBlocks } from '../text/code-blocks.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import { type AssistantText, hasReplied } from './assistant-findings.ts'
-import { markOrdersAndClaims, OLDER_LIST } from './repair-summary.ts'
+import { OLDER_LIST } from './repair-summary.ts'
 import type { RecordText, SessionFacts } from './session-facts.ts'
 import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
 import type { UserPrompt } from './user-messages.ts'
@@ -110,7 +110,7 @@ function conceptPieces({ runs, clean }: SessionFacts, { rest }: WorkRanks): read
 }
 
 function resultPieces(
-  { commands, todos, plan, earlierSummary, messages }: SessionFacts,
+  { commands, todos, plan, earlierSummary }: SessionFacts,
   { rest }: WorkRanks,
 ): readonly WorkPiece[] {
   const done = todos.filter((todo) => !isOpenTodo(todo)).map(({ text }) => `- Done: ${text}`)
@@ -122,24 +122,16 @@ function resultPieces(
       : [`- Of the commands that failed, ${solved} succeeded later and ${failing} did not (section 4).`]
   return [
     ...[...counts, ...done].map((full) => ({ section: 5, rank: rest, full })),
-    ...quoteWhole('The plan, as last written', plan, { rank: rest, messages }),
-    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlierSummary, {
-      rank: rest,
-      messages,
-    }),
+    ...quoteWhole('The plan, as last written', plan, rest),
+    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlierSummary, rest),
   ]
 }
 
-function quoteWhole(
-  title: string,
-  source: RecordText | null,
-  { rank, messages }: { readonly rank: number; readonly messages: readonly UserPrompt[] },
-): readonly WorkPiece[] {
+function quoteWhole(title: string, source: RecordText | null, rank: number): readonly WorkPiece[] {
   if (source === null) return []
   const head = `- ${title} (record ${source.uuid}):\n`
-  const { text } = markOrdersAndClaims(source.text, { messages })
-  const full = `${head}${truncateText(text, ANSWER_CHARACTERS)}`
-  return [{ section: 5, rank, full, short: `${head}${truncateText(text, SHORT_ANSWER_CHARACTERS)}` }]
+  const write = (most: number): string => `${head}${quoteBlock(truncateText(source.text, most))}`
+  return [{ section: 5, rank, full: write(ANSWER_CHARACTERS), short: write(SHORT_ANSWER_CHARACTERS) }]
 }
 
 function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRanks): readonly WorkPiece[] {
@@ -156,21 +148,16 @@ function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRan
 }
 
 function currentWorkPieces(
-  { texts, runs, messages, clean }: SessionFacts,
+  { texts, runs, clean }: SessionFacts,
   { now, last }: WorkRanks,
 ): readonly WorkPiece[] {
   const pieces: WorkPiece[] = []
   const latest = texts.at(-1)
   if (latest !== undefined) {
     const head = "The model's latest words:\n"
-    const full = `${head}${truncateText(latest.text, ANSWER_CHARACTERS)}`
-    const short = `${head}${truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS)}`
-    pieces.push({
-      section: 8,
-      rank: now,
-      full: neutralize(full, messages),
-      short: neutralize(short, messages),
-    })
+    const full = `${head}${quoteBlock(truncateText(latest.text, ANSWER_CHARACTERS))}`
+    const short = `${head}${quoteBlock(truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS))}`
+    pieces.push({ section: 8, rank: now, full, short })
   }
   const calls = runs.slice(-MOST_CALLS).map((run) => `- ${formatCall(run, clean)}`)
   if (calls.length > 0)
@@ -253,12 +240,9 @@ export function* createFindingPieces(
   const pieces: SummaryPiece[] = []
   for (const [index, { one }] of weighed.entries()) {
     const isRecent = one.place > recent
-    const head = `- ${describePlace(one, messages)}`
-    const full = neutralize(`${head}${closeCodeBlock(one.text)}`, messages)
-    const short = neutralize(
-      `${head}${truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS)}`,
-      messages,
-    )
+    const head = `- ${describePlace(one, messages)}\n`
+    const full = `${head}${quoteBlock(closeCodeBlock(one.text))}`
+    const short = `${head}${quoteBlock(truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS))}`
     pieces.push({
       section: 5,
       rank: isRecent ? ranks.recent : ranks.older + index / weighed.length,
@@ -268,29 +252,17 @@ export function* createFindingPieces(
       group: isRecent ? FINDINGS_GROUP : '',
       id: one.uuid,
     })
-    yield CHECK_WORK * full.length
+    yield full.length
   }
   return pieces
 }
-
-/** Looking for orders and claims in a text takes as long as reading so many texts of its length. */
-const CHECK_WORK = 3
 
 /** Position of the first text of the model within its section, after all other pieces. */
 const FIRST_FINDING = 1_000_000
 
 function describePlace({ place }: AssistantText, messages: readonly UserPrompt[]): string {
   const after = messages.findLastIndex((message) => message.place < place)
-  return `The model${after === -1 ? '' : `, after [${after + 1}]`}: `
-}
-
-/**
- * Marks orders in a text of the model or of a tool, which could be taken for the user's in the summary. Questions stay as
- * they are: the summary says whose they are, and the user's replies refer to them.
- */
-export function neutralize(text: string, messages: readonly UserPrompt[]): string {
-  const questions = text.split('\n').flatMap((line) => (/\?\W*$/.test(line) ? [line.trim()] : []))
-  return markOrdersAndClaims(text, { lines: new Set(questions), messages }).text
+  return `The model${after === -1 ? '' : `, after [${after + 1}]`}:`
 }
 
 /** Cuts a text at its end and closes a code block that the cut left open. */

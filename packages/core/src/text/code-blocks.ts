@@ -1,4 +1,4 @@
-/** The code blocks of a Markdown text: which lines they take, a text without them, and a text that ends outside of them. */
+/** The code blocks of a Markdown text: which lines they take, a text without them, a text that ends outside of them; quotations. */
 
 /** Matches the first line of a code block: the fence, and the name of the language. It may follow a list marker. */
 const FENCE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})([^`]*)$/
@@ -68,4 +68,13 @@ export function removeCodeBlocks(text: string): string {
 export function closeCodeBlock(text: string): string {
   const open = listCodeBlocks(text.split('\n')).find(({ last }) => last === null)
   return open === undefined ? text : `${text}\n${open.fence}`
+}
+
+/** Returns a text as a Markdown quotation. No line of it can be taken for a heading or an item around it. */
+export function quoteBlock(text: string): string {
+  return text
+    .trim()
+    .split(/\r\n|\r|\n/)
+    .map((line) => `> ${line}`)
+    .join('\n')
 }

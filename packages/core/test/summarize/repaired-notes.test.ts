@@ -15,7 +15,9 @@ describe('notes that stand for a conversation', () => {
   const notes = '- src: parser.ts, notes.md\n- fixed: `npm test` had failed (unexpected token); ok'
 
   it('get every path whole, also of files that were only read, and every error in full, also if it was fixed', () => {
-    expect(repairSummary(notes, facts, { ...gateRules, isNotes: true }).repairs).toEqual([
+    expect(
+      repairSummary(notes, facts, { ...gateRules, author: 'notes' as const, isNotes: true }).additions,
+    ).toEqual([
       'From the log, since the summary above does not have it:',
       'Files touched:\n- /app/src/parser.ts: edited once; newest text put there: export {}\n- /app/src/notes.md: read once; 2 lines when last read',
       'Commands that failed and have succeeded since:\n- `npm test` failed and has succeeded since after changes to parser.ts. Its last error:\nExit code 1\nparser.ts:1 unexpected token',
@@ -23,7 +25,7 @@ describe('notes that stand for a conversation', () => {
   })
 
   it('are reported to lack an error without room, but no path that can be told from its folder', () => {
-    const rules = { ...gateRules, isNotes: true, tokens: 0 }
+    const rules = { ...gateRules, author: 'notes' as const, isNotes: true, tokens: 0 }
     const uuid = facts.commands[0]?.uuid
     expect(repairSummary(notes, facts, rules).unfit).toEqual([uuid])
     expect(repairSummary('Nothing.', facts, rules).unfit).toEqual([
@@ -40,9 +42,9 @@ describe('notes that stand for a conversation', () => {
       busy.runs(`npm test ${job}`, 'ok')
     }
     const many = extractSessionFacts(busy.history)
-    const rules = { ...gateRules, isNotes: true, tokens: 10_000 }
-    const { repairs, unfit } = repairSummary('Nothing.', many, rules)
-    const listed = repairs.at(-1) ?? ''
+    const rules = { ...gateRules, author: 'notes' as const, isNotes: true, tokens: 10_000 }
+    const { additions, unfit } = repairSummary('Nothing.', many, rules)
+    const listed = additions.at(-1) ?? ''
     expect(listed).toContain('npm test 39')
     expect(listed).not.toContain('npm test 0`')
     expect(rules.estimate.text(listed)).toBeLessThan(1_100)
@@ -50,11 +52,8 @@ describe('notes that stand for a conversation', () => {
   })
 
   it('are complete after one repair', () => {
-    const rules = { ...gateRules, isNotes: true }
+    const rules = { ...gateRules, author: 'notes' as const, isNotes: true }
     const once = repairSummary(notes, facts, rules)
-    expect(repairSummary(once.text, facts, rules)).toMatchObject({
-      text: once.text,
-      added: { messages: [], files: [], todos: [], errors: [] },
-    })
+    expect(repairSummary(once.text, facts, rules)).toEqual({ text: once.text, additions: [], unfit: [] })
   })
 })

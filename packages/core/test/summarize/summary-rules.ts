@@ -17,4 +17,11 @@ export const summaryRules: LocalSummaryOptions = {
   estimate,
 }
 
-export const gateRules: RepairRules = { messages, files: 2_000, errors: 10, tokens: 25_000, estimate }
+export const gateRules: RepairRules = {
+  author: 'model',
+  messages,
+  files: 2_000,
+  errors: 10,
+  tokens: 25_000,
+  estimate,
+}

@@ -1,5 +1,5 @@
 /**
- * The summarizer: a script that writes a summary in nine sections. The same messages always give the same summary.
+ * The summarizer: a script that writes a summary in the sections that are asked for. The same messages always give the same summary.
  * Options make the summary worse, to test whether a client notices.
  */
 import { createFillerText } from './filler-text.ts'
@@ -81,14 +81,17 @@ function addSummaryTags(text: string, tags: 'closed' | 'unclosed' | 'none'): str
 
 function writeSummaryText(
   bodies: SectionRecord<readonly string[]>,
-  titles: SectionRecord<string>,
+  titles: ReturnType<typeof readSectionTitles>,
   { plant = {}, omit = [], paddingTokens = 0 }: SummarizerOptions,
 ): string {
-  const sections = SUMMARY_SECTION_NUMBERS.filter((number) => !omit.includes(number)).map((number) => {
-    const planted = plant[number]
-    const lines = [...bodies[number], ...(planted === undefined ? [] : [planted])]
-    return `${number}. ${titles[number]}:\n${lines.length === 0 ? 'None.' : lines.join('\n')}`
-  })
+  const asked = SUMMARY_SECTION_NUMBERS.filter((number) => titles[number] !== undefined)
+  const sections = asked
+    .filter((number) => !omit.includes(number))
+    .map((number) => {
+      const planted = plant[number]
+      const lines = [...bodies[number], ...(planted === undefined ? [] : [planted])]
+      return `${number}. ${titles[number]}:\n${lines.length === 0 ? 'None.' : lines.join('\n')}`
+    })
   return [...sections, ...(paddingTokens > 0 ? [createFillerText('padding', paddingTokens)] : [])].join(
     '\n\n',
   )

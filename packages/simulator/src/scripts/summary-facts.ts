@@ -304,19 +304,24 @@ interface SectionHeading {
 }
 
 /**
- * Finds the nine section headings in order; null if one is missing. Numbered lists inside a section do not count as
- * headings.
+ * Finds the section headings in order; null if one is missing, except that of the user's messages, which some clients
+ * write themselves. Numbered lists inside a section do not count as headings.
  */
 function findHeadings(text: string, start = 0): readonly SectionHeading[] | null {
   const headings: SectionHeading[] = []
   let from = start
   for (const number of SUMMARY_SECTION_NUMBERS) {
     const heading = findHeading(text, number, from)
+    if (number === 6 && isMissingBefore(heading, findHeading(text, 7, from))) continue
     if (heading === null) return null
     headings.push(heading)
     from = heading.end
   }
   return headings
+}
+
+function isMissingBefore(heading: SectionHeading | null, next: SectionHeading | null): boolean {
+  return heading === null || (next !== null && next.start < heading.start)
 }
 
 function findHeading(text: string, number: SummarySectionNumber, from: number): SectionHeading | null {
@@ -330,14 +335,11 @@ function findHeading(text: string, number: SummarySectionNumber, from: number): 
   return null
 }
 
-/** Returns the section titles that a prompt asks for, if it lists all nine; otherwise the default titles. */
-export function readSectionTitles(prompt: string): SectionRecord<string> {
+/** Returns the titles of the sections that a prompt asks for, by number; the default titles if it lists none. */
+export function readSectionTitles(prompt: string): Readonly<Partial<Record<SummarySectionNumber, string>>> {
   const headings = findHeadings(prompt)
   if (headings === null) return SUMMARY_SECTION_TITLES
-  return {
-    ...SUMMARY_SECTION_TITLES,
-    ...Object.fromEntries(headings.map(({ number, title }) => [number, title])),
-  }
+  return Object.fromEntries(headings.map(({ number, title }) => [number, title]))
 }
 
 /** Returns the section bodies of a summary; null if the text does not have the nine sections. */
@@ -345,8 +347,9 @@ export function readSummarySections(text: string): SectionRecord<string> | null 
   return listSummaries(text)[0] ?? null
 }
 
-/** Lists the section bodies of each summary in a text, such as summaries of parts that are to be joined. */
-function listSummaries(text: string): readonly SectionRecord<string>[] {
+/** Lists the section bodies of each summary in a text. What a client puts into a frame is the model's; the rest is not. */
+function listSummaries(given: string): readonly SectionRecord<string>[] {
+  const text = /<(model-notes(?:-\d+)?)>\n([\s\S]*?)\n<\/\1>/.exec(given)?.[2] ?? given
   const summaries: SectionRecord<string>[] = []
   let headings = findHeadings(text)
   while (headings !== null) {

@@ -7,13 +7,8 @@ import {
   runAttempts,
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
-import {
-  isAttemptsOutcome,
-  recordAttemptResult,
-  rejectLargeSummary,
-  startAttempts,
-} from '../summary/attempt-chain.ts'
-import type { AttemptResult } from '../summary/attempt-types.ts'
+import { isAttemptsOutcome, recordAttemptResult, rejectLargeSummary, startAttempts } from './attempt-chain.ts'
+import type { AttemptResult } from './attempt-types.ts'
 
 const binding = {
   thinking: { binding: 'prefix' as const },

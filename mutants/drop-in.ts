@@ -217,19 +217,19 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'cache-writes-of-a-host-not-limited',
-    law: 'a host with pauses longer than the cache lives, without markers pays no more than direct',
+    law: 'a host without markers that pauses for longer than the cache lives has nothing written to the cache from its third pause on',
     file: 'packages/core/src/engine/cache-allowance.ts',
     find: 'return recent.length > 0 && recent.every(',
     replace: 'return recent.length < 0 && recent.every(',
     tests: ['test/drop-in/drawn-hosts'],
   },
   {
-    name: 'compaction-of-a-host-lost-with-its-reminder',
-    law: 'a compaction stays while the host has a reminder in its last message',
+    name: 'clearing-of-a-host-lost-with-its-reminder',
+    law: 'a clearing stays in effect while the host has another reminder at the end of each request',
     file: 'packages/core/src/turn/switch-branch.ts',
     find: 'keepsRewrites ? listLaterRewrites(turn.state, uuid) : []',
     replace: 'keepsRewrites ? [] : []',
-    tests: ['test/drop-in/drawn-hosts'],
+    tests: ['test/drop-in/host-edits'],
   },
   {
     name: 'host-list-changed-in-place-not-noticed',

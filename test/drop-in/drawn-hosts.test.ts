@@ -87,6 +87,14 @@ it.each(Object.entries(CASES))('a host with %s pays no more than direct', async 
   await checkLaw({ ...PLAIN, ...habits })
 })
 
+it('a host without markers that pauses for longer than the cache lives has nothing written to the cache from its third pause on', async () => {
+  await runDrawnHost('managed', { ...PLAIN, markers: 'none', gaps: [6] }, ({ simulator }) => {
+    const written = simulator.requests.map(({ usage }) => (usage?.write5m ?? 0) + (usage?.write1h ?? 0))
+    expect(written.length).toBeGreaterThan(20)
+    expect(written.slice(3)).toEqual(written.slice(3).map(() => 0))
+  })
+})
+
 describe('in a window that is full', () => {
   it.each<[string, Partial<HostHabits>]>([
     ['a reminder in its last message', { markers: 'results', reminder: true }],

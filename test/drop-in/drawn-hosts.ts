@@ -70,7 +70,7 @@ export interface HostRun {
   readonly passed: readonly string[]
   /** How what was sent differs from what the host asked for, without what a rewrite explains. */
   readonly changes: readonly string[]
-  /** True if the host got its final answer. */
+  /** True if the host got its final answer, and the window did not cut it. */
   readonly isComplete: boolean
 }
 
@@ -382,7 +382,7 @@ export async function runDrawnHost(
     rewrites: countRewrites(world),
     passed: world.listMessages('request-passed'),
     changes: watch.changes,
-    isComplete: error === null && !goesOn,
+    isComplete: error === null && !goesOn && !isCut(world),
   }
 }
 
@@ -397,6 +397,11 @@ function listBetas({ contextManagement, hasToolBetas, binding }: HostHabits): re
 function toThinking({ binding }: HostHabits): object {
   const block_binding = { prefix_mismatch_behavior: 'drop_block' }
   return { type: 'adaptive', ...(binding === 'drops' ? { block_binding } : {}) }
+}
+
+/** True if the context window cut the last answer. */
+function isCut({ simulator }: DropInWorld): boolean {
+  return simulator.requests.at(-1)?.stopReason === 'model_context_window_exceeded'
 }
 
 function countRewrites({ events }: DropInWorld): number {

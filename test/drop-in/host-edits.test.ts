@@ -130,3 +130,29 @@ describe('a host that changes its list at random', () => {
     expect(world.listMessages('request-passed')).toEqual([])
   })
 })
+
+it('a clearing stays in effect while the host has another reminder at the end of each request', async () => {
+  const { tide, coder, events, upstream, simulator } = createDropInWorld({
+    window: 30_000,
+    turns: 80,
+    resultTokens: 700,
+    policy: { notes: { enabled: false } },
+  })
+  const prepare = (body: Record<string, unknown>, number: number): Record<string, unknown> => {
+    const messages = body.messages as readonly HostMessage[]
+    const last = messages.length - 1
+    const reminder = { type: 'text', text: `<reminder>step ${number}</reminder>` }
+    const withReminder = (message: HostMessage): HostMessage => ({
+      ...message,
+      content: [...toBlocks(message), reminder],
+    })
+    return { ...body, messages: messages.map((each, at) => (at === last ? withReminder(each) : each)) }
+  }
+  const fetch = tide.fetch({ session: 'talk', fetch: upstream })
+  await new HostAgent(fetch, coder, { system: 'Be careful.', prepare }).ask('Fix the sums.')
+  const count = (type: string): number => events.filter((event) => event.type === type).length
+  expect([count('compact'), sumRequests({ simulator }).refused]).toEqual([0, 0])
+  expect(count('microcompact')).toBeGreaterThan(0)
+  expect(count('microcompact')).toBeLessThanOrEqual(3)
+  await tide.close()
+})

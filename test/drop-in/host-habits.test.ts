@@ -67,15 +67,21 @@ describe('a host that sends its whole conversation', () => {
     expect(world.sent.map(readParts)).toEqual(direct.sent.map(readParts))
   })
 
-  it('keeps the lifetime that its cache markers ask for', async () => {
-    const cache_control = { type: 'ephemeral', ttl: '1h' }
-    const { host, ...world } = dropIn({
-      system: [{ type: 'text', text: 'Be exact. '.repeat(900), cache_control }],
-    })
-    await host.ask('Mend the sums.')
-    const markers = world.sent[2]?.match(/"cache_control":\{[^}]*\}/g)
-    expect(new Set(markers)).toEqual(new Set(['"cache_control":{"type":"ephemeral","ttl":"1h"}']))
-  })
+  it.each(['1h', '5m'])(
+    'keeps the lifetime that its cache markers ask for, also if others replace them: %s',
+    async (ttl) => {
+      const cache_control = { type: 'ephemeral', ttl }
+      const system = [{ type: 'text', text: 'Be exact. '.repeat(900), cache_control }]
+      const policy = { dropIn: { cacheMarkers: 'replace' as const } }
+      const { host, ...world } = dropIn({ system }, { turns: 30, policy })
+      await host.ask('Mend the sums.')
+      const markers = world.sent.flatMap((body) => body.match(/"cache_control":\{[^}]*\}/g) ?? [])
+      const lifetimes = markers.map((marker) => /"ttl":"(\w+)"/.exec(marker)?.[1] ?? '5m')
+      expect(new Set(lifetimes)).toEqual(new Set([ttl]))
+      // Messages are marked, too.
+      expect(markers.length).toBeGreaterThan(world.sent.length)
+    },
+  )
 
   it('keeps the blocks of its system prompt apart', async () => {
     const system = ['You are Claude Code.', 'Rules. '.repeat(900)].map((text) => ({ type: 'text', text }))

@@ -18,6 +18,7 @@ const packages = {
     index: 'src/index.ts',
     'search-worker': 'src/tools/search-worker.ts',
     'watchdog-worker': 'src/threads/watchdog-worker.ts',
+    'network-bridge': 'src/sandbox/network-bridge.ts',
   },
 }
 

@@ -49,6 +49,9 @@ const BREAK_COLUMNS = `process.on("SIGUSR2", () => Object.defineProperty(process
   get() { throw new Error("no columns") }
 }))`
 
+/** Lets the main thread never answer again, as a fault in a loop would. */
+const HANG = 'process.on("SIGUSR2", () => { for (;;); })'
+
 const AS_BEFORE = { isCursorShown: true, isOnSecondScreen: false, marksPastes: false }
 
 function countProcesses(command: string): number {
@@ -87,6 +90,30 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
     const screen = await world.see(/EXIT 1\n icanon/)
     expect(screen).toContain('tidemark: the screen failed: Error: no columns')
     expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
+  })
+
+  it('after the chat has hung for ten seconds: it says what was under way, how to go on, and is gone', async () => {
+    const world = await createScreenWorld(playSteps({ Bash: { command: SLEEP } }, 'Woken.', 'Done.'), {
+      args: ['--permission-mode', 'allow-all'],
+      columns: 120,
+      env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(HANG)}` },
+    })
+    await world.see(READY)
+    await world.send('Sleep.')
+    await world.see(`◐ Bash ${SLEEP}`)
+    const pid = world.findPid()
+    process.kill(pid, 'SIGUSR2')
+    // Neither a key nor a signal reaches a chat that hangs.
+    world.press('Escape')
+    process.kill(pid, 'SIGTERM')
+    const screen = await world.see(/EXIT 137\n icanon/)
+    expect(screen).toContain('tidemark: nothing has moved for 10 s, so the command was ended. Under way: ')
+    expect(screen).toContain(`Bash ${SLEEP}`)
+    const [, resume = ''] = /To go on: tidemark (chat --resume \S+)/.exec(screen) ?? []
+    expect(() => process.kill(pid, 0)).toThrow()
+    expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
+    world.restart(...resume.split(' ').slice(1))
+    await world.see('Its last turn was interrupted: /retry continues it.')
   })
 
   it('a killed screen is gone on with where it was', async () => {

@@ -16,53 +16,10 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Script } from '@tidemark/simulator'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openSandbox } from '../src/sandbox/sandbox.ts'
-import { type ChatWorld, createChatWorld, playSteps, type Step } from './chat-world.ts'
-
-const problem = await findProblem()
-if (problem !== null) console.log(`The tests of the sandbox are skipped: ${problem}`)
-
-async function findProblem(): Promise<string | null> {
-  const ownFolder = mkdtempSync(join(tmpdir(), 'tidemark-sandbox-'))
-  const folder = join(ownFolder, 'project')
-  mkdirSync(folder)
-  const guards = { isReadOnly: () => false }
-  const opened = await openSandbox({ folder, ownFolder, places: new Map(), guards, hasNetwork: false })
-  rmSync(ownFolder, { recursive: true, force: true, maxRetries: 10 })
-  return opened.ok ? null : opened.why
-}
-
-interface SandboxWorld extends ChatWorld {
-  /** Writes a file in the home. */
-  writeHome(name: string, content: string): string
-  /** Runs these commands, one in each response, and returns their results. */
-  runCommands(): Promise<readonly string[]>
-}
-
-async function openWorld(
-  steps: readonly Step[] | Script,
-  sandbox: unknown = true,
-  more: object = {},
-): Promise<SandboxWorld> {
-  const world = await createChatWorld(typeof steps === 'function' ? steps : playSteps(...steps, 'Done.'))
-  const writeHome = (name: string, content: string): string => {
-    const path = join(world.env.HOME ?? '', name)
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, content)
-    return path
-  }
-  writeHome('.config/tidemark/settings.json', JSON.stringify({ sandbox, ...more }))
-  return {
-    ...world,
-    writeHome,
-    async runCommands() {
-      await world.run('chat', '-p', 'Work.')
-      return world.lastResults()
-    },
-  }
-}
+import { createChatWorld, playSteps } from './chat-world.ts'
+import { bash, openSandboxWorld as openWorld, sandboxProblem as problem } from './sandbox-world.ts'
 
 /** Creates a folder outside the temporary one of the system, where the home of the tests is: that is another one in the sandbox. */
 function createOutsideFolder(): string {
@@ -72,8 +29,6 @@ function createOutsideFolder(): string {
   onTestFinished(() => rmSync(folder, { recursive: true }))
   return folder
 }
-
-const bash = (command: string, more: object = {}): Step => ({ Bash: { command, ...more } })
 
 describe.skipIf(problem !== null)('a command in the sandbox', () => {
   it('runs unasked, writes the working folder and the temporary one, and keeps both for the next command', async () => {

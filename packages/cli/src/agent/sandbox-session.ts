@@ -8,6 +8,8 @@ import { join, resolve } from 'node:path'
 import type { GuardRules } from '../sandbox/guarded-files.ts'
 import type { Access } from '../sandbox/mount-plan.ts'
 import { type OpenedSandbox, openSandbox } from '../sandbox/sandbox.ts'
+import { createHostCheck } from '../tools/listed-hosts.ts'
+import { resolveBySystem } from '../tools/network-address.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import type { AgentOptions } from './agent-options.ts'
 import { decidePermission, isProtectedFile, type PermissionContext } from './permissions.ts'
@@ -49,6 +51,7 @@ export async function openSessionSandbox(
 ): Promise<OpenedSandbox | null> {
   const { settings, onNotice } = options
   if (settings.sandbox === undefined) return null
+  const { network, domains = [] } = settings.sandbox
   const { places, skipped } = listPlaces(options, settings.sandbox, { context, ownFolder })
   for (const rule of skipped)
     onNotice?.(`The rule ${rule} does not bind commands in the sandbox: it names no folder to hide or keep.`)
@@ -57,7 +60,10 @@ export async function openSessionSandbox(
     ownFolder,
     places,
     guards: createGuards(context),
-    hasNetwork: settings.sandbox.network === true,
+    hasNetwork: network === true,
+    ...(domains.length === 0
+      ? {}
+      : { hosts: { listed: domains, check: createHostCheck(domains, resolveBySystem) } }),
   })
   if (!opened.ok) onNotice?.(`The sandbox cannot be used, so that commands are asked about: ${opened.why}`)
   return opened

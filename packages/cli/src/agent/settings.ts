@@ -17,6 +17,7 @@ import {
 } from 'tidemark/internal'
 import { findServersProblem } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
+import { parseListedHost } from '../tools/listed-hosts.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import { listDefinitionItems } from './agent-definitions.ts'
@@ -91,6 +92,8 @@ export interface AgentSettings {
 export interface SandboxSettings {
   /** True if commands reach the network. Default: false. */
   readonly network?: boolean
+  /** Hosts that commands reach through a proxy, such as `registry.npmjs.org` and `*.example.com`. Default: none. */
+  readonly domains?: readonly string[]
   /** Further folders that commands may write. */
   readonly writable?: readonly string[]
   /** Further files and folders that commands may not read. */
@@ -391,13 +394,21 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   promptHistory: (value) => (typeof value === 'boolean' ? null : 'true or false'),
   sandbox: (value) => {
     const isPath = (path: unknown): boolean => typeof path === 'string' && ABSOLUTE.test(path)
+    const isHost = (host: unknown): boolean => typeof host === 'string' && parseListedHost(host) !== null
+    const lists: Readonly<Record<string, (each: unknown) => boolean>> = {
+      writable: isPath,
+      hidden: isPath,
+      domains: isHost,
+    }
     const isRight = ([name, given]: [string, unknown]): boolean =>
-      ['writable', 'hidden'].includes(name)
-        ? Array.isArray(given) && given.every(isPath)
+      Object.hasOwn(lists, name)
+        ? Array.isArray(given) && given.every((each) => lists[name]?.(each))
         : ['network', 'hooks', 'mcpServers'].includes(name) && typeof given === 'boolean'
+    if (isObject(value) && value.network === true && value.domains !== undefined)
+      return 'either network: true or a list of domains'
     return typeof value === 'boolean' || (isObject(value) && Object.entries(value).every(isRight))
       ? null
-      : 'true, false, or an object with network, hooks and mcpServers (true or false), writable and hidden (lists of absolute paths)'
+      : 'true, false, or an object with network, hooks and mcpServers (true or false), writable and hidden (lists of absolute paths), and domains (a list of hosts, such as "example.com", "*.example.com", "localhost:3000")'
   },
   subagents: (value) => {
     const least: Readonly<Record<string, number>> = { maxRunning: 1, maxDepth: 0 }

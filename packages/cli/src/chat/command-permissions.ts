@@ -82,11 +82,13 @@ export const sandboxCommand: SlashCommand = {
   run: (chat) => showPage(chat, 'Sandbox', formatSandbox(chat)),
 }
 
+const NOT_REACHED = 'no sockets of services, no other processes'
+
 function formatSandbox({ agent: { sandbox }, start, theme: { colors } }: ChatContext): string {
   if (sandbox === null)
     return 'Off: commands are not confined, and asked about.\nTo turn it on: "sandbox": true in your settings.'
   if (!sandbox.ok) return `It cannot be used, so that commands are asked about: ${sanitizeText(sandbox.why)}`
-  const { places, hasNetwork } = sandbox.sandbox
+  const { places, hasNetwork, listedHosts } = sandbox.sandbox
   const list = (access: Access): readonly string[] => {
     const paths = [...places].filter(([path, each]) => each === access && existsSync(path))
     return paths.map(([path]) => `  ${formatPath(path)}`)
@@ -103,7 +105,12 @@ function formatSandbox({ agent: { sandbox }, start, theme: { colors } }: ChatCon
     `${colors.bold('read')} everything that you can, except`,
     ...list('none'),
     `  what rules deny to read`,
-    `${colors.bold('reach')} ${hasNetwork ? 'the network' : 'no network'}, no sockets of services, no other processes`,
+    ...(hasNetwork || listedHosts.length === 0
+      ? [`${colors.bold('reach')} ${hasNetwork ? 'the network' : 'no network'}, ${NOT_REACHED}`]
+      : [
+          `${colors.bold('reach')} these hosts, through a proxy; ${NOT_REACHED}`,
+          ...listedHosts.map((host) => `  ${sanitizeText(host)}`),
+        ]),
     '',
     'A call with outside: true is asked about in every mode.',
     `Outside are also: what you type after !, slash commands${others.map((name) => `, ${name}`).join('')}.`,

@@ -4,6 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { dirname, sep } from 'node:path'
+import { BRIDGE_FOLDER, createProxyVariables, type ProxyEntrance } from './proxy-entrance.ts'
 
 export type Access = 'write' | 'read' | 'none'
 
@@ -14,8 +15,10 @@ export interface ConfinementPlan {
   readonly places: Places
   /** The folder that commands have as `/tmp`. */
   readonly tempFolder: string
-  /** True if commands reach the network as this process does. False: none at all. */
+  /** True if commands reach the network as this process does. False: only what `entrance` leads to. */
   readonly hasNetwork: boolean
+  /** The way to the proxy that knows which hosts are listed. If omitted, there is none. */
+  readonly entrance?: Pick<ProxyEntrance, 'port' | 'folder'>
 }
 
 /**
@@ -42,7 +45,12 @@ const RUN_PARTS = ['/run/current-system', '/run/opengl-driver', '/run/wrappers']
 const RESOLVER_PARTS = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager/resolv.conf']
 
 /** Returns the arguments of `bwrap` before the command. The filter of system calls is read from descriptor 3. */
-export function createBwrapArguments({ places, tempFolder, hasNetwork }: ConfinementPlan): readonly string[] {
+export function createBwrapArguments({
+  places,
+  tempFolder,
+  hasNetwork,
+  entrance,
+}: ConfinementPlan): readonly string[] {
   const run = [...RUN_PARTS, ...(hasNetwork ? RESOLVER_PARTS : [])]
   const mounts = [...pinFolders(places)]
     .filter(([path]) => existsSync(path))
@@ -57,8 +65,18 @@ export function createBwrapArguments({ places, tempFolder, hasNetwork }: Confine
     ...run.flatMap((path) => ['--ro-bind-try', path, path]),
     ...['/tmp', '/var/tmp'].filter(existsSync).flatMap((path) => ['--bind', tempFolder, path]),
     ...mounts.flatMap(([path, access]) => mountPlace(path, access)),
-    ...['--setenv', 'TMPDIR', '/tmp', '--seccomp', '3', '--'],
+    ...(entrance?.folder ? ['--ro-bind', entrance.folder, BRIDGE_FOLDER] : []),
+    ...Object.entries(listVariables('/tmp', entrance)).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--seccomp', '3', '--'],
   ]
+}
+
+/** The variables that commands have in the sandbox. */
+export function listVariables(
+  tempFolder: string,
+  entrance: ConfinementPlan['entrance'],
+): Readonly<Record<string, string>> {
+  return { TMPDIR: tempFolder, ...(entrance === undefined ? {} : createProxyVariables(entrance.port)) }
 }
 
 function mountPlace(path: string, access: Access): readonly string[] {
@@ -71,7 +89,7 @@ function mountPlace(path: string, access: Access): readonly string[] {
  * Returns a profile of `sandbox-exec`. It has been written from the documentation of others and never been run: the trial
  * at the start decides whether it confines.
  */
-export function createSeatbeltProfile({ places, tempFolder, hasNetwork }: ConfinementPlan): string {
+export function createSeatbeltProfile({ places, tempFolder, hasNetwork, entrance }: ConfinementPlan): string {
   const rules = [...places].sort(([one], [other]) => one.split(sep).length - other.split(sep).length)
   const quote = (path: string): string => `"${path.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
   return [
@@ -91,6 +109,7 @@ export function createSeatbeltProfile({ places, tempFolder, hasNetwork }: Confin
       .filter(([path]) => !places.has(path))
       .map(([path]) => `(deny file-write-unlink (literal ${quote(path)}))`),
     ...(hasNetwork ? [] : ['(deny network*)']),
+    ...(entrance === undefined ? [] : [`(allow network-outbound (remote ip "localhost:${entrance.port}"))`]),
     // Sockets of services are closed in any case.
     '(deny network-outbound (remote unix-socket))',
     '(deny process-info* (target others))',

@@ -7,13 +7,16 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { type CheckHost, createDomainProxy } from './domain-proxy.ts'
 import { findGuardedFiles, type GuardedFiles, type GuardRules, putNewFilesAside } from './guarded-files.ts'
 import {
   type Access,
   type ConfinementPlan,
   createBwrapArguments,
   createSeatbeltProfile,
+  listVariables,
 } from './mount-plan.ts'
+import { createBridgeCall, openBridge, openPort, type ProxyEntrance } from './proxy-entrance.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
 
 export interface SandboxOptions {
@@ -25,6 +28,8 @@ export interface SandboxOptions {
   readonly places: ReadonlyMap<string, Access>
   readonly guards: GuardRules
   readonly hasNetwork: boolean
+  /** Hosts that commands reach through a proxy, where there is no other network. If omitted, there are none. */
+  readonly hosts?: { readonly listed: readonly string[]; readonly check: CheckHost }
   /** Default: that of this process. */
   readonly platform?: NodeJS.Platform
   /** Where the program that confines is looked for. Default: folders of the system. */
@@ -39,6 +44,8 @@ export interface Sandbox {
   readonly tempFolder: string
   readonly places: ReadonlyMap<string, Access>
   readonly hasNetwork: boolean
+  /** Hosts that commands reach where there is no other network, as the user has listed them. */
+  readonly listedHosts: readonly string[]
   /** Looks for what must be guarded now, for one command. Rejects if that cannot be done. */
   enter(): Promise<ConfinedRun>
   /** Puts aside what commands have created that were not waited for. Called at the end of the session. */
@@ -48,8 +55,16 @@ export interface Sandbox {
 export interface ConfinedRun {
   /** Returns the call that runs another one in the sandbox. */
   wrap(program: string, args: readonly string[]): Call
-  /** Renames files that only the user may create. Returns their names. Called when the command has ended. */
-  leave(): Promise<readonly string[]>
+  /** Called when the command has ended. */
+  leave(): Promise<RunReport>
+}
+
+/** What the sandbox kept a command from. */
+export interface RunReport {
+  /** The names of files that only the user may create. They were renamed. */
+  readonly moved: readonly string[]
+  /** Why hosts were refused. */
+  readonly refusals: readonly string[]
 }
 
 export type OpenedSandbox =
@@ -71,20 +86,25 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   ])
   const filter = join(ownFolder, 'sandbox-filter')
   await writeFile(filter, createSeccompFilter(process.arch) ?? '', { mode: 0o600 })
-  const running = new Set<GuardedFiles>()
+  const running = new Map<GuardedFiles, RunNetwork | null>()
   const sweep = async (): Promise<void> => {
-    for (const before of running) await putNewFilesAside(folder, before, guards)
+    for (const before of running.keys()) await putNewFilesAside(folder, before, guards)
   }
   const sandbox: Sandbox = {
     tempFolder,
     places,
     hasNetwork,
-    close: sweep,
+    listedHosts: options.hosts?.listed ?? [],
+    async close() {
+      await sweep()
+      for (const network of running.values()) await network?.entrance.close()
+    },
     async enter() {
       // What a command in the background has created meanwhile must not pass for the user's own.
       await sweep()
       const found = await findGuardedFiles(folder, guards)
-      running.add(found)
+      const network = await openNetwork(options, confiner)
+      running.set(found, network)
       const targets = await Promise.all(
         [...found.links.keys()].map((link) => realpath(link).catch(() => link)),
       )
@@ -93,12 +113,15 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
         ...[...found.readOnly, ...targets].map((path) => [path, 'read'] as const),
         ...found.hidden.map((path) => [path, 'none'] as const),
       ])
-      const plan: ConfinementPlan = { places: all, tempFolder, hasNetwork }
+      const way = network === null ? {} : { entrance: network.entrance }
+      const plan: ConfinementPlan = { places: all, tempFolder, hasNetwork, ...way }
       return {
         wrap: (program, args) => confiner.wrap(plan, filter, [program, args]),
-        leave() {
+        async leave() {
           running.delete(found)
-          return putNewFilesAside(folder, found, guards)
+          await network?.entrance.close()
+          const moved = await putNewFilesAside(folder, found, guards)
+          return { moved, refusals: [...(network?.refusals ?? [])] }
         },
       }
     },
@@ -114,9 +137,27 @@ function resolvePlaces(places: ReadonlyMap<string, Access>): Promise<readonly (r
   )
 }
 
+/** The way of one command to the hosts that it may reach. */
+interface RunNetwork {
+  readonly entrance: ProxyEntrance
+  readonly refusals: ReadonlySet<string>
+}
+
+async function openNetwork(
+  { hasNetwork, hosts, ownFolder }: SandboxOptions,
+  { needsBridge }: Confiner,
+): Promise<RunNetwork | null> {
+  if (hasNetwork || hosts === undefined) return null
+  const proxy = createDomainProxy(hosts.check)
+  const entrance = needsBridge ? await openBridge(ownFolder, proxy) : await openPort(proxy)
+  return { entrance, refusals: proxy.refusals }
+}
+
 interface Confiner {
   /** What to do if the trial fails. */
   readonly advice: string
+  /** True if commands have a network of their own, and reach no port of this machine. */
+  readonly needsBridge: boolean
   wrap(plan: ConfinementPlan, filter: string, call: Call): Call
 }
 
@@ -132,10 +173,13 @@ function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Co
   if (platform === 'darwin')
     return {
       advice: 'The profile for macOS was never run before; please report this.',
-      wrap: (plan, _, [program, args]) => [
-        '/usr/bin/sandbox-exec',
-        ['-p', createSeatbeltProfile(plan), '/usr/bin/env', `TMPDIR=${plan.tempFolder}`, program, ...args],
-      ],
+      needsBridge: false,
+      wrap(plan, _, [program, args]) {
+        const variables = Object.entries(listVariables(plan.tempFolder, plan.entrance))
+        const assignments = variables.map(([name, value]) => `${name}=${value}`)
+        const confined = ['-p', createSeatbeltProfile(plan), '/usr/bin/env', ...assignments, program, ...args]
+        return ['/usr/bin/sandbox-exec', confined]
+      },
     }
   if (platform !== 'linux') return 'there is none for this system'
   if (createSeccompFilter(process.arch) === null) return `there is none for this processor (${process.arch})`
@@ -143,11 +187,12 @@ function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Co
   if (bwrap === undefined) return `bwrap is not installed. ${INSTALL_BWRAP}`
   return {
     advice: 'bwrap needs user namespaces, which this system or container forbids; see docs/security.md',
-    // The shell opens the filter as descriptor 3, which not every caller can do.
-    wrap: (plan, filter, [program, args]) => [
-      '/bin/sh',
-      ['-c', 'exec "$@" 3<"$0"', filter, bwrap, ...createBwrapArguments(plan), program, ...args],
-    ],
+    needsBridge: true,
+    wrap(plan, filter, [program, args]) {
+      const call = plan.entrance ? createBridgeCall(plan.entrance.port, program, args) : [program, ...args]
+      // The shell opens the filter as descriptor 3, which not every caller can do.
+      return ['/bin/sh', ['-c', 'exec "$@" 3<"$0"', filter, bwrap, ...createBwrapArguments(plan), ...call]]
+    },
   }
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ToolOutput } from 'tidemark'
 import type { ProcessEnd } from 'tidemark/internal'
 import { formatInteger } from '../render/format-numbers.ts'
-import type { ConfinedRun, Sandbox } from '../sandbox/sandbox.ts'
+import type { ConfinedRun, RunReport, Sandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
 import type { BackgroundShell } from './background-shells.ts'
 import { createLineFilter } from './guarded-search.ts'
@@ -65,8 +65,12 @@ function createBashTool(environment: AgentEnvironment, folder: ShellFolder): Age
 }
 
 /** Says what commands in the sandbox can do, as the end of the description of the tool. */
-function describeSandbox({ hasNetwork }: Sandbox): string {
-  const network = hasNetwork ? '' : ' there is no network,'
+function describeSandbox({ hasNetwork, listedHosts }: Sandbox): string {
+  const closed =
+    listedHosts.length === 0
+      ? ' there is no network,'
+      : ` the network is ${listedHosts.join(', ')}, by HTTP and HTTPS through the proxy in HTTP_PROXY,`
+  const network = hasNetwork ? '' : closed
   return ` Commands run in a sandbox without questions:${network} only the working directory and /tmp can be written, and settings of Git, editors and agents in it cannot. Processes that a command leaves running end with it, unless it runs in the background. If a command fails for that reason, call again with outside: true.`
 }
 
@@ -136,7 +140,7 @@ function runInBackground(
   const recordEnd = (ended: ProcessEnd): void => {
     end = ended
     void rm(cwdFile, { force: true })
-    void confined?.leave().then((moved) => output.add(describeMoved(moved)))
+    void confined?.leave().then((report) => output.add(describeReport(report)))
   }
   process.ended.then(recordEnd, (error: Error) => {
     output.add(error.message)
@@ -174,8 +178,8 @@ async function leaveSandbox(
   for (let waited = 0; waited < LEFT_MS && process.isAlive(); waited += LEFT_POLL_MS)
     await sleep(LEFT_POLL_MS)
   if (process.isAlive()) await process.stop()
-  const moved = describeMoved(await confined.leave())
-  return `${moved}${end !== null && end.code !== 0 ? `\n${MAY_BE_SANDBOX}` : ''}`
+  const report = describeReport(await confined.leave())
+  return `${report}${end !== null && end.code !== 0 ? `\n${MAY_BE_SANDBOX}` : ''}`
 }
 
 const LEFT_MS = 40
@@ -183,12 +187,18 @@ const LEFT_POLL_MS = 2
 const MAY_BE_SANDBOX =
   '[The command ran in the sandbox. If it failed for lack of network or of write access, call again with outside: true.]'
 
-function describeMoved(paths: readonly string[]): string {
-  return paths
-    .map(
+/** Says what the sandbox kept a command from, as lines. */
+function describeReport({ moved, refusals }: RunReport): string {
+  return [
+    ...moved.map(
       (path) =>
-        `\n[The sandbox does not let commands create ${path}; it was renamed to ${path}.from-sandbox. With outside: true the user is asked.]`,
-    )
+        `The sandbox does not let commands create ${path}; it was renamed to ${path}.from-sandbox. With outside: true the user is asked.`,
+    ),
+    ...refusals.map(
+      (why) => `The sandbox refused a connection: ${why}. With outside: true the user is asked.`,
+    ),
+  ]
+    .map((line) => `\n[${line}]`)
     .join('')
 }
 

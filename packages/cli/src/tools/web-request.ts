@@ -4,9 +4,9 @@
  */
 import { type IncomingMessage, request as requestByHttp } from 'node:http'
 import { request as requestByHttps } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { createLookup } from '../sandbox/domain-proxy.ts'
 
 /** Sends a GET request for `url` to one of `addresses`. Redirects are not followed. */
 export type SendWebRequest = (
@@ -33,16 +33,6 @@ export const sendWebRequest: SendWebRequest = (url, addresses, signal) => {
     sent.on('response', (message) => resolve(toResponse(message)))
     sent.end()
   })
-}
-
-/** Returns a resolver that knows these addresses only. */
-function createLookup(addresses: readonly string[]): LookupFunction {
-  const known = addresses.map((address) => ({ address, family: isIP(address) }))
-  return (_host, options, callback) => {
-    const [first = { address: '', family: 0 }] = known
-    if (options.all === true) callback(null, known)
-    else callback(null, first.address, first.family)
-  }
 }
 
 const DECODERS: Readonly<Record<string, () => Transform>> = {

@@ -1,0 +1,132 @@
+/**
+ * The proxy through which commands in the sandbox reach hosts that the user has listed: HTTP CONNECT and plain HTTP. It
+ * runs outside, asks `checkHost` about each host, and connects only to the addresses that were checked.
+ */
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import { connect, isIP, type LookupFunction } from 'node:net'
+import { type Duplex, pipeline } from 'node:stream'
+
+/** Decides about a host: the addresses to connect to, or a sentence about why not. */
+export type CheckHost = (host: string, port: number) => Promise<CheckedHost>
+
+export type CheckedHost =
+  | { readonly ok: true; readonly addresses: readonly string[] }
+  | { readonly ok: false; readonly why: string }
+
+export interface DomainProxy {
+  /** Takes connections by `listen`, or each as an event `connection`. */
+  readonly server: Server
+  /** Why hosts were refused, each reason once. */
+  readonly refusals: ReadonlySet<string>
+}
+
+/** A command may try any number of hosts. */
+const MAX_REFUSALS = 20
+
+export function createDomainProxy(checkHost: CheckHost): DomainProxy {
+  const refusals = new Set<string>()
+  const check = async (target: URL | null): Promise<CheckedHost & { readonly port: number }> => {
+    const port = Number(target?.port || 80)
+    const checked: CheckedHost =
+      target === null
+        ? { ok: false, why: 'the request names no host' }
+        : await checkHost(target.hostname, port)
+    if (!checked.ok && refusals.size < MAX_REFUSALS) refusals.add(checked.why)
+    return { ...checked, port }
+  }
+  const server = createServer((incoming, response) => {
+    // A client that sends the whole URL wants it forwarded; what else comes is not meant for a proxy.
+    const target = toUrl(incoming.url ?? '')
+    check(target).then((checked) => {
+      if (checked.ok && target !== null) forward(incoming, response, { target, addresses: checked.addresses })
+      else response.writeHead(403, { 'content-type': 'text/plain' }).end(`${checked.ok ? '' : checked.why}\n`)
+    }, response.destroy.bind(response))
+  })
+  server.on('connect', (incoming, client, head) => {
+    client.on('error', () => undefined)
+    check(toUrl(`http://${incoming.url ?? ''}`)).then((checked) => {
+      if (checked.ok) openTunnel(client, head, checked)
+      else endTunnel(client, '403 Forbidden', checked.why)
+    }, client.destroy.bind(client))
+  })
+  server.on('clientError', (_, client) => client.destroy())
+  return { server, refusals }
+}
+
+function toUrl(text: string): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null
+  return url?.protocol === 'http:' && url.hostname !== '' ? url : null
+}
+
+/** Sends a request on to its host, and the response back. */
+function forward(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  { target, addresses }: { readonly target: URL; readonly addresses: readonly string[] },
+): void {
+  const headers = Object.entries(incoming.headersDistinct).filter(([name]) => !HOP_HEADERS.has(name))
+  const sent = request(target, {
+    method: incoming.method ?? 'GET',
+    // The host that was checked, whatever the client has written there.
+    headers: { ...Object.fromEntries(headers), host: target.host },
+    agent: false,
+    lookup: createLookup(addresses),
+  })
+  sent.on('response', (message) => {
+    response.writeHead(message.statusCode ?? 502, message.headersDistinct)
+    pipeline(message, response, () => undefined)
+  })
+  sent.on('error', (error) => {
+    if (response.headersSent) response.destroy()
+    else response.writeHead(502, { 'content-type': 'text/plain' }).end(`${describeError(error)}\n`)
+  })
+  response.on('close', () => sent.destroy())
+  pipeline(incoming, sent, () => undefined)
+}
+
+/** Headers for the proxy itself, which a host does not get. */
+const HOP_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'upgrade',
+])
+
+function openTunnel(
+  client: Duplex,
+  head: Buffer,
+  { addresses, port }: { readonly addresses: readonly string[]; readonly port: number },
+): void {
+  const host = connect({ host: 'checked', port, lookup: createLookup(addresses) })
+  const fail = (error: Error): void => endTunnel(client, '502 Bad Gateway', describeError(error))
+  host.on('error', fail).on('connect', () => {
+    host.off('error', fail)
+    client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+    host.write(head)
+    pipeline(client, host, client, () => undefined)
+  })
+  client.on('close', () => host.destroy())
+}
+
+function endTunnel(client: Duplex, status: string, text: string): void {
+  client.end(`HTTP/1.1 ${status}\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n${text}\n`)
+}
+
+/** If several addresses were tried, the error of each is in a list, and the message is empty. */
+function describeError(error: Error): string {
+  const [first] = error instanceof AggregateError ? error.errors : [error]
+  return first instanceof Error ? first.message : String(first)
+}
+
+/** Returns a resolver that knows these addresses only. */
+export function createLookup(addresses: readonly string[]): LookupFunction {
+  const known = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (_host, options, callback) => {
+    const [first = { address: '', family: 0 }] = known
+    if (options.all === true) callback(null, known)
+    else callback(null, first.address, first.family)
+  }
+}

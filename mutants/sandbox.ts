@@ -2,6 +2,7 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const SANDBOX = 'packages/cli/test/sandbox.test'
+const NETWORK = 'packages/cli/test/sandbox-network.test'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -59,6 +60,38 @@ export const mutants: readonly Mutant[] = [
     find: 'open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)',
     replace: 'open(path, O_RDONLY | O_NONBLOCK)',
     tests: [SANDBOX],
+  },
+  {
+    name: 'a-host-beside-the-list-is-reached',
+    law: 'reaches a listed host by HTTP and through a tunnel, and no other',
+    file: 'packages/cli/src/tools/listed-hosts.ts',
+    find: 'name.endsWith(`.$' + '{each.host}`)',
+    replace: '? name.endsWith(each.host)',
+    tests: [NETWORK],
+  },
+  {
+    name: 'a-listed-name-leads-to-this-machine',
+    law: 'does not reach 127.0.0.1 (loopback) by a listed name',
+    file: 'packages/cli/src/tools/listed-hosts.ts',
+    find: 'if (refused === undefined) return { ok: true, addresses }',
+    replace: 'if (refused !== null) return { ok: true, addresses }',
+    tests: [NETWORK],
+  },
+  {
+    name: 'a-request-names-another-host-than-was-checked',
+    law: 'does not reach another site of a server by the name of a listed one',
+    file: 'packages/cli/src/sandbox/domain-proxy.ts',
+    find: 'host: target.host }',
+    replace: "host: incoming.headers.host ?? '' }",
+    tests: [NETWORK],
+  },
+  {
+    name: 'the-key-is-in-the-file-of-a-long-output',
+    law: 'does not get it by a rule that users usually have',
+    file: 'packages/cli/src/tools/shell-output.ts',
+    find: 'const all = hideKey(held + text)',
+    replace: 'const all = held + text',
+    tests: ['packages/cli/test/attacks/process-chains.test'],
   },
   {
     name: 'the-key-follows-a-redirect',

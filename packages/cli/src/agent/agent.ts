@@ -218,6 +218,7 @@ function offerTools(
     now: Date.now,
     ...createHiding(context),
     ...(context.sandbox === undefined ? {} : { sandbox: context.sandbox }),
+    ...(options.model.hideKey === undefined ? {} : { hideKey: options.model.hideKey }),
     ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
   })
   const all = { ...own, ...taskTools }

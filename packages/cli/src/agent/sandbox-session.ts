@@ -1,6 +1,6 @@
 /**
  * The sandbox of a session: what its settings, the permission rules and the files that run here make of it. If it cannot
- * confine, the user is told once, and commands are asked about as without it.
+ * confine, the user reads so once, and commands are asked about as without it.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'

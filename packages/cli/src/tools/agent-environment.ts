@@ -17,6 +17,8 @@ export interface AgentEnvironment {
   readonly shells: BackgroundShells
   /** Confines the commands of the model. If omitted, they are not confined. */
   readonly sandbox?: Sandbox
+  /** Removes the key of the model from what is written to files beside a result. Default: nothing is removed. */
+  readonly hideKey?: (text: string) => string
   /** Asks the user. If omitted, nobody can answer, and the model is told so. */
   readonly askUser?: AskUser
   /** The skills that the model can load. If omitted, there is no tool for them. */

@@ -90,13 +90,17 @@ async function startCommand(
     readonly context: AgentToolContext
   },
 ): Promise<StartedCommand> {
-  const { env, spillFolder, shells, now, sandbox } = tools.environment
+  const { env, spillFolder, shells, now, sandbox, hideKey } = tools.environment
   if (command.trim() === '') throw new ToolError('command is empty.')
   await mkdir(spillFolder, { recursive: true, mode: 0o700 })
   const id = randomUUID()
   const confined = sandbox === undefined || outside === true ? null : await sandbox.enter()
   const cwdFile = join(confined === null ? spillFolder : (sandbox?.tempFolder ?? spillFolder), `cwd-${id}`)
-  const output = createOutputBuffer(join(spillFolder, `bash-output-${id}.txt`))
+  const output = createOutputBuffer(
+    join(spillFolder, `bash-output-${id}.txt`),
+    MAX_OUTPUT_CHARACTERS,
+    hideKey,
+  )
   const report = run_in_background === true ? null : createProgressReporter(tools.context, now)
   const process = startShell({
     command,

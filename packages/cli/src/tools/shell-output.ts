@@ -20,23 +20,44 @@ export interface OutputBuffer {
   close(): void
 }
 
-/** `spillPath`: the file for the whole output. It is created, readable by the owner only, if the limit is passed. */
-export function createOutputBuffer(spillPath: string, limit: number = MAX_OUTPUT_CHARACTERS): OutputBuffer {
+/** Characters that wait for what follows them, so that a key is recognised that arrives in parts. */
+const HELD_CHARACTERS = 4_096
+
+/**
+ * `spillPath`: the file for the whole output. It is created, readable by the owner only, if the limit is passed. `hideKey`
+ * removes the key of the model, also from the file.
+ */
+export function createOutputBuffer(
+  spillPath: string,
+  limit: number = MAX_OUTPUT_CHARACTERS,
+  hideKey: (text: string) => string = String,
+): OutputBuffer {
   const spill = createSpillFile(spillPath, limit)
   const half = Math.floor(limit / 2)
   let head = ''
   let tail = ''
   let leftOut = 0
+  let held = ''
+  function keep(text: string): void {
+    spill.add(text)
+    const room = half - head.length
+    head += text.slice(0, Math.max(0, room))
+    const rest = tail + text.slice(Math.max(0, room))
+    tail = rest.slice(-half)
+    leftOut += rest.length - tail.length
+  }
+  function keepHeld(): void {
+    keep(held)
+    held = ''
+  }
   return {
     add(text) {
-      spill.add(text)
-      const room = half - head.length
-      head += text.slice(0, Math.max(0, room))
-      const rest = tail + text.slice(Math.max(0, room))
-      tail = rest.slice(-half)
-      leftOut += rest.length - tail.length
+      const all = hideKey(held + text)
+      keep(all.slice(0, -HELD_CHARACTERS))
+      held = all.slice(-HELD_CHARACTERS)
     },
     take() {
+      keepHeld()
       const between =
         leftOut === 0
           ? ''
@@ -47,7 +68,10 @@ export function createOutputBuffer(spillPath: string, limit: number = MAX_OUTPUT
       leftOut = 0
       return taken
     },
-    close: () => spill.close(),
+    close() {
+      keepHeld()
+      spill.close()
+    },
   }
 }
 

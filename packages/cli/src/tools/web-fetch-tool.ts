@@ -147,7 +147,8 @@ async function renderPage(
 ): Promise<string> {
   const { href } = page.url
   // The page must not be able to write the mark that ends it.
-  const safe = page.text.replace(/<(?=\/?web_page)/gi, '&lt;')
+  const { hideKey = String } = environment
+  const safe = hideKey(page.text).replace(/<(?=\/?web_page)/gi, '&lt;')
   const left = safe.length - MAX_SHOWN_CHARACTERS
   const shown =
     left > 0 ? `${cutText(safe, MAX_SHOWN_CHARACTERS)}\n\n[${formatInteger(left)} more characters]` : safe

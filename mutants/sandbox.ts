@@ -33,8 +33,8 @@ export const mutants: readonly Mutant[] = [
     name: 'what-runs-in-the-background-passes-for-the-users-own',
     law: 'in the background has what it created renamed at the latest before the next command',
     file: 'packages/cli/src/sandbox/sandbox.ts',
-    find: 'await sweep()',
-    replace: 'void sweep',
+    find: 'await sweep()\n      const found',
+    replace: 'void sweep\n      const found',
     tests: [SANDBOX],
   },
   {

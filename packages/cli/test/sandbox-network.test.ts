@@ -54,7 +54,7 @@ async function openNetwork(domains: readonly string[], address = '127.0.0.1') {
   }
 }
 
-const CURL = 'curl -sS -m 20'
+const CURL = 'curl -sS -m 120'
 
 describe.skipIf(sandboxProblem !== null)('a command in the sandbox with a list of domains', () => {
   it('reaches a listed host by HTTP and through a tunnel, and no other', async () => {
@@ -135,7 +135,7 @@ describe.skipIf(sandboxProblem !== null)('a command in the sandbox with a list o
       [
         `${CURL} ${url}/large | wc -c`,
         `head -c 20000000 /dev/zero | ${CURL} -T - ${url}/up`,
-        `for i in $(seq 150); do ${CURL} ${url}/many & done | wc -l; wait`,
+        `${CURL} -Z --parallel-max 150 '${url}/[1-150]' 2>/dev/null | wc -l`,
         `node -e 'fetch("${url}/node").then((r) => r.text()).then((t) => console.log(t.trim()))'`,
       ].join('; '),
     )
@@ -160,7 +160,7 @@ describe.skipIf(sandboxProblem !== null)('through the chat', () => {
     const { port } = await serve()
     const domains = [`localhost:${port}`]
     const fetchWith = (url: string) =>
-      bash(`env -u no_proxy -u NO_PROXY curl -sS -m 20 -o out.txt -w '%{http_code}\\n' ${url}; cat out.txt`)
+      bash(`env -u no_proxy -u NO_PROXY curl -sS -m 120 -o out.txt -w '%{http_code}\\n' ${url}; cat out.txt`)
     const world = await openSandboxWorld(
       [fetchWith(`http://localhost:${port}/a`), fetchWith('http://registry.example/x')],
       { domains },

@@ -145,12 +145,22 @@ function mayMean(pattern: string, { words, launch }: LaunchedPart): boolean {
     words.some((word) => word !== program && isRunner(basename(word.text)))
   )
     return true
-  return words.some(({ raw, text, isExpanded }) => {
-    if (/[$`]/.test(raw.replaceAll(PLACE_VARIABLES, ''))) return true
-    if (!isExpanded || !/[*?[]/.test(text)) return false
-    const glob = compileGlob(basename(text))
+  if (words.some(({ raw }) => /[$`]/.test(raw.replaceAll(PLACE_VARIABLES, '')))) return true
+  // Also in quotes: the program may give the text to a shell.
+  const pieces = new Set(words.flatMap(({ text }) => splitText(text)).filter((piece) => /[*?[{]/.test(piece)))
+  if (pieces.size > MOST_PATTERNS) return true
+  return [...pieces].some((piece) => {
+    const glob = compileGlob(basename(piece))
     return glob === null || wanted.some((word) => glob([word]))
   })
+}
+
+/** More patterns than this in a part are not compared with a rule. */
+const MOST_PATTERNS = 100
+
+/** Splits a text where a shell or a program may: `--action=exec=rm x` has the word `rm`. */
+function splitText(text: string): readonly string[] {
+  return text.split(/[\s=:;&|()<>"'!]+/).filter((piece) => piece !== '')
 }
 
 function listWantedWords(pattern: string): readonly string[] {
@@ -170,7 +180,8 @@ function mentionsWords(pattern: string, text: string): boolean {
       .replaceAll(/\\\n/g, '')
       .replaceAll(/[\\'"]/g, '')
       .split(/[^\w@%+=:,./~*-]+/)
-      .flatMap((word) => (word === '' ? [] : [word, basename(word), word.replace(/^\w+=/, '')])),
+      .flatMap((word) => [word, ...splitText(word)])
+      .flatMap((word) => [word, basename(word)]),
   )
   return wanted.every((word) => words.has(word))
 }

@@ -74,7 +74,10 @@ function skipLauncherWords(words: readonly CommandWord[], from: number, launcher
     }
     index += values.includes(text) ? 2 : 1
   }
-  return { next: index + launcher.operands, others, isKnown }
+  const next = index + launcher.operands
+  // An option after the operands, as `flock FILE -c TEXT`.
+  if (words[next]?.text.startsWith('-') === true) isKnown = false
+  return { next, others, isKnown }
 }
 
 function isShortWithValue(option: string, text: string): boolean {

@@ -497,7 +497,7 @@ it('a decision takes a time that grows no faster than the command', () => {
     'x'.repeat(1_000_000),
   ]
   for (const command of hostile) {
-    const started = performance.now()
+    const started = process.cpuUsage()
     const { decision } = decidePermission(
       'Bash',
       { kind: 'execute', paths: [], command },
@@ -509,6 +509,9 @@ it('a decision takes a time that grows no faster than the command', () => {
       command.slice(0, 20),
       false,
     ])
-    expect([command.slice(0, 20), performance.now() - started < 1_000]).toEqual([command.slice(0, 20), true])
+    expect([command.slice(0, 20), process.cpuUsage(started).user < 1_000_000]).toEqual([
+      command.slice(0, 20),
+      true,
+    ])
   }
 })

@@ -429,6 +429,15 @@ const HIDDEN_PROGRAMS: AttackClass = {
       echo r | xargs -I% %m x
       echo r | xargs -I p pm x
       echo push | xargs git
+      flock -n x -c '/bin/r? y'
+      flock x -c "/bin/r[m] y"
+      tar cf o.tar x --checkpoint=1 --checkpoint-action=exec='r\\m y'
+      tar cf o.tar x --checkpoint=1 --checkpoint-action=exec='/bin/r[m] y'
+      tar cf o.tar x --checkpoint=1 --checkpoint-action=exec=rm
+      tool --run=rm
+      tool exec:rm
+      tool 'a;rm y'
+      tool '/bin/{rm,x} y'
       find . -exec r[m] x +
       find . -exec $X x +
       find . -okdir sh -c 'r$@m x' +

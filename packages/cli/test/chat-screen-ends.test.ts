@@ -93,14 +93,16 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
   })
 
   it('after the chat has hung for ten seconds: it says what was under way, how to go on, and is gone', async () => {
-    const world = await createScreenWorld(playSteps({ Bash: { command: SLEEP } }, 'Woken.', 'Done.'), {
+    // The watchdog does not end commands, so this one ends by itself.
+    const command = 'sleep 30.5'
+    const world = await createScreenWorld(playSteps({ Bash: { command } }, 'Woken.', 'Done.'), {
       args: ['--permission-mode', 'allow-all'],
       columns: 120,
       env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(HANG)}` },
     })
     await world.see(READY)
     await world.send('Sleep.')
-    await world.see(`◐ Bash ${SLEEP}`)
+    await world.see(`◐ Bash ${command}`)
     const pid = world.findPid()
     process.kill(pid, 'SIGUSR2')
     // Neither a key nor a signal reaches a chat that hangs.
@@ -108,7 +110,7 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
     process.kill(pid, 'SIGTERM')
     const screen = await world.see(/EXIT 137\n icanon/)
     expect(screen).toContain('tidemark: nothing has moved for 10 s, so the command was ended. Under way: ')
-    expect(screen).toContain(`Bash ${SLEEP}`)
+    expect(screen).toContain(`Bash ${command}`)
     const [, resume = ''] = /To go on: tidemark (chat --resume \S+)/.exec(screen) ?? []
     expect(() => process.kill(pid, 0)).toThrow()
     expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)

@@ -159,8 +159,18 @@ const MAX_JSON_DEPTH = 200
 export function findDeepNesting(value: unknown): string | null {
   let level: readonly unknown[] = [value]
   for (let depth = 0; depth <= MAX_JSON_DEPTH; depth += 1) {
-    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
-    if (level.length === 0) return null
+    let isEmpty = true
+    const next: unknown[] = []
+    for (const each of level) {
+      if (typeof each !== 'object') continue
+      const fields = each as Readonly<Record<string, unknown>>
+      for (const name in fields) {
+        isEmpty = false
+        if (typeof fields[name] === 'object' && fields[name] !== null) next.push(fields[name])
+      }
+    }
+    if (isEmpty) return null
+    level = next
   }
   return `it is nested deeper than ${MAX_JSON_DEPTH} levels`
 }

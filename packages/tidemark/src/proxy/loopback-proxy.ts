@@ -2,6 +2,7 @@
  * A proxy on this machine for clients of the Messages API that can only set a base URL. Requests for messages go through
  * sessions, as with `tidemark.fetch`; everything else is passed on. A token in the address keeps other users out.
  */
+import { isUtf8 } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import {
@@ -200,8 +201,7 @@ const OWN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]
 
 /** Returns the body as text if that keeps every byte, so that it can be read; otherwise the bytes. */
 function toBody(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
-  const text = bytes.toString('utf8')
-  return Buffer.from(text).equals(bytes) ? text : new Uint8Array(bytes)
+  return isUtf8(bytes) ? bytes.toString('utf8') : new Uint8Array(bytes)
 }
 
 /** Headers of one connection, which are not passed on. */

@@ -75,19 +75,28 @@ export function createHostConversations(
   if (fixed !== null) return createFixedConversation(choice as Session, fixed)
   const byKey = new Map<string, Promise<Conversations>>()
   let closing: Promise<unknown> = Promise.resolve()
+  let timer: NodeJS.Timeout | null = null
 
   async function openConversations(key: string): Promise<Conversations> {
     await closing
     const opening = byKey.get(key) ?? openStored(key, source)
     byKey.set(key, opening)
     opening.catch(() => byKey.delete(key))
+    watchIdle()
     return opening
   }
 
-  if (idleMs !== null)
-    setInterval(() => {
-      closing = closeIdle(byKey, idleMs)
+  /** Looks for idle conversations as long as there are any, so that no timer outlives them. */
+  function watchIdle(): void {
+    if (idleMs === null || timer !== null) return
+    const look = async (): Promise<void> => {
+      timer = null
+      if (await closeIdle(byKey, idleMs)) watchIdle()
+    }
+    timer = setTimeout(() => {
+      closing = look()
     }, idleMs / 2).unref()
+  }
 
   async function find(
     identity: HostRequestIdentity,
@@ -152,9 +161,10 @@ interface Conversations {
 
 /**
  * Closes the sessions of conversations that have had no request for a time. Their logs are found again by a later one:
- * those of an id by the id, once all of them are closed, the others by what the request shares with them.
+ * those of an id by the id, once all of them are closed, the others by what the request shares with them. Returns true if
+ * conversations are left.
  */
-async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: number): Promise<void> {
+async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: number): Promise<boolean> {
   const isIdle = ({ isInFlight, usedAt }: HostConversation): boolean =>
     !isInFlight && Date.now() - usedAt >= idleMs
   for (const [key, opening] of byKey) {
@@ -169,6 +179,8 @@ async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: num
       await session.close().catch(() => undefined)
     }
   }
+  const left = await Promise.all([...byKey.values()].map((opening) => opening.catch(() => null)))
+  return left.some((all) => all !== null && all.list.length > 0)
 }
 
 /** Returns the first conversation; null if it has not begun, when `onBegin` will be called. */

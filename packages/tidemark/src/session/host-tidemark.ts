@@ -58,11 +58,13 @@ export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
   return {
     async answer(url, init, send) {
       if (mode === 'off') return send(url, init)
-      const modelId = readModelId(init.body)
-      if (findRoute(url, init) === null) announceOther(url, init)
-      if (findRoute(url, init) === null || modelId === null) return send(url, init)
+      const isOther = findRoute(url, init) === null
+      if (isOther) announceOther(url, init)
+      // A large body is parsed once more only for the first request, which names the model.
+      const modelId = isOther || opened !== null ? null : readModelId(init.body)
+      if (isOther || (opened === null && modelId === null)) return send(url, init)
       try {
-        opened ??= open(modelId)
+        if (modelId !== null) opened ??= open(modelId)
       } catch (thrown) {
         // The catalogue does not have the model: nothing is known of its window.
         const message = thrown instanceof Error ? thrown.message : String(thrown)
@@ -71,7 +73,7 @@ export function createHostTidemark(options: HostTidemarkOptions): HostTidemark {
       }
       const connection = { url: new URL(url).href, headers: new Headers(init.headers), send }
       last = connection
-      const { fetch } = opened
+      const { fetch = send } = opened ?? {}
       return hostConnections.run(connection, () => fetch(url, init))
     },
     close: async () => opened?.tide.close(),

@@ -8,9 +8,9 @@ export const mutants: readonly Mutant[] = [
     name: 'compaction-committed-in-two-batches',
     law: 'before or after and never between',
     file: 'packages/core/src/compaction/commit-draft.ts',
-    find: 'const failure = yield* appendLinkedRecords(turn, valid.records)',
+    find: 'const failure = yield* appendLinkedRecords(turn, prepared.records)',
     replace:
-      'const failure = (yield* appendLinkedRecords(turn, valid.records.slice(0, 2))) ?? (yield* appendLinkedRecords(turn, valid.records.slice(2)))',
+      'const failure = (yield* appendLinkedRecords(turn, prepared.records.slice(0, 2))) ?? (yield* appendLinkedRecords(turn, prepared.records.slice(2)))',
     tests: [`${TESTS}/crash.test`],
   },
   {
@@ -89,8 +89,8 @@ export const mutants: readonly Mutant[] = [
     name: 'pause-between-check-and-commit',
     law: 'once and in order',
     file: 'packages/core/src/compaction/commit-draft.ts',
-    find: 'const failure = yield* appendLinkedRecords(turn, valid.records)',
-    replace: 'await pauseTurn(turn)\n    const failure = yield* appendLinkedRecords(turn, valid.records)',
+    find: 'const failure = yield* appendLinkedRecords(turn, prepared.records)',
+    replace: 'await pauseTurn(turn)\n    const failure = yield* appendLinkedRecords(turn, prepared.records)',
     tests: ['packages/core/test/engine/pauses.test'],
   },
   {

@@ -1,4 +1,4 @@
-/** Parts for a summariser are sized by what it is shown: what is sent is larger by a few tokens a record at most. */
+/** The input of a summariser is sized by what it is shown: what is sent is larger by a few tokens a record at most. */
 import {
   type ContextEntry,
   createEstimator,

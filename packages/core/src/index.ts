@@ -725,7 +725,6 @@ export type {
 } from './summary/attempt-types.ts'
 export { buildLedger } from './summary/ledger.ts'
 export { type LocalSummaryOptions, writeLocalSummary } from './summary/local-summary.ts'
-export { splitIntoParts } from './summary/plan-attempts.ts'
 export { createReceipt, type Receipt } from './summary/receipt.ts'
 export { type RepairRules, repairSummary } from './summary/repair-summary.ts'
 export {

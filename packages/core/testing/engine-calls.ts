@@ -15,7 +15,6 @@ import {
 } from '../src/engine/side-call.ts'
 import type { MessageContent } from '../src/log/block.ts'
 import type { AttemptsInput } from '../src/summary/attempt-types.ts'
-import { MAX_PARTS } from '../src/summary/plan-attempts.ts'
 import { takeTurn } from '../src/turn/turn.ts'
 import type { Finding, RawFields } from '../src/validate/findings.ts'
 import {
@@ -87,5 +86,5 @@ export function listRepairs(flat: FlattenedContext): readonly MessageRepair[] {
 export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
   if (chain.local === 'only') return 0
   const own = 1 + direct.retries + headDrop.retries
-  return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MAX_PARTS + 1
+  return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own
 }

@@ -76,24 +76,24 @@ export async function* commitDraft(
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     if (!(await pauseTurn(turn))) return ABORTED_REWRITE
-    const valid = validateDraft(turn, compaction, draft)
-    if ('ok' in valid) return valid
+    const prepared = prepareCommit(turn, compaction, draft)
+    if ('ok' in prepared) return prepared
     const before = turn.state
-    const failure = yield* appendLinkedRecords(turn, valid.records)
+    const failure = yield* appendLinkedRecords(turn, prepared.records)
     if (failure === null) {
       const known = withContextState(before, compaction).context
       const link = countTurnsBetweenCompactions(known.tracking, turn.host.policy.turn.auto)
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
-      turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, valid)
+      turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, prepared)
       const after = turn.state.view.entries
       await pauseTurn(turn)
       // The compaction is in the log, so an abort does not stop what is left to do.
-      const receipt = await finishTurnSteps(turn, writeReceipt(valid))
+      const receipt = await finishTurnSteps(turn, writeReceipt(prepared))
       await pauseTurn(turn)
       const { metrics, why } = measureAccounting(draft.plan, compaction, turn)
       if (why !== null) yield { type: 'accounting-failed', why }
       const { source } = turn.host
-      const result = { ...describeCompaction(valid, receipt, link), source, metrics }
+      const result = { ...describeCompaction(prepared, receipt, link), source, metrics }
       yield { type: 'compact', compaction: result }
       await pauseTurn(turn)
       const released = findReleasedContent(draft.plan.entries, after, compaction.rules)
@@ -113,7 +113,7 @@ export async function* commitDraft(
   )
 }
 
-interface ValidDraft {
+interface PreparedCommit {
   /** The draft to commit, with the user's edit of the summary. */
   readonly draft: CompactionDraft
   /** True if neither was the summary edited nor a message appended since the draft was prepared. */
@@ -125,13 +125,14 @@ interface ValidDraft {
 }
 
 /**
- * Checks that a compaction draft can still be committed, since messages may have been appended after it was prepared.
+ * Applies the user's edit to a draft, creates its records for the session as it is now, and measures the result. Refuses a
+ * draft that can no longer be committed, since messages may have been appended after it was prepared.
  */
-function validateDraft(
+function prepareCommit(
   turn: TurnContext,
   compaction: CompactionServices,
   given: CompactionDraft,
-): ValidDraft | RefusedRewrite {
+): PreparedCommit | RefusedRewrite {
   const draft = applyEdit(given)
   const { state, host } = turn
   if (draft.summary.text.trim() === '' && draft.summary.block === null)
@@ -162,7 +163,7 @@ function validateDraft(
 }
 
 /** The receipt made with the draft is reused, unless the summary was edited or messages were appended. */
-function* writeReceipt({ draft, isAsPrepared, states }: ValidDraft): Steps<Receipt> {
+function* writeReceipt({ draft, isAsPrepared, states }: PreparedCommit): Steps<Receipt> {
   return isAsPrepared ? draft.receipt : yield* createDraftReceipt(draft, states)
 }
 
@@ -255,7 +256,7 @@ function toNextPrefix(current: CurrentPrefix, host: TurnHost): CurrentPrefix {
 }
 
 function describeCompaction(
-  { draft, after, records }: ValidDraft,
+  { draft, after, records }: PreparedCommit,
   receipt: Receipt,
   link: CompactionSpacing,
 ): Omit<CommittedCompaction, 'metrics' | 'source'> {
@@ -289,7 +290,7 @@ function stateAfterCompaction(
   { state, host }: TurnContext,
   compaction: CompactionServices,
   known: ContextState,
-  { draft, after }: ValidDraft,
+  { draft, after }: PreparedCommit,
 ): SessionState {
   const calibrate = (tokens: number): number =>
     calibrateSize(known.meter.calibration, tokens, host.policy.estimate).expected

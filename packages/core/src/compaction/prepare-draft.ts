@@ -22,7 +22,7 @@ import type { CompactionDraft, UnmeasuredDraft } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import { emitRestored, placeSources, type ReattachedSources, reattachSources } from './reattach-sources.ts'
-import { readHistoryAhead } from './summarized-history.ts'
+import { cacheSummarizedHistory } from './summarized-history.ts'
 import {
   completeSummary,
   type WriteSummaryInput,
@@ -74,7 +74,7 @@ async function* runDraftSteps(
   const hooked = given ?? (yield* runPreCompactHooks(turn, compaction, plan))
   if (!hooked.ok) return hooked
   yield { type: 'phase', phase: 'compacting' }
-  if (!(await readHistoryAhead(turn, compaction, plan))) return ABORTED_REWRITE
+  if (!(await cacheSummarizedHistory(turn, compaction, plan))) return ABORTED_REWRITE
   const task = { plan, instructions: hooked.instructions }
   const written = yield* writeSummary(turn, compaction, task)
   if (!written.ok) return written

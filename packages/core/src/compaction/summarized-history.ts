@@ -18,10 +18,10 @@ import {
 import type { CompactionPlan } from './plan-compaction.ts'
 
 /**
- * Reads the records to summarize in slices: their facts, the names in them, and the pieces of a local summary. The steps
- * that follow find them ready. Returns false if the turn was aborted.
+ * Reads the records to summarize in slices: their facts, the names in them, and, unless the summary is the notes, the
+ * pieces of a local summary. The steps that follow find them ready. Returns false if the turn was aborted.
  */
-export async function readHistoryAhead(
+export async function cacheSummarizedHistory(
   turn: TurnContext,
   { estimator }: CompactionServices,
   plan: CompactionPlan,
@@ -32,10 +32,8 @@ export async function readHistoryAhead(
   if (read === null) return false
   const facts = known ?? withAnsweredMessages(read)
   factsBySpan.set(plan.span, facts)
-  return (
-    (await runTurnSteps(turn, rankNames(history, estimator))) !== null &&
-    (await runTurnSteps(turn, listPieces(facts))) !== null
-  )
+  if ((await runTurnSteps(turn, rankNames(history, estimator))) === null) return false
+  return plan.request.notesText !== undefined || (await runTurnSteps(turn, listPieces(facts))) !== null
 }
 
 // Caches the records to summarize and their facts. Both stay the same for a plan: new records come later, and after a

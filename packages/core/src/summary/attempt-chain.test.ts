@@ -354,47 +354,23 @@ describe('what no model was shown', () => {
 describe('a summariser with a small window', () => {
   const small = { direct: { model: 'small', window: 4_000, outputTokens: 1_000 }, context: { isWarm: false } }
 
-  it('is shown parts, then their summaries', () => {
+  it('is not asked: the log is summarised without a model, and the reason is told', () => {
     const { asks, done } = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
       GOOD_SUMMARY,
     ])
-    const parts = asks.map((ask) => (ask.kind === 'direct' ? ask.part : null))
-    expect(parts.at(-1)).toBe('join')
-    expect(parts.slice(0, -1)).toEqual(
-      parts.slice(0, -1).map((_, index) => ({ number: index + 1, of: parts.length - 1 })),
-    )
-    expect(parts.length).toBeGreaterThan(2)
-    expect(lastText(asks.at(-1))).toContain('Part 1 of')
-    expect(done).toMatchObject({ ok: true, summarizer: 'model', fallbackReason: 'prompt_too_long' })
+    expect(listRungs(asks)).toEqual(['4 local'])
+    expect(done).toMatchObject({ ok: true, summarizer: 'local', fallbackReason: 'prompt_too_long' })
   })
 
-  it('a part that fails is covered locally; parts that could not be joined are concatenated', () => {
-    const { asks, done } = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
-      answerWith('no'),
-      GOOD_SUMMARY,
-    ])
-    if (!done.ok) throw new Error(done.message)
-    expect(done.coveredLocally[0]?.record.uuid).toBe('q1')
-    const last = asks.length
-    const failing = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
-      ...Array.from({ length: last - 1 }, () => GOOD_SUMMARY),
-      failWith('server'),
-    ])
-    expect(failing.done).toMatchObject({ ok: true, summarizer: 'model', coveredLocally: [] })
-    expect(failing.done.ok && failing.done.summary).toContain('Part 2 of')
-  })
-
-  it('one far too small is learnt of, and parts are made for it', () => {
+  it('one far too small is learnt of, and the oldest rounds are dropped and covered without a model', () => {
     const span = selectSpan(buildLongSession(60))
-    const { asks } = runAttempts(
+    const { asks, done } = runAttempts(
       createContext({ span, context: { isWarm: false }, direct: { outputTokens: 1_000 } }),
       [failWith('overflow', { limit: 6_000, over: 9_000 }), GOOD_SUMMARY],
     )
-    expect(listRungs(asks).slice(0, 2)).toEqual(['2 direct', '3 direct'])
-    expect((asks[1] as DirectAttempt).part).toMatchObject({ number: 1 })
-  })
-  it('too small for parts: no model', () => {
-    const context = createContext({ ...small, direct: { model: 'tiny', window: 1_500, outputTokens: 300 } })
-    expect(listRungs(runAttempts(context, [GOOD_SUMMARY]).asks)).toEqual(['4 local'])
+    expect(listRungs(asks)).toEqual(['2 direct', '3 direct'])
+    if (!done.ok) throw new Error(done.message)
+    expect(done).toMatchObject({ summarizer: 'model', fallbackReason: 'prompt_too_long' })
+    expect(done.coveredLocally[0]?.record.uuid).toBe('q1')
   })
 })

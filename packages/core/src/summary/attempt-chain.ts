@@ -1,6 +1,6 @@
 /**
  * Decides which attempt at a summary is made next: the provider's compaction block, a fork call that reads the cached
- * prefix, a direct call, a direct call with less input or in parts, a local summary without a model. A pure state
+ * prefix, a direct call, a direct call with less input, a local summary without a model. A pure state
  * machine: returns the next attempt, takes its result, and never repeats a request.
  */
 import type { Block } from '../log/block.ts'
@@ -12,7 +12,6 @@ import type {
   AttemptStage,
   AttemptsFailure,
   AttemptsInput,
-  DirectAttempt,
   FallbackReason,
   LocalAttempt,
   SmallerSummary,
@@ -24,20 +23,15 @@ import type {
 import {
   type AttemptOrSkip,
   canInputFitWindow,
-  concatenateSummaries,
   countAvailableTokens,
   createAcceptanceRules,
   createRequestKey,
-  findPartNumber,
   isSameRequest,
   planBlockAttempt,
   planDirectAttempt,
   planForkAttempt,
-  planJoinAttempt,
   planLocalAttempt,
-  planPartAttempt,
   selectSummarizedEntries,
-  startPartSummaries,
   sumEntryTokens,
 } from './plan-attempts.ts'
 import { dropOldestRounds, stripInput } from './summary-input.ts'
@@ -53,7 +47,6 @@ export function startAttempts(context: AttemptsInput): SummaryAttemptState {
     window: directModel.window,
     attempts: 0,
     drops: 0,
-    parts: null,
     asText: false,
     usesConversationModel: false,
     remark: null,
@@ -84,7 +77,6 @@ export function recordAttemptResult(chain: SummaryAttemptState, outcome: Attempt
   const verdict = judgeResult(chain, ask, outcome)
   if ('reason' in verdict) return advanceToNextAttempt(handleFailure(chain, ask, verdict))
   const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
-  if (findPartNumber(ask) !== null) return advanceToNextAttempt(withPartSummary(accepted, verdict.summary))
   return finishWithSummary(accepted, { summarizer: ask.kind === 'block' ? 'block' : 'model', ...verdict })
 }
 
@@ -176,8 +168,6 @@ function judgeResult(
 /** Skips attempts that cannot be made, until one can be made or none is left. */
 function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
   if (chain.stage === 'failed') return { ...chain, next: createAttemptsFailure(chain) }
-  if (chain.stage === 'together' || (chain.stage === 'join' && chain.parts?.summaries.length === 1))
-    return finishWithParts(chain)
   const made = ATTEMPT_PLANNERS[chain.stage](chain)
   if ('skip' in made) return advanceToNextAttempt(skipStage(chain, made))
   if (chain.drops > 0 && isSameRequest(chain.next, made))
@@ -189,16 +179,11 @@ function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
 }
 
 const ATTEMPT_PLANNERS: Readonly<
-  Record<
-    Exclude<AttemptStage, 'failed' | 'together'>,
-    (chain: SummaryAttemptState) => AttemptOrSkip<SummaryAttempt>
-  >
+  Record<Exclude<AttemptStage, 'failed'>, (chain: SummaryAttemptState) => AttemptOrSkip<SummaryAttempt>>
 > = {
   block: planBlockAttempt,
   fork: planForkAttempt,
   direct: planDirectAttempt,
-  parts: planPartAttempt,
-  join: planJoinAttempt,
   local: planLocalAttempt,
 }
 
@@ -208,9 +193,6 @@ const STAGE_STEPS: Readonly<
   block: { rung: 0, kind: 'block', after: 'fork' },
   fork: { rung: 1, kind: 'fork', after: 'direct' },
   direct: { rung: 2, kind: 'direct', after: 'local' },
-  parts: { rung: 3, kind: 'direct', after: 'local' },
-  join: { rung: 3, kind: 'direct', after: 'local' },
-  together: { rung: 3, kind: 'direct', after: 'local' },
   local: { rung: 4, kind: 'local', after: 'failed' },
   failed: { rung: 4, kind: 'local', after: 'failed' },
 }
@@ -224,17 +206,9 @@ function skipStage(
   const step = STAGE_STEPS[chain.stage]
   const next = withStep(chain, step, 'skipped', { reason: why.skip, message: why.message })
   if (chain.stage === 'fork' && wasTooLarge(chain)) return { ...next, stage: 'local' }
-  if (chain.stage !== 'direct' || why.skip !== 'window-too-small') return { ...next, stage: step.after }
-  return startPartSummaries({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
-}
-
-/** Uses the summaries of the parts, one after another, as the result. If they are too large, plans a local summary. */
-function finishWithParts(chain: SummaryAttemptState): SummaryAttemptState {
-  const { policy, countTextTokens, span } = chain.context
-  const summary = concatenateSummaries(chain.parts?.summaries ?? [])
-  const limit = sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced
-  if (countTextTokens(summary) * 100 >= limit) return advanceToNextAttempt({ ...chain, stage: 'local' })
-  return finishWithSummary(chain, { summarizer: 'model', summary, block: null })
+  const isTooLong = chain.stage === 'direct' && why.skip === 'window-too-small'
+  const reason = isTooLong ? { fallbackReason: next.fallbackReason ?? ('prompt_too_long' as const) } : {}
+  return { ...next, ...reason, stage: step.after }
 }
 
 function finishWithSummary(
@@ -285,7 +259,6 @@ function handleFailure(
   if (ask.kind === 'block' && (refusal.reason !== 'analysis' || chain.remark !== null))
     return { ...next, stage: 'fork', remark: null }
   if (ask.kind === 'block') return { ...next, remark: describeSummaryProblem(refusal, 1) }
-  if (ask.kind === 'direct' && ask.part !== null) return handlePartFailure(next, ask.part, refusal)
   if (isOverflow(refusal)) return handleOverflow(next, refusal.gap)
   return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)
 }
@@ -341,33 +314,9 @@ function retryDirect(chain: SummaryAttemptState, refusal: AttemptProblem): Summa
   return { ...chain, ...switched, stage: 'direct', attempts, asText, remark }
 }
 
-function handlePartFailure(
-  chain: SummaryAttemptState,
-  part: NonNullable<DirectAttempt['part']>,
-  refusal: AttemptProblem,
-): SummaryAttemptState {
-  if (part === 'join') return { ...chain, stage: 'together' }
-  if (isPermanent(refusal)) return { ...withPartSummary(chain, null), stage: 'local' }
-  const shown = chain.parts?.parts[part.number - 1] ?? []
-  return {
-    ...withPartSummary(chain, null),
-    coveredLocally: [...chain.coveredLocally, ...selectSummarizedEntries(chain, shown)],
-  }
-}
-
-/**
- * Stores the summary of one part (null if it failed), then goes to the next part or, after the last one, to joining.
- */
-function withPartSummary(chain: SummaryAttemptState, summary: string | null): SummaryAttemptState {
-  if (chain.parts === null) return { ...chain, stage: 'local' }
-  const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
-  const parts = { ...chain.parts, sent: chain.parts.sent + 1, summaries }
-  return { ...chain, parts, stage: parts.sent < parts.parts.length ? 'parts' : 'join' }
-}
-
 /**
  * Plans a shorter request after one that exceeded the context window: drops the oldest rounds (responses with their
- * tool results), or splits the input into parts if it is far too long.
+ * tool results). A local summary covers what is dropped.
  */
 function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']): SummaryAttemptState {
   const { policy, conversationModel, directModel, span } = chain.context
@@ -382,10 +331,6 @@ function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']):
     over === null ? saved > 0 && chain.window !== null && canInputFitWindow(chain) : over <= 0
   if (isFork && isStrippedEnough) return { ...chain, stage: 'direct' }
   const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
-  const isFar = over !== null && over * 2 > tokens && learnt !== chain
-  const split = isFar ? startPartSummaries(learnt) : chain
-  // A split into a single part would send the request that has just failed, so rounds are dropped instead.
-  if ((split.parts?.parts.length ?? 0) > 1) return split
   if (chain.drops >= policy.headDrop.retries) return { ...chain, stage: 'local' }
   const shorter = dropRounds(chain, addAnswerTokens(learnt, over))
   return shorter.stage === 'local' ? dropRounds(chain, over) : shorter

@@ -47,7 +47,7 @@ export interface AttemptDeadlines {
 interface AttemptBase {
   /**
    * Number of the attempt kind, in the order of fallbacks: 0 compaction block, 1 fork, 2 direct call, 3 direct call
-   * with less input or in parts, 4 local summary.
+   * with less input, 4 local summary.
    */
   readonly rung: 0 | 1 | 2 | 3 | 4
   readonly deadlines: AttemptDeadlines
@@ -80,7 +80,6 @@ export interface DirectAttempt extends AttemptBase, SummaryRequest {
    * Number of records that the summary replaces but that this model call does not send, because the input was too long.
    */
   readonly dropped: number
-  readonly part: { readonly number: number; readonly of: number } | 'join' | null
 }
 
 /**
@@ -166,11 +165,8 @@ export interface AttemptsFailure extends AttemptsEndBase {
 
 export type SummaryAttemptsOutcome = AcceptedSummary | AttemptsFailure
 
-/**
- * The kind of attempt that is tried now. `together`: the summaries of the parts are used one after another, because
- * joining them failed.
- */
-export type AttemptStage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'together' | 'local' | 'failed'
+/** The kind of attempt that is tried now. */
+export type AttemptStage = 'block' | 'fork' | 'direct' | 'local' | 'failed'
 
 /** The state between two attempts at a summary. Immutable: every update returns a new value. */
 export interface SummaryAttemptState {
@@ -190,13 +186,6 @@ export interface SummaryAttemptState {
   /** Number of failed direct summary calls, not counting those that exceeded the context window. */
   readonly attempts: number
   readonly drops: number
-  readonly parts: {
-    readonly parts: readonly (readonly ContextEntry[])[]
-    /** Number of parts already sent to the model. */
-    readonly sent: number
-    readonly summaries: readonly string[]
-    readonly outputTokens: number
-  } | null
   /** True if tool calls and tool results are sent to the summarizer as text. */
   readonly asText: boolean
   /** True if the conversation's own model is used in place of the configured summarizer. */

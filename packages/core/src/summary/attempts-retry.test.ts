@@ -94,7 +94,7 @@ describe('the end', () => {
   })
 
   it('the most calls there can be', () => {
-    expect(countMaximumCalls(createContext().policy)).toBe(17)
+    expect(countMaximumCalls(createContext().policy)).toBe(8)
     expect(
       countMaximumCalls(createContext({ policy: { compact: { chain: { local: 'only' } } } }).policy),
     ).toBe(0)

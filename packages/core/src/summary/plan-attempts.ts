@@ -1,11 +1,10 @@
 /** Plans each attempt at a summary: returns the request to send, or the reason why the attempt is skipped. */
 
 import { type ContextEntry, toMessageParts } from '../context/context-entry.ts'
-import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { Payload } from '../context/payload.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import { readUserTypedText } from '../log/user-input.ts'
-import { type AcceptanceRules, SUMMARY_HEADING } from './accept-summary.ts'
+import type { AcceptanceRules } from './accept-summary.ts'
 import type {
   AttemptDeadlines,
   BlockAttempt,
@@ -21,7 +20,6 @@ import { readMessageRole } from './select-span.ts'
 import {
   buildSummaryRequest,
   countReservedTokens,
-  createUnstoredUserRecord,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
   TRUNCATION_MARKER,
@@ -112,67 +110,17 @@ export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<Dir
   const hasDropped = chain.drops > 0
   if (!hasDropped && !canInputFitWindow(chain))
     return skipAttempt('window-too-small', 'The conversation does not fit the summariser’s window.')
-  return createDirectAttempt(chain, {
-    entries: chain.input,
-    task: { remark: chain.remark },
-    marker: hasDropped ? TRUNCATION_MARKER : null,
-    rung: hasDropped ? 3 : 2,
-    part: null,
-  })
-}
-
-const PART_MARKER = '[earlier parts of this conversation are summarised apart]'
-
-export function planPartAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
-  const { parts } = chain
-  const entries = parts?.parts[parts.sent]
-  if (parts === null || entries === undefined)
-    return skipAttempt('no-part', 'No part is left to be summarized.')
-  const part = { number: parts.sent + 1, of: parts.parts.length }
-  const task = part.of > 1 ? { part } : {}
-  const { outputTokens } = parts
-  return createDirectAttempt(chain, { entries, task, marker: PART_MARKER, rung: 3, part, outputTokens })
-}
-
-/** Plans the model call that joins the summaries of all parts into one; skipped if there are fewer than two. */
-export function planJoinAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
-  const summaries = chain.parts?.summaries ?? []
-  if (summaries.length < 2) return skipAttempt('no-part', 'There are no two parts to put together.')
-  const texts = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
-  const entries = [{ record: createUnstoredUserRecord('summaries-of-parts', texts.join('\n\n')), index: -1 }]
-  return createDirectAttempt(chain, { entries, task: { joins: true }, marker: null, rung: 3, part: 'join' })
-}
-
-/** Concatenates the summaries of all parts, for use when the model call that joins them has failed. */
-export function concatenateSummaries(summaries: readonly string[]): string {
-  const bodies = summaries.map((text) => text.replace(SUMMARY_HEADING, '').trim())
-  const parts = bodies.map((body, index) =>
-    bodies.length === 1 ? body : `Part ${index + 1} of ${bodies.length}, oldest first:\n${body}`,
-  )
-  return `${SUMMARY_HEADING}\n${parts.join('\n\n')}`
-}
-
-function createDirectAttempt(
-  chain: SummaryAttemptState,
-  {
-    rung,
-    part,
-    task,
-    ...input
-  }: Pick<DirectAttempt, 'part'> & {
-    readonly rung: 2 | 3
-    readonly task: Partial<SummaryTask>
-    readonly entries: readonly ContextEntry[]
-    readonly marker: string | null
-    readonly outputTokens?: number
-  },
-): DirectAttempt {
   const { tools, instructions } = chain.context
-  const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions, ...task })
-  const summariser = chooseDirectModel(chain)
-  const request = buildSummaryRequest({ ...input, prompt, summariser, tools, asText: chain.asText })
-  const deadlines = toDeadlines(chain)
-  return { kind: 'direct', rung, part, dropped: chain.coveredLocally.length, deadlines, ...request }
+  const request = buildSummaryRequest({
+    entries: chain.input,
+    marker: hasDropped ? TRUNCATION_MARKER : null,
+    prompt: writeSummaryPrompt({ ...createSummaryTask(chain), instructions, remark: chain.remark }),
+    summariser: chooseDirectModel(chain),
+    tools,
+    asText: chain.asText,
+  })
+  const dropped = chain.coveredLocally.length
+  return { kind: 'direct', rung: hasDropped ? 3 : 2, dropped, deadlines: toDeadlines(chain), ...request }
 }
 
 export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<LocalAttempt> {
@@ -219,24 +167,12 @@ function readFirstWords(entries: readonly ContextEntry[]): string | null {
 /** Creates the rules by which the response to an attempt is accepted or refused. */
 export function createAcceptanceRules(chain: SummaryAttemptState, ask: SummaryAttempt): AcceptanceRules {
   const { policy, countTextTokens, span } = chain.context
-  const part = findPartNumber(ask)
-  const replaced = part === null ? span.summarised : (chain.parts?.parts[part.number - 1] ?? [])
-  const joins = ask.kind === 'direct' && ask.part === 'join'
-  const task = { ...createSummaryTask(chain), ...(part === null ? {} : { part }), joins }
   return {
-    prompt: writeSummaryPrompt({ ...task, analysis: ask.kind !== 'block' }),
-    replacedTokens: sumEntryTokens(chain, replaced),
+    prompt: writeSummaryPrompt({ ...createSummaryTask(chain), analysis: ask.kind !== 'block' }),
+    replacedTokens: sumEntryTokens(chain, span.summarised),
     maximumPercent: policy.maximumPercentOfReplaced,
     countTokens: countTextTokens,
   }
-}
-
-/**
- * Returns which part of the conversation an attempt summarises; null if it summarises the whole or joins the summaries
- * of the parts.
- */
-export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part'], 'join'> {
-  return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
 }
 
 /** Returns a key that is equal for two attempts if they would send the same summary request. */
@@ -244,14 +180,14 @@ export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt
   if (ask.kind === 'local') return `local ${ask.maximumTokens} ${ask.restTokens}`
   if (ask.kind !== 'direct') return JSON.stringify([ask.kind, chain.remark])
   const { model } = chooseDirectModel(chain)
-  return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])
+  return JSON.stringify([model, chain.asText, chain.remark, chain.input.length, chain.drops])
 }
 
 /**
  * Returns true if a retry would repeat the failed summary request, because the dropped rounds had no visible content.
  */
 export function isSameRequest(before: SummaryAttempt | SummaryAttemptsOutcome, ask: SummaryAttempt): boolean {
-  if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
+  if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct') return false
   return toComparableText(before.payload) === toComparableText(ask.payload)
 }
 
@@ -263,14 +199,11 @@ function toComparableText({ model, messages }: Payload): string {
 // Helpers for all attempts: token sizes, the entries to summarise, the model to call.
 
 /** Returns the tokens of the summarizer's context window left for the conversation; null if the window is unknown. */
-export function countAvailableTokens(
-  chain: SummaryAttemptState,
-  answer: number = countReservedTokens(chooseDirectModel(chain)),
-): number | null {
+export function countAvailableTokens(chain: SummaryAttemptState): number | null {
   const { countTextTokens, instructions } = chain.context
   if (chain.window === null) return null
   const task = `${SUMMARIZER_SYSTEM_PROMPT}\n${writeSummaryPrompt({ ...createSummaryTask(chain), instructions })}`
-  return chain.window - answer - countTextTokens(task)
+  return chain.window - countReservedTokens(chooseDirectModel(chain)) - countTextTokens(task)
 }
 
 /**
@@ -296,91 +229,4 @@ export function selectSummarizedEntries(
 ): readonly ContextEntry[] {
   const uuids = new Set(entries.map((entry) => entry.record.uuid))
   return context.span.summarised.filter((entry) => uuids.has(entry.record.uuid))
-}
-
-// A conversation too long for the summarizer's window is summarised in parts, and the summaries are then joined.
-
-/**
- * Share of the available tokens that one part may use. The rest is a margin, since token estimates can be 10 % too low.
- */
-const PART_MARGIN = 0.9
-
-/**
- * Splits the entries to summarise into parts. If the window is too small for parts, plans a local summary (stage
- * `local`).
- */
-export function startPartSummaries(chain: SummaryAttemptState): SummaryAttemptState {
-  const summariser = chooseDirectModel(chain)
-  const { outputTokens } = summariser
-  // If thinking cannot be turned off, its tokens are reserved in addition to the summary's.
-  const room = countAvailableTokens(chain, Math.max(0, countReservedTokens(summariser) - outputTokens))
-  const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
-  const entries = chain.input.filter((entry) => summarised.has(entry.record.uuid))
-  const tokens = Math.floor((room ?? 0) * PART_MARGIN)
-  const split = splitIntoParts(entries, { tokens, outputTokens, tokensOf: chain.context.countEntryTokens })
-  if (split === null) return { ...chain, stage: 'local' }
-  const covered = [...chain.coveredLocally, ...selectSummarizedEntries(chain, split.covered)]
-  const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
-  return { ...chain, stage: 'parts', coveredLocally: covered, parts }
-}
-
-/** Maximum number of parts sent to the model. Older parts get a local summary, written without a model. */
-export const MAX_PARTS = 8
-interface SplitRounds {
-  readonly parts: readonly (readonly ContextEntry[])[]
-  readonly covered: readonly ContextEntry[]
-  readonly outputTokens: number
-}
-
-/** Minimum output tokens for a useful summary of one part. */
-const MIN_OUTPUT_TOKENS = 400
-
-/**
- * Splits entries into parts that fit into the context window, without splitting a round (a response with its tool
- * results). Returns null if the window is too small for two parts. `room.tokens`: tokens for input and output of one
- * part, without the prompt. `covered` in the result: entries in no part, because a round was too large or there were
- * more than `MAX_PARTS` parts. `outputTokens`: limit of one part's summary, chosen so that all summaries together fit
- * into the window.
- */
-export function splitIntoParts(
-  entries: readonly ContextEntry[],
-  room: {
-    readonly tokens: number
-    readonly outputTokens: number
-    readonly tokensOf: (entry: ContextEntry) => number
-  },
-): SplitRounds | null {
-  const most = Math.min(MAX_PARTS, Math.floor(room.tokens / MIN_OUTPUT_TOKENS) - 2)
-  if (most < 2) return null
-  const outputTokens = Math.min(room.outputTokens, Math.floor(room.tokens / (most + 2)))
-  const parts = groupRounds(entries, room.tokens - outputTokens, room.tokensOf).slice(-most)
-  if (parts.length === 0) return null
-  const inParts = new Set(parts.flat())
-  return { parts, covered: entries.filter((entry) => !inParts.has(entry)), outputTokens }
-}
-
-/**
- * Groups rounds so that each group has at most `each` tokens. A round with more tokens is left out, and a new group
- * begins after it.
- */
-function groupRounds(
-  entries: readonly ContextEntry[],
-  each: number,
-  tokensOf: (entry: ContextEntry) => number,
-): readonly (readonly ContextEntry[])[] {
-  const groups: ContextEntry[][] = []
-  let used = Number.POSITIVE_INFINITY
-  for (const round of groupEntriesIntoRounds(entries)) {
-    const tokens = round.reduce((sum, entry) => sum + tokensOf(entry), 0)
-    if (tokens > each) {
-      used = Number.POSITIVE_INFINITY
-    } else if (used + tokens > each) {
-      groups.push([...round])
-      used = tokens
-    } else {
-      groups.at(-1)?.push(...round)
-      used += tokens
-    }
-  }
-  return groups
 }

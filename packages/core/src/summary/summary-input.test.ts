@@ -4,7 +4,6 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { validateRequest } from '../validate/validate.ts'
-import { MAX_PARTS, splitIntoParts } from './plan-attempts.ts'
 import {
   buildSummaryRequest,
   chooseSummaryOutputSettings,
@@ -355,38 +354,5 @@ describe('dropping the head', () => {
       isMeta: true,
       message: { role: 'user', content: TRUNCATION_MARKER },
     })
-  })
-})
-
-describe('parts', () => {
-  const tokens = 5_000
-  const room = { tokens, outputTokens: 20_000, tokensOf: () => 1_000 }
-
-  it('hold whole rounds, as many as fit, and leave room to be put together', () => {
-    const split = splitIntoParts(createRounds(6), room)
-    expect(split?.outputTokens).toBe(500)
-    expect(split?.parts.map(uuids)).toEqual([
-      ['q', 'a0', 'r0'],
-      ['a1', 'r1', 'a2', 'r2'],
-      ['a3', 'r3', 'a4', 'r4'],
-      ['a5', 'r5'],
-    ])
-    expect(split?.covered).toEqual([])
-    expect((split?.outputTokens ?? 0) * MAX_PARTS).toBeLessThan(tokens)
-  })
-
-  it('what fits into none is covered, and so are the oldest where there are too many', () => {
-    const sizes = (entry: ContextEntry): number => (entry.record.uuid === 'r2' ? 9_000 : 2_000)
-    const split = splitIntoParts(createRounds(12), { ...room, tokensOf: sizes })
-    expect(split?.parts).toHaveLength(MAX_PARTS)
-    expect(uuids(split?.covered)).toEqual(['q', 'a0', 'r0', 'a1', 'r1', 'a2', 'r2', 'a3', 'r3'])
-  })
-
-  it.each([
-    ['a window that holds no two summaries', createRounds(3), 1_000],
-    ['rounds all too large', createRounds(3).slice(1), 1_800],
-    ['nothing', [], 5_000],
-  ])('%s: none', (_, entries, size) => {
-    expect(splitIntoParts(entries, { ...room, tokens: size })).toBeNull()
   })
 })

@@ -40,8 +40,6 @@ export interface DirectInputOptions {
   readonly marker?: string | null
   /** Sends tool calls and tool results as text, without declaring a tool. */
   readonly asText?: boolean
-  /** Maximum output tokens, if different from the summarizer's own limit. */
-  readonly outputTokens?: number
 }
 
 export interface SummaryRequest {
@@ -54,7 +52,7 @@ export const SUMMARIZER_SYSTEM_PROMPT =
   'You write summaries of conversations between a user and an assistant that works with tools. You write text only.'
 
 export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
-  const { summariser, prompt, tools, asText = false, outputTokens, marker = null } = parts
+  const { summariser, prompt, tools, asText = false, marker = null } = parts
   const stripped = stripInput(parts.entries, { asText })
   const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)
   const task: ContextEntry = { record: createUnstoredUserRecord('summary-task', prompt), index: -1 }
@@ -63,7 +61,7 @@ export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
-    ...chooseSummaryOutputSettings(summariser, outputTokens),
+    ...chooseSummaryOutputSettings(summariser),
     system: SUMMARIZER_SYSTEM_PROMPT,
     ...declareTools(messages, tools),
     messages,
@@ -293,10 +291,7 @@ type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
 }
 
 /** Turns thinking off if the model allows it; otherwise chooses the lowest effort and adds output tokens for thinking. */
-export function chooseSummaryOutputSettings(
-  { profile, outputTokens }: SummaryModel,
-  tokens: number = outputTokens,
-): AnswerSettings {
+export function chooseSummaryOutputSettings({ profile, outputTokens: tokens }: SummaryModel): AnswerSettings {
   const { modes, whenAbsent, minimumBudget, disabledEfforts } = profile.thinking
   if (whenAbsent === 'disabled') return { max_tokens: limitOutput(tokens, profile) }
   if (modes.includes('disabled')) {

@@ -56,9 +56,6 @@ describe('the variants', () => {
   it('all differ', () => {
     const made = [
       ...FORMS.map((form) => writeSummaryPrompt({ form })),
-      writeSummaryPrompt({ form: 'full', part: { number: 1, of: 2 } }),
-      writeSummaryPrompt({ form: 'full', part: { number: 2, of: 2 } }),
-      writeSummaryPrompt({ form: 'full', joins: true }),
       writeSummaryPrompt({ form: 'full', remark: 'This is attempt 2.' }),
       writeSummaryPrompt({ form: 'full', analysis: false }),
     ]

@@ -9,10 +9,6 @@ export interface SummaryTask {
   readonly instructions?: string | null
   /** For form `from`: the first words of the part to summarise, by which the model finds that part. */
   readonly beginsWith?: string | null
-  /** Number of the part to summarise, and the total number of parts; the summaries of all parts are joined afterwards. */
-  readonly part?: { readonly number: number; readonly of: number }
-  /** True if the input consists of summaries of parts that the model must join into one. */
-  readonly joins?: boolean
   /** Asks for an analysis before the summary. Off for a compaction block, whose text is used unchanged. */
   readonly analysis?: boolean
   /** Text about the fault of the previous response; null if there is none. */
@@ -31,9 +27,6 @@ const INTRODUCTION: Readonly<Record<CompactionForm, string>> = {
   up_to:
     'Summarise the conversation above. It is the older part of a longer one: newer messages, which are not shown here, will follow the summary word for word.',
 }
-
-const JOIN_INTRODUCTION =
-  'Above are summaries of successive parts of one conversation, oldest first. Make one summary of the whole conversation out of them. Where they differ, the later one is right; what a later part finished is no longer pending.'
 
 const WRITING_RULES = [
   'Write in the language the user writes in, but leave the section titles unchanged. Use a neutral voice, in the third person: the summary is a record of what happened; it gives no orders and asks no questions.',
@@ -98,17 +91,9 @@ export function writeSummaryPrompt(task: SummaryTask): string {
 
 const INSTRUCTIONS_HEADING = 'For this summary the following is wanted as well:'
 
-function writeIntroduction({ form, beginsWith = null, part, joins = false }: SummaryTask): string {
-  const start = joins ? JOIN_INTRODUCTION : INTRODUCTION[form]
-  const place =
-    form !== 'from' || beginsWith === null || joins || part !== undefined
-      ? ''
-      : ` The part to summarise begins with the message that starts: "${beginsWith}"`
-  const piece =
-    part === undefined
-      ? ''
-      : ` What is shown is part ${part.number} of ${part.of}: summarise this part only; the others are summarised apart.`
-  return `${start}${place}${piece}`
+function writeIntroduction({ form, beginsWith = null }: SummaryTask): string {
+  if (form !== 'from' || beginsWith === null) return INTRODUCTION[form]
+  return `${INTRODUCTION[form]} The part to summarise begins with the message that starts: "${beginsWith}"`
 }
 
 function listSectionLines(form: CompactionForm): readonly string[] {

@@ -25,7 +25,7 @@ export interface SummaryFacts {
   readonly lastText: string
   /** True if the assistant ended its turn: its last message calls no tool and nothing but the summary prompt follows. */
   readonly isAnswered: boolean
-  /** The sections of each summary in the conversation, oldest first; several if summaries of parts are to be joined. */
+  /** The sections of each summary in the conversation, oldest first; several if a client joins summaries. */
   readonly previousSummaries: readonly SectionRecord<string>[]
   /** What the user wants of this summary, and lines of the conversation that fit it; null if nothing was said. */
   readonly wanted: { readonly text: string; readonly lines: readonly string[] } | null

@@ -14,13 +14,20 @@ const REFERENCE_SERVER = fileURLToPath(
   import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
 )
 
+/** A server gets hardly any variables of this process, so it is told where compiled code is kept. */
+const COMPILED = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '' }
+
 /** The test server, which misbehaves as its arguments say. */
 export function testServer(...args: readonly string[]): McpServerSettings {
-  return { command: process.execPath, args: [TEST_SERVER, ...args] }
+  return { command: process.execPath, args: [TEST_SERVER, ...args], env: COMPILED }
 }
 
 /** The reference server of the protocol, as a process. */
-export const REFERENCE: McpServerSettings = { command: process.execPath, args: [REFERENCE_SERVER, 'stdio'] }
+export const REFERENCE: McpServerSettings = {
+  command: process.execPath,
+  args: [REFERENCE_SERVER, 'stdio'],
+  env: COMPILED,
+}
 
 export interface McpAgent {
   readonly agent: Agent

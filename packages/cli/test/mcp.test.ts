@@ -292,7 +292,7 @@ describe('a project with .mcp.json', () => {
 })
 
 it('no command loads the SDK before a server is started', () => {
-  const folder = new URL('../src/index.ts', import.meta.url).pathname
+  const folder = new URL('../src/', import.meta.url).pathname
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
     /(?<!test)\.ts$/.test(name),
   )

@@ -340,34 +340,34 @@ describe('slash commands', () => {
 
   it('/permissions lists and withdraws what was allowed; Shift-Tab switches the mode', async () => {
     const calls: readonly Step[] = [
-      { Bash: { command: 'echo one && ls' } },
+      { Bash: { command: 'wc one && ls' } },
       'First.',
-      { Bash: { command: 'echo one two' } },
+      { Bash: { command: 'wc one two' } },
       'Second.',
-      { Bash: { command: 'echo one three' } },
+      { Bash: { command: 'wc one three' } },
     ]
     const { see, send, press } = await createVirtualScreen(playSteps(...calls))
     await see(READY)
     await send('Go.')
-    await see(/Run this command\?\n +echo one && ls\n[\s\S]*esc interrupt$/m)
-    await see('do not ask again in this session for Bash(echo:*), Bash(ls:*)')
+    await see(/Run this command\?\n +wc one && ls\n[\s\S]*esc interrupt$/m)
+    await see('do not ask again in this session for Bash(wc:*), Bash(ls:*)')
     press('2')
     await see('First.')
     await send('Go on.')
     await see('Second.')
     await send('/permissions')
-    await see(/Allowed in this session\n❯ Bash\(echo:\*\)\n +Bash\(ls:\*\)[\s\S]*Rules of the settings/)
+    await see(/Allowed in this session\n❯ Bash\(wc:\*\)\n +Bash\(ls:\*\)[\s\S]*Rules of the settings/)
     press('d')
     await see(/Allowed in this session\n❯ Bash\(ls:\*\)/)
     press('Escape')
-    await see('No longer allowed in this session: Bash(echo:*)')
+    await see('No longer allowed in this session: Bash(wc:*)')
     press('BTab')
     await see('edits allowed')
     press('BTab')
     await see('plan mode')
     press('BTab')
     await send('Once more.')
-    const asked = await see(/Run this command\?\n +echo one three\n[\s\S]*esc interrupt$/m)
+    const asked = await see(/Run this command\?\n +wc one three\n[\s\S]*esc interrupt$/m)
     expect(asked).not.toMatch(/plan mode|edits allowed/)
   })
 })

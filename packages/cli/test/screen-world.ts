@@ -16,7 +16,7 @@ export interface ScreenView extends ChatWorld {
   type(text: string): Promise<void>
   /** Presses keys by the names that tmux has for them. */
   press(...keys: readonly string[]): void
-  /** Types a text and sends it. */
+  /** Types a text and sends it; a command, which a running turn would refuse, when nothing runs. */
   send(text: string): Promise<void>
   /** Waits until a question with this text takes keys, and presses some. */
   answerQuestion(question: string | RegExp, ...keys: readonly string[]): Promise<string>
@@ -114,6 +114,7 @@ export async function createScreenWorld(
     look,
     restart,
     async send(text) {
+      if (text.startsWith('/')) await waitForRest(look)
       await type(text)
       press('Enter')
     },
@@ -169,6 +170,11 @@ function hasText(seen: string, wanted: string | RegExp): boolean {
 
 export function waitForText(look: () => string, wanted: string | RegExp): Promise<string> {
   return waitUntil(look, (seen) => hasText(seen, wanted), String(wanted))
+}
+
+/** Waits until nothing runs. The answer is on the screen shortly before the end of its turn. */
+export function waitForRest(look: () => string): Promise<string> {
+  return waitUntil(look, (seen) => !seen.includes('esc interrupts'), 'the end of what runs')
 }
 
 async function waitUntil(

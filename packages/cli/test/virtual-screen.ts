@@ -11,7 +11,13 @@ import { onTestFinished } from 'vitest'
 import type { ScreenDevice } from '../src/chat/chat-context.ts'
 import { type ChatCommandOptions, runChatCommand } from '../src/commands/chat.ts'
 import { type ChatWorld, createChatWorld } from './chat-world.ts'
-import { createWaits, type ScreenView, type ScreenWorldOptions, waitForText } from './screen-world.ts'
+import {
+  createWaits,
+  type ScreenView,
+  type ScreenWorldOptions,
+  waitForRest,
+  waitForText,
+} from './screen-world.ts'
 
 /** What keys send, by the names that tmux has for them. Other keys send their name. */
 const KEYS: Readonly<Record<string, string>> = {
@@ -70,6 +76,7 @@ export async function createVirtualScreen(
     type,
     look,
     async send(text) {
+      if (text.startsWith('/')) await waitForRest(look)
       await type(text)
       press('Enter')
     },

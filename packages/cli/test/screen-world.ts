@@ -123,11 +123,12 @@ export async function createScreenWorld(
     resize: (width, height) =>
       void tmux('resize-window', '-t', 's', '-x', String(width), '-y', String(height)),
     ...createWaits(look, press),
-    findPid() {
-      const shell = tmux('display-message', '-t', 's', '-p', '#{pane_pid}').trim()
-      return Number(execFileSync('pgrep', ['-P', shell], { encoding: 'utf8' }).trim().split('\n')[0])
-    },
+    findPid: () => findChild(tmux('display-message', '-t', 's', '-p', '#{pane_pid}').trim()),
   }
+}
+
+function findChild(pid: string): number {
+  return Number(execFileSync('pgrep', ['-P', pid], { encoding: 'utf8' }).trim().split('\n')[0])
 }
 
 type Waits = Pick<ScreenView, 'see' | 'answerQuestion' | 'seeOther' | 'seeStill' | 'seeIdle'>

@@ -136,7 +136,7 @@ describe.skipIf(sandboxProblem !== null)('a command in the sandbox with a list o
         `${CURL} ${url}/large | wc -c`,
         `head -c 20000000 /dev/zero | ${CURL} -T - ${url}/up`,
         `${CURL} -Z --parallel-max 150 '${url}/[1-150]' 2>/dev/null | wc -l`,
-        `node -e 'fetch("${url}/node").then((r) => r.text()).then((t) => console.log(t.trim()))'`,
+        `${process.execPath} -e 'fetch("${url}/node").then((r) => r.text()).then((t) => console.log(t.trim()))'`,
       ].join('; '),
     )
     expect(out).toBe('20000000\nPUT /up 20000000\n150\nGET /node 0\n')

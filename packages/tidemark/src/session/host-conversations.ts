@@ -74,28 +74,15 @@ export function createHostConversations(
 ): HostConversations {
   if (fixed !== null) return createFixedConversation(choice as Session, fixed)
   const byKey = new Map<string, Promise<Conversations>>()
-  let closing: Promise<unknown> = Promise.resolve()
-  let timer: NodeJS.Timeout | null = null
+  const idle = createIdleWatch(byKey, idleMs)
 
   async function openConversations(key: string): Promise<Conversations> {
-    await closing
+    await idle.closing
     const opening = byKey.get(key) ?? openStored(key, source)
     byKey.set(key, opening)
     opening.catch(() => byKey.delete(key))
-    watchIdle()
+    idle.start()
     return opening
-  }
-
-  /** Looks for idle conversations as long as there are any, so that no timer outlives them. */
-  function watchIdle(): void {
-    if (idleMs === null || timer !== null) return
-    const look = async (): Promise<void> => {
-      timer = null
-      if (await closeIdle(byKey, idleMs)) watchIdle()
-    }
-    timer = setTimeout(() => {
-      closing = look()
-    }, idleMs / 2).unref()
   }
 
   async function find(
@@ -157,6 +144,35 @@ interface Conversations {
   count: number
   /** Called when the first one begins. */
   readonly waiting: ((conversation: HostConversation) => void)[]
+}
+
+interface IdleWatch {
+  /** Resolves when the last look has ended. */
+  readonly closing: Promise<unknown>
+  /** Called when there is a conversation. */
+  start(): void
+}
+
+/** Looks for idle conversations as long as there are any, so that no timer outlives them. */
+function createIdleWatch(byKey: Map<string, Promise<Conversations>>, idleMs: number | null): IdleWatch {
+  let closing: Promise<unknown> = Promise.resolve()
+  let timer: NodeJS.Timeout | null = null
+  function start(): void {
+    if (idleMs === null || timer !== null) return
+    const look = async (): Promise<void> => {
+      timer = null
+      if (await closeIdle(byKey, idleMs)) start()
+    }
+    timer = setTimeout(() => {
+      closing = look()
+    }, idleMs / 2).unref()
+  }
+  return {
+    start,
+    get closing() {
+      return closing
+    },
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-const vitest = fileURLToPath(import.meta.resolve('vitest/vitest.mjs'))
+const vitest = fileURLToPath(new URL('./vitest.mjs', import.meta.resolve('vitest/package.json')))
 const tests = spawn(process.execPath, [vitest, 'run', ...process.argv.slice(2)], { stdio: 'inherit' })
 const check = spawn('npm run --silent check', { shell: true, stdio: ['ignore', 'pipe', 'pipe'] })
 const testsEnded = once(tests, 'exit')

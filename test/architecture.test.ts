@@ -20,7 +20,7 @@ import {
   publicNames,
 } from '../scripts/architecture/public-names.ts'
 import { checkPurity } from '../scripts/architecture/purity.ts'
-import { checkSizes, checkSmallFiles } from '../scripts/architecture/sizes.ts'
+import { checkFolderBudgets, checkSizes, checkSmallFiles } from '../scripts/architecture/sizes.ts'
 import { isTest, packageOf, tell } from '../scripts/architecture/source.ts'
 import { checkLength, checkMachinePaths } from '../scripts/architecture/texts.ts'
 import {
@@ -35,6 +35,7 @@ import {
   readText,
   readWorkspace,
 } from '../scripts/architecture/tree.ts'
+import folderBudgets from './folder-budgets.json' with { type: 'json' }
 import committedNames from './public-names.json' with { type: 'json' }
 
 /** Tables and schemas whose length is no fault, and why: path, or `path#function`. */
@@ -134,6 +135,10 @@ describe('files', () => {
   it('and functions are short', () => {
     const limits = { fileLines: 600, functionLines: 60, excepted: LONG_BY_NATURE }
     expect(tell(checkSizes(typescript, limits))).toBe('')
+  })
+
+  it('stay within the budget of lines of their folder, which only a decision raises (test/folder-budgets.json)', () => {
+    expect(tell(checkFolderBudgets(shipped, folderBudgets))).toBe('')
   })
 
   it('and exports have names that say what they are', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkSizes, checkSmallFiles, type SizeLimits } from './sizes.ts'
+import { checkFolderBudgets, checkSizes, checkSmallFiles, type SizeLimits } from './sizes.ts'
 
 const limits: SizeLimits = { fileLines: 6, functionLines: 3, excepted: new Map([['table.ts', 'a table']]) }
 const body = '  a()\n'
@@ -55,5 +55,23 @@ it('refuses a small file with a single importer, entries left out', () => {
   ]
   expect(checkSmallFiles(sources, 4, new Map([['src/port.ts', 'an interface']]))).toEqual([
     { file: 'src/small.ts', line: 0, why: 'has 1 lines and one importer: move it into src/one.ts' },
+  ])
+})
+
+it('refuses a folder over its budget, one without a budget, and a budget without a folder', () => {
+  const sources = [
+    { path: 'packages/core/src/log/record.ts', text: 'a\n'.repeat(3) },
+    { path: 'packages/core/src/log/inner/json.ts', text: 'a\n'.repeat(2) },
+    { path: 'packages/core/src/log/record.test.ts', text: 'a\n'.repeat(9) },
+    { path: 'packages/cli/src/terminal.ts', text: 'a\n' },
+    { path: 'packages/cli/test/chat.ts', text: 'a\n'.repeat(9) },
+  ]
+  const check = (budgets: Readonly<Record<string, number>>): readonly string[] =>
+    checkFolderBudgets(sources, budgets).map(({ file, why }) => `${file} ${why}`)
+  expect(check({ 'core/log': 5, cli: 1 })).toEqual([])
+  expect(check({ 'core/log': 4, 'core/gone': 7 })).toEqual([
+    'core/log has 5 lines; its budget is 4',
+    'cli has 1 lines; its budget is 0',
+    'core/gone has a budget, and no sources',
   ])
 })

@@ -47,6 +47,38 @@ function functionLabel(node: ts.SignatureDeclaration): string {
 }
 
 /**
+ * Refuses a folder with more lines than its budget, and one that has none. Sources only: `packages/core/src/log/record.ts`
+ * counts for `core/log`, `packages/cli/src/terminal.ts` for `cli`.
+ */
+export function checkFolderBudgets(
+  sources: readonly Source[],
+  budgets: Readonly<Record<string, number>>,
+): readonly Finding[] {
+  const lines = countFolderLines(sources)
+  const unused = Object.keys(budgets).filter((folder) => !lines.has(folder))
+  return [
+    ...[...lines].flatMap(([folder, count]) => {
+      const budget = budgets[folder] ?? 0
+      if (count <= budget) return []
+      return [{ file: folder, line: 0, why: `has ${count} lines; its budget is ${budget}` }]
+    }),
+    ...unused.map((folder) => ({ file: folder, line: 0, why: 'has a budget, and no sources' })),
+  ]
+}
+
+/** Counts the lines of sources by folder. */
+export function countFolderLines(sources: readonly Source[]): ReadonlyMap<string, number> {
+  const lines = new Map<string, number>()
+  for (const { path, text } of sources) {
+    const [, name, inner] = /^packages\/([^/]+)\/src\/(?:([^/]+)\/)?/.exec(path) ?? []
+    if (name === undefined || isTest(path)) continue
+    const folder = inner === undefined ? name : `${name}/${inner}`
+    lines.set(folder, (lines.get(folder) ?? 0) + lineCount(text))
+  }
+  return lines
+}
+
+/**
  * Refuses a file below `fewest` lines that only one other file imports: its content belongs there. Entries do not
  * count as importers. `excepted`: interfaces and tables, each with its reason.
  */

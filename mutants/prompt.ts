@@ -272,6 +272,22 @@ export const mutants: readonly Mutant[] = [
     tests: [`${TESTS}/fork`],
   },
   {
+    name: 'tail-lifetime-by-the-whole-prefix',
+    law: 'the cheapest of three lifetimes is chosen',
+    file: 'packages/core/src/request/cache-ttl.ts',
+    find: 'const tail = addTo(tally.tail, call.tail, call.gapMs === null ? 0 : call.added)',
+    replace: 'const tail = addTo(tally.tail, call.prefix, call.gapMs === null ? 0 : call.added)',
+    tests: ['packages/core/src/request/cache-ttl.test'],
+  },
+  {
+    name: 'longer-lifetime-behind-a-shorter-one',
+    law: 'longer lifetimes come first',
+    file: 'packages/core/src/request/cache-markers.ts',
+    find: 'control: control ?? toCacheControl(question, place, moving !== -1 && index >= moving),',
+    replace: 'control: control ?? toCacheControl(question, place, MOVING_MARKERS.has(kind)),',
+    tests: ['packages/core/test/prompt/markers.test'],
+  },
+  {
     name: 'hour-that-outlasts-nothing-costs-nothing',
     law: 'is the difference between the two bills',
     file: 'packages/core/src/request/cache-ttl.ts',

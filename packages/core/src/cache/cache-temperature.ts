@@ -9,7 +9,7 @@ import type { ClearPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { findResultPlace, type MarkerKind, type MessagesWithCalls } from '../request/cache-markers.ts'
+import { findResultPlace, type MessagesWithCalls, MOVING_MARKERS } from '../request/cache-markers.ts'
 import { findCacheLifetimes } from '../request/cache-ttl.ts'
 import {
   type CachedPrefix,
@@ -82,14 +82,8 @@ function countTokensBehind(question: CacheTemperatureInput, change: FirstRewritt
 }
 
 /**
- * Cache markers whose position changes with every API request. A prefix that only such a marker can find is not counted
- * as kept.
- */
-const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-message', 'previous-last-message'])
-
-/**
  * Finds the longest unexpired cached prefix that ends before the changed part and that a marker with a fixed position
- * can find. Returns null if the messages do not contain the changed part.
+ * can find: one that only a moving marker can find is not counted as kept. Returns null if the messages do not contain the changed part.
  */
 function findReadablePrefix(
   { cacheModel, flat, profile, now }: CacheTemperatureInput,

@@ -17,7 +17,7 @@ import {
   findRequestProblems,
 } from '../request/build-request.ts'
 import { type FirstClearableMarker, type OwnMarkers, updateFirstClearable } from '../request/cache-markers.ts'
-import { chooseRequestTtl } from '../request/cache-ttl.ts'
+import { chooseRequestTtl, chooseTailTtl } from '../request/cache-ttl.ts'
 import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -127,6 +127,7 @@ function toAssembleQuestion(
     ttl: caching.on
       ? chooseRequestTtl(standing.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
       : null,
+    tailTtl: chooseTailTtl(standing.epoch.ttl, source, { policy: policy.cache, cache: profile.cache }),
     clears: clear.on,
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),

@@ -184,6 +184,8 @@ export interface SnapshotTtl {
   readonly name: string
   /** What determined the cache lifetime: a switch, the policy, the account, or the time between model calls. */
   readonly because: string
+  /** Lifetime of the messages since the last rewrite, if it is shorter than that of the rest. */
+  readonly tail?: string
 }
 
 export interface SnapshotSection {

@@ -310,7 +310,7 @@ describe('fields that contradict each other', () => {
       'clear.cached.fireAt: got "x", allowed is a whole number of 1 or more',
     ])
     expect(problemsOf({ cache: 'on', clear: { idle: { afterMinutes: 5 } } })).toEqual([
-      'cache: got "on", allowed is a plain object with any of the fields ttl, oneHourSources, fiveMinuteSources, volatile, idle, idleRequests, markers, breaks',
+      'cache: got "on", allowed is a plain object with any of the fields ttl, tailTtl, oneHourSources, fiveMinuteSources, volatile, idle, idleRequests, markers, breaks',
     ])
   })
 })

@@ -68,6 +68,12 @@ export interface CachePolicy {
    * prompt and tools are next replaced.
    */
   readonly ttl: '5m' | '1h' | 'auto'
+  /**
+   * Cache lifetime of the newest messages, which every call writes, where `ttl` or its choice is one hour. `auto`: five
+   * minutes, unless the pauses so far make one hour cheaper. `same`: one hour. System prompt, tools and what a compaction
+   * wrote have one hour in both cases.
+   */
+  readonly tailTtl: 'auto' | 'same'
   /** Patterns of sources of model calls that get a one-hour cache if the account is entitled to it. */
   readonly oneHourSources: readonly string[]
   /**
@@ -98,6 +104,7 @@ const fiveMinuteSources = ['session_memory', 'speculation', 'prompt_suggestion']
 
 const cacheFields: FieldSpecs<CachePolicy> = {
   ttl: fieldSpec('auto', choiceCheck('5m', '1h', 'auto')),
+  tailTtl: fieldSpec('auto', choiceCheck('auto', 'same')),
   oneHourSources: fieldSpec<readonly string[]>(oneHourSources, uniqueListCheck(nonBlankCheck())),
   fiveMinuteSources: fieldSpec<readonly string[]>(fiveMinuteSources, uniqueListCheck(nonBlankCheck())),
   volatile: fieldSpec('delta', choiceCheck('delta', 'inline')),

@@ -9,7 +9,7 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
  * - `economy`: compacts earlier, brings back less of the files and keeps fewer messages. Cheaper; more edits have to read
  *   their lines again.
  * - `claude-code-like`: compacts at the auto-compact threshold only, with five files of 5,000 tokens, 10,000 to 40,000
- *   tokens of kept messages, and half of the threshold as its target.
+ *   tokens of kept messages, half of the threshold as its target, and one cache lifetime for all.
  * - `nothing`: nothing is cleared, summarized or noted. A session ends where the context window does.
  *
  * @example
@@ -26,6 +26,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
     notes: { totalTokens: 8_000, kept: { minimumTokens: 1_000, maximumTokens: 2_000 } },
   },
   'claude-code-like': {
+    cache: { tailTtl: 'same' },
     clear: { keptFiles: 0 },
     compact: { notesLine: { enabled: false }, target: { percentOfAutoCompact: 50, countsPrefix: true } },
     rehydrate: {
@@ -38,6 +39,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
     dropIn: { notesLine: { enabled: false }, leastUsePercent: 0, notesTokens: 12_000 },
   },
   nothing: {
+    cache: { tailTtl: 'same' },
     clear: { ways: [] },
     notes: { enabled: false },
     switches: { autoCompactEnabled: false, microcompactEnabled: false },

@@ -66,6 +66,8 @@ export interface AssembleRequestInput {
   readonly markers: CacheMarkersPolicy
   /** Lifetime of the cache markers; null if caching is off, so that no block is marked. */
   readonly ttl: string | null
+  /** Lifetime of the newest messages, if it is shorter. */
+  readonly tailTtl?: string | undefined
   /** True if the policy clears old tool results. */
   readonly clears: boolean
   /** The first tool result that may be cleared. A cache marker is kept before that result. */
@@ -143,6 +145,7 @@ function planRequestMarkers(
     policy: markers,
     cache: profile.cache,
     ttl,
+    tailTtl: question.tailTtl,
     clears,
     firstClearable: edge.result === null ? null : findResultPlace(flat, edge.result),
     leftClearable: edge.left === null ? null : findResultPlace(flat, edge.left),

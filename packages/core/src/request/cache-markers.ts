@@ -57,6 +57,8 @@ export interface PlanMarkersInput {
   readonly cache: CacheRules
   /** Name of the cache lifetime to use, such as `5m` or `1h`. */
   readonly ttl: string
+  /** Name of the lifetime of the markers that move with every request, if it is shorter. */
+  readonly tailTtl?: string | undefined
   /** True if the policy clears old tool results. Otherwise exactly one cache marker is placed on the messages. */
   readonly clears: boolean
   /** The first tool result that may still be cleared; null if there is none. */
@@ -103,19 +105,28 @@ export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[
     if (!isTaken && chosen.length < limit) chosen.push(candidate)
   }
   const inOrder = chosen.toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
-  return inOrder.map(({ kind, place, control }) => ({
+  // Longer lifetimes must come first: from the first marker that moves, all have the lifetime of the newest messages.
+  const moving = inOrder.findIndex(({ kind }) => MOVING_MARKERS.has(kind))
+  return inOrder.map(({ kind, place, control }, index) => ({
     kind,
     place,
-    control: control ?? toCacheControl(question, place),
+    control: control ?? toCacheControl(question, place, moving !== -1 && index >= moving),
   }))
 }
+
+/** Cache markers whose position changes with every API request. */
+export const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set(['last-message', 'previous-last-message'])
 
 /**
  * Returns the lifetime of a marker that the host has not set: that of the host's next one, since longer lifetimes must
  * come first, or else the shortest.
  */
-function findOwnTtl({ ttl, cache, hostMarkers = [] }: PlanMarkersInput, place: MarkerPlace): string {
-  if (hostMarkers.length === 0) return ttl
+function findOwnTtl(
+  { ttl, tailTtl, cache, hostMarkers = [] }: PlanMarkersInput,
+  place: MarkerPlace,
+  isInTail: boolean,
+): string {
+  if (hostMarkers.length === 0) return isInTail ? (tailTtl ?? ttl) : ttl
   const next = hostMarkers.find((other) => compareMarkerPlaces(other.place, place) >= 0)
   return typeof next?.control.ttl === 'string' ? next.control.ttl : cache.defaultTtl
 }
@@ -227,9 +238,9 @@ function findLastSharedTool({ front }: PlanMarkersInput): MarkerPlace | null {
  * Returns the shortest valid `cache_control`. The scope `global` is set only if the provider supports it and the prefix
  * is the same for all accounts.
  */
-function toCacheControl(question: PlanMarkersInput, place: MarkerPlace): JsonObject {
+function toCacheControl(question: PlanMarkersInput, place: MarkerPlace, isInTail: boolean): JsonObject {
   const { front, cache } = question
-  const ttl = findOwnTtl(question, place)
+  const ttl = findOwnTtl(question, place, isInTail)
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
   const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)

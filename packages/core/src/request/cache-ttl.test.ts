@@ -7,6 +7,7 @@ import {
   addCallGap,
   type ChooseTtlInput,
   chooseRequestTtl,
+  chooseTailTtl,
   chooseTtl,
   computeLongTtlSavings,
   EMPTY_GAP_TALLY,
@@ -17,7 +18,8 @@ import {
 const { cache } = strictProfile
 const RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
 const MINUTE = 60_000
-const policyOf = (ttl: '5m' | '1h' | 'auto') => createPolicy({ cache: { ttl } }).cache
+const policyOf = (ttl: '5m' | '1h' | 'auto', tailTtl: 'auto' | 'same' = 'same') =>
+  createPolicy({ cache: { ttl, tailTtl } }).cache
 
 function choose(given: Partial<ChooseTtlInput> = {}, ...set: readonly SwitchName[]) {
   return chooseTtl({
@@ -34,8 +36,9 @@ function choose(given: Partial<ChooseTtlInput> = {}, ...set: readonly SwitchName
 
 const ENTITLED = { isEntitled: true, isOverage: false }
 /** Every third call comes after six minutes, or every call in turn. */
-const paused: GapTally = { calls: 30, added: 30_000, lapsed: 10 * 100_000, lost: 0 }
-const steady: GapTally = { calls: 30, added: 30_000, lapsed: 0, lost: 0 }
+const NO_TAIL = { added: 0, lapsed: 0, lost: 0 }
+const paused: GapTally = { calls: 30, added: 30_000, lapsed: 10 * 100_000, lost: 0, tail: NO_TAIL }
+const steady: GapTally = { calls: 30, added: 30_000, lapsed: 0, lost: 0, tail: NO_TAIL }
 
 describe('the lifetime of an epoch', () => {
   it.each<[string, Partial<ChooseTtlInput>, readonly SwitchName[], string, string]>([
@@ -137,6 +140,74 @@ describe('the lifetime of an epoch', () => {
   })
 })
 
+describe('the lifetime of the newest messages', () => {
+  /** Ten pauses that only an hour outlasts, with this much after the last rewrite each time. */
+  const pausedWith = (tail: number): GapTally => ({
+    ...paused,
+    tail: { added: 30_000, lapsed: 10 * tail, lost: 0 },
+  })
+  const auto = policyOf('auto', 'auto')
+
+  it.each<[string, Partial<ChooseTtlInput>, string | undefined]>([
+    [
+      'is short until pauses were seen, since it is written for less',
+      { policy: policyOf('1h', 'auto') },
+      '5m',
+    ],
+    ['is short in a new session of a user', { isInteractive: true }, '5m'],
+    ['is short where pauses lose little of it', { readGaps: () => pausedWith(1_000) }, '5m'],
+    ['is the same where pauses lose much of it', { readGaps: () => pausedWith(10_000) }, undefined],
+    ['is the same by policy', { isInteractive: true, policy: policyOf('1h') }, undefined],
+    [
+      'is the same where an hour costs no more',
+      { isInteractive: true, rates: { ...RATES, write1h: 3.75 } },
+      undefined,
+    ],
+    ['is the same where no price is known', { isInteractive: true, rates: null }, undefined],
+    [
+      'is the same where requests keep an idle cache alive',
+      { isInteractive: true, policy: createPolicy({ cache: { idle: 'auto' } }).cache },
+      undefined,
+    ],
+    ['is the same for an account with an hour for free', { entitlement: ENTITLED }, undefined],
+  ])('%s', (_, given, tail) => {
+    const chosen = choose({ policy: auto, ...given })
+    expect([chosen.name, chosen.tail]).toEqual(['1h', tail])
+  })
+
+  it('decides whether an hour is worth it for the rest', () => {
+    const few = { calls: 30, added: 100_000, lapsed: 50_000, lost: 0 }
+    const short: GapTally = { ...few, tail: { added: 100_000, lapsed: 10_000, lost: 0 } }
+    expect(choose({ policy: policyOf('auto'), readGaps: () => short }).name).toBe('5m')
+    expect(choose({ policy: auto, readGaps: () => short })).toEqual({
+      name: '1h',
+      because: 'gaps',
+      tail: '5m',
+    })
+  })
+
+  it('is chosen again for each epoch, and holds for requests of the same lifetime', () => {
+    const latched = { name: '1h', because: 'cache.ttl', tail: '5m' }
+    const policy = policyOf('1h', 'auto')
+    expect(choose({ policy, latched, readGaps: () => pausedWith(10_000) })).toEqual({
+      name: '1h',
+      because: 'cache.ttl',
+    })
+    const rules = { policy, cache }
+    expect(chooseTailTtl(latched, 'repl_main_thread', rules)).toBe('5m')
+    expect(chooseTailTtl(latched, 'session_memory', rules)).toBeUndefined()
+  })
+})
+
+const CALL = fc
+  .record({
+    gapMs: fc.constantFrom(0, 299_999, 300_000, 20 * MINUTE, 3_599_999, 3_600_000, 90 * MINUTE),
+    prefix: fc.nat(200_000),
+    added: fc.nat(20_000),
+    share: fc.double({ min: 0, max: 1, noNaN: true }),
+  })
+  .map(({ share, ...call }) => ({ ...call, tail: Math.floor(call.prefix * share) }))
+
 describe('what an hour saves', () => {
   /** What the calls cost with markers of one lifetime, worked out call by call. */
   function costOf(calls: readonly TimedCall[], seconds: number, write: number): number {
@@ -147,17 +218,38 @@ describe('what an hour saves', () => {
   }
 
   it('is the difference between the two bills', () => {
-    const call = fc.record({
-      gapMs: fc.constantFrom(null, 0, 299_999, 300_000, 20 * MINUTE, 3_599_999, 3_600_000, 90 * MINUTE),
-      prefix: fc.nat(200_000),
-      added: fc.nat(20_000),
-    })
     fc.assert(
-      fc.property(fc.array(call, { maxLength: 40 }), (calls) => {
+      fc.property(fc.array(CALL, { maxLength: 40 }), (calls) => {
         const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), EMPTY_GAP_TALLY)
         const saved = costOf(calls, 300, RATES.write5m) - costOf(calls, 3_600, RATES.write1h)
         expect(computeLongTtlSavings(tally, RATES)).toBeCloseTo(saved, 3)
         expect(tally.calls).toBe(calls.length)
+      }),
+    )
+  })
+
+  it('and what five minutes for the newest messages save are both seen: the cheapest of three bills is chosen', () => {
+    const sessions = fc
+      .array(CALL, { minLength: 19, maxLength: 40 })
+      .map((calls) => [{ gapMs: null, prefix: 0, added: 20_000, tail: 0 }, ...calls])
+    fc.assert(
+      fc.property(sessions, (calls) => {
+        const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), EMPTY_GAP_TALLY)
+        const inTail = calls.map(({ gapMs, added, tail }) => ({
+          gapMs,
+          prefix: tail,
+          added: gapMs === null ? 0 : added,
+          tail,
+        }))
+        const long = costOf(calls, 3_600, RATES.write1h)
+        const bills = {
+          '5m': costOf(calls, 300, RATES.write5m),
+          '1h': long,
+          '1h, 5m': long - costOf(inTail, 3_600, RATES.write1h) + costOf(inTail, 300, RATES.write5m),
+        }
+        const { name, tail } = choose({ policy: policyOf('auto', 'auto'), readGaps: () => tally })
+        const chosen = bills[(tail === undefined ? name : `${name}, ${tail}`) as keyof typeof bills]
+        expect(chosen).toBeCloseTo(Math.min(...Object.values(bills)), 3)
       }),
     )
   })

@@ -1,7 +1,7 @@
 /**
- * Chooses the cache lifetime, 5 minutes or 1 hour. Switches, policy or account fix it for the session. Otherwise it is
- * chosen once per prefix snapshot, from the pauses between model calls and the prices. The choice is stored in the
- * snapshot, because a changed lifetime changes the bytes sent.
+ * Chooses the cache lifetime: 5 minutes, 1 hour, or 1 hour with 5 minutes for the newest messages. Switches, policy or
+ * account fix it for the session. Otherwise it is chosen once per prefix snapshot, from the pauses between model calls and
+ * the prices. The choice is stored in the snapshot, because a changed lifetime changes the bytes sent.
  */
 
 import type { TokenRates } from '../cost/prices.ts'
@@ -53,8 +53,14 @@ const MIN_CALLS_FOR_GAPS = 20
 /** Chooses the cache lifetime for a new prefix snapshot. */
 export function chooseTtl(question: ChooseTtlInput): SnapshotTtl {
   const { latched } = question
-  if (latched !== undefined && !OBSERVED_REASONS.has(latched.because)) return latched
-  return chooseFixedTtl(question) ?? chooseObservedTtl(question)
+  const isLatched = latched !== undefined && !OBSERVED_REASONS.has(latched.because)
+  const fixed = isLatched ? latched : chooseFixedTtl(question)
+  if (fixed === null) return chooseObservedTtl(question)
+  const { long } = findCacheLifetimes(question.cache)
+  // A switch, the host or the account asks for one lifetime. The policy has a setting of its own for the newest messages.
+  if (fixed.because !== 'cache.ttl' || fixed.name !== long.name) return fixed
+  const { tail: _, ...rest } = fixed
+  return hasOwnTail(question) ? withTail(rest, question, readSavings(question)) : rest
 }
 
 /** Returns the cache lifetime set by switches, policy or account, in this order; null if none of them sets it. */
@@ -79,17 +85,47 @@ function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
 function chooseObservedTtl(question: ChooseTtlInput): SnapshotTtl {
   const { cache, isInteractive } = question
   const { long, short } = findCacheLifetimes(cache)
-  const saves = measureSavings(question)
-  if (saves !== null) return { name: saves > 0 ? long.name : short.name, because: 'gaps' }
-  return isInteractive
-    ? { name: long.name, because: 'interactive' }
-    : { name: short.name, because: 'unattended' }
+  const savings = readSavings(question)
+  if (savings === null) {
+    const [name, because] = isInteractive ? [long.name, 'interactive'] : [short.name, 'unattended']
+    return name === long.name ? withTail({ name, because }, question, null) : { name, because }
+  }
+  const tail = hasOwnTail(question) ? Math.max(0, savings.byShortTail) : 0
+  if (savings.byLong + tail <= 0) return { name: short.name, because: 'gaps' }
+  return withTail({ name: long.name, because: 'gaps' }, question, savings)
 }
 
-function measureSavings({ readGaps, rates }: ChooseTtlInput): number | null {
+/** What the pauses so far say, in millionths of a dollar. */
+interface TtlSavings {
+  /** Saved by the longer lifetime, against the shorter one. */
+  readonly byLong: number
+  /** Saved by the shorter lifetime for the newest messages, against the longer one for all. */
+  readonly byShortTail: number
+}
+
+/** Returns null if there are too few calls to tell, or if a price is not known. */
+function readSavings({ readGaps, rates }: ChooseTtlInput): TtlSavings | null {
   if (rates === null) return null
   const seen = readGaps()
-  return seen.calls < MIN_CALLS_FOR_GAPS ? null : computeLongTtlSavings(seen, rates)
+  if (seen.calls < MIN_CALLS_FOR_GAPS) return null
+  const [byLong, byShortTail] = [computeLongTtlSavings(seen, rates), computeShortTailSavings(seen, rates)]
+  return byLong === null || byShortTail === null ? null : { byLong, byShortTail }
+}
+
+/** Adds the shorter lifetime for the newest messages, if that saves money; until pauses were seen, if it writes for less. */
+function withTail(ttl: SnapshotTtl, question: ChooseTtlInput, savings: TtlSavings | null): SnapshotTtl {
+  const { write5m, write1h } = question.rates ?? { write5m: null, write1h: null }
+  const isCheaper = write5m !== null && write1h !== null && write5m < write1h
+  const isWorth = savings === null ? isCheaper : savings.byShortTail > 0
+  return isWorth && hasOwnTail(question)
+    ? { ...ttl, tail: findCacheLifetimes(question.cache).short.name }
+    : ttl
+}
+
+/** Requests that keep the cache of an idle session alive would be needed every five minutes, instead of every hour. */
+function hasOwnTail({ policy, cache }: ChooseTtlInput): boolean {
+  const { long, short } = findCacheLifetimes(cache)
+  return policy.tailTtl === 'auto' && policy.idle === 'off' && short.seconds < long.seconds
 }
 
 /** Returns the cache lifetime for one API request. Short-lived callers always use the shorter lifetime. */
@@ -98,6 +134,15 @@ export function chooseRequestTtl(epoch: SnapshotTtl | undefined, source: string,
   const { short } = findCacheLifetimes(cache)
   const isBrief = policy.fiveMinuteSources.some((pattern) => matchesSource(pattern, source))
   return isBrief || epoch === undefined ? short.name : epoch.name
+}
+
+/** Returns the cache lifetime of the newest messages of one API request; undefined if it is that of the whole request. */
+export function chooseTailTtl(
+  epoch: SnapshotTtl | undefined,
+  source: string,
+  rules: TtlRules,
+): string | undefined {
+  return epoch !== undefined && chooseRequestTtl(epoch, source, rules) === epoch.name ? epoch.tail : undefined
 }
 
 interface TtlRules {
@@ -118,16 +163,24 @@ function matchesSource(pattern: string, source: string): boolean {
 //
 // The sums are over all calls so far. `lapsed`: prefix tokens of calls after a pause that only the longer lifetime
 // covers. `lost`: prefix tokens of calls after a pause that neither lifetime covers. `added`: new tokens of each call.
+//
+// The shorter lifetime for the tail alone, which is what came after the last rewrite, pays by the same rule turned round.
 
-/** Token sums over all model calls so far. Adding a call takes constant time. */
-export interface GapTally {
-  readonly calls: number
+interface GapSums {
   readonly added: number
   readonly lapsed: number
   readonly lost: number
 }
 
-export const EMPTY_GAP_TALLY: GapTally = { calls: 0, added: 0, lapsed: 0, lost: 0 }
+/** Token sums over all model calls so far. Adding a call takes constant time. */
+export interface GapTally extends GapSums {
+  readonly calls: number
+  /** The part of each sum that came after the last rewrite of the conversation, or after its first call. */
+  readonly tail: GapSums
+}
+
+const NO_SUMS: GapSums = { added: 0, lapsed: 0, lost: 0 }
+export const EMPTY_GAP_TALLY: GapTally = { calls: 0, ...NO_SUMS, tail: NO_SUMS }
 
 export interface TimedCall {
   /** Milliseconds from the start of the previous model call to the start of this one; null for the first call. */
@@ -136,6 +189,8 @@ export interface TimedCall {
   readonly prefix: number
   /** Tokens that this model call sent in addition to the prefix left by the previous call. */
   readonly added: number
+  /** Tokens of the prefix that came after the last rewrite of the conversation. */
+  readonly tail: number
 }
 
 export function addCallGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
@@ -143,12 +198,14 @@ export function addCallGap(tally: GapTally, call: TimedCall, cache: CacheRules):
   const gap = call.gapMs ?? 0
   const outlasts = (ttl: CacheTtl): boolean => gap < ttl.seconds * 1000
   const isLapsed = !outlasts(short) && outlasts(long)
-  return {
-    calls: tally.calls + 1,
-    added: tally.added + call.added,
-    lapsed: tally.lapsed + (isLapsed ? call.prefix : 0),
-    lost: tally.lost + (outlasts(long) ? 0 : call.prefix),
-  }
+  const addTo = (sums: GapSums, prefix: number, added: number): GapSums => ({
+    added: sums.added + added,
+    lapsed: sums.lapsed + (isLapsed ? prefix : 0),
+    lost: sums.lost + (outlasts(long) ? 0 : prefix),
+  })
+  // What the first call sends is the prefix of the session.
+  const tail = addTo(tally.tail, call.tail, call.gapMs === null ? 0 : call.added)
+  return { calls: tally.calls + 1, ...addTo(tally, call.prefix, call.added), tail }
 }
 
 /** Returns the provider's default cache lifetime as `short` and its longest as `long`. */
@@ -167,6 +224,16 @@ export function computeLongTtlSavings(tally: GapTally, rates: TokenRates): numbe
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
 }
 
+/**
+ * Returns how much the shorter lifetime for the tail alone would have saved against the longer one for all, in millionths
+ * of a dollar; null if a price is unknown.
+ */
+function computeShortTailSavings({ tail }: GapTally, rates: TokenRates): number | null {
+  const { cacheRead, write5m, write1h } = rates
+  if (cacheRead === null || write5m === null || write1h === null) return null
+  return (tail.added + tail.lost) * (write1h - write5m) - tail.lapsed * (write5m - cacheRead)
+}
+
 // The functions below read the pauses between model calls of a reopened session from its log.
 
 interface GapWalkState {
@@ -177,6 +244,8 @@ interface GapWalkState {
   /** Start time of the previous model call (null before the first), and the tokens it left in the cache. */
   readonly previousCallAt: number | null
   readonly prefix: number
+  /** Tokens of the first call after the last rewrite, which made the prompt smaller; 0 before the first call. */
+  readonly floor: number
 }
 
 export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTally {
@@ -186,6 +255,7 @@ export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTall
     response: null,
     previousCallAt: null,
     prefix: 0,
+    floor: 0,
   }
   for (const index of session.branch) {
     const record = readRecordAt(session, index)
@@ -202,6 +272,14 @@ function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRu
     return walk
   const { previousCallAt, newestInputAt, prefix } = walk
   const gapMs = previousCallAt === null ? null : newestInputAt - previousCallAt
-  const tally = addCallGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
-  return { ...walk, tally, response: id, previousCallAt: newestInputAt, prefix: prompt }
+  const isFirst = gapMs === null || prompt < prefix
+  const call = { gapMs, prefix, added: Math.max(0, prompt - prefix), tail: prefix - walk.floor }
+  return {
+    ...walk,
+    tally: addCallGap(walk.tally, call, cache),
+    response: id,
+    previousCallAt: newestInputAt,
+    prefix: prompt,
+    floor: isFirst ? prompt : walk.floor,
+  }
 }

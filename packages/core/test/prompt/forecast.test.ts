@@ -274,6 +274,7 @@ describe('a session opened again', () => {
       added: 2000,
       lapsed: 1500,
       lost: 1800,
+      tail: { added: 1000, lapsed: 500, lost: 800 },
     })
   })
 

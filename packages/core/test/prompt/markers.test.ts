@@ -288,6 +288,35 @@ describe('markers', () => {
   })
 })
 
+it('only the markers that move with every request have the lifetime of the newest messages, and longer ones come first', () => {
+  const controls = (messages: readonly TracedMessage[], given: Partial<PlanMarkersInput>) =>
+    planMarkers({
+      front: frontFor(),
+      blockIndex: indexBlocks({ frozen: AppendList.of(messages), tail: [] }, true),
+      policy: POLICY.cache.markers,
+      cache: PROFILE.cache,
+      ttl: '1h',
+      tailTtl: '5m',
+      clears: true,
+      ...given,
+    }).map(({ kind, control }) => [kind, control.ttl ?? '5m'])
+  expect(controls(LOOP, { firstClearable: at(2, 0) })).toEqual([
+    ['static-system', '1h'],
+    ['system', '1h'],
+    ['before-first-clearable', '1h'],
+    ['last-message', '5m'],
+  ])
+  // The end of the request before stands in front of the first result that may be cleared.
+  const wide = [user(text()), assistant(call('a')), user(result('a'), ...many(30))]
+  expect(controls(wide, { firstClearable: at(2, 20) })).toEqual([
+    ['system', '1h'],
+    ['previous-last-message', '5m'],
+    ['before-first-clearable', '5m'],
+    ['last-message', '5m'],
+  ])
+  expect(controls(LOOP, { hostMarkers: [hostMarker(0, 0)] }).every(([, ttl]) => ttl === '5m')).toBe(true)
+})
+
 describe('the front', () => {
   it('is at most four blocks, in order, each knowing its sections', () => {
     expect(frontFor().system.map(({ part, sections, block }) => [part, sections, block.text])).toEqual([

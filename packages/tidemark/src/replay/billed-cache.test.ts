@@ -30,6 +30,22 @@ it('nothing is read behind a changed block, nor further back than the provider l
   expect(cache.send(body(block('a'), block('b'), ...many, block('c', '5m')), 2).read).toBe(0)
 })
 
+it('each token is written at the price of the next marker of an hour, or else of the last marker', () => {
+  const cache = new BilledCache()
+  const first = cache.send(body(block('a', '1h'), block('b', '5m')), 0)
+  expect(first).toMatchObject({ read: 0, writtenForHour: first.written / 2 })
+  expect(cache.cost).toBe((first.written / 2) * (RELATIVE_RATES.write1h + RELATIVE_RATES.write5m))
+  const late = cache.send(body(block('a', '1h'), block('b', '5m')), 6 * MINUTE)
+  expect(late).toMatchObject({ read: first.written / 2, written: first.written / 2, writtenForHour: 0 })
+})
+
+it('what was read is not kept longer for a marker of an hour: only a write for an hour makes such an entry', () => {
+  const cache = new BilledCache()
+  cache.send(body(block('a', '5m')), 0)
+  cache.send(body(block('a', '1h'), block('b', '5m')), 1 * MINUTE)
+  expect(cache.send(body(block('a', '1h'), block('b', '5m')), 8 * MINUTE).read).toBe(0)
+})
+
 it('a side call reads the cache and writes nothing', () => {
   const cache = new BilledCache()
   const { written } = cache.send(body(block('a', '5m')), 0)

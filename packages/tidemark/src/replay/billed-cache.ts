@@ -23,9 +23,9 @@ type Fields = Readonly<Record<string, unknown>>
 export interface BilledTokens {
   readonly read: number
   readonly written: number
+  /** Those of `written` that were written for an hour. */
+  readonly writtenForHour: number
   readonly input: number
-  /** Name of the lifetime with which the messages were written. */
-  readonly lifetime: string
 }
 
 /** Returns the rates of a request of this many tokens, cached ones included, for any unit of money. */
@@ -35,6 +35,16 @@ interface Entry {
   readonly tokens: number
   readonly lifetimeMs: number
   usedAt: number
+}
+
+/** A marker: the index of its block, and the name of its lifetime. */
+interface Mark {
+  readonly at: number
+  readonly lifetime: string
+}
+
+function isAlive({ usedAt, lifetimeMs }: Entry, now: number): boolean {
+  return now - usedAt < lifetimeMs
 }
 
 interface WeighedBlock {
@@ -77,7 +87,7 @@ export class BilledCache {
   /** Bills a request and returns the tokens that were read, written and neither. `writes`: false for a side call. */
   send(body: Fields, now: number, writes = true): BilledTokens {
     const chain: { readonly key: string; readonly tokens: number }[] = []
-    const marked: { readonly at: number; readonly lifetime: string }[] = []
+    const marked: Mark[] = []
     let [key, tokens] = [this.#model, 0]
     for (const [at, block] of listBlocks(body).entries()) {
       const { hash, tokens: own } = this.#weigh(block, body)
@@ -89,13 +99,14 @@ export class BilledCache {
       const control = block.cache_control as { readonly ttl?: string } | undefined
       if (control !== undefined) marked.push({ at, lifetime: control.ttl ?? '5m' })
     }
-    const places = marked.map(({ at }) => at)
-    const read = this.#findLongest(chain, places, now)
-    const last = marked.at(-1)
-    const written = !writes || last === undefined ? 0 : Math.max(0, (chain[last.at]?.tokens ?? 0) - read)
-    if (writes) this.#write(chain, marked, now)
-    const lifetime = last?.lifetime ?? '5m'
-    const billed = { read, written, input: tokens - read - written, lifetime }
+    const found = this.#findLongest(chain, marked, now)
+    const read = found?.tokens ?? 0
+    const countAfter = (mark: { readonly at: number } | undefined): number =>
+      !writes || mark === undefined ? 0 : Math.max(0, (chain[mark.at]?.tokens ?? 0) - read)
+    const written = countAfter(marked.at(-1))
+    const writtenForHour = countAfter(marked.findLast(({ lifetime }) => lifetime === '1h'))
+    if (writes) this.#write(chain, marked, { now, found })
+    const billed = { read, written, writtenForHour, input: tokens - read - written }
     this.#charge(billed)
     return billed
   }
@@ -109,11 +120,12 @@ export class BilledCache {
     return listBlocks(body).reduce((sum, block) => sum + this.#weigh(block, body).tokens, 0)
   }
 
-  #charge({ read, written, input, lifetime }: BilledTokens): void {
+  /** Charges reads, then writes up to the last marker for an hour, then those up to the last marker. */
+  #charge({ read, written, writtenForHour, input }: BilledTokens): void {
     this.#sent = read + written + input
     const { cacheRead, write1h, write5m, input: uncached } = this.#findRates(this.#sent)
-    const write = (lifetime === '1h' ? write1h : write5m) ?? 0
-    this.cost += read * (cacheRead ?? 0) + written * write + input * (uncached ?? 0)
+    const writes = writtenForHour * (write1h ?? 0) + (written - writtenForHour) * (write5m ?? 0)
+    this.cost += read * (cacheRead ?? 0) + writes + input * (uncached ?? 0)
   }
 
   /** Weighs a block. System prompt and tools have the size that the log tells. */
@@ -131,27 +143,40 @@ export class BilledCache {
     return own
   }
 
-  #findLongest(chain: readonly { readonly key: string }[], marks: readonly number[], now: number): number {
+  #findLongest(
+    chain: readonly { readonly key: string }[],
+    marks: readonly Mark[],
+    now: number,
+  ): Entry | null {
     for (const mark of marks.toReversed())
-      for (let at = mark; at >= Math.max(0, mark - LOOK_BACK + 1); at -= 1) {
+      for (let at = mark.at; at >= Math.max(0, mark.at - LOOK_BACK + 1); at -= 1) {
         const entry = this.#entries.get(chain[at]?.key ?? '')
-        if (entry === undefined || now - entry.usedAt >= entry.lifetimeMs) continue
+        if (entry === undefined || !isAlive(entry, now)) continue
         entry.usedAt = now
-        return entry.tokens
+        return entry
       }
-    return 0
+    return null
   }
 
+  /**
+   * Makes an entry at each marker. What was read is not written again: an entry before its end lives no longer than the
+   * one that was read, or that was there before, whatever the marker says.
+   */
   #write(
     chain: readonly { readonly key: string; readonly tokens: number }[],
-    marked: readonly { readonly at: number; readonly lifetime: string }[],
-    now: number,
+    marked: readonly Mark[],
+    { now, found }: { readonly now: number; readonly found: Entry | null },
   ): void {
     for (const { at, lifetime } of marked) {
       const place = chain[at]
       if (place === undefined) continue
       const { key, tokens } = place
-      this.#entries.set(key, { tokens, lifetimeMs: LIFETIME_MS[lifetime] ?? 300_000, usedAt: now })
+      const known = this.#entries.get(key)
+      const asked = LIFETIME_MS[lifetime] ?? 300_000
+      const isRead = found !== null && tokens <= found.tokens
+      const most =
+        known !== undefined && isAlive(known, now) ? known.lifetimeMs : isRead ? found.lifetimeMs : asked
+      this.#entries.set(key, { tokens, lifetimeMs: isRead ? most : asked, usedAt: now })
     }
   }
 }

@@ -96,7 +96,7 @@ class EngineAgent implements ReplayedAgent {
 
   async appendReply(
     content: readonly Block[],
-    { read, written, input, lifetime, output }: BilledTokens & { readonly output: number },
+    { read, written, writtenForHour, input, output }: BilledTokens & { readonly output: number },
   ): Promise<void> {
     this.#replies += 1
     await this.#session.append(
@@ -110,8 +110,8 @@ class EngineAgent implements ReplayedAgent {
           cache_read_input_tokens: read,
           cache_creation_input_tokens: written,
           cache_creation: {
-            ephemeral_5m_input_tokens: lifetime === '1h' ? 0 : written,
-            ephemeral_1h_input_tokens: lifetime === '1h' ? written : 0,
+            ephemeral_5m_input_tokens: written - writtenForHour,
+            ephemeral_1h_input_tokens: writtenForHour,
           },
           output_tokens: output,
         },

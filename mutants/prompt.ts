@@ -273,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'tail-lifetime-by-the-whole-prefix',
-    law: 'the cheapest of three lifetimes is chosen',
+    law: 'the cheapest of three bills is chosen',
     file: 'packages/core/src/request/cache-ttl.ts',
     find: 'const tail = addTo(tally.tail, call.tail, call.gapMs === null ? 0 : call.added)',
     replace: 'const tail = addTo(tally.tail, call.prefix, call.gapMs === null ? 0 : call.added)',
@@ -281,7 +281,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'longer-lifetime-behind-a-shorter-one',
-    law: 'longer lifetimes come first',
+    law: 'longer ones come first',
     file: 'packages/core/src/request/cache-markers.ts',
     find: 'control: control ?? toCacheControl(question, place, moving !== -1 && index >= moving),',
     replace: 'control: control ?? toCacheControl(question, place, MOVING_MARKERS.has(kind)),',

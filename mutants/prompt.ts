@@ -275,8 +275,8 @@ export const mutants: readonly Mutant[] = [
     name: 'tail-lifetime-by-the-whole-prefix',
     law: 'the cheapest of three bills is chosen',
     file: 'packages/core/src/request/cache-ttl.ts',
-    find: 'const tail = addTo(tally.tail, call.tail, call.gapMs === null ? 0 : call.added)',
-    replace: 'const tail = addTo(tally.tail, call.prefix, call.gapMs === null ? 0 : call.added)',
+    find: 'const tail = addTo(tally.tail, call.tail, call.isFirst ? 0 : call.added)',
+    replace: 'const tail = addTo(tally.tail, call.prefix, call.isFirst ? 0 : call.added)',
     tests: ['packages/core/src/request/cache-ttl.test'],
   },
   {

@@ -206,7 +206,7 @@ const CALL = fc
     added: fc.nat(20_000),
     share: fc.double({ min: 0, max: 1, noNaN: true }),
   })
-  .map(({ share, ...call }) => ({ ...call, tail: Math.floor(call.prefix * share) }))
+  .map(({ share, ...call }) => ({ ...call, tail: Math.floor(call.prefix * share), isFirst: false }))
 
 describe('what an hour saves', () => {
   /** What the calls cost with markers of one lifetime, worked out call by call. */
@@ -231,14 +231,14 @@ describe('what an hour saves', () => {
   it('and what five minutes for the newest messages save are both seen: the cheapest of three bills is chosen', () => {
     const sessions = fc
       .array(CALL, { minLength: 19, maxLength: 40 })
-      .map((calls) => [{ gapMs: null, prefix: 0, added: 20_000, tail: 0 }, ...calls])
+      .map((calls) => [{ gapMs: null, prefix: 0, added: 20_000, tail: 0, isFirst: true }, ...calls])
     fc.assert(
       fc.property(sessions, (calls) => {
         const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), EMPTY_GAP_TALLY)
-        const inTail = calls.map(({ gapMs, added, tail }) => ({
-          gapMs,
+        const inTail = calls.map(({ added, tail, ...call }) => ({
+          ...call,
           prefix: tail,
-          added: gapMs === null ? 0 : added,
+          added: call.isFirst ? 0 : added,
           tail,
         }))
         const long = costOf(calls, 3_600, RATES.write1h)

@@ -191,6 +191,8 @@ export interface TimedCall {
   readonly added: number
   /** Tokens of the prefix that came after the last rewrite of the conversation. */
   readonly tail: number
+  /** True for the first call, and for the first one after a rewrite: what it adds is no part of the tail. */
+  readonly isFirst: boolean
 }
 
 export function addCallGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
@@ -203,8 +205,7 @@ export function addCallGap(tally: GapTally, call: TimedCall, cache: CacheRules):
     lapsed: sums.lapsed + (isLapsed ? prefix : 0),
     lost: sums.lost + (outlasts(long) ? 0 : prefix),
   })
-  // What the first call sends is the prefix of the session.
-  const tail = addTo(tally.tail, call.tail, call.gapMs === null ? 0 : call.added)
+  const tail = addTo(tally.tail, call.tail, call.isFirst ? 0 : call.added)
   return { calls: tally.calls + 1, ...addTo(tally, call.prefix, call.added), tail }
 }
 
@@ -244,7 +245,8 @@ interface GapWalkState {
   /** Start time of the previous model call (null before the first), and the tokens it left in the cache. */
   readonly previousCallAt: number | null
   readonly prefix: number
-  /** Tokens of the first call after the last rewrite, which made the prompt smaller; 0 before the first call. */
+  /** Tokens of the session's first call, and of the first one after the last rewrite; 0 before the first call. */
+  readonly front: number
   readonly floor: number
 }
 
@@ -255,6 +257,7 @@ export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTall
     response: null,
     previousCallAt: null,
     prefix: 0,
+    front: 0,
     floor: 0,
   }
   for (const index of session.branch) {
@@ -272,14 +275,18 @@ function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRu
     return walk
   const { previousCallAt, newestInputAt, prefix } = walk
   const gapMs = previousCallAt === null ? null : newestInputAt - previousCallAt
+  // A rewrite makes the prompt smaller. What it leaves as it was is at least what the session began with.
   const isFirst = gapMs === null || prompt < prefix
-  const call = { gapMs, prefix, added: Math.max(0, prompt - prefix), tail: prefix - walk.floor }
+  const repeated = isFirst ? Math.min(prompt, walk.front) : prefix
+  const tail = isFirst ? 0 : prefix - walk.floor
+  const call = { gapMs, prefix: repeated, added: prompt - repeated, tail, isFirst }
   return {
-    ...walk,
     tally: addCallGap(walk.tally, call, cache),
+    newestInputAt,
     response: id,
     previousCallAt: newestInputAt,
     prefix: prompt,
+    front: gapMs === null ? prompt : walk.front,
     floor: isFirst ? prompt : walk.floor,
   }
 }

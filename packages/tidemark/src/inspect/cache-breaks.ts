@@ -335,7 +335,7 @@ function oneHourSaves(
   const prefix = isAnew ? 0 : Math.min(prompt, countContextTokens(before.call.usage))
   const gapMs = before === null || before.at === 0 ? null : now.at - before.at
   const saved = computeLongTtlSavings(
-    addCallGap(EMPTY_GAP_TALLY, { gapMs, prefix, added: prompt - prefix, tail: 0 }, cache),
+    addCallGap(EMPTY_GAP_TALLY, { gapMs, prefix, added: prompt - prefix, tail: 0, isFirst: isAnew }, cache),
     prices,
   )
   return saved === null ? null : saved / 1_000_000

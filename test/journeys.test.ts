@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
-  'prompt to bytes': { files: 96, changes: 301 },
+  'prompt to bytes': { files: 96, changes: 302 },
   'automatic compaction': { files: 150, changes: 573 },
-  inspect: { files: 88, changes: 316 },
-  "client's request to bytes": { files: 96, changes: 309 },
-  'chat turn with a question, CLI part': { files: 45, changes: 147 },
+  inspect: { files: 89, changes: 317 },
+  "client's request to bytes": { files: 96, changes: 311 },
+  'chat turn with a question, CLI part': { files: 46, changes: 150 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

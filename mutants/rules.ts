@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'cd-through-a-link',
-    law: 'does not hold where a link or a failing cd leads',
+    law: 'does not hold in a link of that name',
     file: `${AGENT}/command-rules.ts`,
     find: 'if (found?.isSymbolicLink() === true) return null',
     replace: '',
@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'long-command-is-read',
-    law: 'a decision takes a time that grows no faster than the command',
+    law: 'a command that is too long to be read is asked about',
     file: `${AGENT}/command-words.ts`,
     find: 'if (command.length > MOST_CHARACTERS) return { parts: [], isPlain: false }',
     replace: '',

@@ -386,6 +386,30 @@ describe('on the disk', () => {
       expect(run(text, join(folder, 'evil'))).toBe('ask')
   })
 
+  it('a rule for a folder does not hold in a link of that name, which can be made to lead elsewhere', () => {
+    const folder = createFolder()
+    mkdirSync(join(folder, 'real'))
+    symlinkSync('real', join(folder, 'link'))
+    symlinkSync(tmpdir(), join(folder, 'out'))
+    const allow = ['real', 'link', 'out', 'link/..'].map((name) => `Bash(cd ${name} && npm test:*)`)
+    const context = {
+      rules: { ...NO_RULES, allow },
+      mode: 'default',
+      folder,
+      home: join(folder, 'home'),
+    } as const
+    const run = (command: string) =>
+      decidePermission('Bash', { kind: 'execute', paths: [], command }, context).decision
+    expect(run('cd real && npm test')).toBe('allow')
+    for (const name of ['link', 'out', 'link/..', 'real/../link'])
+      expect([name, run(`cd ${name} && npm test -- --run`)]).toEqual([name, 'ask'])
+  })
+
+  it('a command that is too long to be read is asked about, though a rule would fit it', () => {
+    const run = (length: number) => decide(`ls ${'x'.repeat(length)}`, USUAL_RULES).decision
+    expect([run(9_000), run(12_000)]).toEqual(['allow', 'ask'])
+  })
+
   it('what the configuration of Git names is asked about, and a rule of the user excepts it', () => {
     const folder = createFolder()
     for (const name of ['.git', 'tools', 'home/.config/git', 'sub'])

@@ -123,7 +123,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/log/session-log.ts',
     find: 'if (follows && (owner === NO_PARENT || isOnBranch(branch, owner))) return true',
     replace: 'if (follows) return true',
-    tests: ['packages/core/src/text/branches.test'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'odd-metadata-is-fatal',
@@ -180,7 +180,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/log/session-log.ts',
     find: 'return findRelatedRecords(session, index).some((kin) => {',
     replace: 'return index < fork || [].some((kin: number) => {',
-    tests: ['packages/core/src/text/branches.test'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'every-fork-is-a-branch',
@@ -188,7 +188,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/log/session-log.ts',
     find: 'const follows = parent === NO_PARENT || isOnBranch(branch, parent)',
     replace: 'const follows = parent === index - 1',
-    tests: ['packages/core/src/text/branches.test'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'cut-between-call-and-answer',

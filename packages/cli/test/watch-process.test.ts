@@ -129,7 +129,8 @@ describe('tidemark watch', () => {
   })
 
   it('says which errors the agent got, and which port is taken', async () => {
-    const { url, printed, child } = await startWatch([], 4_000)
+    // The system prompt alone does not fit, so nothing can be done for the agent.
+    const { url, printed, child } = await startWatch([], 1_500)
     await fetch(new URL('/wrong/v1/messages', url), { method: 'POST', body: '{}' })
     await expect(work(url, createCoder({ turns: 2, resultTokens: 9_000 }), 'create')).rejects.toThrow()
     child.kill('SIGINT')

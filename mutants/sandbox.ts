@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
     law: 'reaches a listed host by HTTP and through a tunnel, and no other',
     file: 'packages/cli/src/tools/listed-hosts.ts',
     find: 'name.endsWith(`.$' + '{each.host}`)',
-    replace: '? name.endsWith(each.host)',
+    replace: 'name.endsWith(each.host)',
     tests: [NETWORK],
   },
   {

@@ -101,7 +101,9 @@ export function createHostConversations(
     const isUnnamed = key === ''
     const found = chooseConversation(free, request, isUnnamed)
     if (found !== null || !isUnnamed) return { key, all, found }
-    return { key, all, found: await findStored(all, request, source) }
+    const stored = await findStored(all, request, source)
+    idle.start()
+    return { key, all, found: stored }
   }
 
   return {
@@ -114,12 +116,11 @@ export function createHostConversations(
       const place = await find(identity, request)
       if (place === null) return null
       const { key, all, found } = place
-      if (found !== null) {
-        found.isInFlight = true
-        found.usedAt = Date.now()
-        return found
-      }
-      return beginsConversation(request) ? await beginConversation(key, all, source) : null
+      if (found !== null) return Object.assign(found, { isInFlight: true, usedAt: Date.now() })
+      if (!beginsConversation(request)) return null
+      const begun = await beginConversation(key, all, source)
+      idle.start()
+      return begun
     },
   }
 }
@@ -149,7 +150,7 @@ interface Conversations {
 interface IdleWatch {
   /** Resolves when the last look has ended. */
   readonly closing: Promise<unknown>
-  /** Called when there is a conversation. */
+  /** Called after a conversation was added: the last look may have ended before. */
   start(): void
 }
 

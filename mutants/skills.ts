@@ -125,9 +125,26 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'front-matter-without-an-end-read-as-text',
     law: 'its front matter has no end',
-    file: 'packages/tidemark/src/sources/prompt-files.ts',
-    find: 'if (isFrontMatterOpen(read.text))',
-    replace: 'if (isFrontMatterOpen(""))',
+    file: 'packages/tidemark/src/sources/front-matter.ts',
+    find: "return { ok: false, why: 'its front matter has no end (a line with ---)' }",
+    replace: 'return { ok: true, matter: new Map(), body: text }',
     tests: ['packages/cli/test/subagents.test'],
+  },
+  {
+    name: 'broken-front-matter-without-a-reason',
+    law: 'with one line that says why',
+    file: 'packages/tidemark/src/sources/front-matter.ts',
+    find: "if (typeof fields === 'string') return",
+    replace:
+      "if (typeof fields === 'string') return { ok: true, matter: new Map(), body }\n  if (fields === '') return",
+    tests: ['packages/tidemark/src/sources/prompt-files.test'],
+  },
+  {
+    name: 'aliases-of-front-matter-followed-to-the-end',
+    law: 'gives no more texts than it has',
+    file: 'packages/tidemark/src/sources/front-matter.ts',
+    find: 'return node.items.flatMap((item) => readScalar(yaml, document, item) ?? [])',
+    replace: 'return node.items.flatMap((item) => readValue(yaml, document, item) ?? [])',
+    tests: ['packages/tidemark/src/sources/front-matter.test'],
   },
 ]

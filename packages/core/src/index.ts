@@ -659,7 +659,6 @@ export {
   type FilesSourceOptions,
   filesSource,
 } from './sources/file-source.ts'
-export { isFrontMatterOpen, readMatterList, readMatterText } from './sources/front-matter.ts'
 export {
   isInFolder,
   type LoadedMemoryFile,
@@ -667,6 +666,7 @@ export {
   type MemoryFiles,
   type MemoryPlaces,
   MemoryReader,
+  type RuleText,
   type UnreadMemoryFile,
 } from './sources/memory-files.ts'
 export { memorySource } from './sources/memory-source.ts'
@@ -680,8 +680,6 @@ export {
 export {
   type ListedSkill,
   listInvokedSkills,
-  type PromptFile,
-  parsePromptFile,
   skillListingSource,
 } from './sources/skills.ts'
 export {

@@ -4,13 +4,14 @@
  * it as it is now.
  */
 import { createHash } from 'node:crypto'
-import { readMatterList, readMatterText } from '@tidemark/core'
 import type { ModelChoice } from 'tidemark'
 import { lookUpModel, modelCatalogue } from 'tidemark/catalogue'
 import {
   type FoundPromptFile,
   keepFirstOfName,
   type PromptFilePlaces,
+  readMatterList,
+  readMatterText,
   readPromptFiles,
 } from 'tidemark/internal'
 import { AGENT_TOOL_NAMES, DEFAULT_AGENT_TYPE, matchesToolName } from '../tools/tool-access.ts'
@@ -108,7 +109,7 @@ function toDefinition({ name, description, body, matter }: FoundPromptFile): Age
     name,
     description: description === '' ? `The agent ${name}.` : description,
     instructions: body.trim(),
-    tools: readMatterText(matter, 'tools') === null ? null : readMatterList(matter, 'tools'),
+    tools: matter.has('tools') ? readMatterList(matter, 'tools') : null,
     forbiddenTools: readMatterList(matter, 'disallowedTools'),
     model: model === null || model === '' || model === 'inherit' ? null : model,
     window: readCount('window'),

@@ -191,6 +191,13 @@ describe('a diff', () => {
     )
   })
 
+  it('of texts that have nothing in common shows each as a whole', () => {
+    const before = Array.from({ length: 3_000 }, (_, index) => `old ${index}`)
+    const after = Array.from({ length: 3_000 }, (_, index) => `new ${index}`)
+    const shown = diffLines(['same', ...before].join('\n'), ['same', ...after].join('\n'))
+    expect(shown.map(({ text }) => text)).toEqual(['same', ...before, ...after])
+  })
+
   it('leaves out what is far from a change', () => {
     const before = Array.from({ length: 20 }, (_, index) => `line ${index}`)
     const after = before.with(10, 'changed')

@@ -1,4 +1,5 @@
 /** Compares two texts line by line, for showing an edit before and after it is made. */
+import { diffArrays } from 'diff'
 
 export interface DiffLine {
   /** `gap`: unchanged lines that are left out. `note`: a remark about the change, in `text`. */
@@ -8,8 +9,11 @@ export interface DiffLine {
   readonly number?: number
 }
 
-/** Above this product of line counts, the middle is shown as removed and added as a whole. */
-const MAX_CELLS = 4_000_000
+/**
+ * With more removed and added lines than this, what differs is shown as removed and added as a whole. The time grows with
+ * the square: 100 ms here, whatever the texts are.
+ */
+const MAX_CHANGED_LINES = 1_000
 const CONTEXT_LINES = 3
 
 /** Returns the changed lines with the lines around them, numbered; a note if nothing changes, or line ends only. */
@@ -60,45 +64,14 @@ function splitLines(text: string): readonly string[] {
 }
 
 function diffMiddle(old: readonly string[], now: readonly string[]): readonly DiffLine[] {
-  if (old.length * now.length > MAX_CELLS)
-    return [
-      ...old.map((text): DiffLine => ({ kind: 'removed', text })),
-      ...now.map((text): DiffLine => ({ kind: 'added', text })),
-    ]
-  const common = measureCommonLines(old, now)
-  const width = now.length + 1
-  const lines: DiffLine[] = []
-  let [row, column] = [0, 0]
-  while (row < old.length || column < now.length) {
-    const [one = '', other = ''] = [old[row], now[column]]
-    const down = row < old.length ? (common[(row + 1) * width + column] ?? 0) : -1
-    const right = column < now.length ? (common[row * width + column + 1] ?? 0) : -1
-    if (row < old.length && column < now.length && one === other) {
-      lines.push({ kind: 'same', text: one })
-      row += 1
-      column += 1
-    } else if (down >= right) {
-      lines.push({ kind: 'removed', text: one })
-      row += 1
-    } else {
-      lines.push({ kind: 'added', text: other })
-      column += 1
-    }
-  }
-  return lines
-}
-
-/** Returns, for each pair of places, how many lines the rests after them have in common at most. */
-function measureCommonLines(old: readonly string[], now: readonly string[]): Uint32Array {
-  const width = now.length + 1
-  const common = new Uint32Array((old.length + 1) * width)
-  for (let row = old.length - 1; row >= 0; row -= 1)
-    for (let column = now.length - 1; column >= 0; column -= 1)
-      common[row * width + column] =
-        old[row] === now[column]
-          ? (common[(row + 1) * width + column + 1] ?? 0) + 1
-          : Math.max(common[(row + 1) * width + column] ?? 0, common[row * width + column + 1] ?? 0)
-  return common
+  const parts = diffArrays([...old], [...now], { maxEditLength: MAX_CHANGED_LINES }) ?? [
+    { removed: true, added: false, value: old },
+    { removed: false, added: true, value: now },
+  ]
+  return parts.flatMap(({ removed, added, value }) => {
+    const kind = removed ? 'removed' : added ? 'added' : 'same'
+    return value.map((text): DiffLine => ({ kind, text }))
+  })
 }
 
 function leaveOutUnchanged(lines: readonly DiffLine[]): readonly DiffLine[] {

@@ -2,6 +2,7 @@
  * Converts HTML to readable text in the style of Markdown: headings, links, lists, code and table rows are kept;
  * scripts, styles and layout are dropped. Reads the page once from front to back, whatever it contains.
  */
+import { finished } from 'node:stream/promises'
 
 /** Elements whose content is not shown. */
 const DROPPED = new Set([
@@ -26,82 +27,43 @@ const BEGINNINGS: ReadonlyMap<string, string> = new Map([
   ...['td', 'th'].map((name) => [name, ' | '] as const),
 ])
 
+export interface HtmlText {
+  /** The text of the title element, on one line; null if there is none. */
+  readonly title: string | null
+  readonly text: string
+}
+
+/** Most characters of a title that are shown. */
+const MAX_TITLE = 500
+
 /** Converts a page. Relative links are resolved against `address`. */
-export function convertHtmlToText(html: string, address: string): string {
-  const text = createTextBuilder(address)
-  // A sign that no name follows stands for itself.
-  const tagStart = /<(?=\/?[a-zA-Z!?])/g
-  let at = 0
-  while (at < html.length) {
-    tagStart.lastIndex = at
-    const open = tagStart.exec(html)?.index ?? html.length
-    text.addText(decodeEntities(html.slice(at, open)))
-    if (open === html.length) break
-    const tag = readTag(html, open)
-    at = tag.end
-    if (tag.kind === 'text') text.addText(decodeEntities(html.slice(open, tag.end)))
-    else if (tag.kind === 'close') text.closeElement(tag.name)
-    else if (DROPPED.has(tag.name)) at = findClosingTag(html, tag.name, at)
-    else text.openElement(tag.name, tag.attributes)
-  }
-  return text.finish()
-}
-
-/** Returns the text of the title element, on one line; null if there is none. */
-export function findHtmlTitle(html: string): string | null {
-  const open = /<title[^>]{0,500}>/i.exec(html)
-  if (open === null) return null
-  const rest = html.slice(open.index + open[0].length, open.index + 2_000)
-  const title = decodeEntities(rest.split('<')[0] ?? '')
-    .replace(/\s+/g, ' ')
-    .trim()
-  return title === '' ? null : title
-}
-
-/** Returns the offset of the end tag; the end of the page if it is missing. */
-function findClosingTag(html: string, name: string, from: number): number {
-  const closing = new RegExp(`</${name}`, 'gi')
-  closing.lastIndex = from
-  return closing.exec(html)?.index ?? html.length
-}
-
-interface Tag {
-  /** `text` if the tag does not end: what was read stands for itself. */
-  readonly kind: 'open' | 'close' | 'text'
-  readonly name: string
-  readonly attributes: string
-  /** Offset after the tag. */
-  readonly end: number
-}
-
-const MAX_TAG_CHARACTERS = 20_000
-
-/** Reads the tag or comment that begins at `open`. */
-function readTag(html: string, open: number): Tag {
-  const nothing = { name: '', attributes: '' }
-  if (html.startsWith('<!--', open)) {
-    const close = html.indexOf('-->', open + 4)
-    return { ...nothing, kind: 'open', end: close === -1 ? html.length : close + 3 }
-  }
-  const name = /^<\/?([a-zA-Z][\w:-]*|[!?])/.exec(html.slice(open, open + 60))
-  const from = open + (name?.[0].length ?? 1)
-  const end = findTagEnd(html, from)
-  // Nothing is read twice, so that a page full of unfinished tags takes no longer than any other.
-  if (end === null) return { ...nothing, kind: 'text', end: from + MAX_TAG_CHARACTERS }
-  const kind = html[open + 1] === '/' ? 'close' : 'open'
-  return { kind, name: (name?.[1] ?? '').toLowerCase(), attributes: html.slice(from, end - 1), end }
-}
-
-/** Returns the offset after the `>` that ends a tag, which may not stand in quotes; null if the tag does not end. */
-function findTagEnd(html: string, from: number): number | null {
-  let quote = ''
-  for (let at = from; at < html.length && at - from < MAX_TAG_CHARACTERS; at += 1) {
-    const character = html[at] ?? ''
-    if (quote === '' && character === '>') return at + 1
-    if (quote === '' && (character === '"' || character === "'")) quote = character
-    else if (character === quote) quote = ''
-  }
-  return null
+export async function convertHtmlToText(html: string, address: string): Promise<HtmlText> {
+  // Loaded when a page is fetched. Only its tokens are used: a tree of hostile nesting takes minutes to build.
+  const { SAXParser } = await import('parse5-sax-parser')
+  const parser = new SAXParser()
+  const builder = createTextBuilder(address)
+  let title = ''
+  /** The element whose content is left out now, and how many of its name are open. */
+  let dropped = { name: '', depth: 0 }
+  parser.on('text', ({ text }) => {
+    if (dropped.depth === 0) builder.addText(text)
+    else if (dropped.name === 'title' && title.length < MAX_TITLE) title += text.slice(0, MAX_TITLE)
+  })
+  parser.on('startTag', ({ tagName, attrs, selfClosing }) => {
+    if (dropped.depth > 0) dropped.depth += tagName === dropped.name ? 1 : 0
+    else if (!DROPPED.has(tagName)) builder.openElement(tagName, attrs)
+    else if (!(tagName === 'svg' && selfClosing)) dropped = { name: tagName, depth: 1 }
+  })
+  parser.on('endTag', ({ tagName }) => {
+    if (dropped.depth === 0) builder.closeElement(tagName)
+    else if (tagName === dropped.name) dropped.depth -= 1
+  })
+  // The parser hands the page on; nobody reads it.
+  parser.resume()
+  parser.end(html)
+  await finished(parser)
+  const line = title.replace(/\s+/g, ' ').trim()
+  return { title: line === '' ? null : line, text: builder.finish() }
 }
 
 interface HtmlList {
@@ -112,9 +74,14 @@ interface HtmlList {
 /** Most levels by which an item of nested lists is indented. */
 const MAX_INDENTATION = 20
 
+interface HtmlAttribute {
+  readonly name: string
+  readonly value: string
+}
+
 interface TextBuilder {
   addText(text: string): void
-  openElement(name: string, attributes: string): void
+  openElement(name: string, attributes: readonly HtmlAttribute[]): void
   closeElement(name: string): void
   finish(): string
 }
@@ -208,7 +175,7 @@ function countItem(lists: readonly HtmlList[]): string {
   return `\n${indentation}${list?.isNumbered === true ? `${list.count}. ` : '- '}`
 }
 
-function describeImage(attributes: string): string {
+function describeImage(attributes: readonly HtmlAttribute[]): string {
   const description = readAttribute(attributes, 'alt')?.trim() ?? ''
   return description === '' ? '' : `[image: ${description}]`
 }
@@ -233,12 +200,8 @@ function tidyText(text: string): string {
   return tidied.join('```').trim()
 }
 
-function readAttribute(attributes: string, name: string): string | null {
-  const found = new RegExp(`(?:^|\\s)${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, 'i').exec(
-    attributes,
-  )
-  const value = found?.[1] ?? found?.[2] ?? found?.[3]
-  return value === undefined ? null : decodeEntities(value)
+function readAttribute(attributes: readonly HtmlAttribute[], name: string): string | null {
+  return attributes.find((attribute) => attribute.name === name)?.value ?? null
 }
 
 function resolveLink(target: string, address: string): string {
@@ -247,41 +210,4 @@ function resolveLink(target: string, address: string): string {
   } catch {
     return target
   }
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  apos: "'",
-  bull: '•',
-  copy: '©',
-  gt: '>',
-  hellip: '…',
-  laquo: '«',
-  ldquo: '“',
-  lsquo: '‘',
-  lt: '<',
-  mdash: '—',
-  middot: '·',
-  nbsp: ' ',
-  ndash: '–',
-  quot: '"',
-  raquo: '»',
-  rdquo: '”',
-  reg: '®',
-  rsquo: '’',
-  times: '×',
-  trade: '™',
-}
-
-function decodeEntities(text: string): string {
-  return text.replace(
-    /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,8}));/g,
-    (whole, decimal, hex, name) => {
-      if (name !== undefined) return ENTITIES[name] ?? whole
-      const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
-      return code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)
-        ? String.fromCodePoint(code)
-        : whole
-    },
-  )
 }

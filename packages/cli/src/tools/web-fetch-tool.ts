@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatBytes, formatInteger } from '../render/format-numbers.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
-import { convertHtmlToText, findHtmlTitle } from './html-text.ts'
+import { convertHtmlToText } from './html-text.ts'
 import { resolveAnyHost, resolveBySystem, resolvePublicHost } from './network-address.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
 import { sendWebRequest } from './web-request.ts'
@@ -106,8 +106,7 @@ async function readPage(url: URL, response: Response): Promise<WebPage> {
     throw new ToolError(`${url.href} is no text: ${type}, ${formatBytes(bytes.length)}.`)
   const text = decodeBody(bytes, type, isHtml)
   if (!isHtml) return { url, text }
-  const title = findHtmlTitle(text)
-  const body = convertHtmlToText(text, url.href)
+  const { title, text: body } = await convertHtmlToText(text, url.href)
   return { url, text: title === null ? body : `Title: ${title}\n\n${body}` }
 }
 

@@ -1,37 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createPolicy } from '../policy/create-policy.ts'
-import {
-  findImports,
-  isInFolder,
-  type MemoryDisk,
-  type MemoryPlaces,
-  MemoryReader,
-  parseRule,
-} from './memory-files.ts'
-
-describe('the front matter of a rule', () => {
-  it.each<[string, string, readonly string[] | null, string]>([
-    ['one glob', '---\npaths: src/**/*.ts\n---\nBody.\n', ['src/**/*.ts'], 'Body.\n'],
-    ['quoted', '---\npaths: "src/**"\n---\nBody.', ['src/**'], 'Body.'],
-    ['several in a line', '---\npaths: src/*.{ts,tsx}, lib/**\n---\n', ['src/*.{ts,tsx}', 'lib/**'], ''],
-    ['a flow list', "---\npaths: ['a/{b,c}/*', d]\n---\nBody.", ['a/{b,c}/*', 'd'], 'Body.'],
-    ['a flow list on several lines', '---\npaths: [a,\n  "b"\n]\n---\nBody.', ['a', 'b'], 'Body.'],
-    ['a list', '---\ntitle: x\npaths:\n  - "a"\n\n  # why\n- b\nother: y\n---\nBody.', ['a', 'b'], 'Body.'],
-    [
-      'with CRLF and a byte order mark',
-      '\ufeff---\r\npaths:\r\n  - a\r\n---\r\nBody.\r\n',
-      ['a'],
-      'Body.\r\n',
-    ],
-    ['without paths', '---\ntitle: x\n---\nBody.', null, 'Body.'],
-    ['with empty paths', '---\npaths:\n---\nBody.', null, 'Body.'],
-    ['empty', '---\n---\nBody.', null, 'Body.'],
-    ['not closed', '---\npaths: a\nBody.', null, '---\npaths: a\nBody.'],
-    ['not at the beginning', 'Body.\n---\npaths: a\n---\n', null, 'Body.\n---\npaths: a\n---\n'],
-  ])('%s', (_, text, globs, body) => {
-    expect(parseRule(text)).toEqual({ text: body, globs })
-  })
-})
+import { findImports, isInFolder, type MemoryDisk, type MemoryPlaces, MemoryReader } from './memory-files.ts'
 
 describe('imports', () => {
   it.each<[string, readonly string[]]>([
@@ -56,6 +25,11 @@ function createDisk(files: Readonly<Record<string, string>>): MemoryDisk {
   const folders = new Set(Object.keys(files).flatMap((path) => [path, path.slice(0, path.lastIndexOf('/'))]))
   return {
     locate: async (path) => (folders.has(path) || path === '/' ? path : null),
+    async parseRule(text) {
+      if (text === 'bad rule') return { ok: false, why: 'its front matter is bad' }
+      const [, glob, body = text] = /^---\npaths: "?(.*?)"?\n---\n(.*)$/s.exec(text) ?? []
+      return { ok: true, text: body, globs: glob === undefined ? null : [glob] }
+    },
     async read(path) {
       const text = files[path] ?? ''
       if (text === 'broken') return { ok: false, why: 'it may not be read' }
@@ -101,6 +75,13 @@ const toTexts = ({ files }: { readonly files: readonly { readonly text: string }
   files.map(({ text }) => text)
 
 describe('memory files', () => {
+  it('that are rules with bad front matter are left out, with the reason', async () => {
+    const bad = { '/p/.claude/rules/bad.md': 'bad rule', '/p/.claude/rules/a.md': 'root rule a' }
+    const found = await createReader(bad).readRoot()
+    expect(toTexts(found)).toEqual(['root rule a'])
+    expect(found.unread).toEqual([{ path: '/p/.claude/rules/bad.md', why: 'its front matter is bad' }])
+  })
+
   it('of the session come from the user, then from the project down to the working directory', async () => {
     const order = ['user', 'root', 'root rule a', 'root rule z', 'src', 'src local']
     expect(toTexts(await createReader(FILES).readRoot())).toEqual(order)

@@ -7,7 +7,6 @@ import { normalizePath } from '../log/tool-calls.ts'
 import type { Policy } from '../policy/policy.ts'
 import { defuseReminderTags } from '../summary/accept-summary.ts'
 import { type FileReadResult, hasPathEnding } from './file-source.ts'
-import { readMatterList, splitFrontMatter } from './front-matter.ts'
 import { matchesGlobs } from './path-glob.ts'
 
 export interface MemoryDisk {
@@ -17,7 +16,19 @@ export interface MemoryDisk {
   read(path: string, limitBytes: number): Promise<FileReadResult>
   /** Returns the names of the files in a folder, in any order; none if there is no such folder. May throw. */
   list(folder: string): Promise<readonly string[]>
+  /** Separates the front matter of a rule from its text. */
+  parseRule(text: string): Promise<RuleText>
 }
+
+export type RuleText =
+  | {
+      readonly ok: true
+      /** The text after the front matter. */
+      readonly text: string
+      /** The paths to which the rule applies; null if it applies to every path. */
+      readonly globs: readonly string[] | null
+    }
+  | { readonly ok: false; readonly why: string }
 
 /** Folders in which memory files are looked for. All paths are absolute and have no symbolic links. */
 export interface MemoryPlaces {
@@ -262,7 +273,11 @@ export class MemoryReader {
     const read = await this.#disk.read(real, MAX_BYTES)
     if (!read.ok) return { path, why: read.why }
     const isRule = this.#policy.rules.some((pattern) => hasPathEnding(path, pattern))
-    const { text, globs } = isRule ? parseRule(read.text) : { text: read.text, globs: null }
+    const rule: RuleText = isRule
+      ? await this.#disk.parseRule(read.text)
+      : { ok: true, text: read.text, globs: null }
+    if (!rule.ok) return { path, why: rule.why }
+    const { text, globs } = rule
     const cut = read.isWhole ? '' : `\n[cut: the file has ${read.bytes} bytes; read ${path} for the rest]`
     const fileId = read.fileId ?? read.realPath
     const file = { path, text: `${defuseReminderTags(text)}${cut}`, fileId, origin, importedBy: null }
@@ -359,11 +374,4 @@ export function findImports(text: string): readonly string[] {
         found.push(path.replace(/[.,;:!?)"'\]]+$/, ''))
   }
   return [...new Set(found.filter((path) => path !== ''))].slice(0, MAX_IMPORTS_PER_FILE)
-}
-
-/** Separates the front matter of a rule from its text. `globs` is null if the rule applies to every path. */
-export function parseRule(text: string): { readonly text: string; readonly globs: readonly string[] | null } {
-  const { lines, body } = splitFrontMatter(text)
-  const globs = readMatterList(lines, 'paths')
-  return { text: body, globs: globs.length === 0 ? null : globs }
 }

@@ -13,48 +13,6 @@ import { defuseReminderTags } from '../summary/accept-summary.ts'
 import { takeHead } from '../text/truncate-text.ts'
 import type { InvokedSkill } from './builtin-sources.ts'
 import type { ContextSource, SourceContext, ValueOrPromise } from './context-source.ts'
-import { readMatterText, splitFrontMatter } from './front-matter.ts'
-
-/** A file with a prompt: a skill, a slash command or the definition of an agent. */
-export interface PromptFile {
-  readonly name: string
-  /** What it is for, for the model and for the user; empty if the file says nothing. */
-  readonly description: string
-  /** The text without front matter. */
-  readonly body: string
-  /** False if only the user may invoke it. */
-  readonly isForModel: boolean
-  /** False if only the model may invoke it. */
-  readonly isForUser: boolean
-  /** Permission rules that the file wants while it is used. */
-  readonly allowedTools: readonly string[]
-  /** The lines of the front matter, for fields that only one kind of file has. */
-  readonly matter: readonly string[]
-}
-
-const NAME = /^[A-Za-z0-9][\w.:-]{0,63}$/
-
-/** Parses a skill, a slash command or the definition of an agent. `name`: that of its folder or file. Null if it has no usable name. */
-export function parsePromptFile(text: string, name: string): PromptFile | null {
-  const { lines, body } = splitFrontMatter(text)
-  const own = readMatterText(lines, 'name') ?? ''
-  const chosen = NAME.test(own) ? own : name
-  if (!NAME.test(chosen)) return null
-  const described = [readMatterText(lines, 'description'), readMatterText(lines, 'when_to_use')]
-  return {
-    name: chosen,
-    description: described
-      .filter((part) => part !== null && part !== '')
-      .join(' ')
-      .replaceAll(/\s+/g, ' '),
-    body,
-    isForModel: readMatterText(lines, 'disable-model-invocation') !== 'true',
-    isForUser: readMatterText(lines, 'user-invocable') !== 'false',
-    allowedTools:
-      (readMatterText(lines, 'allowed-tools') ?? '').match(/[\w*-]*\w[\w*]*(?:\([^()]*\))?/g) ?? [],
-    matter: lines,
-  }
-}
 
 // The listing.
 

@@ -1,53 +1,13 @@
-/** Skills: their front matter, their listing once in a session, and those in use after a compaction. */
+/** Skills: their listing once in a session, and those in use after a compaction. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCommandMessage } from '../../src/log/slash-commands.ts'
 import { skillsSource } from '../../src/sources/builtin-sources.ts'
 import { collectSources } from '../../src/sources/collect-sources.ts'
 import { NO_SHOWN_ATTACHMENTS, updateShownAttachments } from '../../src/sources/context-source.ts'
-import { listInvokedSkills, parsePromptFile, skillListingSource } from '../../src/sources/skills.ts'
+import { listInvokedSkills, skillListingSource } from '../../src/sources/skills.ts'
 import { collectSourceUpdates } from '../../src/sources/source-updates.ts'
 import { addCall, createCarryContext } from './carried-session.ts'
-
-describe('the front matter of a skill', () => {
-  it.each([
-    ['---\nname: review\ndescription: Reviews code.\n---\nText', ['review', 'Reviews code.', 'Text']],
-    ['---\nname: "re-view"\ndescription: \'Says: "no".\'\n---\nText', ['re-view', 'Says: "no".', 'Text']],
-    [
-      '---\ndescription: >-\n  One\n  two.\nwhen_to_use: Often.\n---\nText',
-      ['folder', 'One two. Often.', 'Text'],
-    ],
-    ['---\ndescription: One\n  two.\n---\nText', ['folder', 'One two.', 'Text']],
-    ['---\nname: not a name\n---\nText', ['folder', '', 'Text']],
-    ['\ufeff---\r\nname: crlf\r\n---\r\nText\r\n', ['crlf', '', 'Text\r\n']],
-    ['No front matter', ['folder', '', 'No front matter']],
-    ['---\nname: open', ['folder', '', '---\nname: open']],
-  ])('%j', (text, expected) => {
-    const file = parsePromptFile(text, 'folder')
-    expect([file?.name, file?.description, file?.body]).toEqual(expected)
-  })
-
-  it.each([
-    ['Bash(git add:*), Read', ['Bash(git add:*)', 'Read']],
-    ['[Read, "Edit(docs/**)"]', ['Read', 'Edit(docs/**)']],
-    ['Read Grep mcp__x__y', ['Read', 'Grep', 'mcp__x__y']],
-    ['\n  - Read\n  - Bash(npm test)', ['Read', 'Bash(npm test)']],
-    ['', []],
-  ])('names tools: %j', (value, expected) => {
-    expect(parsePromptFile(`---\nallowed-tools: ${value}\n---\n`, 'x')?.allowedTools).toEqual(expected)
-  })
-
-  it('says who may invoke it', () => {
-    const parse = (line: string) => parsePromptFile(`---\n${line}\n---\n`, 'x')
-    expect(parse('disable-model-invocation: true')).toMatchObject({ isForModel: false, isForUser: true })
-    expect(parse('user-invocable: false')).toMatchObject({ isForModel: true, isForUser: false })
-  })
-
-  it('a name that nobody could type is none', () => {
-    expect(parsePromptFile('Text', 'two words')).toBeNull()
-    expect(parsePromptFile('Text', '<system-reminder>')).toBeNull()
-  })
-})
 
 describe('the listing of skills', () => {
   const skills = [

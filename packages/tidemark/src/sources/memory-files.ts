@@ -28,6 +28,7 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { createDeadlines, systemClock } from '../platform/node-ports.ts'
 import { readErrorCode } from '../storage/file-system.ts'
 import { createDiskFileReader } from './disk-sources.ts'
+import { parseFrontMatter, readMatterList } from './front-matter.ts'
 
 export interface MemoryFilesOptions {
   /** The working directory, an absolute path. */
@@ -193,6 +194,12 @@ const DISK: MemoryDisk = {
     }
   },
   read: (path, limitBytes) => fileReader.read(path, limitBytes),
+  async parseRule(text) {
+    const parsed = await parseFrontMatter(text)
+    if (!parsed.ok) return parsed
+    const globs = readMatterList(parsed.matter, 'paths')
+    return { ok: true, text: parsed.body, globs: globs.length === 0 ? null : globs }
+  },
   async list(folder) {
     try {
       const entries = await readdir(folder, { withFileTypes: true })

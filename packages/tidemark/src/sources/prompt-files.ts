@@ -5,9 +5,10 @@
  */
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isFrontMatterOpen, normalizePath, type PromptFile, parsePromptFile } from '@tidemark/core'
+import { normalizePath } from '@tidemark/core'
 import { readErrorCode } from '../storage/file-system.ts'
 import { createDiskFileReader } from './disk-sources.ts'
+import { type FrontMatter, parseFrontMatter, readMatterList, readMatterText } from './front-matter.ts'
 
 export interface PromptFilePlaces {
   /** The user's home; null if the user's own files are not read. */
@@ -16,6 +17,23 @@ export interface PromptFilePlaces {
   readonly project: string
   /** Returns true if a file of the project may be read. The user's own files are not asked about. */
   readonly isPermitted: (path: string) => boolean
+}
+
+/** A file with a prompt: a skill, a slash command or the definition of an agent. */
+interface PromptFile {
+  readonly name: string
+  /** What it is for, for the model and for the user; empty if the file says nothing. */
+  readonly description: string
+  /** The text without front matter. */
+  readonly body: string
+  /** False if only the user may invoke it. */
+  readonly isForModel: boolean
+  /** False if only the model may invoke it. */
+  readonly isForUser: boolean
+  /** Permission rules that the file wants while it is used. */
+  readonly allowedTools: readonly string[]
+  /** The front matter, for fields that only one kind of file has. */
+  readonly matter: FrontMatter
 }
 
 export interface FoundPromptFile extends PromptFile {
@@ -173,10 +191,37 @@ async function readFound({ kind, name, path, origin }: Candidate, real: string):
   const read = await disk.read(real, MAX_BYTES)
   if (!read.ok) return { path, why: read.why }
   if (!read.isWhole) return { path, why: `it has more than ${MAX_BYTES} bytes` }
-  if (isFrontMatterOpen(read.text)) return { path, why: 'its front matter has no end (a line with ---)' }
-  const parsed = parsePromptFile(read.text, name)
-  if (parsed === null) return { path, why: 'its name is not made of letters, digits, dots and hyphens' }
+  const parsed = await parsePromptFile(read.text, name)
+  if ('why' in parsed) return { path, why: parsed.why }
   // A command is called by the name of its file.
   const named = kind === 'command' ? { ...parsed, name } : parsed
   return { ...named, kind, path, folder: real.slice(0, real.lastIndexOf('/')) || '/', origin }
+}
+
+const NAME = /^[A-Za-z0-9][\w.:-]{0,63}$/
+
+/** Parses a file. `name`: that of its folder or file. */
+async function parsePromptFile(text: string, name: string): Promise<PromptFile | { readonly why: string }> {
+  const parsed = await parseFrontMatter(text)
+  if (!parsed.ok) return parsed
+  const { matter, body } = parsed
+  const own = readMatterText(matter, 'name') ?? ''
+  const chosen = NAME.test(own) ? own : name
+  if (!NAME.test(chosen)) return { why: 'its name is not made of letters, digits, dots and hyphens' }
+  const described = [readMatterText(matter, 'description'), readMatterText(matter, 'when_to_use')]
+  return {
+    name: chosen,
+    description: described
+      .filter((part) => part !== null && part !== '')
+      .join(' ')
+      .replaceAll(/\s+/g, ' '),
+    body,
+    isForModel: readMatterText(matter, 'disable-model-invocation')?.toLowerCase() !== 'true',
+    isForUser: readMatterText(matter, 'user-invocable')?.toLowerCase() !== 'false',
+    allowedTools:
+      readMatterList(matter, 'allowed-tools')
+        .join(' ')
+        .match(/[\w*-]*\w[\w*]*(?:\([^()]*\))?/g) ?? [],
+    matter,
+  }
 }

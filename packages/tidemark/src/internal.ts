@@ -91,8 +91,6 @@ export {
   replaySession,
   type TooLongRequest,
 } from './replay/replay-session.ts'
-export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'
-export { hasNoRewrites, readTrace, type SessionTrace } from './replay/trace-file.ts'
 export { readMatterList, readMatterText } from './sources/front-matter.ts'
 export {
   type FoundPromptFile,

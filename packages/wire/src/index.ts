@@ -1,7 +1,6 @@
 /** Entry point of the package: request and response codecs, the model catalogue, and the readers of session logs. */
 
-export { detectReplyOverflow, toAnthropicFailure } from './anthropic/anthropic-errors.ts'
-export { type BodyProblem, decodeRequest } from './anthropic/decode-request.ts'
+export { toAnthropicFailure } from './anthropic/anthropic-errors.ts'
 export {
   decodeReplyBytes,
   decodeReplyFrame,
@@ -17,12 +16,7 @@ export {
   encodeRequest,
   joinEncodedRequest,
 } from './anthropic/encode-request.ts'
-export {
-  type Credentials,
-  fromRequestHeaders,
-  type RequestHeaderFields,
-  toRequestHeaders,
-} from './anthropic/headers.ts'
+export { type Credentials, toRequestHeaders } from './anthropic/headers.ts'
 export {
   extendRequest,
   type IncrementalRequest,
@@ -65,11 +59,10 @@ export {
   type UncertainField,
 } from './catalogue/model-entry.ts'
 export { failureFromException } from './failure/classify-failure.ts'
-export { findPromptOverflow, findSilentOverflow } from './failure/prompt-overflow.ts'
+export { findPromptOverflow } from './failure/prompt-overflow.ts'
 export {
   decodeSse,
   decodeSseText,
-  encodeSseComment,
   encodeSseFrame,
   finishSse,
   initialSseState,

@@ -1,19 +1,10 @@
 /**
  * Classifies errors of the Messages API by error code and type. The message text is used only if code and type are not
- * specific. Also detects replies that were cut off at the end of the context window.
+ * specific.
  */
-import {
-  type AssistantMessage,
-  countContextTokens,
-  countOutputTokens,
-  type JsonObject,
-  type ModelFailure,
-  type ModelFailureKind,
-  type TokenExcess,
-} from '@tidemark/core'
+import type { JsonObject, ModelFailure, ModelFailureKind } from '@tidemark/core'
 import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
-import { findSilentOverflow } from '../failure/prompt-overflow.ts'
 import { omitUndefined } from '../optional-fields.ts'
 
 const KIND_BY_TYPE: Readonly<Record<string, ModelFailureKind>> = {
@@ -93,24 +84,4 @@ function findKind(
   name: string | undefined,
 ): ModelFailureKind | undefined {
   return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined
-}
-
-const LENGTH_STOP_REASONS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
-
-/**
- * Detects from stop reason and usage that prompt and reply exceeded the context window. Returns by how many tokens, as
- * far as known; null if they did not exceed it.
- */
-export function detectReplyOverflow(
-  { stop_reason, usage }: AssistantMessage,
-  window: number,
-): TokenExcess | null {
-  const [inputTokens, outputTokens] = [countContextTokens(usage), countOutputTokens(usage)]
-  const silent = findSilentOverflow(
-    { inputTokens, outputTokens, stoppedByLength: LENGTH_STOP_REASONS.has(stop_reason) },
-    window,
-  )
-  if (silent !== null || stop_reason !== 'model_context_window_exceeded') return silent
-  const actual = inputTokens + outputTokens
-  return actual === 0 ? { limit: window } : { actual, limit: window, over: Math.max(0, actual - window) }
 }

@@ -1,6 +1,4 @@
-/** Encodes and decodes the headers of a Messages API request. Header names are lower case. */
-import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
-import { omitUndefined } from '../optional-fields.ts'
+/** Encodes the headers of a Messages API request. Header names are lower case. */
 
 /** The two headers in which an API request can carry its credentials. The API accepts both; newer clients use `bearer`. */
 const AUTH_STYLES = {
@@ -36,22 +34,7 @@ export function toRequestHeaders({
   }
 }
 
-export function fromRequestHeaders(headers: HttpHeaders): RequestHeaderFields {
-  const betas = (readHeader(headers, BETA_HEADER) ?? '').split(',').map((name) => name.trim())
-  return {
-    betas: [...new Set(betas)].filter((name) => name !== ''),
-    ...omitUndefined({ version: readHeader(headers, VERSION_HEADER), credentials: readCredentials(headers) }),
-  }
-}
-
 function toAuthHeader({ style, secret }: Credentials): Record<string, string> {
   const { header, prefix } = AUTH_STYLES[style]
   return { [header]: prefix + secret }
-}
-
-function readCredentials(headers: HttpHeaders): Credentials | undefined {
-  const key = readHeader(headers, AUTH_STYLES.key.header)
-  if (key !== undefined) return { style: 'key', secret: key }
-  const bearer = /^Bearer\s+(.+)$/i.exec(readHeader(headers, AUTH_STYLES.bearer.header) ?? '')?.[1]
-  return bearer === undefined ? undefined : { style: 'bearer', secret: bearer }
 }

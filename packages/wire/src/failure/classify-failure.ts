@@ -3,10 +3,12 @@
  * provider adds rules for its own error types, codes and messages.
  */
 import { isObject, type ModelFailure, type ModelFailureKind } from '@tidemark/core'
-import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
 import { omitUndefined } from '../optional-fields.ts'
 import { type ErrorBody, readErrorBody } from './error-body.ts'
 import { findPromptOverflow, isRateLimitText } from './prompt-overflow.ts'
+
+/** HTTP headers as a plain object. */
+type HttpHeaders = Readonly<Record<string, string | undefined>>
 
 export interface FailedCall {
   /** HTTP status; absent for an error event inside a stream. */
@@ -187,4 +189,11 @@ function readName(each: unknown): string {
 
 function readCodes(each: unknown): readonly string[] {
   return isObject(each) && typeof each.code === 'string' ? [each.code] : []
+}
+
+/** Returns the value of a header. `name` must be lower case; the keys of `headers` may have any case. */
+function readHeader(headers: HttpHeaders, name: string): string | undefined {
+  const exact = headers[name]
+  if (exact !== undefined) return exact
+  return Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { OVERFLOW_SAMPLES } from '../../test/overflow-samples.ts'
 import { readErrorBody } from './error-body.ts'
 import { OVERFLOW_CODES, OVERFLOW_PATTERNS } from './overflow-patterns.ts'
-import { findPromptOverflow, findSilentOverflow } from './prompt-overflow.ts'
+import { findPromptOverflow } from './prompt-overflow.ts'
 
 describe('findOverflow', () => {
   it.each(OVERFLOW_SAMPLES)('$from', ({ status, body, gap }) => {
@@ -28,30 +28,5 @@ describe('findOverflow', () => {
       from('cerebras', 500),
       from('anthropic', 413),
     ]).toEqual([{}, {}, null, null])
-  })
-})
-
-describe('findSilentOverflow', () => {
-  it.each([
-    ['fits', { inputTokens: 99_999, outputTokens: 10, stoppedByLength: true }, null],
-    ['exactly full, and answered', { inputTokens: 100_000, outputTokens: 10, stoppedByLength: false }, null],
-    [
-      'more than the window',
-      { inputTokens: 100_001, outputTokens: 10, stoppedByLength: false },
-      { actual: 100_001, limit: 100_000, over: 1 },
-    ],
-    [
-      'full, and nothing said',
-      { inputTokens: 99_000, outputTokens: 0, stoppedByLength: true },
-      { actual: 99_000, limit: 100_000, over: 0 },
-    ],
-    ['nearly full, nothing said', { inputTokens: 98_999, outputTokens: 0, stoppedByLength: true }, null],
-    [
-      'full, nothing said, but it meant to stop',
-      { inputTokens: 99_000, outputTokens: 0, stoppedByLength: false },
-      null,
-    ],
-  ])('%s', (_, success, gap) => {
-    expect(findSilentOverflow(success, 100_000)).toEqual(gap)
   })
 })

@@ -35,26 +35,6 @@ export function isRateLimitText(text: string): boolean {
   return RATE_LIMIT_PATTERNS.some((pattern) => pattern.test(text))
 }
 
-interface CompletedCall {
-  /** Input tokens of the call, including those read from or written to the cache. */
-  readonly inputTokens: number
-  readonly outputTokens: number
-  /** True if the reply stopped at a length limit. */
-  readonly stoppedByLength: boolean
-}
-
-/**
- * Detects that a prompt exceeded the window although the provider reported no error: the input is larger than the
- * window, or it fills 99 % of the window and the reply was stopped by length without any output. Returns null
- * otherwise.
- */
-export function findSilentOverflow(success: CompletedCall, window: number): TokenExcess | null {
-  const { inputTokens, outputTokens, stoppedByLength } = success
-  const isEmptyReply = stoppedByLength && outputTokens === 0 && inputTokens >= window * 0.99
-  if (inputTokens <= window && !isEmptyReply) return null
-  return { actual: inputTokens, limit: window, over: Math.max(0, inputTokens - window) }
-}
-
 function overflowFromText(texts: readonly string[], status: number | undefined): TokenExcess | null {
   for (const pattern of OVERFLOW_PATTERNS) {
     if (pattern.status !== undefined && (status === undefined || !pattern.status.includes(status))) continue

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import {
   decodeSse,
   decodeSseText,
-  encodeSseComment,
   encodeSseFrame,
   finishSse,
   initialSseState,
@@ -164,7 +163,7 @@ describe('encodeFrame', () => {
   it('writes what is read back', () => {
     fc.assert(
       fc.property(fc.array(frame), (frames) => {
-        const text = frames.map((each) => encodeSseFrame(each) + encodeSseComment('alive\n')).join('')
+        const text = frames.map((each) => encodeSseFrame(each) + ': alive\n\n').join('')
         expect(decodeSse2([text])).toEqual({ frames, end: CLEAN })
       }),
     )

@@ -154,11 +154,6 @@ export function encodeSseFrame(frame: SseFrame): string {
   return `${event}${id}${retry}${data.join('')}\n`
 }
 
-/** Returns an SSE comment, which readers skip. Servers send comments to keep an idle connection open. */
-export function encodeSseComment(text: string): string {
-  return `: ${toSingleLine(text)}\n\n`
-}
-
 function toSingleLine(text: string): string {
   return text.replace(/[\r\n\0]+/g, ' ')
 }

@@ -10,7 +10,7 @@ import {
   initialByteStreamState,
 } from '../../src/anthropic/decode-stream.ts'
 import { createReplySplitter, encodeReplyFrames } from '../../src/anthropic/reply-frames.ts'
-import { encodeSseComment, encodeSseFrame } from '../../src/http/sse.ts'
+import { encodeSseFrame } from '../../src/http/sse.ts'
 import { reply } from '../arbitrary.ts'
 
 const LINE_ENDS = ['\n', '\r\n', '\r']
@@ -18,7 +18,7 @@ const LINE_ENDS = ['\n', '\r\n', '\r']
 function bytesOf(whole: Reply, size: number, lineEnd: string): Uint8Array {
   const frames = encodeReplyFrames(whole, createReplySplitter(size)).map(encodeSseFrame)
   const [first = '', ...rest] = frames
-  const text = [first, encodeSseComment('still here'), ...rest].join('')
+  const text = [first, ': still here\n\n', ...rest].join('')
   return new TextEncoder().encode(text.replaceAll('\n', lineEnd))
 }
 

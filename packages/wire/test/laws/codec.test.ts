@@ -10,7 +10,6 @@ import {
 import { collectReply } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeRequest } from '../../src/anthropic/decode-request.ts'
 import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/decode-stream.ts'
 import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
 import {
@@ -22,6 +21,7 @@ import {
 import { decodeResponse, encodeResponse } from '../../src/anthropic/response.ts'
 import type { SseFrame } from '../../src/http/sse.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
+import { decodeRequest } from '../decode-request.ts'
 
 function decode(frames: readonly SseFrame[]): readonly ReplyEvent[] {
   let state = initialStreamState

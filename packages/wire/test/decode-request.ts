@@ -16,7 +16,7 @@ import {
   splitJsonObject,
   survivesJsonRoundTrip,
 } from '@tidemark/core'
-import type { ExactJsonTexts } from './encode-request.ts'
+import type { ExactJsonTexts } from '../src/anthropic/encode-request.ts'
 
 export interface BodyProblem {
   readonly kind: 'not-json' | 'missing' | 'wrong-type' | 'unknown-role' | 'not-allowed'

@@ -74,7 +74,7 @@ const waits =
   (ms: number) =>
   async ({ clock }: SimulatedSession) =>
     clock.advance(ms)
-const inline = { cache: { ttl: '1h', volatile: 'inline' } } as const
+const inline = { cache: { ttl: '1h', tailTtl: 'same', volatile: 'inline' } } as const
 
 const BREAKS: readonly (readonly [name: string, change: Change, reason: string, act: string | null])[] = [
   [

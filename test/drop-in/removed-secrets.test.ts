@@ -273,7 +273,13 @@ it.each(Object.entries(TRIMMED))(
     const script = withSummaries(createCoder(CODER).script, summarizer)
     const { host, tide, events, sent } = dropIn(
       { system: 'You are a careful coder.' },
-      { window: 20_000, ...CODER, ...SUMMARIES, simulator: { script } },
+      // A conversation that fills the window would not fit that of the summarizer.
+      {
+        window: 20_000,
+        ...CODER,
+        policy: { ...SUMMARIES.policy, dropIn: { rewrite: 'early' } },
+        simulator: { script },
+      },
     )
     const count = (): number => events.filter(({ type }) => type === 'compact').length
     host.messages.push({ role: 'user', content: 'Fix the sums.' })

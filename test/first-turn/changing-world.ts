@@ -18,7 +18,7 @@ export function changingWorld(options: ChangingWorldOptions): SimulatedSessionOp
   const isAdaptive = createProviderProfile(findModel(model)).thinking.modes.includes('adaptive')
   return {
     model,
-    policy: { cache: { ttl } },
+    policy: { cache: { ttl, tailTtl: 'same' } },
     coder: { turns: 9, resultTokens: 300, thinkingTokens: 30 },
     parameters: { thinking: isAdaptive ? { type: 'adaptive' } : { type: 'enabled', budget_tokens: 1_024 } },
     world: { commits: 0, extraTools: 0, hasToolChoice: false },

@@ -141,7 +141,10 @@ export function allowsCommand(
 ): boolean {
   if (patterns.includes(`${describePlace(place.start, place.folder)}${trimCommand(command)}`)) return true
   if (!isPlain) return false
-  const needed = placeParts(parts, place).filter((part) => !isPrinting(part))
+  const placed = placeParts(parts, place)
+  const others = placed.filter((part) => !isPrinting(part))
+  // A command that only prints needs a rule like any other.
+  const needed = others.length > 0 ? others : placed
   return needed.length > 0 && needed.every((part) => isPartAllowed(patterns, part))
 }
 

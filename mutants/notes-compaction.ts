@@ -15,6 +15,30 @@ const PLAN_TESTS = ['packages/core/src/planner/context-plan.test']
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'newest-round-lost-at-the-threshold',
+    law: 'stays although the threshold is passed with it',
+    file: 'packages/core/src/compaction/plan-compaction.ts',
+    find: 'notesText === undefined ? isForced : keepsNewestRound(request)',
+    replace: 'notesText === undefined && isForced',
+    tests: COMPACT_TESTS,
+  },
+  {
+    name: 'notes-in-the-context-repeat-requests',
+    law: 'names neither requests nor failing commands again',
+    file: 'packages/core/src/notes/note-keeper.ts',
+    find: '...(areFactsListed ? [] : this.#user.listRequests())',
+    replace: '...this.#user.listRequests()',
+    tests: ['packages/core/src/notes/note-keeper.test'],
+  },
+  {
+    name: 'added-lists-keep-their-size-beside-a-long-prompt',
+    law: 'leave half of the room beside a long system prompt',
+    file: 'packages/core/src/policy/scale-policy.ts',
+    find: '    ledger: { ...ledger, ...shrinkTokens(ledger, scale) },\n',
+    replace: '',
+    tests: ['packages/core/src/policy/scale-policy.test'],
+  },
+  {
     name: 'older-notes-replace-newer',
     law: 'are not replaced by older ones',
     file: 'packages/core/src/notes/branch-notes.ts',

@@ -153,7 +153,7 @@ async function* writeNotes(
     const limits = createNotesLimits(turn, compaction)
     const { host } = turn
     const started = host.clock.now()
-    const kept = await runUntilClosed(turn, notes.local.update(at, limits, overrides.template))
+    const kept = await runUntilClosed(turn, notes.local.update(at, limits, { template: overrides.template }))
     // After this time the claim may be held by another update, which must not be overwritten.
     const isLate = host.clock.now() - started >= host.policy.notes.deadAfterSeconds * 1000
     if (kept === null || isLate) return ABORTED_EXTRACTION

@@ -52,6 +52,8 @@ interface Given {
   readonly rounds?: number
   readonly covered?: number
   readonly thinks?: boolean
+  /** Tokens of a result that no response has answered; default none. */
+  readonly newest?: number
   /** Notes from the log, for where those of the model cannot be used. */
   readonly fallback?: BranchNotes
 }
@@ -65,6 +67,11 @@ interface Opened {
 async function open(given: Given = {}): Promise<Opened> {
   const { stored = {}, rounds = 7, covered = 6, thinks = false } = given
   const { builder, ends } = talk(rounds, thinks)
+  if (given.newest !== undefined) {
+    const input = { file_path: '/src/long.ts' }
+    builder.assistant('newest', [{ type: 'tool_use', id: 'newest', name: 'Read', input }])
+    builder.result('newest', 'abc '.repeat(given.newest))
+  }
   const clock = createFakeClock(Date.UTC(2026, 5, 1))
   const written: StoredNotes[] = []
   const coveredUuid = ends[covered - 1] ?? null
@@ -449,14 +456,31 @@ describe('the kept messages', () => {
   })
 })
 
+describe('a result that the model has not seen', () => {
+  it('stays although the threshold is passed with it, as long as it fits the window', async () => {
+    const given = { stored: null, fallback: createBranchNotes(), options: { byChain: true } }
+    const { session, by } = await play({ ...given, newest: 33_000 })
+    expect([by, session.asked]).toEqual(['notes', []])
+    expect(sentText(session)).toContain('"tool_use_id":"newest","content":"abc abc')
+    // A compaction that only saves money waits instead.
+    expect((await play({ ...given, newest: 33_000 }, { ...AUTO, notesOnly: true })).end.ok).toBe(false)
+  })
+
+  it('is summarized if it does not fit the window', async () => {
+    const { by } = await play({ stored: null, fallback: createBranchNotes(), newest: 120_000 })
+    expect(by).not.toBe('notes')
+  })
+})
+
 describe('sections over their limit', () => {
-  it('are cut with their heading and italic line whole, and the mark names the file', async () => {
+  it('are cut below their heading, without hints and empty sections, and the mark names the file', async () => {
     const lines = Array.from({ length: 2_000 }, (_, line) => `- step ${line}`).join('\n')
     const text = `${NOTES}\n${lines}\n`
     const { session } = await play({ stored: { text } })
     const sent = sentText(session)
     expect(eventsOfType(session, 'sm-compact')[0]?.cut).toEqual(['Worklog'])
-    expect(sent).toContain('# Worklog\\n_What was done, one terse line per step._\\n')
+    expect(sent).toContain('# Worklog\\n\\n- step 0\\n')
+    expect(sent).not.toContain('# Learnings')
     expect(sent).toContain('[This section was cut here. Its whole text is in /notes/summary.md]')
     expect(sent).not.toContain('- step 1999')
   })

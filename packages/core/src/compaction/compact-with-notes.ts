@@ -16,7 +16,7 @@ import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../eng
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
-import { areNotesEmpty } from '../notes/notes-file.ts'
+import { areNotesEmpty, withoutTemplate } from '../notes/notes-file.ts'
 import { cutNotes, isClaimDead, limitSection } from '../notes/notes-limits.ts'
 import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
@@ -26,6 +26,7 @@ import { findLostThinking } from './draft.ts'
 import {
   type CompactionOptions,
   type CompactionPlan,
+  keepsNewestRound,
   planCompaction,
   withRoomBudgets,
 } from './plan-compaction.ts'
@@ -176,7 +177,12 @@ export async function planWithLogNotes(
     },
   }
   const small: CompactionServices = { ...compaction, scaled: { ...scaled, budgets } }
-  const planned = await planWithText(turn, small, request, await renderNotes(turn, small, undefined, keeper))
+  const planned = await planWithText(
+    turn,
+    small,
+    request,
+    await renderNotes(turn, small, keeper, { use: 'summary' }),
+  )
   return planned !== null && 'plan' in planned ? planned.plan : null
 }
 
@@ -189,7 +195,8 @@ async function planFallback(
 ): Promise<NotesPlan | null> {
   const { notes } = compaction
   if (notes === undefined || notes.local !== null || notes.fallback === undefined) return null
-  const kept = await renderNotes(turn, compaction, await readTemplate(turn, notes.store), notes.fallback)
+  const template = await readTemplate(turn, notes.store)
+  const kept = await renderNotes(turn, compaction, notes.fallback, { template, use: 'summary' })
   const planned = await planWithText(turn, compaction, request, kept)
   return planned !== null && 'plan' in planned ? { ...planned, fallbackReason } : null
 }
@@ -206,7 +213,7 @@ async function planWithText(
 ): Promise<NotesPlan | NotesRefusal | { readonly tokens: number; readonly threshold: number } | null> {
   if ('reason' in found) return found
   const { charactersPerToken } = turn.host.policy.estimate
-  const { text, cut } = cutNotes(redact(found.text), {
+  const { text, cut } = cutNotes(withoutTemplate(redact(found.text)), {
     characters: (heading) =>
       Math.floor(limitSection(compaction.scaled.budgets.notes, heading) * charactersPerToken),
     path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
@@ -226,8 +233,8 @@ async function planWithText(
   if (!(await pauseTurn(turn))) return null
   const measure = createEntryCounter(turn, compaction)
   const sizes = measurePlan(turn, compaction, plan, text)
-  if (plan.autoCompactTokens !== null && sizes.after >= plan.autoCompactTokens)
-    return { tokens: sizes.after, threshold: plan.autoCompactTokens }
+  const threshold = keepsNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
+  if (threshold !== null && sizes.after >= threshold) return { tokens: sizes.after, threshold }
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
   return { plan: withThinkingNote(plan, turn), by: found.by, fallbackReason: null, cut, keptTokens }
 }
@@ -303,9 +310,10 @@ async function* bringUpToDate(
   local: BranchNotes,
 ): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
   const { state, host } = turn
-  const kept = await renderNotes(turn, compaction, await readTemplate(turn, store), local)
-  if ('reason' in kept) return kept
-  const { text, coveredUuid } = kept
+  const template = await readTemplate(turn, store)
+  const file = await renderNotes(turn, compaction, local, { template })
+  if ('reason' in file) return file
+  const { text, coveredUuid } = file
   const stored: StoredNotes = { text, coveredUuid, writtenAt: host.clock.now(), writtenBy: 'local' }
   try {
     // An update that holds the claim, maybe in another process, stores its own notes.
@@ -316,7 +324,7 @@ async function* bringUpToDate(
     const message = readMessage(thrown)
     yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: FREE_NOTES }
   }
-  return kept
+  return renderNotes(turn, compaction, local, { template, use: 'summary' })
 }
 
 async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<string | undefined> {
@@ -328,12 +336,12 @@ async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<
 async function renderNotes(
   turn: TurnContext,
   compaction: CompactionServices,
-  template: string | undefined,
   keeper: BranchNotes,
+  options: Parameters<BranchNotes['update']>[2],
 ): Promise<(UsableNotes & Pick<StoredNotes, 'coveredUuid'>) | NotesRefusal> {
   const { state } = turn
   const limits = createNotesLimits(turn, compaction)
-  const kept = await runTurnSteps(turn, keeper.update(state, limits, template))
+  const kept = await runTurnSteps(turn, keeper.update(state, limits, options))
   if (kept === null) return ABORTED_NOTES
   const text = redact(kept.text)
   if (areNotesEmpty(text)) return EMPTY_NOTES

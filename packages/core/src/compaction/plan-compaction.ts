@@ -134,15 +134,25 @@ export interface SizeLimit {
  * will do: the prompt that fills it is answered next, and the compaction after that can summarize it.
  */
 function findSizeLimit(
-  { target, notesText, isForced }: CompactionOptions,
+  request: CompactionOptions,
   form: CompactionForm,
   scaled: ScaledPolicy,
   window: number,
 ): SizeLimit | null {
+  const { target, notesText, isForced = false } = request
   if (target !== undefined) return { tokens: target, size: 'expected' }
   if ((form !== 'full' && notesText === undefined) || !scaled.known) return null
-  if (isForced === true && notesText === undefined) return { tokens: Math.floor(window), size: 'expected' }
+  if (notesText === undefined ? isForced : keepsNewestRound(request))
+    return { tokens: Math.floor(window), size: 'expected' }
   return { tokens: scaled.lines.autoCompact - 1, size: 'high' }
+}
+
+/**
+ * Returns true for a compaction with notes from the log at the auto-compact threshold. They cover everything, so what is kept
+ * is the newest round, which the model may not have seen: it may fill the window, since a summary would lose it.
+ */
+export function keepsNewestRound({ trigger, notesBy, notesOnly }: CompactionOptions): boolean {
+  return trigger === 'auto' && notesBy === 'local' && notesOnly !== true
 }
 
 /** Share of the free tokens that a compaction after a refusal leaves free. */
@@ -253,7 +263,7 @@ function measureLeastResult(
   return measureEntries(state, [...pinned, ...kept, ...unanswered], { host, compaction }, prefix)
 }
 
-function measurePrefix(
+function estimatePrefix(
   state: SessionState,
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): ContextTokens {
@@ -378,7 +388,7 @@ function findTarget(
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): number {
   if (notesText === undefined || host.policy.compact.target.countsPrefix) return lines.target
-  const prefix = measurePrefix(state, { host, compaction })
+  const prefix = estimatePrefix(state, { host, compaction })
   const { notes, keptMessages, files, skills } = budgets
   const whole = notes.total + keptMessages.maximum + files.total + skills.total
   const most = Math.max(0, lines.autoCompact - prefix.expected) * LARGEST_RESULT
@@ -398,7 +408,7 @@ export function withRoomBudgets(
   const { scaled } = compaction
   const { compact, dropIn } = host.policy
   if (!scaled.known || compact.target.countsPrefix) return compaction
-  const prefix = measurePrefix(state, { host, compaction })
+  const prefix = estimatePrefix(state, { host, compaction })
   const isOften = host.isClientLed === true && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
   const given = isOften ? limitNotes(scaled.budgets, dropIn.notesTokens) : scaled.budgets
   const budgets = limitToRoom(given, scaled.lines, prefix.expected)

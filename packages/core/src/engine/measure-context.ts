@@ -22,7 +22,7 @@ import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
-import { measurePrefix, measureUsualOutput } from '../tokens/read-meter.ts'
+import { measureUsualOutput, readReportedPrefix } from '../tokens/read-meter.ts'
 import { type ContextTokens, calibrateSize, readLowerBound } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
@@ -145,7 +145,7 @@ export function gatherPlanContext(
   const { meter, register } = known.context
   const expectedResult = updateExpectedResult(known)
   const tokens = measureContext(known, host, compaction).expected
-  const reported = host.rewritesWhenFull === true ? measurePrefix(meter) : null
+  const reported = host.rewritesWhenFull === true ? readReportedPrefix(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
   const ttl = findMechanismStates(policy, switches).caching.on

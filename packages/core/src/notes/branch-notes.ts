@@ -10,6 +10,7 @@ import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { createNoteKeeper, type KeptNotes, type NoteKeeper } from './note-keeper.ts'
 import { chooseTemplate, type NotesLimits } from './notes-limits.ts'
+import type { NotesUse } from './render-notes.ts'
 
 export interface BranchNotes {
   /**
@@ -17,7 +18,11 @@ export interface BranchNotes {
    * state of the branch has been read before, the last record of that one. `template`: that of the user, in place of the
    * default one. Several updates may run at the same time.
    */
-  update(state: BranchState, limits: NotesLimits, template?: string): Steps<KeptNotes>
+  update(
+    state: BranchState,
+    limits: NotesLimits,
+    options?: { readonly template?: string | undefined; readonly use?: NotesUse },
+  ): Steps<KeptNotes>
 }
 
 interface BranchState {
@@ -43,7 +48,7 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
   }
 
   return {
-    *update({ session, view: { branch } }, { section, decisions, total, countTokens }, template) {
+    *update({ session, view: { branch } }, { section, decisions, total, countTokens }, options = {}) {
       const reading = findReading(branch)
       while (reading.added < branch.length) {
         const record = readRecordAt(session, branch.at(reading.added) ?? -1)
@@ -57,7 +62,8 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
         decisionTokens: decisions,
         totalTokens: total,
         countTokens,
-        template: chooseTemplate(template),
+        template: chooseTemplate(options.template),
+        use: options.use ?? 'file',
       })
     },
   }

@@ -124,15 +124,21 @@ export class CommandNotes {
     return [...listed.values()]
   }
 
+  listFailingTests(): readonly NoteGroup[] {
+    const { failed, by } = this.#tests
+    return [
+      {
+        title: `Failing tests in the newest run that names tests, ${by}${formatPassedSince(this.#tests)}:`,
+        items: failed.map((name) => ({ full: `- failing test: ${name}`, rank: 2 })),
+      },
+    ]
+  }
+
   listFailing(): readonly NoteGroup[] {
     const all = this.#listNewest(this.#failing)
     const hasPassed = ({ variant, place }: KnownCommand): boolean =>
       (this.#passedVariants.get(variant) ?? -1) > place
     return [
-      {
-        title: `Failing tests in the newest run that names tests, ${this.#tests.by}${formatPassedSince(this.#tests)}:`,
-        items: this.#tests.failed.map((name) => ({ full: `- failing test: ${name}`, rank: 2 })),
-      },
       {
         title: 'Commands that failed when last run, newest first:',
         items: all

@@ -355,6 +355,21 @@ describe('the rest of the notes', () => {
     expect(section(session, 'task')).toContain(`- The user, asked "${question}": "${answer}"`)
   })
 
+  it('for a summary names neither requests nor failing commands again, which are listed beside it', () => {
+    const session = new CodingSession()
+    session.says('Make the totals right in every currency of the shop.')
+    session.runs('make totals', 'broken: 3 totals are wrong', true)
+    session.says('Also keep the old totals.\nThey are needed for the audit.')
+    const [file, summary] = [writeNotes(session), writeNotes(session, { use: 'summary' })]
+    expect(file).toContain('Make the totals right in every currency')
+    expect(file).toContain('make totals')
+    expect(summary).not.toContain('First request')
+    expect(readSection(summary, 'errors')).not.toContain('make totals')
+    expect(readSection(summary, 'state')).toContain(
+      '"Also keep the old totals. They are needed for the audit."',
+    )
+  })
+
   it('leaves out subagents, and says which record it covers', () => {
     const session = new CodingSession()
     session.says('Go.')

@@ -120,7 +120,7 @@ class LocalNoteKeeper implements NoteKeeper {
 
   *renderInSteps(options: NotesRenderOptions): Steps<KeptNotes> {
     const coveredUuid = this.#covered
-    const sections = this.#collectSections()
+    const sections = this.#collectSections(options.use === 'summary')
     yield COLLECTION_WORK
     return { text: yield* renderNotes(sections, options), coveredUuid }
   }
@@ -182,26 +182,29 @@ class LocalNoteKeeper implements NoteKeeper {
     if (named.length > 0) this.#worklog.endStep(`done: ${named.join('; ')}`, time)
   }
 
-  #collectSections(): NotesSources {
+  /** `areFactsListed`: the user's messages and failing commands stand beside the notes, so they are not repeated. */
+  #collectSections(areFactsListed: boolean): NotesSources {
     return {
       title: this.#user.formatTitle() === '' ? [] : [toGroup('', [this.#user.formatTitle()])],
       state: [
-        ...this.#user.listInstruction(),
+        ...(areFactsListed ? this.#user.nameInstruction() : this.#user.listInstruction()),
         toGroup('', this.#describeProgress()),
         ...this.#listTodos(),
         ...this.#listLatestText(),
       ],
       task: [
-        ...this.#user.listRequests(),
+        ...(areFactsListed ? [] : this.#user.listRequests()),
         ...this.#model.listPlan(this.#user.countRequests()),
-        ...this.#user.listAnswers(),
+        ...(areFactsListed ? [] : this.#user.listAnswers()),
+        ...this.#user.listUnconfirmed(),
       ],
       decisions: (options) => this.#model.formatTexts(options),
       files: (options) => this.#files.formatSection(options),
       workflow: this.#commands.listWorkflow(),
       errors: [
         ...this.#user.listCorrections(),
-        ...this.#commands.listFailing(),
+        ...this.#commands.listFailingTests(),
+        ...(areFactsListed ? [] : this.#commands.listFailing()),
         ...this.#commands.listFixed(),
       ],
       system: [

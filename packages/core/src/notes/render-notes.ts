@@ -19,7 +19,15 @@ export interface NotesRenderOptions {
   readonly countTokens: (text: string) => number
   /** Headings and hints to use instead of the default ones. Sections that it lacks are added at its end. */
   readonly template?: string
+  /** What the notes are for; default `file`. */
+  readonly use?: NotesUse
 }
+
+/**
+ * What notes are written for. `file`: to be read by themselves. `summary`: to stand in the context with the user's messages
+ * and the failing commands, which are listed there word for word. So the notes only point to them.
+ */
+export type NotesUse = 'file' | 'summary'
 
 /** The items of a section, or a function that writes the section itself. */
 type SectionSource = readonly NoteGroup[] | ((options: FitOptions) => string)
@@ -53,8 +61,8 @@ export function* renderNotes(sources: NotesSources, options: NotesRenderOptions)
   const format = (changed: Partial<Bodies> = {}): string =>
     formatSections(withDecisions({ ...bodies, ...changed }, decisions), options.template)
   let total = countTokens(format())
-  // Errors are written at length where the other sections leave tokens free.
-  if (total < totalTokens) {
+  // Errors are written at length where the other sections leave tokens free, unless they are listed elsewhere.
+  if (total < totalTokens && options.use !== 'summary') {
     const text = format({
       errors: writeSection(sources.errors, { ...budget, spareTokens: totalTokens - total }),
     })

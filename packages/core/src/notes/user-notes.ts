@@ -150,6 +150,13 @@ export class UserNotes {
     ]
   }
 
+  /** Names the latest instruction in one line, for notes beside which the user's messages stand word for word. */
+  nameInstruction(): readonly NoteGroup[] {
+    if (this.#latest === null) return []
+    const items = [{ full: formatRequest(cutRequest(this.#latest)), rank: 0 }]
+    return [{ title: 'Latest instruction:', items }]
+  }
+
   countRequests(): number {
     return this.#requests.list().length
   }
@@ -178,9 +185,12 @@ export class UserNotes {
   listAnswers(): readonly NoteGroup[] {
     const items = this.#answers.list().map((full) => ({ full, rank: 2 }))
     const dropped = this.#answers.countDropped()
+    return [{ title: 'Questions that the user answered:', items, isOldestFirst: true, dropped }]
+  }
+
+  listUnconfirmed(): readonly NoteGroup[] {
     const unconfirmed = this.#unconfirmed.list().map((full) => ({ full, rank: 3 }))
     return [
-      { title: 'Questions that the user answered:', items, isOldestFirst: true, dropped },
       {
         title: "Texts of tools that read like the user's, not confirmed:",
         items: unconfirmed,

@@ -215,7 +215,7 @@ describe('a window', () => {
         files: { each: 3_500, middle: 1_700, last: 800, total: 17_000 },
         skills: { each: 5_000, total: 25_000 },
         host: { each: 5_000, total: 10_000 },
-        notes: { section: 2_000, decisions: 3_500, total: 12_000, start: 10_000, growth: 5_000 },
+        notes: { section: 2_000, decisions: 5_000, total: 12_000, start: 10_000, growth: 5_000 },
         keptMessages: { minimum: 1_500, maximum: 3_000 },
         clear: {
           idleMinimumFreed: 5_000,

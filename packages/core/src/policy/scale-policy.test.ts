@@ -257,12 +257,18 @@ describe('budgets', () => {
       fc.property(windows, fc.double({ min: 0, max: 1.2, noNaN: true }), (window, share) => {
         const { lines, budgets } = known(DEFAULT_POLICY, window, 64_000)
         const prefix = Math.round(lines.autoCompact * share)
-        const { notes, keptMessages, files } = limitToRoom(budgets, lines, prefix)
+        const { notes, ledger, keptMessages, files, skills, host } = limitToRoom(budgets, lines, prefix)
         const room = Math.max(0, lines.autoCompact - prefix)
         expect(notes.total + keptMessages.maximum + files.total).toBeLessThanOrEqual(room / 2)
         expect(notes.total).toBe(Math.min(budgets.notes.total, Math.floor(room / 4 + 1e-6)))
         expect(files.each).toBeLessThanOrEqual(files.total)
         for (const budget of numbersIn([notes, keptMessages, files])) expect(budget).toBeGreaterThanOrEqual(0)
+        // What is added to notes shrinks with them, and skills and what a host attaches with files.
+        const isAtMost = (part: number, of: number, share: number): boolean => part <= of * share + 1
+        const [ofNotes, ofFiles] = [notes.total / budgets.notes.total, files.total / budgets.files.total]
+        expect(isAtMost(ledger.names, budgets.ledger.names, ofNotes)).toBe(true)
+        expect(isAtMost(skills.total, budgets.skills.total, ofFiles)).toBe(true)
+        expect(isAtMost(host.total, budgets.host.total, ofFiles)).toBe(true)
       }),
     )
     const { lines, budgets } = known(DEFAULT_POLICY, 200_000, 64_000)

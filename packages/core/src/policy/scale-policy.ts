@@ -390,8 +390,9 @@ const ROOM_SHARES = { notes: 1 / 4, all: 1 / 2 }
 
 /**
  * Limits what a compaction brings back to the room that system prompt and tools leave below the auto-compact threshold: half
- * of it stays free for the work that follows. Notes come first, since they have the user's words; kept messages and files
- * share the rest in proportion to their budgets.
+ * of it stays free for the work that follows. Notes come first, since they have the user's words, with the lists that are
+ * added to them; kept messages and files share the rest in proportion to their budgets. Skills and what a host attaches are
+ * rare, so they take nothing from files, and become smaller in the same proportion.
  */
 export function limitToRoom(
   budgets: ContentBudgets,
@@ -399,18 +400,17 @@ export function limitToRoom(
   prefixTokens: number,
 ): ContentBudgets {
   const room = Math.max(0, autoCompact - prefixTokens)
-  const { notes, keptMessages, files } = budgets
-  const { section, decisions, total } = notes
-  const notesScale = Math.min(1, (room * ROOM_SHARES.notes) / Math.max(1, total))
-  const limited = shrinkTokens({ section, decisions, total }, notesScale)
-  const rest = room * ROOM_SHARES.all - limited.total
+  const { keptMessages, files, skills, host } = budgets
+  const limited = limitNotes(budgets, room * ROOM_SHARES.notes)
+  const rest = room * ROOM_SHARES.all - limited.notes.total
   const scale = Math.min(1, rest / Math.max(1, keptMessages.maximum + files.total))
-  if (notesScale === 1 && scale === 1) return budgets
+  if (scale === 1) return limited
   return {
-    ...budgets,
-    notes: { ...notes, ...limited },
+    ...limited,
     keptMessages: shrinkTokens(keptMessages, scale),
     files: shrinkTokens(files, scale),
+    skills: shrinkTokens(skills, scale),
+    host: shrinkTokens(host, scale),
   }
 }
 
@@ -421,7 +421,8 @@ export function limitToRoom(
 export function limitNotes(budgets: ContentBudgets, tokens: number): ContentBudgets {
   const { notes, ledger } = budgets
   const { section, decisions, total } = notes
-  const scale = Math.min(1, tokens / Math.max(1, total))
+  if (total <= tokens) return budgets
+  const scale = tokens / total
   const limited = shrinkTokens({ section, decisions, total }, scale)
   return {
     ...budgets,

@@ -89,7 +89,7 @@ export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: 
  * Returns the tokens of system prompt and tools: what the first response since the last rewrite reported, less its
  * messages. Null if none has reported the size of the context.
  */
-export function measurePrefix({
+export function readReportedPrefix({
   firstContext,
   firstEntriesTokens,
   calibration,

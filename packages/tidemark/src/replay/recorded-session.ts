@@ -9,7 +9,6 @@ import {
   buildSessionLog,
   type CallLookup,
   isKnownRecord,
-  isRewriteBoundary,
   isToolResult,
   isToolUse,
   type KnownRecord,
@@ -61,7 +60,7 @@ export function readRecordedSession(records: readonly SessionRecord[]): Recorded
   const calls = steps.flatMap(({ blocks }) => blocks.filter(isToolUse))
   return {
     steps,
-    ...measurePrefix(branch, continuesAnotherLog(records)),
+    ...findRecordedPrefix(branch, continuesAnotherLog(records)),
     toolNames: [...new Set(calls.map(({ name }) => name))].toSorted(),
     scale: measureScale(branch),
   }
@@ -116,7 +115,7 @@ function listBranch(records: readonly SessionRecord[]): readonly KnownRecord[] {
 /** Returns true for what a rewrite of the recording program left, and for what it writes in the place of a response. */
 function isRewrite(record: KnownRecord): boolean {
   const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
-  return isRewriteBoundary(record) || record.isCompactSummary === true || isSynthetic
+  return record.isCompactSummary === true || isSynthetic
 }
 
 function listSteps(records: readonly KnownRecord[]): readonly RecordedStep[] {
@@ -228,7 +227,7 @@ function continuesAnotherLog(records: readonly SessionRecord[]): boolean {
 }
 
 /** Takes for the prefix what the first request has besides its messages, within limits; the rest is earlier conversation. */
-function measurePrefix(
+function findRecordedPrefix(
   branch: readonly KnownRecord[],
   isContinued: boolean,
 ): Pick<RecordedSession, 'prefixTokens' | 'earlierTokens'> {

@@ -167,8 +167,8 @@ export const mutants: readonly Mutant[] = [
     name: 'compacted-request-must-reach-the-line',
     law: 'long prompt after a long conversation is answered',
     file: 'packages/core/src/compaction/plan-compaction.ts',
-    find: 'if (isForced === true && notesText === undefined)',
-    replace: 'if (isForced === true && notesText !== undefined)',
+    find: 'notesText === undefined ? isForced : keepsNewestRound(request)',
+    replace: 'notesText !== undefined && keepsNewestRound(request)',
     tests: ['test/drop-in/long-prompts'],
   },
 ]

@@ -450,17 +450,17 @@ describe('the line of a compaction with notes', () => {
   })
 
   it('is where reading and writing cost least together, where much is written again', () => {
-    // √(2 · 1,000 · (12.5 − 1) / 1 · (70,000 − 20,000)) = 33,912 tokens above 70,000.
-    expect([planAt(103_900, after(70_000)).act, planAt(104_000, after(70_000)).act]).toEqual([
+    // √(2 · 1,000 · (12.5 − 1) / 1 · (80,000 − 20,000)) = 37,148 tokens above 80,000.
+    expect([planAt(117_100, after(80_000)).act, planAt(117_200, after(80_000)).act]).toEqual([
       'wait',
       'compact',
     ])
   })
 
-  it('leaves room for 25,000 tokens after a large result, and never goes above the auto-compact threshold', () => {
+  it('leaves room for 35,000 tokens after a large result, and never goes above the auto-compact threshold', () => {
     const free = { rates: { input: 10, cacheRead: 1, write5m: 0, write1h: 0, output: 50 } }
-    expect(planAt(104_000, { ...after(80_000), ...free }).act).toBe('wait')
-    expect(planAt(105_000, { ...after(80_000), ...free }).act).toBe('compact')
+    expect(planAt(114_000, { ...after(80_000), ...free }).act).toBe('wait')
+    expect(planAt(115_000, { ...after(80_000), ...free }).act).toBe('compact')
     expect(planAt(167_000, after(160_000)).compact).toEqual({ cause: 'threshold', hard: true })
   })
 
@@ -503,7 +503,7 @@ describe('the line of a compaction with notes', () => {
     })
     expect(planAt(166_000, priced(0, 12.5)).act).toBe('wait')
     expect(planAt(166_000, priced(0, 0)).act).toBe('wait')
-    expect(planAt(96_000, priced(1, 1)).act).toBe('compact')
+    expect(planAt(106_000, priced(1, 1)).act).toBe('compact')
     const cold = { cache: warm({ isWarm: false }), idleMs: 3_600_000 }
     expect(planAt(120_000, { ...priced(1, 0), ...cold }).act).toBe('wait')
     expect(planAt(120_000, { ...priced(0, 12.5), ...cold }).act).toBe('compact')

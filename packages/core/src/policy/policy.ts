@@ -435,7 +435,7 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   notesLine: {
     enabled: fieldSpec(true, booleanCheck()),
     conversationTokens: fieldSpec(65_000, wholeNumberCheck()),
-    growthTokens: fieldSpec(25_000, wholeNumberCheck()),
+    growthTokens: fieldSpec(35_000, wholeNumberCheck()),
     rootFactor: fieldSpec(1, decimalNumberCheck(0, 100)),
     coldTokens: fieldSpec(20_000, wholeNumberCheck()),
     readingTokens: fieldSpec(15_000, wholeNumberCheck()),
@@ -894,7 +894,7 @@ interface DropInPolicy {
    * With `when-full`: once a request did not fit and the context was rewritten, the host cannot go on by itself, and a
    * compaction with the notes is due from the line of `compact.notesLine` on, with these settings in place of its own.
    */
-  readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens'>
+  readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
   /**
    * Files are attached after a compaction only if the model is expected to use at least this percentage of them: to come
    * back to them before the next compaction, without reading them again. What is attached is written and read for nothing
@@ -924,6 +924,7 @@ const dropInFields: FieldSpecs<DropInPolicy> = {
   notesLine: {
     enabled: fieldSpec(true, booleanCheck()),
     conversationTokens: fieldSpec(40_000, wholeNumberCheck()),
+    growthTokens: fieldSpec(25_000, wholeNumberCheck()),
   },
   leastUsePercent: fieldSpec(50, wholeNumberCheck(0, 100)),
   notesTokens: fieldSpec(5_000, wholeNumberCheck(500)),

@@ -1000,7 +1000,7 @@ const notesFields: FieldSpecs<NotesPolicy> = {
   titleMaximumWords: fieldSpec(10, wholeNumberCheck(1)),
   sectionTokens: fieldSpec(2_000, wholeNumberCheck(50)),
   decisionTokens: fieldSpec(5_000, wholeNumberCheck()),
-  totalTokens: fieldSpec(12_000, wholeNumberCheck(500)),
+  totalTokens: fieldSpec(13_500, wholeNumberCheck(500)),
   startTokens: fieldSpec(10_000, wholeNumberCheck()),
   growthTokens: fieldSpec(5_000, wholeNumberCheck(1)),
   toolCalls: fieldSpec(3, wholeNumberCheck()),

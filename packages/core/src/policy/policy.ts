@@ -652,12 +652,12 @@ interface LedgerPolicy {
 const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   files: {
     count: fieldSpec(20, wholeNumberCheck()),
-    eachTokens: fieldSpec(3_500, wholeNumberCheck(1)),
+    eachTokens: fieldSpec(7_000, wholeNumberCheck(1)),
     middleRank: fieldSpec(5, wholeNumberCheck(1)),
-    middleTokens: fieldSpec(1_700, wholeNumberCheck(1)),
+    middleTokens: fieldSpec(3_000, wholeNumberCheck(1)),
     lastRank: fieldSpec(11, wholeNumberCheck(1)),
-    lastTokens: fieldSpec(800, wholeNumberCheck(1)),
-    totalTokens: fieldSpec(17_000, wholeNumberCheck()),
+    lastTokens: fieldSpec(1_200, wholeNumberCheck(1)),
+    totalTokens: fieldSpec(30_000, wholeNumberCheck()),
     readTools: fieldSpec(READ_TOOLS, uniqueListCheck(nonBlankCheck())),
     writeTools: fieldSpec(WRITE_TOOLS, uniqueListCheck(nonBlankCheck())),
   },

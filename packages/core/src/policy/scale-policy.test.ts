@@ -272,7 +272,7 @@ describe('budgets', () => {
       }),
     )
     const { lines, budgets } = known(DEFAULT_POLICY, 200_000, 64_000)
-    expect(limitToRoom(budgets, lines, 100_000)).toBe(budgets)
+    expect(limitToRoom(budgets, lines, 70_000)).toBe(budgets)
   })
 
   it('follow a low auto-compact threshold', () => {

@@ -39,7 +39,7 @@ const READERS =
   'cat ls head tail wc cut tr pwd echo true false stat du df basename dirname realpath readlink uname whoami id groups printenv which type nl tac rev fold expand unexpand paste comm join cmp diff md5sum sha1sum sha256sum shasum cksum od hexdump strings grep egrep fgrep ps uptime free nproc tty sleep seq jq test ['
 
 const DIFF_OPTIONS =
-  '-p -u -s -w -b -R -z -U: -M -C -D -S: -G: -l: -i -E --patch --no-patch --unified --raw --patch-with-raw --stat --numstat --shortstat --compact-summary --summary --dirstat --name-only --name-status --color --no-color --word-diff --color-words --word-diff-regex --check --minimal --patience --histogram --diff-algorithm --indent-heuristic --no-renames --find-renames --find-copies --irreversible-delete --diff-filter --pickaxe-all --pickaxe-regex --text --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-cr-at-eol --inter-hunk-context --function-context -W --exit-code --quiet -q --no-ext-diff --no-textconv --ignore-submodules --submodule --src-prefix --dst-prefix --no-prefix --relative --no-relative --abbrev --full-index --cached --staged --merge-base --base --ours --theirs --cc -c'
+  '-p -u -s -w -b -R -z -U? -M -C -D -S: -G: -l: -i -E --patch --no-patch --unified --raw --patch-with-raw --stat --numstat --shortstat --compact-summary --summary --dirstat --name-only --name-status --color --no-color --word-diff --color-words --word-diff-regex --check --minimal --patience --histogram --diff-algorithm --indent-heuristic --no-renames --find-renames --find-copies --irreversible-delete --diff-filter --pickaxe-all --pickaxe-regex --text --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-cr-at-eol --inter-hunk-context --function-context -W --exit-code --quiet -q --no-ext-diff --no-textconv --ignore-submodules --submodule --src-prefix --dst-prefix --no-prefix --relative --no-relative --abbrev --full-index --cached --staged --merge-base --base --ours --theirs --cc -c'
 const LOG_OPTIONS = `${DIFF_OPTIONS} -NUMBER -n: -g -F -P -m -t --oneline --graph --all --branches --tags --remotes --decorate --no-decorate --pretty --format --date --max-count --skip --since --after --until --before --author --committer --grep --all-match --invert-grep --regexp-ignore-case --fixed-strings --merges --no-merges --first-parent --follow --reverse --topo-order --date-order --author-date-order --walk-reflogs --abbrev-commit --no-abbrev-commit --parents --children --left-right --cherry-pick --cherry-mark --cherry --not --source --full-diff --simplify-by-decoration --show-signature --no-notes --no-patch -L:`
 const NAMED_REMOTE = /^(?:origin|upstream)$/
 
@@ -48,7 +48,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git diff': { options: DIFF_OPTIONS },
   'git log': { options: LOG_OPTIONS },
   'git show': { options: LOG_OPTIONS },
-  'git reflog': { options: LOG_OPTIONS, operands: /^(?!expire$|delete$)/ },
+  'git reflog': { options: LOG_OPTIONS, first: /^(?:show|list|exists|HEAD|main|master|.*[@/].*)$/ },
   'git status': {
     options:
       '-s -b -z -v -u? --short --branch --show-stash --porcelain --long --verbose --untracked-files --ignored --ignore-submodules --column --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames',
@@ -108,7 +108,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git stash': {
     options:
       '-m: -u -k -S -a -q --message --include-untracked --keep-index --no-keep-index --staged --all --quiet --index',
-    operands: /^(?!drop$|clear$|branch$|create$|store$)/,
+    first: /^(?:push|save|pop|apply)$/,
   },
   'git add': {
     options: '-A -u -v -n -N --all --update --verbose --dry-run --intent-to-add --no-all --renormalize',
@@ -125,7 +125,8 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git restore': { options: '-s: -S -W -q --source --staged --worktree --quiet', isSuggested: false },
   'git reset': { options: '-q --soft --mixed --quiet', isSuggested: false },
   'git rm': { options: '-r -n -q --cached --dry-run --quiet --ignore-unmatch', isSuggested: false },
-  'git mv': { options: '-k -n -v --dry-run --verbose', isSuggested: false },
+  // It moves a file into .git/hooks, or through a link out of the repository, before it reports an error.
+  'git mv': { options: '', isExactOnly: true, isSuggested: false },
   'git clean': { options: '-n -d -q -e: --dry-run --quiet --exclude', isSuggested: false },
   'git merge': {
     options:
@@ -140,7 +141,8 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
     options: '-n -x -m: --no-commit --continue --abort --skip --quit --mainline --allow-empty --ff',
   },
   'git revert': { options: '-n -m: --no-commit --no-edit --continue --abort --skip --quit --mainline' },
-  'git init': { options: '-q -b: --quiet --initial-branch --bare' },
+  // With an operand, it creates a repository in any folder.
+  'git init': { options: '-q -b: --quiet --initial-branch=', maxOperands: 0 },
   'git fetch': {
     options:
       '-a -p -P -t -q -v -n -j: --all --prune --prune-tags --tags --no-tags --quiet --verbose --dry-run --depth= --deepen= --unshallow --jobs= --progress --atomic --recurse-submodules --no-recurse-submodules',

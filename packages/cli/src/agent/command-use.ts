@@ -108,6 +108,8 @@ function readUse(words: readonly CommandWord[], named: number, row: ProgramRow):
     if (isScript && option.value !== null) firsts.push({ ...word, text: option.value })
     if (!option.takesNext) continue
     const value = words[index + 1]
+    // A program that takes no value here would read such a word as an option: `git diff -U --output=x`.
+    if (value !== undefined && isOption(value) && index + 1 >= named) return null
     const isPositional = row.first !== undefined || row.maxOperands !== undefined
     if (isPositional && (value === undefined || isOption(value) || value.isExpanded)) return null
     if (isScript && value !== undefined) firsts.push(value)

@@ -246,9 +246,17 @@ function endPart(state: ReaderState, end: string): void {
   state.inputs = []
 }
 
+const BLANKS: ReadonlySet<string> = new Set([' ', '\t', '\n'])
+
 /** Removes what a shell takes for blanks. A space of another alphabet is part of a word. */
 export function trimCommand(command: string): string {
-  return command.replace(/^[ \t\n]+|[ \t\n]+$/g, '')
+  // Not by a pattern: that would try each blank of a long row in the middle.
+  const isBlank = (at: number): boolean => BLANKS.has(command[at] ?? '')
+  let start = 0
+  let end = command.length
+  while (isBlank(start)) start += 1
+  while (end > start && isBlank(end - 1)) end -= 1
+  return command.slice(start, end)
 }
 
 /** True for `NAME=value` before a program. */

@@ -9,7 +9,7 @@ import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
-import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import { isPathWithin, MAX_PATH_CHARACTERS, resolveRealPath } from '../tools/tool-paths.ts'
 import { type BanVerdict, judgeBan } from './command-bans.ts'
 import {
   allowsCommand,
@@ -84,6 +84,8 @@ export function decidePermission(
   access: ToolAccess,
   context: PermissionContext,
 ): PermissionDecision {
+  if (access.paths.some((path) => path.length > MAX_PATH_CHARACTERS))
+    return { decision: 'deny', reason: LONG_PATH_REASON, suggestions: [] }
   const { deny, ask, allow } = context.rules
   const read = access.command === undefined ? null : readCommand(access.command)
   const call = { tool, access, context, read }
@@ -136,6 +138,8 @@ export const PERMISSION_HOOK = 'permission'
 export const PLAN_TOOL = 'ExitPlanMode'
 const CHANGING_KINDS: ReadonlySet<ToolAccess['kind']> = new Set(['write', 'execute'])
 const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user has approved a plan.'
+
+const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS} characters.`
 
 /** Reasons that a question for the permission shows already. */
 export function isUsualReason(reason: string): boolean {

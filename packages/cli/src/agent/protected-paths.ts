@@ -69,18 +69,26 @@ export interface ProtectedPlace {
 
 /** Returns the first of some absolute paths that is protected; undefined if none is. */
 export function findProtectedPath(paths: readonly string[], place: ProtectedPlace): string | undefined {
-  return paths.find(
-    (path) =>
-      isProtectedName(path, place) || isProtectedTarget(path, place) || completesBareRepository(path, place),
-  )
+  const named = paths.find((path) => isProtectedName(path, place) || completesBareRepository(path, place))
+  if (named !== undefined) return named
+  const targets = listTargets(place)
+  return paths.find((path) => targets.some((target) => isPathWithin(path, target)))
 }
 
 /** Returns true if a path is one that protected names lead to: by a symbolic link, or by the configuration of Git. */
-export function isProtectedTarget(path: string, { folder, home }: ProtectedPlace): boolean {
-  const names = [...PROTECTED_NAMES, ...PROTECTED_PLACES]
-  const isProtected = (name: string): boolean => hasProtectedName(normalizeName(name))
-  const targets = listProtectedTargets({ folder, home, names, isProtected })
-  return targets.some((target) => isPathWithin(path, target))
+export function isProtectedTarget(path: string, place: ProtectedPlace): boolean {
+  return listTargets(place).some((target) => isPathWithin(path, target))
+}
+
+const ROOT_NAMES: readonly string[] = [...PROTECTED_NAMES, ...PROTECTED_PLACES]
+
+function listTargets({ folder, home }: ProtectedPlace): readonly string[] {
+  return listProtectedTargets({ folder, home, names: ROOT_NAMES, isProtected: isProtectedEntry })
+}
+
+/** Returns true for a protected name. Of plain names, only those with a dot in front or a tilde can be one. */
+function isProtectedEntry(name: string): boolean {
+  return !/^[\w@+-][\w@+. -]*$/.test(name) && hasProtectedName(normalizeName(name))
 }
 
 /** Returns true if a path, or a pattern for paths, has a protected name in it. */

@@ -2,7 +2,7 @@
  * Places that are protected because something protected leads to them: a symbolic link, or the configuration of Git, which
  * names folders of hooks, further files of configuration, and programs.
  */
-import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { type Dirent, existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
 
@@ -59,19 +59,40 @@ function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string
 /** Calls `visit` with each entry, nearest first; it returns true if a folder is to be searched too. */
 function walkFolders(root: string, visit: (name: string, at: string, isLink: boolean) => boolean): void {
   const folders = [{ path: root, depth: 0 }]
-  for (let at = 0; at < folders.length && at < MOST_ENTRIES; at += 1) {
+  for (let at = 0; at < folders.length; at += 1) {
     const { path, depth } = folders[at] ?? { path: root, depth: 0 }
     for (const entry of readEntries(path)) {
       const isSearched = visit(entry.name, path, entry.isSymbolicLink())
-      if (isSearched && entry.isDirectory() && depth + 1 < MOST_DEPTH)
-        folders.push({ path: join(path, entry.name), depth: depth + 1 })
+      if (!isSearched || !entry.isDirectory() || depth + 1 >= MOST_DEPTH) continue
+      if (folders.length < MOST_ENTRIES) folders.push({ path: join(path, entry.name), depth: depth + 1 })
     }
   }
 }
 
-function readEntries(path: string) {
+interface FolderEntries {
+  readonly changedAt: bigint
+  readonly inode: bigint
+  readonly entries: readonly Dirent[]
+}
+
+/** Entries of folders that were read before. A folder's time of change tells whether they still hold. */
+const knownEntries = new Map<string, FolderEntries>()
+const MOST_KNOWN_FOLDERS = 2_000
+/** A folder that changed so shortly before it was read may change again without another time. */
+const CLOCK_STEP_MS = 100
+
+/** Returns the first entries of a folder; none if it cannot be read. */
+function readEntries(path: string): readonly Dirent[] {
   try {
-    return readdirSync(path, { withFileTypes: true }).slice(0, MOST_ENTRIES)
+    const { ctimeNs: changedAt, ctimeMs, ino: inode } = statSync(path, { bigint: true })
+    const known = knownEntries.get(path)
+    if (known?.changedAt === changedAt && known.inode === inode) return known.entries
+    const isSettled = Date.now() - Number(ctimeMs) > CLOCK_STEP_MS
+    const entries = readdirSync(path, { withFileTypes: true }).slice(0, MOST_ENTRIES)
+    if (knownEntries.size >= MOST_KNOWN_FOLDERS) knownEntries.clear()
+    if (isSettled) knownEntries.set(path, { changedAt, inode, entries })
+    else knownEntries.delete(path)
+    return entries
   } catch {
     return []
   }

@@ -10,12 +10,16 @@ export function resolveToolPath(path: string, cwd: string): string {
 }
 
 const MAX_LINKS = 40
+/** No file of Linux or macOS has a longer path. */
+export const MAX_PATH_CHARACTERS = 4_096
 
 /**
  * Returns the place that an absolute path leads to, without symbolic links, even if nothing exists there yet: links in
  * the folders above are followed, and so is a link whose target is missing, because writing to it creates the target.
+ * A path that is too long for any file is returned as it is.
  */
 export function resolveRealPath(path: string, linksLeft: number = MAX_LINKS): string {
+  if (path.length > MAX_PATH_CHARACTERS) return path
   try {
     return realpathSync(path)
   } catch {

@@ -338,4 +338,71 @@ const ABBREVIATIONS: AttackClass = {
   `),
 }
 
-export const OPTION_ATTACKS: readonly AttackClass[] = [OPTIONS, ABBREVIATIONS]
+const HIDDEN_OPTIONS: AttackClass = {
+  name: 'options in the place of a value',
+  promise: 'asked: a word that is or may become an option is no value, whatever the option before it takes',
+  expected: 'asked',
+  allow: ['git', 'git diff', 'git log', 'sort', 'curl', 'rg', 'tree', 'gh pr view', 'sed -n'].map(
+    (name) => `Bash(${name}:*)`,
+  ),
+  commands: [
+    ...['git diff', 'git log', 'git log -p', 'git show', 'git stash show', 'git rev-list'].flatMap((name) =>
+      ['-U', '-pU', '-l', '-S', '-G', '-wS'].flatMap((option) =>
+        ['--output=/users/ann/.bashrc', '"--output=x"', '--ext-diff', '--no-index', '*', '$X', '"$X"'].map(
+          (word) => `${name} ${option} ${word}`,
+        ),
+      ),
+    ),
+    ...listLines(`
+      git log -n --output=x
+      git log -L --output=x
+      git log -n * a
+      git grep -A -O./evil x
+      git commit -m -n
+      git clean -n -e -f
+      sort -k --output=x y
+      sort -k -o x
+      sort -t -o x y
+      sort -t * y
+      sort -nk $X
+      curl -m --output https://h/x
+      rg -e --pre=./evil x
+      rg -A --pre=./evil x
+      tree -L -o x
+      gh pr view -q --web
+      sed -n -e --in-place x
+    `),
+  ],
+}
+
+const PLACES: AttackClass = {
+  name: 'subcommands of Git that create what their words name',
+  promise: 'asked: a rule with a prefix does not say where they write',
+  expected: 'asked',
+  allow: ['Bash(git:*)', 'Bash(git mv:*)', 'Bash(git init:*)', 'Bash(git reflog:*)', 'Bash(git stash:*)'],
+  commands: listLines(`
+    git mv evil .git/hooks/post-checkout
+    git mv evil .git/hooks
+    git mv evil .husky/pre-commit
+    git mv evil link-to-hooks/pre-commit
+    git mv evil link-outside/x
+    git mv -k evil .envrc
+    git --no-pager mv evil .git/hooks/pre-push
+    timeout 5 git mv evil .git/hooks/pre-push
+    git mv a b
+    git init /users/ann
+    git init ../x
+    git init --bare sub
+    git init -q -b main /users/ann/x
+    git init -- /users/ann
+    git reflog drop --all
+    git reflog write x
+    git reflog delete HEAD@{1}
+    git stash export --to-ref x
+    git stash import x
+    git stash clear
+    git stash branch x
+  `),
+}
+
+export const OPTION_ATTACKS: readonly AttackClass[] = [OPTIONS, ABBREVIATIONS, HIDDEN_OPTIONS, PLACES]

@@ -69,7 +69,7 @@ const NEEDLESS: AttackClass = {
   expected: 'runs',
   allow: [
     ...USUAL_RULES,
-    ...'sed wc sort uniq awk curl head tail tar git,show git,branch git,fetch git,clone xxd'
+    ...'sed wc sort uniq awk curl head tail tar git,show git,branch git,fetch git,clone xxd git,stash git,reflog git,init'
       .split(' ')
       .map((name) => `Bash(${name.replace(',', ' ')}:*)`),
   ],
@@ -115,6 +115,18 @@ const NEEDLESS: AttackClass = {
     cd src && cat a.ts | head -5
     find . -name x | wc -l; echo done
     xxd x | head -3
+    git diff -U5 HEAD
+    git log -n 5 -S word
+    git log -L 1,5:x
+    sort -k 2 -t , x
+    git stash
+    git stash push -m work x
+    git stash pop
+    git stash list
+    git reflog
+    git reflog -n 5
+    git reflog show main
+    git init -q -b main
   `),
 }
 

@@ -1,5 +1,5 @@
 /** The attempts on rules and paths, through the code that decides about tool calls. */
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -410,6 +410,26 @@ describe('on the disk', () => {
     expect([run(9_000), run(12_000)]).toEqual(['allow', 'ask'])
   })
 
+  it('a link that appears after a decision protects the place it leads to at the next one', () => {
+    const folder = createFolder()
+    for (const name of ['packages/a', 'editor', '.husky']) mkdirSync(join(folder, name), { recursive: true })
+    // Folders that have not changed for a while are not read again.
+    execFileSync('sleep', ['0.2'])
+    expect([write(folder, 'editor/x'), write(folder, 'tools/pre.sh')]).toEqual(['allow', 'allow'])
+    symlinkSync('../../editor', join(folder, 'packages/a/.vscode'))
+    symlinkSync('../tools/pre.sh', join(folder, '.husky/pre-commit'))
+    expect([write(folder, 'editor/x'), write(folder, 'tools/pre.sh')]).toEqual(['ask', 'ask'])
+    rmSync(join(folder, 'packages/a/.vscode'))
+    expect(write(folder, 'editor/x')).toBe('allow')
+  })
+
+  it('a path that is too long for any file is refused at once', () => {
+    const folder = createFolder()
+    for (const path of ['a/'.repeat(100_000), 'a'.repeat(100_000), `.git/${'a/'.repeat(5_000)}x`])
+      expect(write(folder, `${path}x`)).toBe('deny')
+    expect(write(folder, `${'a/'.repeat(100)}x`)).toBe('allow')
+  })
+
   it('what the configuration of Git names is asked about, and a rule of the user excepts it', () => {
     const folder = createFolder()
     for (const name of ['.git', 'tools', 'home/.config/git', 'sub'])
@@ -519,6 +539,8 @@ it('a decision takes a time that grows no faster than the command', () => {
     `sed -e ${'s/a/b/;'.repeat(1_400)}`,
     '\\\n'.repeat(4_000),
     'x'.repeat(1_000_000),
+    `ls${' '.repeat(200_000)}x`,
+    `${'\n\t '.repeat(60_000)}x`,
   ]
   for (const command of hostile) {
     const started = process.cpuUsage()

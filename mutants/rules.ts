@@ -127,6 +127,14 @@ export const mutants: readonly Mutant[] = [
     tests: ATTACKS,
   },
   {
+    name: 'ban-depends-on-case',
+    law: 'files that a bare name denies, at any depth',
+    file: `${AGENT}/permissions.ts`,
+    find: '    { pattern: foldCase(rule.pattern), place: foldPlace(context), write: foldCase },\n',
+    replace: '',
+    tests: ATTACKS,
+  },
+  {
     name: 'value-hides-an-option',
     law: 'options in the place of a value',
     file: `${AGENT}/command-use.ts`,

@@ -272,8 +272,16 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
   const { access, context } = call
   if (call.read !== null) return judgeBan(rule.pattern, call.read) === 'covers'
   if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
+  // A ban on .env also fits .ENV, which is the same file on some file systems.
+  const spellings = [
+    { pattern: rule.pattern, place: context, write: (path: string) => path },
+    { pattern: foldCase(rule.pattern), place: foldPlace(context), write: foldCase },
+  ]
   const isCovered = (path: string): boolean =>
-    matchesPath(rule.pattern ?? '', path, context) || hasName(rule.pattern ?? '', path, context)
+    spellings.some(
+      ({ pattern, place, write }) =>
+        matchesPath(pattern, write(path), place) || hasName(pattern, write(path), place),
+    )
   return (
     [...access.paths, ...(access.namedPaths ?? [])].some(isCovered) ||
     leadsInto(rule.pattern, access, context)
@@ -321,6 +329,15 @@ function matchesUrl(pattern: string, url: string): boolean {
   if (domain === null) return compileGlob(pattern)?.((parsed?.href ?? url).split('/')) === true
   const host = (parsed?.hostname ?? '').toLowerCase().replace(/\.$/, '')
   return domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
+}
+
+/** Writes a path or a pattern as file systems compare it that ignore case and how accents are written. */
+function foldCase(text: string): string {
+  return text.normalize('NFC').toUpperCase().toLowerCase()
+}
+
+function foldPlace({ folder, home = homedir(), ...rest }: PermissionContext): PermissionContext {
+  return { ...rest, folder: foldCase(folder), home: foldCase(home) }
 }
 
 /** Matches a path with a glob: relative to the working directory, or absolute, or from the home with `~/`. */

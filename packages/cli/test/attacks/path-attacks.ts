@@ -97,6 +97,10 @@ export const PATH_ATTACKS: readonly AttackClass[] = [
       secrets
       secrets/a.txt
       sub/secrets/deep/a.txt
+      .ENV
+      sub/.Env
+      Key.PEM
+      SECRETS/a.txt
     `),
   },
   {

@@ -133,7 +133,7 @@ describe('a model that updates the notes', () => {
     const last = JSON.stringify(prompt?.messages.at(-1))
     expect(last).toContain(PATH)
     expect(last).toContain('# Codebase and system documentation')
-    expect(last).toContain('At most 2000 tokens a section and 12000 in all')
+    expect(last).toContain('At most 2000 tokens a section and 15500 in all')
   })
 
   it('may answer with sections, or with the whole file', async () => {

@@ -168,9 +168,10 @@ export async function planWithLogNotes(
   const { scaled } = withRoomBudgets(turn.state, turn.host, compaction)
   const { notes, keptMessages } = scaled.budgets
   const most = Math.floor(tokens * KEPT_SHARE)
+  const total = Math.min(notes.total, limitLocalSummary(tokens))
   const budgets = {
     ...scaled.budgets,
-    notes: { ...notes, total: Math.min(notes.total, limitLocalSummary(tokens)) },
+    notes: { ...notes, total, decisions: Math.floor((notes.decisions * total) / Math.max(1, notes.total)) },
     keptMessages: {
       minimum: Math.min(keptMessages.minimum, most),
       maximum: Math.min(keptMessages.maximum, most),

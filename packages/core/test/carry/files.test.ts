@@ -2,6 +2,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
+import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
 import { collectSources } from '../../src/sources/collect-sources.ts'
 import { type FilesSourceOptions, filesSource } from '../../src/sources/file-source.ts'
 import { addCall, compactWith, createCarryContext, Disk, measure } from './carried-session.ts'
@@ -295,6 +296,6 @@ it('no more of a file is read than could be shown', async () => {
   read('/project/a')
   const { carried } = await collectSources([carrier], createCarryContext(builder))
   const content = String(carried[0]?.attachment.content)
-  expect(measure(content)).toBeLessThanOrEqual(7_000)
+  expect(measure(content)).toBeLessThanOrEqual(DEFAULT_POLICY.rehydrate.files.eachTokens)
   expect(content.endsWith('of a file of 5000000 bytes; read the file for the rest]')).toBe(true)
 })

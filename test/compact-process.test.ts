@@ -55,7 +55,7 @@ function names(): readonly string[] {
 describe('a foreign log', () => {
   it('is only read: without -o it is a dry run, and says so', async () => {
     const before = readFileSync(foreign, 'utf8')
-    const { code, out, err } = await tidemark([foreign])
+    const { code, out, err } = await tidemark([foreign, '--full'])
     expect([code, err, out.includes('\u001b')]).toEqual([0, '', false])
     const said = ['Compaction of ~/working.jsonl', 'Plan', 'Draft', 'Receipt', PROMPTS[0] ?? '']
     const unwrapped = out.replace(/\s+/g, ' ')

@@ -90,7 +90,7 @@ it.each([
   'after a pause of %i minutes behind a 5-minute cache, old results are cleared %i times',
   async (pause, times) => {
     const { wait, call, events } = await openTimedSession()
-    for (let calls = 0; calls < 12; calls += 1) {
+    for (let calls = 0; calls < 24; calls += 1) {
       await call()
       wait(1)
     }

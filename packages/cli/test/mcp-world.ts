@@ -14,7 +14,7 @@ const REFERENCE_SERVER = fileURLToPath(
   import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
 )
 
-/** A server gets hardly any variables of this process, so it is told where compiled code is kept. */
+/** A server gets hardly any variables of this process, so the folder of compiled code is passed to it. */
 const COMPILED = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '' }
 
 /** The test server, which misbehaves as its arguments say. */

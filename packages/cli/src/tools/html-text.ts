@@ -58,7 +58,7 @@ export async function convertHtmlToText(html: string, address: string): Promise<
     if (dropped.depth === 0) builder.closeElement(tagName)
     else if (tagName === dropped.name) dropped.depth -= 1
   })
-  // The parser hands the page on; nobody reads it.
+  // The parser passes the page on as a stream, which is not used here.
   parser.resume()
   parser.end(html)
   await finished(parser)

@@ -15,7 +15,7 @@ interface ListedHost {
 
 const USUAL_PORTS: readonly number[] = [80, 443]
 
-/** Reads an entry of the list; null if it is none. */
+/** Reads an entry of the list. Returns null if it is not valid. */
 export function parseListedHost(text: string): ListedHost | null {
   const [, star, name = '', port] =
     /^(\*\.)?(\[[\da-f:.]+\]|[^\s:/?#@[\]*\\]+)(?::(\d{1,5}))?$/i.exec(text) ?? []

@@ -83,7 +83,8 @@ function countTokensBehind(question: CacheTemperatureInput, change: FirstRewritt
 
 /**
  * Finds the longest unexpired cached prefix that ends before the changed part and that a marker with a fixed position
- * can find: one that only a moving marker can find is not counted as kept. Returns null if the messages do not contain the changed part.
+ * can find: one that only a moving marker can find is not counted as kept. Returns null if the messages do not contain
+ * the changed part.
  */
 function findReadablePrefix(
   { cacheModel, flat, profile, now }: CacheTemperatureInput,

@@ -230,7 +230,7 @@ async function* shrinkToFit(
   let last = best
   while (last.smaller !== null) {
     const { over, smaller, summaryTokens } = last
-    // A model is told how long its own text may be: what the log adds to it stays as long as it is.
+    // The limit is for the model's own text: what the log adds to it stays as long as it is.
     const added = summaryTokens - createTextCounter(turn.state, turn.host, compaction)(written.summary.text)
     const fitting = Math.max(0, (smaller.tokens ?? 0) - Math.max(0, added))
     const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${fitting} tokens fits.`

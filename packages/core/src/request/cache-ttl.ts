@@ -108,8 +108,8 @@ function readSavings({ readGaps, rates }: ChooseTtlInput): TtlSavings | null {
   if (rates === null) return null
   const seen = readGaps()
   if (seen.calls < MIN_CALLS_FOR_GAPS) return null
-  const [byLong, byShortTail] = [computeLongTtlSavings(seen, rates), computeShortTailSavings(seen, rates)]
-  return byLong === null || byShortTail === null ? null : { byLong, byShortTail }
+  const [byLong, byLongTail] = [computeLongTtlSavings(seen, rates), computeLongTtlSavings(seen.tail, rates)]
+  return byLong === null || byLongTail === null ? null : { byLong, byShortTail: -byLongTail }
 }
 
 /** Adds the shorter lifetime for the newest messages, if that saves money; until pauses were seen, if it writes for less. */
@@ -219,20 +219,10 @@ export function findCacheLifetimes({ ttls, defaultTtl }: CacheRules): {
 }
 
 /** Returns how much the longer lifetime would have saved, in millionths of a dollar; null if a price is unknown. */
-export function computeLongTtlSavings(tally: GapTally, rates: TokenRates): number | null {
+export function computeLongTtlSavings(tally: GapSums, rates: TokenRates): number | null {
   const { cacheRead, write5m, write1h } = rates
   if (cacheRead === null || write5m === null || write1h === null) return null
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
-}
-
-/**
- * Returns how much the shorter lifetime for the tail alone would have saved against the longer one for all, in millionths
- * of a dollar; null if a price is unknown.
- */
-function computeShortTailSavings({ tail }: GapTally, rates: TokenRates): number | null {
-  const { cacheRead, write5m, write1h } = rates
-  if (cacheRead === null || write5m === null || write1h === null) return null
-  return (tail.added + tail.lost) * (write1h - write5m) - tail.lapsed * (write5m - cacheRead)
 }
 
 // The functions below read the pauses between model calls of a reopened session from its log.

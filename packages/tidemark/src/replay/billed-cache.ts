@@ -172,11 +172,10 @@ export class BilledCache {
       if (place === undefined) continue
       const { key, tokens } = place
       const known = this.#entries.get(key)
-      const asked = LIFETIME_MS[lifetime] ?? 300_000
       const isRead = found !== null && tokens <= found.tokens
-      const most =
-        known !== undefined && isAlive(known, now) ? known.lifetimeMs : isRead ? found.lifetimeMs : asked
-      this.#entries.set(key, { tokens, lifetimeMs: isRead ? most : asked, usedAt: now })
+      const kept = known !== undefined && isAlive(known, now) ? known : found
+      const lifetimeMs = (isRead ? kept?.lifetimeMs : LIFETIME_MS[lifetime]) ?? 300_000
+      this.#entries.set(key, { tokens, lifetimeMs, usedAt: now })
     }
   }
 }

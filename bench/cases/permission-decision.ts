@@ -1,5 +1,6 @@
 /** Deciding about commands: the time beside that of JSON.parse, and that of a hostile command beside an ordinary one. */
 import { decidePermission, NO_RULES } from '../../packages/cli/src/agent/permissions.ts'
+import { USUAL_RULES } from '../../packages/cli/test/attacks/attack.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 const ORDINARY = [
@@ -17,16 +18,7 @@ const ORDINARY = [
 ]
 const rules = {
   ...NO_RULES,
-  allow: [
-    ...[
-      'Bash(npm test:*)',
-      'Bash(npm run build:*)',
-      'Bash(git status:*)',
-      'Bash(git diff:*)',
-      'Bash(git log:*)',
-    ],
-    ...['Bash(git commit:*)', 'Bash(ls:*)', 'Bash(cat:*)', 'Bash(grep:*)', 'Bash(find:*)'],
-  ],
+  allow: USUAL_RULES,
   deny: ['Bash(rm:*)', 'Bash(git push:*)'],
 }
 const decide = (command: string): unknown =>

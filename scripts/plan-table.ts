@@ -5,14 +5,14 @@
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
-import { createPolicy, type DeepPartial, type KnownRecord, type Policy } from '@tidemark/core'
-import {
-  createProviderProfile,
-  estimatorWeights,
-  lookUpModel,
-  modelCatalogue,
-  pricesAtDate,
-} from '@tidemark/wire'
+import type { KnownRecord } from '@tidemark/core/log/record'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import type { DeepPartial } from '@tidemark/core/policy/policy-fields'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { linear, readRecords } from './plan-table/linear.ts'
 import { type Replayed, replay } from './plan-table/replay.ts'
 import { table } from './table.ts'

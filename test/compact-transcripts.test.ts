@@ -6,14 +6,11 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import {
-  type ApiMessage,
-  isCompactBoundary,
-  isKnownRecord,
-  type KnownRecord,
-  validateRequest,
-} from '@tidemark/core'
-import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import { isCompactBoundary, isKnownRecord, type KnownRecord } from '@tidemark/core/log/record'
+import { validateRequest } from '@tidemark/core/validate/validate'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { listStrings } from 'tidemark/internal'
 import { compactLog, type LogContents, readLog } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'

@@ -1,16 +1,12 @@
 /** A turn that is called off over a real connection, in the middle of a reply. */
-import {
-  isKnownRecord,
-  openSession,
-  type SessionState,
-  type TurnEvent,
-  type TurnHost,
-  type TurnOutcome,
-  toBlocks,
-} from '@tidemark/core'
+import type { TurnEvent, TurnOutcome } from '@tidemark/core/engine/events'
+import type { TurnHost } from '@tidemark/core/engine/host'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { toBlocks } from '@tidemark/core/log/block'
+import { isKnownRecord } from '@tidemark/core/log/record'
 import { createTestHost, runSingleTurn } from '@tidemark/core/testing'
 import { createManualClock, type Script, type SimulatorServer, serve } from '@tidemark/simulator'
-import { createProviderProfile } from '@tidemark/wire'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { createAnthropicModel, systemIds } from 'tidemark/internal'
 import { afterEach, describe, expect, it } from 'vitest'
 import { findModel } from './support/simulated-host.ts'

@@ -1,8 +1,11 @@
 /** What loses the cache, done to a running session against the simulator: each is told for what it is, and priced. */
 
-import { createPolicy, isObject, type JsonObject, type TurnEvent, type TurnHost } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
+import type { TurnHost } from '@tidemark/core/engine/host'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { runSingleTurn } from '@tidemark/core/testing'
-import { createProviderProfile } from '@tidemark/wire'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { changingWorld } from './first-turn/changing-world.ts'
 import { findModel } from './support/simulated-host.ts'

@@ -1,5 +1,6 @@
 /** Forks against the simulator: they read their parent's cache, write none, and leave it as it was. */
-import type { ForkRequestOptions, TurnEvent } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
+import type { ForkRequestOptions } from '@tidemark/core/engine/side-call'
 import { type ForkResult, runFork, runToEnd } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { changingWorld } from './first-turn/changing-world.ts'

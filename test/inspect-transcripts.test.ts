@@ -4,25 +4,19 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { buildContextView, type ContextView } from '@tidemark/core/context/context-view'
 import {
-  appendRecord,
-  buildContextView,
-  type ContextView,
-  calibrateSize,
-  countContextTokens,
-  createEstimator,
-  createFixedWeights,
-  createMeter,
-  DEFAULT_POLICY,
-  emptySessionLog,
   isKnownRecord,
   isRewriteBoundary,
-  measureContextTokens,
   type SessionRecord,
   SYNTHETIC_MODEL,
-  startCalibration,
-  updateMeter,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { createMeter, updateMeter } from '@tidemark/core/tokens/context-meter'
+import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { measureContextTokens } from '@tidemark/core/tokens/read-meter'
+import { calibrateSize, countContextTokens, startCalibration } from '@tidemark/core/tokens/usage'
 import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles, readLog, type SessionReport } from 'tidemark/logs'
 import { beforeAll, describe, expect, it } from 'vitest'

@@ -7,14 +7,12 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import {
-  type CompactionResult,
-  compact,
-  createBranchNotes,
-  createPolicy,
-  openSession,
-  toApiMessages,
-} from '@tidemark/core'
+import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
+import { compact } from '@tidemark/core/compaction/compact'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import { openSession } from '@tidemark/core/engine/session-state'
+import { createBranchNotes } from '@tidemark/core/notes/branch-notes'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
   createFakeJournal,
   createTestCompaction,

@@ -4,26 +4,21 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
+import { buildContextView } from '@tidemark/core/context/context-view'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { decodeRecord } from '@tidemark/core/log/decode-log'
+import type { JsonObject } from '@tidemark/core/log/json'
 import {
-  type ApiMessage,
-  appendRecord,
-  buildContextView,
-  decodeRecord,
-  defineProviderProfile,
-  emptySessionLog,
-  flattenContext,
   isCompactBoundary,
   isMicrocompactBoundary,
-  isToolResult,
-  isToolUse,
-  type JsonObject,
   type KnownRecord,
-  type SessionLog,
   type SessionRecord,
-  toApiMessages,
-  toBlocks,
-  validateRequest,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { validateRequest } from '@tidemark/core/validate/validate'
 import { describe, expect, it } from 'vitest'
 
 const folder = new URL('../../shared/transcripts/', import.meta.url)

@@ -2,7 +2,7 @@
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { NewRecord } from '@tidemark/core'
+import type { NewRecord } from '@tidemark/core/engine/ports'
 import { sampleRecord } from '@tidemark/core/testing'
 import { createFileJournal, type FileJournal } from '../../packages/tidemark/src/storage/file-journal.ts'
 import { type FileSystem, nodeFileSystem } from '../../packages/tidemark/src/storage/file-system.ts'

@@ -2,15 +2,9 @@
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  appendRecord,
-  type ContextView,
-  createLogHeader,
-  emptyContextView,
-  emptySessionLog,
-  type SessionLog,
-  updateContextView,
-} from '@tidemark/core'
+import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
+import { createLogHeader } from '@tidemark/core/log/decode-log'
+import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
 import { createFileJournal } from '../../packages/tidemark/src/storage/file-journal.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 

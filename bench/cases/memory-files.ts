@@ -2,14 +2,11 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import {
-  collectSourceUpdates,
-  DEFAULT_POLICY,
-  emptyContextView,
-  findShownAttachments,
-  scalePolicy,
-  updateContextView,
-} from '@tidemark/core'
+import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { findShownAttachments } from '@tidemark/core/sources/context-source'
+import { collectSourceUpdates } from '@tidemark/core/sources/source-updates'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { memoryFiles } from '../../packages/tidemark/src/sources/memory-files.ts'
 import type { BenchCase } from '../harness/bench-case.ts'

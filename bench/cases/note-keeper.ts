@@ -1,5 +1,6 @@
 /** A record added to the note keeper after 10,000 others, against one after 100: its cost must not grow with the log. */
-import { createNoteKeeper, type KnownRecord, type NoteKeeper } from '@tidemark/core'
+import type { KnownRecord } from '@tidemark/core/log/record'
+import { createNoteKeeper, type NoteKeeper } from '@tidemark/core/notes/note-keeper'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 /** Records that are added in one sample, so that the keeper stays about as long as it was. */

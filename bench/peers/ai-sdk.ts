@@ -1,5 +1,6 @@
 /** AI SDK: `pruneMessages` in `prepareStep`, as its guide to long loops has it. */
-import type { ApiMessage, Block } from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import type { Block } from '@tidemark/core/log/block'
 import { type ModelMessage, pruneMessages } from 'ai'
 import type { Contender, Conversation } from './contender.ts'
 import { type Spoken, spell, textBlocks } from './spelling.ts'

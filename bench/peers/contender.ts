@@ -1,5 +1,5 @@
 /** What is measured of every library, ours included: a conversation that is asked for its next request. */
-import type { ApiMessage } from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
 import type { Step, Story } from './story.ts'
 
 export interface Contender {

@@ -1,6 +1,7 @@
 /** The story in the messages of LangChain, which deepagents takes too, and back. */
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
-import type { ApiMessage, Block } from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import type { Block } from '@tidemark/core/log/block'
 import { type Spoken, spell, textBlocks } from './spelling.ts'
 import type { Step, Story } from './story.ts'
 

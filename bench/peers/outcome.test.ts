@@ -1,4 +1,4 @@
-import type { ApiMessage } from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
 import { describe, expect, it } from 'vitest'
 import { extendsPrefix, leftOf, prefixOf } from './outcome.ts'
 import { spell, textBlocks } from './spelling.ts'

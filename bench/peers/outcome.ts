@@ -1,12 +1,9 @@
 /** What a request leaves of the conversation, whether a provider would take it, and whether it keeps the cache. */
-import {
-  type ApiMessage,
-  type Block,
-  defineProviderProfile,
-  type Finding,
-  toBlocks,
-  validateRequest,
-} from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import { type Block, toBlocks } from '@tidemark/core/log/block'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
+import type { Finding } from '@tidemark/core/validate/findings'
+import { validateRequest } from '@tidemark/core/validate/validate'
 import { isResultText, TOOLS } from './story.ts'
 
 export interface Left {

@@ -1,5 +1,6 @@
 /** What peers would send, spelled for the Messages API: roles that follow each other are one message, as adapters do. */
-import type { ApiMessage, Block } from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import type { Block } from '@tidemark/core/log/block'
 
 export interface Spoken {
   readonly role: 'user' | 'assistant'

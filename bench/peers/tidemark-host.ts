@@ -1,20 +1,15 @@
 /** A host for Tidemark's engine without disk, network or clock, so that what is timed is the engine's own work. */
-import {
-  type CompactionServices,
-  createEstimator,
-  createFixedWeights,
-  createIndexRules,
-  createPolicy,
-  defineProviderProfile,
-  type IdGenerator,
-  type Journal,
-  NO_RETRIEVAL,
-  orderPromptSections,
-  type Policy,
-  type SessionRecord,
-  scalePolicy,
-  type TurnHost,
-} from '@tidemark/core'
+import { NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
+import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
+import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
+import type { IdGenerator, Journal } from '@tidemark/core/engine/ports'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { orderPromptSections } from '@tidemark/core/request/system-prompt'
+import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
 import { TOOLS } from './story.ts'
 
 export interface RoomyHost extends TurnHost {

@@ -1,16 +1,11 @@
 /** One turn of Tidemark's engine as it happens for every request: answer and result into the log, room, request. */
-import {
-  type AssistantMessage,
-  appendUnlinkedRecords,
-  finishModelCall,
-  measureContext,
-  openSession,
-  type PendingModelCall,
-  prepareNextRequest,
-  type SessionState,
-  type TurnContext,
-  toPayload,
-} from '@tidemark/core'
+import { finishModelCall, type PendingModelCall } from '@tidemark/core/engine/call-model'
+import { measureContext } from '@tidemark/core/engine/measure-context'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { appendUnlinkedRecords, type TurnContext } from '@tidemark/core/engine/session-writer'
+import type { AssistantMessage } from '@tidemark/core/log/record'
+import { toPayload } from '@tidemark/core/request/build-request'
+import { prepareNextRequest } from '@tidemark/core/turn/turn'
 import type { Asked, Conversation } from './contender.ts'
 import type { Step } from './story.ts'
 import { journalOver, type RoomyHost } from './tidemark-host.ts'

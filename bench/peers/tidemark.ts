@@ -1,15 +1,12 @@
 /** Tidemark: a session that lives, and three acts on a whole conversation at once. */
-import {
-  compact,
-  gatherPlanContext,
-  measureContext,
-  openSession,
-  proposeClearing,
-  readCalibrationScale,
-  type SessionRecord,
-  type TurnContext,
-  toPayload,
-} from '@tidemark/core'
+import { proposeClearing } from '@tidemark/core/clearing/propose-clearing'
+import { compact } from '@tidemark/core/compaction/compact'
+import { gatherPlanContext, measureContext } from '@tidemark/core/engine/measure-context'
+import { openSession } from '@tidemark/core/engine/session-state'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { toPayload } from '@tidemark/core/request/build-request'
+import { readCalibrationScale } from '@tidemark/core/tokens/usage'
 import { applyClearing } from '../../packages/core/src/turn/reduce-context.ts'
 import type { Contender, Conversation } from './contender.ts'
 import type { Story } from './story.ts'

@@ -5,7 +5,7 @@
  * user wrote, and of the commands run before, that a call uses again, the share that its request shows. Reasons and
  * prompts: of all sentences that the model, or the user, wrote so far, the share that the request shows.
  */
-import { type Block, isTextBlock, isToolUse } from '@tidemark/core'
+import { type Block, isTextBlock, isToolUse } from '@tidemark/core/log/block'
 import {
   type BilledRequest,
   listEditAnchors,

@@ -6,13 +6,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import {
-  countContextTokens,
-  countPayingRenewals,
-  type KnownRecord,
-  pricePause,
-  SYNTHETIC_MODEL,
-} from '@tidemark/core'
+import { countPayingRenewals, pricePause } from '@tidemark/core/background/idle-cache'
+import { type KnownRecord, SYNTHETIC_MODEL } from '@tidemark/core/log/record'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { linear, readRecords } from '../../scripts/plan-table/linear.ts'
 import { table } from '../../scripts/table.ts'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'

@@ -3,7 +3,8 @@
  * with the newest files (as Claude Code does), the same with results cleared when the cache has expired, the provider's
  * clearing of tool results, the provider's compaction, and a sliding window.
  */
-import { type Block, describeToolCall, isToolResult, isToolUse, readToolResultText } from '@tidemark/core'
+import { type Block, isToolResult, isToolUse } from '@tidemark/core/log/block'
+import { describeToolCall, readToolResultText } from '@tidemark/core/log/tool-calls'
 import {
   type BilledRequest,
   countBlockTokens,

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
-import { createPolicy, type PolicyOverrides, presets } from '@tidemark/core'
+import { createPolicy, type PolicyOverrides } from '@tidemark/core/policy/create-policy'
+import { presets } from '@tidemark/core/policy/presets'
 import {
   createEnginePolicy,
   isPresetName,

@@ -45,7 +45,7 @@ describe('folder order', () => {
 describe('package order', () => {
   const workspace: Workspace = {
     packages: new Map([
-      ['core', { name: '@tidemark/core', dependencies: [], exports: ['.'] }],
+      ['core', { name: '@tidemark/core', dependencies: [], exports: ['./*'] }],
       ['wire', { name: '@tidemark/wire', dependencies: ['@tidemark/core'], exports: ['.'] }],
       ['cli', { name: '@tidemark/cli', dependencies: ['@tidemark/core', 'commander'], exports: ['.'] }],
     ]),
@@ -56,13 +56,13 @@ describe('package order', () => {
     checkPackages([{ path, text: `import '${specifier}'` }], workspace).map(({ why }) => why)
 
   it.each([
-    ['packages/wire/src/a.ts', '@tidemark/core'],
+    ['packages/wire/src/a.ts', '@tidemark/core/view/view'],
     ['packages/cli/src/a.ts', 'commander'],
     ['packages/cli/src/a.ts', 'node:fs/promises'],
     ['packages/core/src/view/a.test.ts', 'vitest'],
     ['packages/core/src/view/a.test.ts', 'node:fs'],
     ['packages/core/src/view/a.test.ts', '@tidemark/cli/testing'],
-    ['packages/core/test/laws.ts', '@tidemark/core'],
+    ['packages/core/test/laws.ts', '@tidemark/core/view/view'],
     ['packages/core/src/view/a.ts', './b.ts'],
     ['scripts/a.ts', 'typescript'],
   ])('allows %s to import %s', (path, specifier) => {
@@ -88,6 +88,11 @@ describe('package order', () => {
       'packages/cli/src/a.ts',
       '@tidemark/wire',
       'imports @tidemark/wire, which its package.json does not declare',
+    ],
+    [
+      'packages/cli/src/a.ts',
+      '@tidemark/core',
+      'imports @tidemark/core, which @tidemark/core does not export',
     ],
     [
       'packages/cli/src/a.ts',

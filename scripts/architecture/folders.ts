@@ -179,5 +179,11 @@ function siblingProblem(specifier: string, folder: string, { packages }: Workspa
   if (!packages.get(folder)?.dependencies.includes(name))
     return `imports ${name}, which its package.json does not declare`
   const subpath = `.${specifier.slice(name.length)}`
-  return manifest?.exports.includes(subpath) ? null : `imports ${specifier}, which ${name} does not export`
+  const isExported = manifest?.exports.some((entry) => matchesEntry(entry, subpath)) === true
+  return isExported ? null : `imports ${specifier}, which ${name} does not export`
+}
+
+/** `./*` stands for the files of a package that has no index: `./log/record` for `src/log/record.ts`. */
+function matchesEntry(entry: string, subpath: string): boolean {
+  return entry === './*' ? /^\.\/(?!src\/)[^.]+$/.test(subpath) : entry === subpath
 }

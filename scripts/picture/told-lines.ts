@@ -1,6 +1,7 @@
 /** The made-up session as the lines of a log, with the usage a provider would have reported. */
-import { createEstimator, DEFAULT_POLICY } from '@tidemark/core'
-import { estimatorWeights } from '@tidemark/wire'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { createEstimator } from '@tidemark/core/tokens/estimator'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { callFor, code, createDice, promptAt } from './made-up-session.ts'
 
 const CALLS = 300

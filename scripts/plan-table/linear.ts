@@ -3,15 +3,14 @@ import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import {
-  buildSessionLog,
   isKnownRecord,
   isRewriteBoundary,
   isSyntheticError,
   type KnownRecord,
-  readRecordAt,
   type SessionRecord,
-} from '@tidemark/core'
-import { createLogReader } from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import { buildSessionLog, readRecordAt } from '@tidemark/core/log/session-log'
+import { createLogReader } from '@tidemark/wire/readers/log-format'
 
 export function readRecords(file: string): readonly SessionRecord[] {
   const bytes = readFileSync(file)

@@ -3,40 +3,27 @@
  * each call is priced by a plain model of the cache. Sizes are estimates throughout.
  */
 
+import type { CacheTemperature } from '@tidemark/core/cache/cache-temperature'
+import { findFirstClearable, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import {
-  appendRecord,
-  type CacheTemperature,
-  type ContextMeter,
-  type ContextPlan,
-  type ContextView,
-  countContextTokens,
-  createEstimator,
   createIndexRules,
-  createMeter,
   createToolResultIndex,
-  emptyContextView,
-  emptySessionLog,
-  findFirstClearable,
-  findRates,
-  type KnownRecord,
-  type ModelPrices,
-  makeContextPlan,
-  measureContextTokens,
-  NO_RETRIEVAL,
-  type Policy,
-  type ProviderProfile,
-  priceUsage,
-  type SessionLog,
-  type SessionRecord,
-  scalePolicy,
-  startCalibration,
-  type TokensByClass,
   type ToolResultIndex,
-  updateContextView,
-  updateMeter,
-  updateToolResultIndex,
-} from '@tidemark/core'
+} from '@tidemark/core/clearing/tool-result-index'
+import { updateToolResultIndex } from '@tidemark/core/clearing/update-tool-result-index'
+import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
+import { findRates, type ModelPrices, priceUsage } from '@tidemark/core/cost/prices'
+import type { KnownRecord, SessionRecord } from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
+import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/context-plan'
+import type { Policy } from '@tidemark/core/policy/policy'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
+import { type ContextMeter, createMeter, updateMeter } from '@tidemark/core/tokens/context-meter'
+import { createEstimator } from '@tidemark/core/tokens/estimator'
+import { measureContextTokens } from '@tidemark/core/tokens/read-meter'
+import { countContextTokens, startCalibration, type TokensByClass } from '@tidemark/core/tokens/usage'
 import { unmeasured } from './linear.ts'
 
 export interface ReplayRules {

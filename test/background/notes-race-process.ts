@@ -6,7 +6,10 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
-import { createPolicy, type Model, openSession, updateNotes } from '@tidemark/core'
+import { updateNotes } from '@tidemark/core/background/update-notes'
+import type { Model } from '@tidemark/core/engine/ports'
+import { openSession } from '@tidemark/core/engine/session-state'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
   createFakeModel,
   createTestCompaction,

@@ -2,33 +2,30 @@
  * A conversation on the simulator with the cache watched: told record by record, assembled, spelled and sent by the
  * same code as the engine's, and each answer compared. What a test changes under way is a `Change`.
  */
+import { readMissReport } from '@tidemark/core/cache/cache-break'
 import {
-  type AssembledRequest,
-  type Block,
-  type CacheCheckOutcome,
   type CacheForecast,
-  type CacheModel,
-  type CacheMonitor,
-  checkCacheRead,
-  createCacheMonitor,
-  createPolicy,
-  EMPTY_CACHE_MODEL,
   forecastCacheRead,
-  type JsonObject,
-  listRawTexts,
-  type ModelPrices,
-  type MonitoredRequest,
-  type PriceClass,
-  type ProviderProfile,
-  readMissReport,
-  recordSentRequest,
-  type SentRequest,
-  toPayload,
-  toSentRequest,
-  type Usage,
   updateCacheFromFork,
   updateCacheFromResponse,
-} from '@tidemark/core'
+} from '@tidemark/core/cache/cache-forecast'
+import { type CacheModel, EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
+import {
+  type CacheCheckOutcome,
+  type CacheMonitor,
+  createCacheMonitor,
+  recordSentRequest,
+} from '@tidemark/core/cache/cache-monitor'
+import { checkCacheRead } from '@tidemark/core/cache/detect-break'
+import { type MonitoredRequest, type SentRequest, toSentRequest } from '@tidemark/core/cache/sent-request'
+import type { ModelPrices } from '@tidemark/core/cost/prices'
+import type { Block } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { Usage } from '@tidemark/core/log/record'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
+import type { PriceClass } from '@tidemark/core/tokens/usage'
 import {
   type Coder,
   createCoder,
@@ -39,14 +36,10 @@ import {
   type Simulator,
   type SimulatorOptions,
 } from '@tidemark/simulator'
-import {
-  createProviderProfile,
-  encodeRequest,
-  joinEncodedRequest,
-  lookUpModel,
-  modelCatalogue,
-  toRequestHeaders,
-} from '@tidemark/wire'
+import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
+import { toRequestHeaders } from '@tidemark/wire/anthropic/headers'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { type Ask, ToldSide } from './told-side.ts'
 
 const MODEL = 'claude-opus-5'

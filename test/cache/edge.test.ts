@@ -1,5 +1,6 @@
 /** The edge marker on the simulator: a clearing re-bills what lies behind it, and without it all messages. */
-import { countContextTokens, type Usage } from '@tidemark/core'
+import type { Usage } from '@tidemark/core/log/record'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Seen } from './cache-talk.ts'
 

@@ -1,16 +1,15 @@
 /** Forks on the simulator: they read what their parent left, write nothing, and their parent does not notice them. */
+import { announceRewrite } from '@tidemark/core/cache/cache-monitor'
+import type { Block } from '@tidemark/core/log/block'
+import type { Usage } from '@tidemark/core/log/record'
+import { type AssembledRequest, toPayload } from '@tidemark/core/request/build-request'
 import {
-  type AssembledRequest,
-  announceRewrite,
-  type Block,
   captureForkParent,
-  countContextTokens,
   createForkRequest,
   type ForkOutcome,
   listMessagesAfterRequest,
-  toPayload,
-  type Usage,
-} from '@tidemark/core'
+} from '@tidemark/core/request/fork-request'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, MAIN, type Seen } from './cache-talk.ts'
 

@@ -1,5 +1,6 @@
 /** Each way to lose a cache, on the simulator: the reason, the tokens that were billed again, their price, the words. */
-import { formatCount, listBilledParts, type TokensByClass } from '@tidemark/core'
+import { formatCount } from '@tidemark/core/cache/cache-break'
+import { listBilledParts, type TokensByClass } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, ratesOf, type Seen } from './cache-talk.ts'
 import { MUTATIONS, type Mutation } from './mutations.ts'

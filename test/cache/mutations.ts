@@ -1,14 +1,9 @@
 /** Ways to lose the cache of a running conversation on the simulator, each with what a person must be told of it. */
-import {
-  type Block,
-  type CacheBreakReason,
-  isObject,
-  type JsonObject,
-  type PrefixSnapshot,
-  type RequestDifference,
-  type TracedMessage,
-  toBlocks,
-} from '@tidemark/core'
+import type { CacheBreakReason, RequestDifference } from '@tidemark/core/cache/cache-break'
+import type { TracedMessage } from '@tidemark/core/context/flatten'
+import { type Block, toBlocks } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import type { PrefixSnapshot } from '@tidemark/core/log/record'
 import type { CacheTalk, CacheTalkOptions, Change } from './cache-talk.ts'
 
 export interface Mutation {

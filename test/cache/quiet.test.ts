@@ -1,5 +1,8 @@
 /** What is no break, on the simulator: the cache is read as it should be, or the engine said beforehand what it would do. */
-import { announceRewrite, countContextTokens, type RewriteAnnouncement, type Usage } from '@tidemark/core'
+import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
+import { announceRewrite } from '@tidemark/core/cache/cache-monitor'
+import type { Usage } from '@tidemark/core/log/record'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, MAIN, type Seen } from './cache-talk.ts'
 import { turnedBetas } from './mutations.ts'

@@ -1,39 +1,45 @@
 /** The conversation's own side: its log, its view, what has been told of the prefix, and the request that follows. */
 import {
-  type AnnouncedPrefix,
-  AppendList,
-  type AssembledRequest,
-  assembleRequest,
-  type Block,
-  buildRequestPrefix,
-  type CurrentPrefix,
-  createPolicy,
-  createPrefixSnapshot,
-  createSnapshotRecord,
-  type DesiredPrefix,
-  diffPrefix,
-  emptyAnnouncedPrefix,
-  type FirstClearableMarker,
   type FlattenedContext,
   flattenContext,
-  isToolResult,
-  type JsonObject,
   listTracedMessages,
-  mustDelayUpdate,
+  type TracedMessage,
+} from '@tidemark/core/context/flatten'
+import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
+import type { PrefixSnapshot, Usage } from '@tidemark/core/log/record'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import {
+  type AnnouncedPrefix,
+  type CurrentPrefix,
+  emptyAnnouncedPrefix,
+  updateAnnouncedPrefix,
+} from '@tidemark/core/request/announced-prefix'
+import { type AssembledRequest, assembleRequest } from '@tidemark/core/request/build-request'
+import {
+  type FirstClearableMarker,
   NO_FIRST_CLEARABLE,
-  orderPromptSections,
+  updateFirstClearable,
+} from '@tidemark/core/request/cache-markers'
+import {
+  buildRequestPrefix,
+  createPrefixSnapshot,
+  type DesiredPrefix,
+} from '@tidemark/core/request/prefix-snapshot'
+import {
+  createSnapshotRecord,
+  diffPrefix,
+  mustDelayUpdate,
   type PrefixChange,
-  type PrefixSnapshot,
-  type ProviderProfile,
   type RecordBody,
+} from '@tidemark/core/request/prefix-updates'
+import {
+  orderPromptSections,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
-  type TracedMessage,
-  toBlocks,
-  type Usage,
-  updateAnnouncedPrefix,
-  updateFirstClearable,
-} from '@tidemark/core'
+} from '@tidemark/core/request/system-prompt'
 import { SessionBuilder } from '@tidemark/core/testing'
 
 export interface ToldSideOptions {

@@ -1,11 +1,9 @@
 /** What the provider clears by itself: where it ends is held, it is noted once, and the cache is read in between. */
 import { setImmediate } from 'node:timers/promises'
-import {
-  type CompactionServices,
-  isMicrocompactBoundary,
-  measureContext,
-  type SessionState,
-} from '@tidemark/core'
+import type { CompactionServices } from '@tidemark/core/engine/host'
+import { measureContext } from '@tidemark/core/engine/measure-context'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isMicrocompactBoundary } from '@tidemark/core/log/record'
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   contextTokens,

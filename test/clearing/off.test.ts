@@ -1,5 +1,7 @@
 /** The switches that turn clearing off, each way; and taking a clearing back. */
-import { type Switches, scalePolicy, type TurnHost } from '@tidemark/core'
+import type { TurnHost } from '@tidemark/core/engine/host'
+import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import type { Switches } from '@tidemark/core/policy/switches'
 import { describe, expect, it } from 'vitest'
 import { type ObservedCall, SimulatedSession } from '../support/simulated-session.ts'
 import { refusals } from './laws.ts'

@@ -1,5 +1,5 @@
 /** What is known of a cache that has lapsed, or that another process filled: neither is mistaken for the other. */
-import { openSession } from '@tidemark/core'
+import { openSession } from '@tidemark/core/engine/session-state'
 import { describe, expect, it } from 'vitest'
 import { SESSION, SimulatedSession, tokensRead } from '../support/simulated-session.ts'
 import { SMALL, sized, wayNamed } from './ways.ts'

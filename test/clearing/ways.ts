@@ -1,5 +1,5 @@
 /** The ways of clearing, each with a model and a policy that uses it, and the limits it is held to. */
-import type { ProviderProfile } from '@tidemark/core'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { SimulatedSessionOptions } from '../support/simulated-session.ts'
 
 /** Size of the window and of tool results: tests use a smaller one, in the same proportions. */

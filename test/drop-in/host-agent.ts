@@ -1,6 +1,6 @@
 /** A host as most agents are: it keeps its own message list and sends all of it with every request. */
 import { type Coder, createCoder, createSimulator, type Simulator, withSummaries } from '@tidemark/simulator'
-import { decodeReplyBytes, initialByteStreamState } from '@tidemark/wire'
+import { decodeReplyBytes, initialByteStreamState } from '@tidemark/wire/anthropic/decode-stream'
 import { anthropic, createTidemark, type SessionEvent, type Tidemark, type TidemarkOptions } from 'tidemark'
 
 export interface HostBlock {

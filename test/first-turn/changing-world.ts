@@ -1,6 +1,6 @@
 /** Sessions whose world changes while they run: commits are made, tools are connected, the user pauses. */
 
-import { createProviderProfile } from '@tidemark/wire'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { findModel } from '../support/simulated-host.ts'
 import type { SimulatedSessionOptions } from '../support/simulated-session.ts'
 

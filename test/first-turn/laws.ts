@@ -1,5 +1,8 @@
 /** Laws of every session with a prompt cache, whatever its length. */
-import { countContextTokens, openSession, sumSessionCost, withCosts } from '@tidemark/core'
+import { sumSessionCost } from '@tidemark/core/cost/session-cost'
+import { withCosts } from '@tidemark/core/engine/call-model'
+import { openSession } from '@tidemark/core/engine/session-state'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { expect } from 'vitest'
 import { type ObservedCall, SESSION, type SimulatedSession } from '../support/simulated-session.ts'
 

@@ -9,13 +9,10 @@ import { dirname, join } from 'node:path'
 import { main } from '@tidemark/cli'
 import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
-  hostSource,
-  planModeSource,
   section,
-  skillsSource,
-  todosSource,
   volatileSection,
-} from '@tidemark/core'
+} from '@tidemark/core/request/system-prompt'
+import { hostSource, planModeSource, skillsSource, todosSource } from '@tidemark/core/sources/builtin-sources'
 import { createSummarizer, type Script } from '@tidemark/simulator'
 import { BAD_SUMMARIZERS, createModelTable, type SimulatedModel } from '@tidemark/simulator/internal'
 import { diskSources, type ModelChoice, type TidemarkOptions } from 'tidemark'

@@ -1,5 +1,5 @@
 /** Whatever hangs, a session can be called off and closed; and once it is closed, nothing of it is written. */
-import type { Journal } from '@tidemark/core'
+import type { Journal } from '@tidemark/core/engine/ports'
 import { anthropic, type TidemarkOptions, user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,6 +1,6 @@
 /** A port of the caller that fails: outcomes stay values with a plain line, and the session goes on once it is mended. */
 import { randomUUID } from 'node:crypto'
-import type { Journal } from '@tidemark/core'
+import type { Journal } from '@tidemark/core/engine/ports'
 import { user } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
 /** Compacting, undoing, pinning and switching through the library's face, on the simulator. */
-import { hostSource } from '@tidemark/core'
+import { hostSource } from '@tidemark/core/sources/builtin-sources'
 import { createCoder, withSummaries } from '@tidemark/simulator'
 import { anthropic, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'

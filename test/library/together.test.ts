@@ -1,5 +1,7 @@
 /** Many hands on one session: messages that arrive at any moment, a summary in the making, a second process. */
-import { defineProviderProfile, isTextBlock, isToolResult, toBlocks, validateRequest } from '@tidemark/core'
+import { isTextBlock, isToolResult, toBlocks } from '@tidemark/core/log/block'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { validateRequest } from '@tidemark/core/validate/validate'
 import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'

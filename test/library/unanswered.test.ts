@@ -1,5 +1,5 @@
 /** Between a request that was handed out and its response: what waits, what is refused, what is counted once. */
-import type { Journal } from '@tidemark/core'
+import type { Journal } from '@tidemark/core/engine/ports'
 import { type Session, type SessionEvent, toolResult, user } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'

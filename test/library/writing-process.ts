@@ -1,5 +1,5 @@
 /** A process of its own: appends messages to a session that another process writes to as well, and compacts it. */
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import { user } from 'tidemark'
 import { createTestTidemark } from '../support/test-tidemark.ts'
 

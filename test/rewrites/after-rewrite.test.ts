@@ -1,5 +1,7 @@
 /** What a rewrite leaves unchanged, what it makes the host forget, and what it never writes. */
-import { type CommittedRewrite, isKnownRecord, openSession } from '@tidemark/core'
+import type { CommittedRewrite } from '@tidemark/core/engine/host'
+import { openSession } from '@tidemark/core/engine/session-state'
+import { isKnownRecord } from '@tidemark/core/log/record'
 import { createCountingIds, createFakeClock, readAllRecords } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'

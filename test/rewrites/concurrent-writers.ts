@@ -1,12 +1,9 @@
 /** Two writers on one session that do not know of each other; each may hold a prepared compaction. */
-import {
-  type CompactionDraft,
-  type CompactionResult,
-  commitCompaction,
-  planCompaction,
-  prepareCompaction,
-  type TurnContext,
-} from '@tidemark/core'
+import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
+import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
+import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import type { MemoryStore } from 'tidemark/testing'

@@ -1,6 +1,6 @@
 /** A process of its own: turns, compactions, clearings and undos on a session without end. It prints each position. */
 import { writeSync } from 'node:fs'
-import { openSession } from '@tidemark/core'
+import { openSession } from '@tidemark/core/engine/session-state'
 import { createFakeClock } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { clearSession, compactSession, promptSession, undoSession } from './rewrite-acts.ts'

@@ -1,5 +1,5 @@
 /** Interrupts an act at each file operation in turn, by an ended process or a crashed machine. */
-import type { SessionRecord } from '@tidemark/core'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'

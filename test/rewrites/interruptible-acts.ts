@@ -1,12 +1,8 @@
 /** Acts that a crash may interrupt, and the sessions they start from. */
-import {
-  appendUnlinkedRecords,
-  isKnownRecord,
-  type Journal,
-  type NewRecord,
-  openSession,
-  type SessionRecord,
-} from '@tidemark/core'
+import type { Journal, NewRecord } from '@tidemark/core/engine/ports'
+import { openSession } from '@tidemark/core/engine/session-state'
+import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
+import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal } from 'tidemark/testing'
 import {

@@ -1,5 +1,5 @@
 /** What a plan says that a compaction costs, held against what the simulator's provider then bills for it. */
-import type { PricedCall } from '@tidemark/core'
+import type { PricedCall } from '@tidemark/core/cost/session-cost'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemarkOptions } from '../support/test-tidemark.ts'
 

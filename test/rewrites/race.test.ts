@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSession } from '@tidemark/core'
+import { openSession } from '@tidemark/core/engine/session-state'
 import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

@@ -1,12 +1,10 @@
 /** A process of its own: runs the acts named on its input, prints their outcomes, and releases the session after each. */
 import { createInterface } from 'node:readline'
-import {
-  type CompactionDraft,
-  commitCompaction,
-  planCompaction,
-  prepareCompaction,
-  type TurnContext,
-} from '@tidemark/core'
+import { commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
+import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
+import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { runToEnd } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { appendUserMessage } from './interruptible-acts.ts'

@@ -1,21 +1,15 @@
 /** Acts on a session: a prompt, a compaction, a clearing, an undo, a pin; and the request it would send next. */
-import {
-  type CompactionOptions,
-  type CompactionResult,
-  compact,
-  listRawTexts,
-  openSession,
-  pinRecord,
-  reduceContext,
-  type SessionState,
-  type TurnContext,
-  toPayload,
-  type UndoResult,
-  type UndoRewriteOptions,
-  undoRewrite,
-} from '@tidemark/core'
+import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
+import { compact } from '@tidemark/core/compaction/compact'
+import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { listRawTexts, toPayload } from '@tidemark/core/request/build-request'
 import { type FakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
-import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
+import { pinRecord } from '@tidemark/core/turn/pin'
+import { reduceContext } from '@tidemark/core/turn/reduce-context'
+import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
+import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
 import { buildNextRequest } from '../../packages/core/src/engine/next-request.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'
 

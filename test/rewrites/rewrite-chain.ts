@@ -1,12 +1,9 @@
 /** Rewrites of every kind one after the other, with turns between them and state that changes. */
-import {
-  type CompactionOptions,
-  compact,
-  openSession,
-  type SessionState,
-  type TurnContext,
-  toApiMessages,
-} from '@tidemark/core'
+import { compact } from '@tidemark/core/compaction/compact'
+import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'

@@ -1,30 +1,21 @@
 /** A host for tests of rewrites: a model that reads one file a prompt, state outside the log, a fixed summary. */
+import type { CompactionServices, SummaryWriter, TurnHost } from '@tidemark/core/engine/host'
+import type { Clock, Deadlines, IdGenerator, Journal, Model } from '@tidemark/core/engine/ports'
+import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import type { DeepPartial } from '@tidemark/core/policy/policy-fields'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { orderPromptSections, section } from '@tidemark/core/request/system-prompt'
 import {
   agentsSource,
   type BackgroundAgent,
-  type Block,
-  type Clock,
-  type CompactionServices,
-  type ContextSource,
-  createPolicy,
-  type Deadlines,
-  type DeepPartial,
-  defineProviderProfile,
-  type IdGenerator,
   instructionsSource,
-  isToolResult,
-  type Journal,
-  type Model,
-  orderPromptSections,
-  type Policy,
   planSource,
-  type SummaryWriter,
-  section,
   type Todo,
-  type TurnHost,
-  toBlocks,
   todosSource,
-} from '@tidemark/core'
+} from '@tidemark/core/sources/builtin-sources'
+import type { ContextSource } from '@tidemark/core/sources/context-source'
 import {
   createFakeClock,
   createFakeModel,

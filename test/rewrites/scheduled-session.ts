@@ -1,15 +1,11 @@
 /** A session in which a scheduler decides when each wait ends: log, model, carriers, hooks and tools. */
-import {
-  type ContextSource,
-  createFixedWeights,
-  defineProviderProfile,
-  type IdGenerator,
-  type Journal,
-  type Model,
-  type ReplyEvent,
-  type SessionHooks,
-} from '@tidemark/core'
+import type { SessionHooks } from '@tidemark/core/engine/hooks'
+import type { IdGenerator, Journal, Model } from '@tidemark/core/engine/ports'
+import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
+import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
+import { createFixedWeights } from '@tidemark/core/tokens/estimator'
 import type fc from 'fast-check'
 import { createTidemark, type ModelChoice, type Session } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'

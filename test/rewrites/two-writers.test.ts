@@ -1,5 +1,5 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
-import { appendUnlinkedRecords, refreshSession } from '@tidemark/core'
+import { appendUnlinkedRecords, refreshSession } from '@tidemark/core/engine/session-writer'
 import { countPropertyRuns, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { createMemoryJournal } from 'tidemark/testing'

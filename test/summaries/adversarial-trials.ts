@@ -1,6 +1,7 @@
 /** Compactions whose summariser answers wrongly: one adversary, one trigger, one window, and the result. */
 
-import { DEFAULT_POLICY, type RefusedRewrite } from '@tidemark/core'
+import type { RefusedRewrite } from '@tidemark/core/engine/events'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { countMaximumCalls } from '@tidemark/core/testing'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import {

@@ -1,24 +1,22 @@
 /** A host of the engine whose model is the simulator's coder: fake time, real codec, catalogue prices. */
+import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
+import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
+import type { Journal } from '@tidemark/core/engine/ports'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isToolResult, toBlocks } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import type { Switches } from '@tidemark/core/policy/switches'
 import {
-  type CompactionServices,
-  createEstimator,
-  createPolicy,
-  type FindModelPrices,
-  isToolResult,
-  type Journal,
-  type JsonObject,
   orderPromptSections,
-  type Policy,
-  type ProviderProfile,
-  type SessionState,
-  type Switches,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
-  type TurnHost,
-  toBlocks,
   volatileSection,
-} from '@tidemark/core'
+} from '@tidemark/core/request/system-prompt'
 import { createTestCompaction, createTestHost, type FakeClock } from '@tidemark/core/testing'
+import { createEstimator } from '@tidemark/core/tokens/estimator'
 import {
   type Coder,
   type CoderOptions,
@@ -28,14 +26,10 @@ import {
   type Simulator,
   type SimulatorOptions,
 } from '@tidemark/simulator'
-import {
-  createProviderProfile,
-  estimatorWeights,
-  lookUpModel,
-  type ModelEntry,
-  modelCatalogue,
-  pricesAtDate,
-} from '@tidemark/wire'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { createAnthropicModel, systemIds } from 'tidemark/internal'
 
 /** What volatile sections, late tools and parameters are made of. A test changes it between requests. */

@@ -1,29 +1,19 @@
 /** A session of the engine with the simulator as its model: prompt by prompt, with an observation of every call. */
-import {
-  type AssembledRequest,
-  type CacheBreak,
-  type CacheCheckOutcome,
-  type CacheForecast,
-  type CompactionServices,
-  type CostTotals,
-  compact,
-  countContextTokens,
-  type Journal,
-  listRawTexts,
-  type OwnRewriteCost,
-  openSession,
-  type Payload,
-  type RewriteEvent,
-  type SessionState,
-  type TracedMessage,
-  type TurnContext,
-  type TurnEvent,
-  type TurnHost,
-  toBlocks,
-  toPayload,
-  type Usage,
-  undoRewrite,
-} from '@tidemark/core'
+import type { CacheBreak, OwnRewriteCost } from '@tidemark/core/cache/cache-break'
+import type { CacheForecast } from '@tidemark/core/cache/cache-forecast'
+import type { CacheCheckOutcome } from '@tidemark/core/cache/cache-monitor'
+import { compact } from '@tidemark/core/compaction/compact'
+import type { TracedMessage } from '@tidemark/core/context/flatten'
+import type { Payload } from '@tidemark/core/context/payload'
+import type { CostTotals } from '@tidemark/core/cost/session-cost'
+import type { RewriteEvent, TurnEvent } from '@tidemark/core/engine/events'
+import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
+import type { Journal } from '@tidemark/core/engine/ports'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { toBlocks } from '@tidemark/core/log/block'
+import type { Usage } from '@tidemark/core/log/record'
+import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
 import {
   createFakeClock,
   createFakeJournal,
@@ -31,8 +21,11 @@ import {
   runSingleTurn,
   runToEnd,
 } from '@tidemark/core/testing'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { undoRewrite } from '@tidemark/core/turn/undo'
 import type { RequestRecord, Simulator } from '@tidemark/simulator'
-import { encodeRequest, joinEncodedRequest, toRequestHeaders } from '@tidemark/wire'
+import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
+import { toRequestHeaders } from '@tidemark/wire/anthropic/headers'
 import { createSimulatedHost, type SimulatedHostOptions, type World } from './simulated-host.ts'
 
 export type ClearEvent = Extract<RewriteEvent, { readonly type: 'microcompact' }>

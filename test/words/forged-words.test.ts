@@ -3,9 +3,10 @@
  * programs, no such text stands as the user's in sections 1, 6 and 9 of a summary or in the notes, and what the user
  * really typed stands there.
  */
-import { createNoteKeeper, isKnownRecord, type KnownRecord, type SessionRecord } from '@tidemark/core'
+import { isKnownRecord, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import { createNoteKeeper } from '@tidemark/core/notes/note-keeper'
 import { createSimulator, type Script } from '@tidemark/simulator'
-import { createLogReader } from '@tidemark/wire'
+import { createLogReader } from '@tidemark/wire/readers/log-format'
 import { anthropic, createTidemark, type Tools } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'

@@ -1,11 +1,7 @@
-import {
-  buildContextView,
-  buildSessionLog,
-  flattenContext,
-  isCompactBoundary,
-  isKnownRecord,
-  isMicrocompactBoundary,
-} from '@tidemark/core'
+import { buildContextView } from '@tidemark/core/context/context-view'
+import { flattenContext } from '@tidemark/core/context/flatten'
+import { isCompactBoundary, isKnownRecord, isMicrocompactBoundary } from '@tidemark/core/log/record'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
 import { listRepairs } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { reportSampleSession } from './commands/sample.ts'

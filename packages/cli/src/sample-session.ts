@@ -1,18 +1,13 @@
 /** The samples that are part of the package: a recorded session, and a project. They are never written. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import {
-  type ContextView,
-  createLogLineReader,
-  type Damage,
-  flattenContext,
-  isKnownRecord,
-  type Payload,
-  type PrefixSnapshot,
-  type SessionLog,
-  type SessionRecord,
-  toApiMessages,
-} from '@tidemark/core'
+import type { ContextView } from '@tidemark/core/context/context-view'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import type { Payload } from '@tidemark/core/context/payload'
+import type { Damage } from '@tidemark/core/log/batch'
+import { createLogLineReader } from '@tidemark/core/log/decode-log'
+import { isKnownRecord, type PrefixSnapshot, type SessionRecord } from '@tidemark/core/log/record'
+import type { SessionLog } from '@tidemark/core/log/session-log'
 
 /**
  * Relative URL of the sample log. It works from both `src/` and the built `dist/`, because `sample/` is next to them.

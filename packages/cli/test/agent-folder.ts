@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { onTestFinished } from 'vitest'
 import type { AgentEnvironment } from '../src/tools/agent-environment.ts'
 import { createBackgroundShells } from '../src/tools/background-shells.ts'

@@ -1,14 +1,6 @@
-import {
-  type AssistantRecord,
-  flattenContext,
-  isServerToolUse,
-  isThinkingBlock,
-  isToolUse,
-  type SessionRecord,
-  type SystemRecord,
-  toBlocks,
-  type UserRecord,
-} from '@tidemark/core'
+import { flattenContext } from '@tidemark/core/context/flatten'
+import { isServerToolUse, isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import type { AssistantRecord, SessionRecord, SystemRecord, UserRecord } from '@tidemark/core/log/record'
 import { createChoices, generateSession, listRepairs } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 

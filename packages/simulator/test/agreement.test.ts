@@ -2,9 +2,11 @@
  * The simulator accepts exactly the requests that the engine's own `validate` accepts. The two are written
  * independently from the same facts, so a disagreement means that one of them is wrong.
  */
-import { type Payload, validateRequest } from '@tidemark/core'
+import type { Payload } from '@tidemark/core/context/payload'
+import { validateRequest } from '@tidemark/core/validate/validate'
 import { createSimulator } from '@tidemark/simulator'
-import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../src/protocol/api.ts'

@@ -2,7 +2,8 @@
  * Two places decide when a turn is finished and its thinking removed: the engine, which has to predict it, and the
  * simulator, which does it. The two are written independently, from the same facts.
  */
-import { flattenContext, isTurnEndingMessage, listTracedMessages } from '@tidemark/core'
+import { flattenContext, listTracedMessages } from '@tidemark/core/context/flatten'
+import { isTurnEndingMessage } from '@tidemark/core/log/record'
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

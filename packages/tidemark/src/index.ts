@@ -7,40 +7,37 @@
  */
 
 // Types of the policy, of context sources, and of the storage interfaces.
+export type { CompactionResult as CompactionOutcome } from '@tidemark/core/compaction/commit-draft'
+export type { CompactionDraft } from '@tidemark/core/compaction/draft'
+export type { CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
+export type { CostTotals } from '@tidemark/core/cost/session-cost'
+export type { SessionHooks } from '@tidemark/core/engine/hooks'
+export type { BlobStore, Journal, NotesStore } from '@tidemark/core/engine/ports'
+export { TidemarkError } from '@tidemark/core/errors'
+export { exportMarkdown } from '@tidemark/core/history/export-markdown'
+export type { HistoryAnswer } from '@tidemark/core/history/history-tool'
+export type { Block as ContentBlock } from '@tidemark/core/log/block'
+export { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from '@tidemark/core/policy/create-policy'
+export type { Policy } from '@tidemark/core/policy/policy'
+export { type PresetName, presets } from '@tidemark/core/policy/presets'
 export {
-  agentsSource,
-  type BlobStore,
-  type Block as ContentBlock,
-  type CompactionDraft,
-  type CompactionPlan,
-  type CompactionResult as CompactionOutcome,
-  type ContextSource,
-  type CostTotals,
-  createPolicy,
-  DEFAULT_POLICY,
-  exportMarkdown,
-  type HistoryAnswer,
-  hostSource,
-  instructionsSource,
-  type Journal,
-  type NotesStore,
-  type Policy,
-  type PolicyOverrides,
-  type PresetName,
-  planModeSource,
-  planSource,
-  presets,
-  type Receipt,
-  redact,
-  type SessionHooks,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
-  skillsSource,
-  TidemarkError,
-  todosSource,
-  type UndoResult as UndoOutcome,
   volatileSection,
-} from '@tidemark/core'
+} from '@tidemark/core/request/system-prompt'
+export {
+  agentsSource,
+  hostSource,
+  instructionsSource,
+  planModeSource,
+  planSource,
+  skillsSource,
+  todosSource,
+} from '@tidemark/core/sources/builtin-sources'
+export type { ContextSource } from '@tidemark/core/sources/context-source'
+export type { Receipt } from '@tidemark/core/summary/receipt'
+export { redact } from '@tidemark/core/text/redact'
+export type { UndoResult as UndoOutcome } from '@tidemark/core/turn/undo'
 // Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
 // export.
 export { type AnthropicOptions, anthropic } from './models/anthropic.ts'

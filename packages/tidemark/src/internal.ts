@@ -3,7 +3,7 @@
  * not published (it exists only under the `tidemark-source` condition) and may change at any time.
  */
 
-export { redactStrings } from '@tidemark/core'
+export { redactStrings } from '@tidemark/core/text/redact'
 export { explainUnknownRecord } from './compact/compact-log.ts'
 export type {
   CompactionPreview,

@@ -4,8 +4,8 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { isRewriteBoundary } from '@tidemark/core'
-import { modelCatalogue } from '@tidemark/wire'
+import { isRewriteBoundary } from '@tidemark/core/log/record'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { describe, expect, it } from 'vitest'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
 import { type LoggedCall, listConversationCalls, toResponseKey } from '../src/inspect/logged-calls.ts'

@@ -1,6 +1,8 @@
 /** A log of Claude Code for tests, told line by line, and what is found in it. */
-import type { Block, SessionRecord, Usage } from '@tidemark/core'
-import { type LogRecord, modelCatalogue } from '@tidemark/wire'
+import type { Block } from '@tidemark/core/log/block'
+import type { SessionRecord, Usage } from '@tidemark/core/log/record'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
 import { listConversationCalls } from '../src/inspect/logged-calls.ts'
 import type { CacheReport } from '../src/inspect/report.ts'

@@ -1,5 +1,6 @@
 /** Crashes of the process or the machine at any moment, on a file system that keeps what was synced and a random part of the rest. */
-import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
+import type { Journal, NewRecord } from '@tidemark/core/engine/ports'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAllRecords } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -1,17 +1,12 @@
 /** A long generated session as units to append, and the problems of the request that a log of it leads to. */
-import {
-  appendRecord,
-  defineProviderProfile,
-  emptyContextView,
-  emptySessionLog,
-  flattenContext,
-  type NewRecord,
-  type SessionRecord,
-  toApiMessages,
-  updateContextView,
-  validateRequest,
-} from '@tidemark/core'
+import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import type { NewRecord } from '@tidemark/core/engine/ports'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { createChoices, generateSession } from '@tidemark/core/testing'
+import { validateRequest } from '@tidemark/core/validate/validate'
 
 /** Lists of records, each to be appended as one batch, without positions. */
 export function generateUnits(seed: number, choices: number): readonly NewRecord[][] {

@@ -1,7 +1,9 @@
 /** Logs built by hand, and their reports, for the tests of `inspect`. */
-import type { MessageContent, SessionRecord, Usage } from '@tidemark/core'
+import type { MessageContent } from '@tidemark/core/log/block'
+import type { SessionRecord, Usage } from '@tidemark/core/log/record'
 import { SessionBuilder } from '@tidemark/core/testing'
-import { type LogFormat, modelCatalogue } from '@tidemark/wire'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { inspectLog } from '../src/inspect/inspect-log.ts'
 import type { SessionReport } from '../src/inspect/report.ts'
 import { createDayFormatter } from '../src/inspect/spending.ts'

@@ -7,21 +7,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
+import { buildContextView } from '@tidemark/core/context/context-view'
+import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import {
   type AssistantRecord,
-  buildContextView,
-  buildSessionLog,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
-  isToolResult,
-  isToolUse,
   type KnownRecord,
-  readUserInputs,
   SYNTHETIC_MODEL,
-  toBlocks,
   type Usage,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
+import { readUserInputs } from '@tidemark/core/log/user-input'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type LogContents, readLog } from '../src/logs/read-log.ts'
 import { repairLog } from '../src/logs/repair-log.ts'

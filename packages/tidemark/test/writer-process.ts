@@ -1,6 +1,6 @@
 /** Appends a story to a session until it is killed. Prints each attempt before it and each acknowledgement after it. */
 import { readFileSync, writeSync } from 'node:fs'
-import type { NewRecord } from '@tidemark/core'
+import type { NewRecord } from '@tidemark/core/engine/ports'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 
 const [home = '', session = '', storyFile = ''] = process.argv.slice(2)

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import { isFullRun } from '@tidemark/core/testing'
 import { expect, it } from 'vitest'
 import { compactLog } from '../src/compact/compact-log.ts'

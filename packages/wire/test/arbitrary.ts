@@ -1,6 +1,9 @@
 /** Generators of JSON texts, blocks, replies and payloads, unusual ones included. */
-import type { Block, Json, JsonObject, Payload, Reply } from '@tidemark/core'
-import { survivesJsonRoundTrip } from '@tidemark/core'
+import type { Payload } from '@tidemark/core/context/payload'
+import type { Reply } from '@tidemark/core/engine/reply'
+import type { Block } from '@tidemark/core/log/block'
+import type { Json, JsonObject } from '@tidemark/core/log/json'
+import { survivesJsonRoundTrip } from '@tidemark/core/log/json'
 import fc from 'fast-check'
 
 /** Keys that parsing reorders, numbers it cannot represent, and plain ones. */

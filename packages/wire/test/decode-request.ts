@@ -2,20 +2,19 @@
  * Decodes the body of a Messages API request. Reports every field that has the wrong type. Does not check whether the
  * API would accept the request.
  */
+import type { ApiMessage, Payload } from '@tidemark/core/context/payload'
+import { isBlock } from '@tidemark/core/log/block'
 import {
-  type ApiMessage,
   findJsonMember,
   findUnstableJsonText,
-  isBlock,
   isObject,
   type Json,
   type JsonObject,
-  type Payload,
   parseJson,
   splitJsonArray,
   splitJsonObject,
   survivesJsonRoundTrip,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
 import type { ExactJsonTexts } from '../src/anthropic/encode-request.ts'
 
 export interface BodyProblem {

@@ -8,7 +8,7 @@ import {
   splitJsonObject,
   survivesJsonRoundTrip,
   withJsonMember,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { jsonText } from './arbitrary.ts'

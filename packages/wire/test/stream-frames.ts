@@ -1,5 +1,5 @@
 /** Short ways to write the frames of a stream, and to decode them. */
-import type { ReplyEvent } from '@tidemark/core'
+import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import { decodeReplyFrame, finishReply, initialStreamState } from '../src/anthropic/decode-stream.ts'
 import type { SseFrame } from '../src/http/sse.ts'
 

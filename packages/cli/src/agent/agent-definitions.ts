@@ -59,7 +59,7 @@ const BUILT_IN_AGENTS: readonly AgentDefinition[] = [
   },
 ]
 
-export interface AgentDefinitions {
+interface AgentDefinitions {
   readonly definitions: readonly AgentDefinition[]
   /** Files that exist and could or may not be read, with the reason. */
   readonly unread: readonly { readonly path: string; readonly why: string }[]

@@ -117,7 +117,7 @@ export interface PermissionDenial {
   readonly suggestions: readonly string[]
 }
 
-export interface PromptToRun {
+interface PromptToRun {
   readonly prompt: AgentPrompt
   /** The texts that the user typed, if the prompt is no command. */
   readonly typed?: readonly string[]

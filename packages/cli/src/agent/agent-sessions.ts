@@ -45,7 +45,7 @@ export function chooseModel(
 }
 
 /** What a session was started with, as options of the command line. */
-export interface StartOptions extends ModelOptions {
+interface StartOptions extends ModelOptions {
   readonly permissionMode?: string
   readonly allowedTools?: readonly string[]
   readonly appendSystemPrompt?: string

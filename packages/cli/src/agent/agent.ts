@@ -5,7 +5,9 @@
 import { realpathSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { HISTORY_TOOL_NAME, isObject, redactStrings } from '@tidemark/core'
+import { HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
+import { isObject } from '@tidemark/core/log/json'
+import { redactStrings } from '@tidemark/core/text/redact'
 import {
   createTidemark,
   diskSources,

@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative } from 'node:path'
-import { matchesStars } from '@tidemark/core'
+import { matchesStars } from '@tidemark/core/sources/path-glob'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import { type Launch, readLaunch } from './command-launchers.ts'

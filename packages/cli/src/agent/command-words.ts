@@ -24,7 +24,7 @@ export interface CommandPart {
   readonly end: string
 }
 
-export interface ParsedCommand {
+interface ParsedCommand {
   readonly parts: readonly CommandPart[]
   /** False if the command has substitutions, redirections or the like, whose effect the words do not tell. */
   readonly isPlain: boolean

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { ensureDirectory, nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
 import { showExactly } from '../render/text.ts'
 
@@ -19,7 +19,7 @@ export interface TrustItem {
   readonly files?: readonly { readonly path: string; readonly hash: string }[]
 }
 
-export interface FolderTrust {
+interface FolderTrust {
   /** True if the user has trusted the folder, whatever there was in it then. */
   readonly isTrusted: boolean
   /** Returns true if the user has trusted exactly this. */
@@ -31,7 +31,7 @@ export interface FolderTrust {
 const FORMAT = 'tidemark-trust'
 
 /** Returns the folder with the files about trust. Whoever writes there decides what runs. */
-export function findTrustFolder(home: string): string {
+function findTrustFolder(home: string): string {
   return join(home, 'trust')
 }
 

@@ -4,14 +4,15 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { compileGlob, isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
+import { compileGlob } from '@tidemark/core/sources/path-glob'
 import { HOOK_EVENTS, type HookCommandSettings, type HookSettings } from 'tidemark/internal'
 import { type FileContent, readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-paths.ts'
 import { parseCommand } from './command-words.ts'
 import type { TrustItem } from './folder-trust.ts'
 
-export interface HookPart {
+interface HookPart {
   readonly item: TrustItem
   /** The hook alone, in the shape of settings. */
   readonly hooks: HookSettings

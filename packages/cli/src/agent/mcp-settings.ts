@@ -3,7 +3,7 @@
  * contacted, with the content of the files of the project that it runs.
  */
 import { join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { findServerProblem, type McpServerSettings, resolveServerAddress } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
 import type { TrustItem } from './folder-trust.ts'
@@ -39,7 +39,7 @@ export async function readProjectServers(
   }
 }
 
-export interface ServerPart {
+interface ServerPart {
   readonly item: TrustItem
   /** The server alone, by name. */
   readonly mcpServers: McpServerMap

@@ -5,7 +5,7 @@ import { memoryFiles, type Session } from 'tidemark'
 import { decidePermission, type PermissionContext } from './permissions.ts'
 import type { AgentSettings } from './settings.ts'
 
-export interface MemorySourcesOptions {
+interface MemorySourcesOptions {
   readonly settings: AgentSettings
   readonly env: Readonly<Record<string, string | undefined>>
   readonly context: PermissionContext

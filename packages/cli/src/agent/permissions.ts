@@ -5,7 +5,7 @@
  */
 import { homedir } from 'node:os'
 import { join, relative, resolve, sep } from 'node:path'
-import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core'
+import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core/sources/path-glob'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
@@ -63,7 +63,7 @@ export interface PermissionContext {
   readonly sandbox?: Sandbox | undefined
 }
 
-export interface PermissionDecision {
+interface PermissionDecision {
   readonly decision: 'allow' | 'ask' | 'deny'
   /** Why, as a sentence for the user and the model. */
   readonly reason: string

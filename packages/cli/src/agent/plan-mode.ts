@@ -3,12 +3,12 @@
  * that is continued is still in plan mode; only an approval or another `--permission-mode` ends it.
  */
 import { readFile } from 'node:fs/promises'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { type ContextSource, planModeSource } from 'tidemark'
 import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
 import type { PermissionMode } from './permissions.ts'
 
-export interface PlanModeOptions {
+interface PlanModeOptions {
   /** The file with the state of the session. */
   readonly file: string
   /** The mode of the command line. It comes before what the session was in. */
@@ -21,7 +21,7 @@ export interface PlanModeOptions {
   readonly canSwitch: boolean
 }
 
-export interface PlanMode {
+interface PlanMode {
   /**
    * True if the session is or was in plan mode, or can be switched to it. The tool for plans stays declared then, which
    * keeps the cache.

@@ -4,7 +4,7 @@
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { TidemarkError } from 'tidemark'
 import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
 import { addTrust } from './folder-trust.ts'

@@ -7,12 +7,11 @@ import {
   createCommandMessage,
   expandArguments,
   hasArgumentPlace,
-  listInvokedSkills,
   parseSlashCommand,
-  skillListingSource,
   splitArguments,
   splitShellParts,
-} from '@tidemark/core'
+} from '@tidemark/core/log/slash-commands'
+import { listInvokedSkills, skillListingSource } from '@tidemark/core/sources/skills'
 import { type ContextSource, skillsSource } from 'tidemark'
 import {
   type FoundPromptFile,
@@ -28,7 +27,7 @@ import type { TrustItem } from './folder-trust.ts'
 import { describeRunFiles } from './hook-files.ts'
 import { decidePermission, findRuleProblem, type PermissionContext } from './permissions.ts'
 
-export interface PromptCommandOptions {
+interface PromptCommandOptions {
   readonly places: PromptFilePlaces
   /** The environment of shell commands. */
   readonly env: Readonly<Record<string, string | undefined>>
@@ -41,7 +40,7 @@ export interface PromptCommandOptions {
 
 export type AgentPrompt = string | readonly object[]
 
-export interface ExpandedPrompt {
+interface ExpandedPrompt {
   readonly prompt: AgentPrompt
   /** The texts that the user typed, if the prompt is no command. */
   readonly typed?: readonly string[]

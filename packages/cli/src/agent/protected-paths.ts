@@ -8,7 +8,7 @@ import { isPathWithin } from '../tools/tool-paths.ts'
 import { listProtectedTargets } from './protected-targets.ts'
 
 /** Names of files and folders that are protected wherever they are, with all that is in them. */
-export const PROTECTED_NAMES: readonly string[] = [
+const PROTECTED_NAMES: readonly string[] = [
   // Start-up files of shells and sessions.
   ...['.bashrc', '.bash_profile', '.bash_login', '.bash_logout', '.bash_aliases', '.profile', '.inputrc'],
   ...['.zshrc', '.zshenv', '.zprofile', '.zlogin', '.zlogout', '.kshrc', '.mkshrc', '.cshrc', '.tcshrc'],
@@ -45,7 +45,7 @@ export const PROTECTED_NAMES: readonly string[] = [
 ]
 
 /** The same for names that mean something only below others. */
-export const PROTECTED_PLACES: readonly string[] = [
+const PROTECTED_PLACES: readonly string[] = [
   'node_modules/.bin',
   '.config/git',
   '.config/fish',
@@ -59,7 +59,7 @@ export const PROTECTED_PLACES: readonly string[] = [
   'Library/LaunchDaemons',
 ]
 
-export interface ProtectedPlace {
+interface ProtectedPlace {
   /** The working directory, with symbolic links resolved. What is above it does not count for a path in it. */
   readonly folder: string
   readonly home: string

@@ -6,7 +6,7 @@ import { type Dirent, existsSync, lstatSync, readdirSync, readFileSync, statSync
 import { dirname, join, resolve } from 'node:path'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
 
-export interface TargetSearch {
+interface TargetSearch {
   readonly folder: string
   readonly home: string
   /** Names and paths that are protected in the folder and in the home. */

@@ -2,7 +2,9 @@
  * The run of one subagent: its session is opened, works on the prompt and is closed; hooks hear of its start and end. What
  * it has done so far is stored after each step, so that a kill loses nothing that was paid for.
  */
-import { describeToolCall, isTextBlock, toBlocks, wrapInReminder } from '@tidemark/core'
+import { isTextBlock, toBlocks } from '@tidemark/core/log/block'
+import { wrapInReminder } from '@tidemark/core/log/host-texts'
+import { describeToolCall } from '@tidemark/core/log/tool-calls'
 import type { Run, RunOutcome, SessionEvent } from 'tidemark'
 import { sessionPaths } from 'tidemark/internal'
 import { cutText } from '../tools/tool-definition.ts'
@@ -10,7 +12,7 @@ import type { Agent, AgentOptions, SubagentTeam } from './agent-options.ts'
 import { describeProgress } from './chat-output.ts'
 import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
-export interface SubagentRun {
+interface SubagentRun {
   readonly openAgent: (options: AgentOptions) => Promise<Agent>
   readonly team: SubagentTeam
   /** The options of the subagent's session. */

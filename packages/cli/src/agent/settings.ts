@@ -6,7 +6,7 @@
 import { realpath } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { TidemarkError } from 'tidemark'
 import {
   findHooksProblem,
@@ -104,7 +104,7 @@ export interface SandboxSettings {
   readonly mcpServers?: boolean
 }
 
-export interface SubagentLimits {
+interface SubagentLimits {
   /** Agents that work at the same time. Default: 10. */
   readonly maxRunning?: number
   /** 1: only the main conversation starts agents; 0: there are none. Default: 2. */

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { ensureDirectory, nodeFileSystem, replaceFileAtomic, sessionPaths } from 'tidemark/internal'
 
 export interface SubagentRecord {
@@ -48,7 +48,7 @@ export interface SubagentEvent {
 }
 
 /** `interrupted`: the program ended while the agent was working. */
-export type SubagentStatus = 'running' | 'finished' | 'failed' | 'stopped' | 'interrupted'
+type SubagentStatus = 'running' | 'finished' | 'failed' | 'stopped' | 'interrupted'
 
 export interface SubagentRecords {
   /** The Tidemark home of the subagents' sessions. */

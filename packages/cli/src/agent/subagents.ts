@@ -3,17 +3,13 @@
  * that it has seen, and log under the session that started it. What it may do is what that agent may do, or less. Nothing
  * of it enters the starting conversation but its result.
  */
-import {
-  agentsSource,
-  createListSource,
-  defuseReminderTags,
-  isToolResult,
-  listBranchRecords,
-  readToolResultText,
-  type SessionHooks,
-  type SourceContext,
-  toBlocks,
-} from '@tidemark/core'
+import type { SessionHooks } from '@tidemark/core/engine/hooks'
+import { isToolResult, toBlocks } from '@tidemark/core/log/block'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import { readToolResultText } from '@tidemark/core/log/tool-calls'
+import { agentsSource } from '@tidemark/core/sources/builtin-sources'
+import { createListSource, type SourceContext } from '@tidemark/core/sources/context-source'
+import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import type { ContextSource, SessionEvent } from 'tidemark'
 import { sessionPaths } from 'tidemark/internal'
 import { cutText, ToolError } from '../tools/tool-definition.ts'
@@ -42,7 +38,7 @@ export interface SubagentsOptions {
   readonly openAgent: (options: AgentOptions) => Promise<Agent>
 }
 
-export interface TaskRequest {
+interface TaskRequest {
   readonly description: string
   readonly prompt: string
   /** The name of a definition. A resumed agent keeps its own. */

@@ -1,29 +1,27 @@
 /** What /undo, /redo, /rewind and /retry would do to the conversation, found in the log before anything is changed. */
+import { buildContextView } from '@tidemark/core/context/context-view'
+import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
 import {
-  appendRecord,
-  buildContextView,
-  buildSessionLog,
-  describeToolCall,
-  findMoveToUndo,
-  findNewestUndo,
-  findRecordIndex,
-  findReturnPoint,
-  isBranchSwitch,
   isClearedByProvider,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
   isPrompt,
-  isToolResult,
-  isToolUse,
   type KnownRecord,
-  listBranchRecords,
-  type MoveRecord,
-  readUserTypedText,
-  type SessionLog,
   type SessionRecord,
-  toBlocks,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
+import {
+  appendRecord,
+  buildSessionLog,
+  findRecordIndex,
+  listBranchRecords,
+  type SessionLog,
+} from '@tidemark/core/log/session-log'
+import { describeToolCall } from '@tidemark/core/log/tool-calls'
+import { readUserTypedText } from '@tidemark/core/log/user-input'
+import { findNewestUndo, findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
+import { findMoveToUndo } from '@tidemark/core/turn/undo'
 import { formatTokens } from '../render/format-numbers.ts'
 import { formatClearing } from '../render/rewrite-text.ts'
 import { toOneLinePreview } from '../render/text.ts'

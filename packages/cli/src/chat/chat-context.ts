@@ -41,7 +41,7 @@ export interface ScreenDevice {
   readonly process: GuardedProcess
 }
 
-export interface ChatSimulation {
+interface ChatSimulation {
   /** Shown below what the session has. */
   readonly greeting: string
   /** Returns a simulated model. Without a name, the one that the session has. */

@@ -11,7 +11,7 @@ import type { ScreenTheme, Tone } from '../screen/theme.ts'
 import type { UserQuestion } from '../tools/agent-environment.ts'
 import type { ChatStart } from './chat-context.ts'
 
-export interface QuestionOptions {
+interface QuestionOptions {
   readonly screen: ChatScreen
   readonly theme: ScreenTheme
   readonly start: Pick<ChatStart, 'folder' | 'home' | 'simulation'>

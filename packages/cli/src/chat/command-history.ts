@@ -2,23 +2,14 @@
  * The slash command /history: searches the whole log of the session, also what a compaction replaced and branches that
  * were left, and opens what it finds. The model's own history tool has other pages and is not used here.
  */
-import {
-  appendRecord,
-  createMatcher,
-  emptySessionLog,
-  isBranchSwitch,
-  isKnownRecord,
-  isPrompt,
-  isTextBlock,
-  isToolResult,
-  isToolUse,
-  type KnownRecord,
-  readToolResultText,
-  readUserTypedText,
-  restoreSpilledResults,
-  type SessionRecord,
-  toBlocks,
-} from '@tidemark/core'
+import { createMatcher } from '@tidemark/core/history/search-history'
+import { restoreSpilledResults } from '@tidemark/core/history/spill-results'
+import { isTextBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
+import { isKnownRecord, isPrompt, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
+import { readToolResultText } from '@tidemark/core/log/tool-calls'
+import { readUserTypedText } from '@tidemark/core/log/user-input'
 import { openLogBlobs, sessionPaths } from 'tidemark/internal'
 import { formatCount, formatDuration } from '../render/format-numbers.ts'
 import { sanitizeText, toOneLinePreview } from '../render/text.ts'
@@ -89,7 +80,7 @@ function formatAge(ms: number): string {
 }
 
 /** One message, answer, tool call with its result, or summary of the conversation. */
-export interface Passage {
+interface Passage {
   /** Who said it, or the tool and what it was called with. */
   readonly author: string
   readonly text: string
@@ -100,7 +91,7 @@ export interface Passage {
 }
 
 /** Returns what was said and done in a session, on all branches, in the order of the log. */
-export function listPassages(records: readonly SessionRecord[], folder: string): readonly Passage[] {
+function listPassages(records: readonly SessionRecord[], folder: string): readonly Passage[] {
   const leftBy = findLeftRecords(records)
   const passages: Passage[] = []
   /** The place of each call among the passages, to which its result is added. */

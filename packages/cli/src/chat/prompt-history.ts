@@ -15,7 +15,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 
 export interface PromptHistory {
   /** The prompts of earlier sessions and other processes, as they were when the history was opened; the newest last. */

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { ProcessTerminal } from '@earendil-works/pi-tui'
-import { buildSessionLog, listBranchRecords } from '@tidemark/core'
+import { buildSessionLog, listBranchRecords } from '@tidemark/core/log/session-log'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { findSessionWriter, sessionPaths } from 'tidemark/internal'
 import { openAgent } from '../agent/agent.ts'

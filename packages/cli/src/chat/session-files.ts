@@ -1,25 +1,20 @@
 /** Reads what a session has on disk: its log, its report, its notes and the diffs of cache breaks. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isVisibleToModel } from '@tidemark/core/context/context-entry'
+import { buildContextView } from '@tidemark/core/context/context-view'
+import { emptySessionCost, sumSessionCost, updateSessionCost } from '@tidemark/core/cost/session-cost'
+import { isTextBlock, toBlocks } from '@tidemark/core/log/block'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
 import {
-  AppendList,
-  buildContextView,
-  buildSessionLog,
-  createReceipt,
-  emptySessionCost,
   isCompactBoundary,
   isKnownRecord,
   isPrompt,
-  isTextBlock,
-  isVisibleToModel,
   type KnownRecord,
-  listBranchRecords,
-  type Receipt,
   type SessionRecord,
-  sumSessionCost,
-  toBlocks,
-  updateSessionCost,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
+import { buildSessionLog, listBranchRecords } from '@tidemark/core/log/session-log'
+import { createReceipt, type Receipt } from '@tidemark/core/summary/receipt'
 import type { CostTotals } from 'tidemark'
 import { lookUpModel, modelCatalogue, pricesAtDate } from 'tidemark/catalogue'
 import { findNamedLogs, sessionPaths } from 'tidemark/internal'
@@ -82,7 +77,7 @@ export async function readBreakDiff(home: string, id: string, at: number): Promi
 }
 
 /** What the log has of a compaction. */
-export interface LoggedCompaction {
+interface LoggedCompaction {
   readonly at: string
   /** What the user asked the summary to keep; null if nothing. */
   readonly instructions: string | null

@@ -5,7 +5,7 @@
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import { anthropic, type ModelChoice } from 'tidemark'
 import {
   type BlobCopyReport,

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import {
   chooseSession,
   filterSessionsSince,

@@ -1,5 +1,5 @@
 /** Error messages of the commands, each on one line of standard error, with lines to copy below it. */
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'

@@ -1,7 +1,8 @@
 /** `tidemark replay`: replays past sessions under policies, and prints what each would have cost and kept in view. */
 import { readFile } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
-import { createPolicy, presets } from '@tidemark/core'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import { presets } from '@tidemark/core/policy/presets'
 import {
   isPresetName,
   type LogReplay,

@@ -2,25 +2,27 @@
  * `tidemark sample`: prints the sample session in three forms: its log, the context that the model gets, and the API
  * request.
  */
+import type { ContextEntry } from '@tidemark/core/context/context-entry'
+import { buildContextView } from '@tidemark/core/context/context-view'
+import type { Payload } from '@tidemark/core/context/payload'
 import {
   type Block,
-  buildContextView,
-  buildSessionLog,
-  CLEARED_RESULT_TEXT,
-  type ContextEntry,
-  type Finding,
-  isCompactBoundary,
-  isMicrocompactBoundary,
   isTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
-  type KnownRecord,
-  type Payload,
-  strictProfile,
   toBlocks,
-  validateRequest,
-} from '@tidemark/core'
+} from '@tidemark/core/log/block'
+import {
+  CLEARED_RESULT_TEXT,
+  isCompactBoundary,
+  isMicrocompactBoundary,
+  type KnownRecord,
+} from '@tidemark/core/log/record'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
+import { strictProfile } from '@tidemark/core/policy/provider-profile'
+import type { Finding } from '@tidemark/core/validate/findings'
+import { validateRequest } from '@tidemark/core/validate/validate'
 import type { Colors } from 'picocolors/types.js'
 import { formatJson } from '../render/json-output.ts'
 import { chooseSymbols, type ScreenSymbols } from '../render/screen.ts'

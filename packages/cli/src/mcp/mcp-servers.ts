@@ -3,7 +3,7 @@
  * that has ended is started again when one of its tools is called, and at the next prompt. Its tools stay offered.
  */
 import { readFile } from 'node:fs/promises'
-import { isObject, type JsonObject } from '@tidemark/core'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ToolOutput } from 'tidemark'
 import { nodeFileSystem, replaceFileAtomic } from 'tidemark/internal'
 import type { Sandbox } from '../sandbox/sandbox.ts'
@@ -25,7 +25,7 @@ import {
 } from './tool-catalogue.ts'
 import { type ServerResult, toToolOutput } from './tool-results.ts'
 
-export interface McpOptions {
+interface McpOptions {
   readonly servers: Readonly<Record<string, McpServerSettings>>
   /** The working directory of the servers. */
   readonly folder: string

@@ -22,7 +22,7 @@ import {
   ReadResourceResultSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { JsonObject } from '@tidemark/core'
+import type { JsonObject } from '@tidemark/core/log/json'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerAddress } from './server-settings.ts'

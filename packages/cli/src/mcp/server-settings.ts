@@ -1,5 +1,5 @@
 /** How a settings file names an MCP server: the shape that `.mcp.json` has in other programs, its checks and its variables. */
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 
 /** An MCP server as a settings file names it. Fields of other programs are ignored. */
 export interface McpServerSettings {

@@ -4,7 +4,7 @@
  * everything else waits for the next compaction, which writes a new prefix anyway.
  */
 import { createHash } from 'node:crypto'
-import type { JsonObject } from '@tidemark/core'
+import type { JsonObject } from '@tidemark/core/log/json'
 
 /** A tool as its server describes it. */
 export interface McpTool {
@@ -125,7 +125,7 @@ function isSameContent(a: unknown, b: unknown): boolean {
 }
 
 /** Formats a value as JSON with the fields of objects in alphabetical order. */
-export function toStableJson(value: unknown): string {
+function toStableJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>
     typeof part === 'object' && part !== null && !Array.isArray(part)
       ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => compareText(a, b)))
@@ -155,7 +155,7 @@ export function toServerName(name: string): string {
 }
 
 /** A tool that the model can call, by the name under which it is offered. */
-export interface NamedTool {
+interface NamedTool {
   readonly name: string
   readonly server: string
   readonly tool: McpTool

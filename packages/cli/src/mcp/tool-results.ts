@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import type { ToolOutput } from 'tidemark'
 
 /** The result of a call as the protocol has it. Its content is not checked. */

@@ -2,7 +2,7 @@
  * Renders the output of `tidemark compact`: the plan, the draft of the summary, the receipt, and where the result was
  * written.
  */
-import type { TurnEvent } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
 import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
 import type { CompactionReport, UndoReport } from 'tidemark/logs'
 import {

@@ -12,7 +12,7 @@ export const SUMMARY_NAMES: Readonly<Record<Summarizer, string>> = {
 }
 
 /** The figures of a compaction, as an event or the record of a log has them. */
-export interface CompactionFigures {
+interface CompactionFigures {
   readonly tokensBefore: number
   /** Undefined if the log does not say. */
   readonly tokensAfter: number | undefined
@@ -33,7 +33,7 @@ export function formatCompaction({
 }
 
 /** What a clearing took out of the context, as its record names it. */
-export interface ClearedContent {
+interface ClearedContent {
   readonly compactedToolIds: readonly string[]
   readonly clearedInputs?: readonly unknown[] | undefined
   readonly clearedMedia?: readonly unknown[] | undefined

@@ -9,7 +9,7 @@ import { type Duplex, pipeline } from 'node:stream'
 /** Decides about a host: the addresses to connect to, or a sentence about why not. */
 export type CheckHost = (host: string, port: number) => Promise<CheckedHost>
 
-export type CheckedHost =
+type CheckedHost =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly why: string }
 

@@ -9,7 +9,7 @@ import { BRIDGE_FOLDER, createProxyVariables, type ProxyEntrance } from './proxy
 export type Access = 'write' | 'read' | 'none'
 
 /** Places by their absolute path, without symbolic links. Everything else can be read and not be written. */
-export type Places = ReadonlyMap<string, Access>
+type Places = ReadonlyMap<string, Access>
 
 export interface ConfinementPlan {
   readonly places: Places

@@ -19,7 +19,7 @@ import {
 import { createBridgeCall, openBridge, openPort, type ProxyEntrance } from './proxy-entrance.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
 
-export interface SandboxOptions {
+interface SandboxOptions {
   /** The working directory, with symbolic links resolved. */
   readonly folder: string
   /** A folder of the session that commands cannot reach. */
@@ -37,7 +37,7 @@ export interface SandboxOptions {
 }
 
 /** A program with its arguments. */
-export type Call = readonly [program: string, args: readonly string[]]
+type Call = readonly [program: string, args: readonly string[]]
 
 export interface Sandbox {
   /** The folder that commands have as `/tmp`. */

@@ -1,5 +1,5 @@
 /** A compaction in words, when its line is opened: why and how it was made, what left the context, what was attached again. */
-import type { Receipt } from '@tidemark/core'
+import type { Receipt } from '@tidemark/core/summary/receipt'
 import type { EventOf } from 'tidemark'
 import { formatCount, formatDuration, formatInteger, formatTokens } from '../render/format-numbers.ts'
 import { SUMMARY_NAMES } from '../render/rewrite-text.ts'

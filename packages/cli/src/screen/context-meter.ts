@@ -3,13 +3,8 @@
  * stays warm, what was spent and saved, and whether notes or a summary are ready for a compaction.
  */
 import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
-import {
-  isCompactBoundary,
-  isKnownRecord,
-  listBilledParts,
-  type SessionRecord,
-  type Usage,
-} from '@tidemark/core'
+import { isCompactBoundary, isKnownRecord, type SessionRecord, type Usage } from '@tidemark/core/log/record'
+import { listBilledParts } from '@tidemark/core/tokens/usage'
 import type { ContextRemaining, CostTotals, Session, SessionEvent } from 'tidemark'
 import { formatCost, formatDollars, formatLimit, formatTokens } from '../render/format-numbers.ts'
 import { paintTone, type ScreenTheme, type Tone } from './theme.ts'

@@ -2,16 +2,16 @@
  * One line for each thing that was done to the context or went wrong: clearings, compactions, summaries that were swapped
  * in, cache breaks, undos. Each can be opened: its receipt, its figures or the explanation of a cache break.
  */
+import { describeCause } from '@tidemark/core/cache/explain-break'
+import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
 import {
   type CompactMetadata,
-  describeCause,
-  isBranchSwitch,
   isCompactBoundary,
   isMicrocompactBoundary,
   type KnownRecord,
   type MicrocompactBoundary,
   type SystemRecord,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { describeWarning } from '../agent/chat-output.ts'
 import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts'

@@ -1,6 +1,6 @@
 /** Where the parts of the screen lie in a frame, so that nothing jumps and every line of the transcript is shown once. */
 
-export interface FrameParts {
+interface FrameParts {
   /** Lines that do not change any more, or only grow at their end. */
   readonly settled: readonly string[]
   /** Lines of what still runs. They stay below the others, because what has scrolled away cannot change. */
@@ -15,7 +15,7 @@ export interface FrameParts {
   readonly rowsToFill: number | null
 }
 
-export interface FrameLayout {
+interface FrameLayout {
   readonly lines: string[]
   /** How many lines at the top of the frame are the first of the settled ones, without a gap. */
   readonly leading: number

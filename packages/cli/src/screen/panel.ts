@@ -11,7 +11,7 @@ import {
 } from '@earendil-works/pi-tui'
 import { keepColorsOnly, type ScreenTheme } from './theme.ts'
 
-export interface PanelAction {
+interface PanelAction {
   /** The key, as the screen library names it, such as `enter` or `p`. */
   readonly key: string
   readonly label: string

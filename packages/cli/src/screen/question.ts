@@ -23,7 +23,7 @@ export interface QuestionContent {
   readonly onEscape?: string
 }
 
-export interface QuestionChoice {
+interface QuestionChoice {
   readonly label: string
   /** Set if the choice takes a text: what to type. */
   readonly asksFor?: string

@@ -10,7 +10,7 @@ export function toScreenText(text: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
 const COMMAND_STRING = /\u001b[\]PX^_][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g
 
-export interface GrowingText {
+interface GrowingText {
   text: string
   /** The beginning of a control sequence that is not complete. */
   held?: string

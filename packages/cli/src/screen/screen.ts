@@ -19,7 +19,7 @@ import type { ScreenTheme } from './theme.ts'
 import type { Transcript } from './transcript.ts'
 import { createTranscriptView } from './transcript-view.ts'
 
-export interface ScreenActions {
+interface ScreenActions {
   /** The user has sent a text. `isPrivate`: typed with a space before it, so that it is not remembered. */
   submit(text: string, isPrivate: boolean): void
   /** Ctrl-C on an empty input, or escape. */
@@ -53,7 +53,7 @@ export interface ChatScreen {
   readonly fullRedraws: number
 }
 
-export interface ScreenOptions {
+interface ScreenOptions {
   readonly terminal: ScreenTerminal
   readonly theme: ScreenTheme
   readonly transcript: Transcript

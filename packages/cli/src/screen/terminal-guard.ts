@@ -27,7 +27,7 @@ interface GuardedOutput {
   off(event: 'error', listener: () => void): unknown
 }
 
-export interface TerminalGuard {
+interface TerminalGuard {
   /** Restores the terminal now and stops watching. */
   release(): void
 }

@@ -1,7 +1,7 @@
 /** How a tool call looks on the screen: a title, a short form of its result, and the change that an edit makes. */
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { REFUSED_CALL_TEXT, readRefusalText } from '@tidemark/core'
+import { REFUSED_CALL_TEXT, readRefusalText } from '@tidemark/core/log/host-texts'
 import { REFUSED_BY_USER } from '../agent/permissions.ts'
 import { formatCount } from '../render/format-numbers.ts'
 import { formatProjectPath, sanitizeText, showExactLines } from '../render/text.ts'
@@ -44,7 +44,7 @@ function describeTodos(todos: unknown): string {
 /** Lines of a result that are shown before it is unfolded. */
 const FOLDED_LINES: Readonly<Record<string, number>> = { Bash: 5, '!': 20, TodoWrite: 0 }
 
-export interface ResultView {
+interface ResultView {
   readonly lines: readonly string[]
   /** Says what is left out; empty if nothing is. */
   readonly more: string

@@ -9,7 +9,7 @@ import { sliceByColumn, truncateToWidth, visibleWidth } from '@earendil-works/pi
 import { type DrawOptions, drawItem } from './draw-items.ts'
 import type { Transcript, TranscriptItem } from './transcript.ts'
 
-export interface TranscriptView {
+interface TranscriptView {
   /** Returns the lines that are not left to the terminal. Those of calls that still run come last, as `pending`. */
   draw(width: number): { readonly settled: readonly string[]; readonly pending: readonly string[] }
   /** Leaves the first settled lines of the last drawing to the terminal. */

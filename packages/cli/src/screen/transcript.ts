@@ -5,20 +5,22 @@
  */
 import {
   type Block,
-  isKnownRecord,
-  isPrompt,
-  isSyntheticError,
   isTextBlock,
   isToolResult,
   isToolUse,
-  type KnownRecord,
-  REFUSED_CALL_TEXT,
-  readToolResultText,
-  readUserInputs,
-  type SessionRecord,
   type ToolUseBlock,
   toBlocks,
-} from '@tidemark/core'
+} from '@tidemark/core/log/block'
+import { REFUSED_CALL_TEXT } from '@tidemark/core/log/host-texts'
+import {
+  isKnownRecord,
+  isPrompt,
+  isSyntheticError,
+  type KnownRecord,
+  type SessionRecord,
+} from '@tidemark/core/log/record'
+import { readToolResultText } from '@tidemark/core/log/tool-calls'
+import { readUserInputs } from '@tidemark/core/log/user-input'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { listAttachedLabels } from '../agent/prompt-files.ts'
 import { formatCount } from '../render/format-numbers.ts'
@@ -69,7 +71,7 @@ export interface LineItem extends ItemCore {
   readonly line: EventLine
 }
 
-export interface OwnCall {
+interface OwnCall {
   readonly name: string
   readonly input: Readonly<Record<string, string>>
   readonly result: string

@@ -5,7 +5,7 @@
 import { url as inspectorUrl } from 'node:inspector'
 import { startWorker } from './start-worker.ts'
 
-export interface Watchdog {
+interface Watchdog {
   /** Notes what is under way, for the message. */
   report(work: string): void
   stop(): void

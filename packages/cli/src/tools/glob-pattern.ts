@@ -1,8 +1,8 @@
 /** Globs of the tools Glob and Grep, and the rules of .gitignore files. */
-import { compileGlob, compileIgnorePattern, type Glob } from '@tidemark/core'
+import { compileGlob, compileIgnorePattern, type Glob } from '@tidemark/core/sources/path-glob'
 import { ToolError } from './tool-definition.ts'
 
-export type PathFilter = (path: string) => boolean
+type PathFilter = (path: string) => boolean
 
 /** Compiles a glob for paths with `/` as separator. Throws a `ToolError` if it is too long. */
 export function compilePathFilter(pattern: string): PathFilter {

@@ -27,7 +27,7 @@ const BEGINNINGS: ReadonlyMap<string, string> = new Map([
   ...['td', 'th'].map((name) => [name, ' | '] as const),
 ])
 
-export interface HtmlText {
+interface HtmlText {
   /** The text of the title element, on one line; null if there is none. */
   readonly title: string | null
   readonly text: string

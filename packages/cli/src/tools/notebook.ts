@@ -1,9 +1,9 @@
 /** Renders a Jupyter notebook as cells with their outputs. */
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { formatInteger } from '../render/format-numbers.ts'
 import { cutText } from './tool-definition.ts'
 
-export interface RenderedNotebook {
+interface RenderedNotebook {
   readonly text: string
   /** Pictures among the outputs, in order. The text names each where it stands. */
   readonly images: readonly { readonly mediaType: string; readonly data: string }[]

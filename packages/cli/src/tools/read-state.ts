@@ -8,7 +8,7 @@ import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 /** What identifies the content of a file: its hash, or size and modification time if it is too large to hash. */
 export type FileVersion = string
 
-export interface ShownText {
+interface ShownText {
   readonly version: FileVersion
   /** The call of Read whose result has the text; null if it came with a prompt of the user. */
   readonly toolUseId: string | null
@@ -30,7 +30,7 @@ export interface ReadState {
   forget(rewritten: ForgottenTexts): void
 }
 
-export interface ForgottenTexts {
+interface ForgottenTexts {
   readonly kind: string
   /** Tool calls whose results are no longer in the context. */
   readonly toolUseIds: readonly string[]

@@ -8,7 +8,7 @@ import { cutText, ToolError } from './tool-definition.ts'
 import { type WalkedFile, walkFiles } from './walk-files.ts'
 
 /** Lists the files in a folder whose path from there matches a glob; null for all. */
-export interface FileListTask {
+interface FileListTask {
   readonly kind: 'list'
   readonly root: string
   readonly glob: string | null

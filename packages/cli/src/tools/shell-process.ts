@@ -7,7 +7,7 @@ import { findProgram, isGroupAlive, type ProcessEnd, stopGroup, waitForExit } fr
 import type { ConfinedRun } from '../sandbox/sandbox.ts'
 import { ToolError } from './tool-definition.ts'
 
-export interface ShellCommand {
+interface ShellCommand {
   readonly command: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv

@@ -8,7 +8,7 @@ export interface TextEdit {
   readonly replace_all?: boolean
 }
 
-export interface EditedText {
+interface EditedText {
   readonly text: string
   /** The new parts, as offsets in `text`, in no order. */
   readonly changes: readonly Span[]

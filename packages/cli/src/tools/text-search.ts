@@ -15,7 +15,7 @@ export interface SearchQuery extends Omit<TextSearchTask, 'kind'>, SearchLimits 
   readonly isHidden: ((path: string) => boolean) | null
 }
 
-export interface SearchResult {
+interface SearchResult {
   /** Lines as ripgrep prints them: `./path:12:text`, `./path-13-context`, `./path` or `./path:count`, and `--`. */
   readonly lines: readonly string[]
   /** True if the search ended early, so that there may be more. */

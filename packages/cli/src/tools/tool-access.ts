@@ -1,5 +1,6 @@
 /** Describes what a tool call would access, so that permission rules can be checked before it runs. */
-import { isObject, matchesStars } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
+import { matchesStars } from '@tidemark/core/sources/path-glob'
 import { splitGlob } from './glob-pattern.ts'
 import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 

@@ -10,7 +10,7 @@ import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_SETTINGS, TOUR_TO
 import type { TourProject } from './tour-project.ts'
 import { createTalkScript } from './tour-talk.ts'
 
-export type TidemarkRunNews =
+type TidemarkRunNews =
   | { readonly type: 'prompt'; readonly text: string; readonly minutesBefore: number }
   | { readonly type: 'event'; readonly event: SessionEvent }
   | { readonly type: 'failed'; readonly message: string }

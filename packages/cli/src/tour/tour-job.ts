@@ -167,7 +167,7 @@ const STEPS: readonly JobStep[] = [
 /** The sentence of the reply at which the provider refuses the prompt once. */
 const REFUSED_STEP = 'Friday, to be sure.'
 
-export interface TourModel {
+interface TourModel {
   readonly script: Script
   /** The last summary that the script wrote; null if it was not asked for one. */
   lastSummary(): string | null

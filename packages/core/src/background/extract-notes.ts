@@ -21,9 +21,9 @@ import type { ForkMessage } from '../request/fork-request.ts'
 import { redact } from '../text/redact.ts'
 
 /** Query source (label) of updates of the notes. */
-export const NOTES_SOURCE = 'session_memory'
+const NOTES_SOURCE = 'session_memory'
 
-export interface NotesExtractionInput {
+interface NotesExtractionInput {
   /** The session when the last response had arrived: its last request is answered, so its prefix is cached. */
   readonly state: SessionState
   /** The current notes, or the template. */

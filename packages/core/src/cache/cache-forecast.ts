@@ -52,7 +52,7 @@ interface ForecastOptions {
 }
 
 /** Why the forecast expects this cache read. `warm`: everything that the previous API request cached is read. */
-export type ForecastReason =
+type ForecastReason =
   | 'warm'
   | 'first' // no API request was sent yet
   | 'off' // the API request has no cache marker

@@ -21,7 +21,7 @@ import {
 } from './cache-model.ts'
 import { toCacheableRequest } from './sent-request.ts'
 
-export interface CacheTemperatureInput {
+interface CacheTemperatureInput {
   readonly cacheModel: CacheModel
   /** The last API request that was sent; null before the first one. */
   readonly sent: AssembledRequest | null

@@ -329,7 +329,7 @@ function toOwnRewrite(
 // The following functions decide whether too little was read from the cache, how many tokens were lost, and what
 // they cost.
 
-export interface CacheReading {
+interface CacheReading {
   /** Tokens that should have been read from the cache. */
   readonly expected: number
   /** Tokens that the call was billed for, by price class. */

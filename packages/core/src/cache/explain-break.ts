@@ -29,7 +29,7 @@ import { type CacheBreakRules, findForkParent, type PendingRequest } from './cac
 import type { EditsChange } from './provider-edits.ts'
 import type { MessageEditor } from './sent-request.ts'
 
-export interface CacheMiss {
+interface CacheMiss {
   /** The API request, and how what the provider cleared from it differs from the previous request. */
   readonly pending: PendingRequest & { readonly change: EditsChange }
   readonly rules: CacheBreakRules

@@ -112,7 +112,7 @@ function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | 
 }
 
 /** The messages of a fork and of the parent whose cached prefix it reads, and what the provider cleared from the parent. */
-export interface ForkEditsInput {
+interface ForkEditsInput {
   readonly names: ContextEditRules
   readonly parent: MessageList
   readonly fork: MessageList

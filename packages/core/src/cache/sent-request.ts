@@ -146,7 +146,7 @@ function toParameterText(value: Json | undefined): string | undefined {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-export function toSentMarker({ place, control }: PlannedMarker, cache: SendContext['cache']): SentMarker {
+function toSentMarker({ place, control }: PlannedMarker, cache: SendContext['cache']): SentMarker {
   const { ttls, defaultTtl } = cache
   const ttl = typeof control.ttl === 'string' ? control.ttl : defaultTtl
   const seconds = ttls.find(({ name }) => name === ttl)?.seconds ?? 0
@@ -178,7 +178,7 @@ export interface CacheableRequest {
  * The parameters that must be equal for a cached prefix to be found, for tools, system prompt and messages. A changed
  * parameter also invalidates the parts after its own.
  */
-export type CacheKey = Readonly<Record<CacheLevel, string>>
+type CacheKey = Readonly<Record<CacheLevel, string>>
 
 /** A prefix that ends at a cache marker, and the lifetime that the marker asks for. */
 export interface MarkedPrefix {

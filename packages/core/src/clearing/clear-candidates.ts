@@ -42,7 +42,7 @@ export interface ClearProposal {
 }
 
 /** Content that a clearing removes from the context. The host must no longer assume that the model can see it. */
-export interface ReleasedContent {
+interface ReleasedContent {
   readonly toolUseIds: readonly string[]
   /** Paths of files whose complete text the context no longer contains, including removed memory files. */
   readonly filePaths: readonly string[]
@@ -62,7 +62,7 @@ export interface ClearCandidate {
   readonly dependents: readonly string[]
 }
 
-export interface ClearCandidateInput {
+interface ClearCandidateInput {
   readonly register: ToolResultIndex
   /** uuids of pinned records, which are never cleared. */
   readonly pins: readonly string[]

@@ -76,7 +76,7 @@ export interface ClearOutcome<P> {
 }
 
 /** The tool results that one clearing mode selected, and the reason. */
-export interface ClearModeSelection {
+interface ClearModeSelection {
   readonly way: ClearMode
   readonly candidates: readonly ClearCandidate[]
   /** Minimum number of tokens that the clearing must free. Below that it is not proposed. */
@@ -206,7 +206,7 @@ export function formatMinutes(ms: number): string {
 // A clearing saves reading E freed tokens with every later call. Once, it costs writing the L tokens after them to
 // the cache again. With read price r and write price w, it has paid for itself after (w/r − 1) · L / E calls.
 
-export interface CachePrices {
+interface CachePrices {
   /** Dollars per million tokens; null if prices are unknown. */
   readonly rates: TokenRates | null
   /** Which of the two cache-write prices applies; it depends on the cache lifetime in use. */

@@ -105,7 +105,7 @@ interface ProviderCut {
  * Expected cost of a clearing by the provider: the tokens freed, and the tokens that must be written to the cache
  * again.
  */
-export interface ProviderEditPrice extends RewritePrice {
+interface ProviderEditPrice extends RewritePrice {
   readonly freedTokens: number
   readonly rewrittenTokens: number
 }
@@ -220,7 +220,7 @@ function countTokens(register: ToolResultIndex, call: ToolCall | undefined): num
  * What the provider cleared for one API request. The counts are totals, not increments, because the provider clears the
  * same content again for every request.
  */
-export interface AppliedEdits {
+interface AppliedEdits {
   readonly results: number
   readonly thinkingTurns: number
   readonly tokens: number
@@ -348,7 +348,7 @@ function findClearedThinking(register: ToolResultIndex, turns: number): readonly
 // Context edits in the engine's own form, and their conversion to the provider's format.
 
 /** A context edit that the provider is asked to make. The provider profile has the name of the edit in the API. */
-export type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
+type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
 
 interface ClearThinkingEdit {
   readonly act: 'clear-thinking'
@@ -381,7 +381,7 @@ export function toContextEdits(
   })
 }
 
-export type ContextEdit = { readonly type: string; readonly [parameter: string]: Json }
+type ContextEdit = { readonly type: string; readonly [parameter: string]: Json }
 
 function toThinkingFields({ keepTurns }: ClearThinkingEdit): JsonObject {
   return { keep: keepTurns === 'all' ? 'all' : { type: 'thinking_turns', value: keepTurns } }

@@ -197,7 +197,7 @@ export interface MemoryFile {
  * A request to the provider to delete tool results from its cached prefix. Every later API request repeats it at the
  * same position.
  */
-export interface CacheDeletion {
+interface CacheDeletion {
   readonly boundary: string
   readonly anchorUuid: string
   readonly ids: readonly string[]
@@ -253,7 +253,7 @@ export interface ToolResultRules {
   readonly isWhole: (block: ToolResultBlock) => boolean
 }
 
-export interface IndexRulesOptions {
+interface IndexRulesOptions {
   readonly estimator: Estimator
   readonly policy: ClearPolicy
   /** A tool input with at least this many tokens counts as large. The number depends on the context window. */

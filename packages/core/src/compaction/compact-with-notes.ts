@@ -33,7 +33,7 @@ import {
 import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
 /** A plan whose summary is the notes. */
-export interface NotesPlan {
+interface NotesPlan {
   readonly plan: CompactionPlan
   readonly by: 'model' | 'local'
   /** Why notes from the log take the place of those of the model; null if they do not. */
@@ -43,7 +43,7 @@ export interface NotesPlan {
   readonly keptTokens: number
 }
 
-export interface NotesAttempt {
+interface NotesAttempt {
   /** Null if a summary has to be written instead; an event tells why. */
   readonly end: CompactionResult | null
   /** What the PreCompact hooks said; null if they have not run. They run once for a compaction, also if a summary follows. */

@@ -118,7 +118,7 @@ function findRefusedLimit({ refused }: CompactionOptions, { expected }: ContextT
 }
 
 /** The largest size that a compaction may leave. */
-export interface SizeLimit {
+interface SizeLimit {
   readonly tokens: number
   /**
    * The size that is compared with it. A target that the user gave, and the window itself, are compared with the expected

@@ -38,7 +38,7 @@ export interface ContextEntry {
  * The parts of a record that the model no longer sees. The record in the log is unchanged, and undoing the clearing
  * shows these parts again.
  */
-export interface ClearedParts {
+interface ClearedParts {
   /**
    * True if the model sees nothing of the entry. This happens to a cleared attachment, and to cache edits that no
    * longer apply.
@@ -308,7 +308,7 @@ export function isMediaOrPlaceholder(block: Block): boolean {
 }
 
 /** Replaces the images and documents listed in `hidden` by placeholders. Other blocks stay the same objects. */
-export function withMediaPlaceholders(
+function withMediaPlaceholders(
   blocks: readonly Block[],
   hidden: readonly HiddenMediaItem[] = [],
 ): readonly Block[] {

@@ -49,7 +49,7 @@ export interface ContextRewrite {
 }
 
 /** Tells which reported usage measured the present context. */
-export interface MeasuredPart {
+interface MeasuredPart {
   /**
    * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
    * reported before this record measured a different context, except in the `restored` part.
@@ -386,7 +386,7 @@ function withDamage(view: ContextView, kind: DamageKind, uuid: string): ContextV
 // The function below chooses the compaction or clearing that an undo reverts.
 
 /** The compaction or clearing to undo. If nothing can be undone: the reason, and a `message` for the user. */
-export type UndoTarget =
+type UndoTarget =
   | { readonly ok: true; readonly act: ContextRewrite; readonly subtype: 'compact_undone' | 'clear_undone' }
   | { readonly ok: false; readonly reason: 'nothing-to-undo' | 'not-standing'; readonly message: string }
   | { readonly ok: false; readonly reason: 'not-newest'; readonly newest: string; readonly message: string }

@@ -42,7 +42,7 @@ export interface MessageDraft {
 }
 
 /** The kinds of repair that make messages acceptable to the provider. */
-export type MessageRepairKind =
+type MessageRepairKind =
   | 'missing-result' // A tool call without a result got an error result.
   | 'late-result' // A result arrived after the conversation had continued and was left out.
   | 'duplicate-result'

@@ -23,7 +23,7 @@ import {
 /** Returns the prices that a model had at a given time (ISO 8601); null if unknown. */
 export type FindModelPrices = (model: string, at: string) => ModelPrices | null
 
-export interface BilledCall {
+interface BilledCall {
   /** Id of the response (`message.id`). */
   readonly id: string
   /** What made the model call, for example `compact` or a subagent; null for the conversation itself. */

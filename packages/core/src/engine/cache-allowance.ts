@@ -28,7 +28,7 @@ export function listMarkerChoices({ hostMarkers, policy }: TurnHost): readonly O
   return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
 }
 
-export interface CacheWriteInput {
+interface CacheWriteInput {
   readonly request: AssembledRequest
   readonly forecast: CacheForecast
   /** Tokens of the whole request, and of its system prompt and tools. */

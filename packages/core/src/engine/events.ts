@@ -154,7 +154,7 @@ export type TurnFailure =
   /** A hook did not let the prompt through, which was then not appended, or ended the turn after a tool call. */
   | { readonly ok: false; readonly reason: 'blocked'; readonly message: string }
 
-export interface WithdrawnPrompts {
+interface WithdrawnPrompts {
   /**
    * Prompts that were too long for the provider and are no longer part of the conversation, oldest first, as they were
    * given. The next prompt is sent without them.

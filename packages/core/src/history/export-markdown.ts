@@ -306,7 +306,7 @@ function foldText(line: string, body: string): string {
 }
 
 /** Escapes text for HTML and shortens it to one line of at most 120 characters. */
-export function toInlineHtml(text: string): string {
+function toInlineHtml(text: string): string {
   const flat = text.replace(/\s+/g, ' ').trim()
   const short = flat.length > 120 ? `${sliceText(flat, 0, 119)}…` : flat
   return short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -141,7 +141,7 @@ export function searchItemText(
 
 // Search terms are words and quoted phrases that must all occur in one line; case is ignored.
 
-export interface TextMatcher {
+interface TextMatcher {
   /** Search steps that one character costs, which is the number of search terms. */
   readonly stepsPerCharacter: number
   isIn(line: string): boolean

@@ -252,7 +252,7 @@ interface LogHeader {
 }
 
 /** A parsed log line that has not been decoded yet. */
-export type ParsedLine = { readonly [field: string]: unknown }
+type ParsedLine = { readonly [field: string]: unknown }
 
 /** Converts a parsed log line from one format version to the next. */
 export type Upcast = (line: ParsedLine) => ParsedLine
@@ -261,7 +261,7 @@ export type Upcast = (line: ParsedLine) => ParsedLine
  * Conversions between format versions: `UPCASTS[0]` converts version 1 to 2. The current version is their number plus
  * one.
  */
-export const UPCASTS: readonly Upcast[] = []
+const UPCASTS: readonly Upcast[] = []
 
 export const LOG_VERSION: number = UPCASTS.length + 1
 

@@ -120,7 +120,7 @@ const SENDER = /\s(?:teammate_id|from|sender|agent_id|agent|name|id)="([^"]*)"/
 /** Matches the state of another agent, which programs send as JSON in such a message. */
 const AGENT_STATE = /^\{\s*"type"\s*:\s*"\w*notification"/
 
-export interface AgentMessage {
+interface AgentMessage {
   /** The name of the agent that sent the message. */
   readonly from: string
   readonly text: string

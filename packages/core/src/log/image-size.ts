@@ -6,7 +6,7 @@ import type { Block } from './block.ts'
 import { isObject } from './json.ts'
 
 /** Width and height of an image in pixels. */
-export interface ImageSize {
+interface ImageSize {
   readonly width: number
   readonly height: number
 }

@@ -356,7 +356,7 @@ export interface MicrocompactMetadata {
   readonly clearedThinking?: readonly string[]
 }
 
-export interface ClearedMedia {
+interface ClearedMedia {
   /** uuid of the record that contains the cleared image or document. */
   readonly uuid: string
   /** Id of the tool call whose result contains the media; absent for media directly in the message. */

@@ -4,7 +4,7 @@
  */
 import { type Block, isTextBlock, type MessageContent, type TextBlock, toBlocks } from './block.ts'
 
-export interface SlashCommand {
+interface SlashCommand {
   /** The name without the slash, such as `review` or `frontend:review`. */
   readonly name: string
   /** Everything after the name, as typed; empty if there is nothing. */
@@ -43,7 +43,7 @@ export function hasArgumentPlace(text: string): boolean {
 }
 
 /** A part of a file: text for the model, or a shell command whose output stands in its place. */
-export type PromptPart = { readonly text: string } | { readonly command: string }
+type PromptPart = { readonly text: string } | { readonly command: string }
 
 /**
  * Splits a text at its shell commands: `` !`git status` `` at the start of a line or after a blank, or the lines of a

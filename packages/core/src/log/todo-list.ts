@@ -94,7 +94,7 @@ export function readTodoList(
 }
 
 /** Keeps the todo list up to date while tool calls are added, each with its result. */
-export interface TodoTracker {
+interface TodoTracker {
   /** Returns true if the call changed the list. */
   add(run: ToolRun): boolean
   read(): TodoList | null

@@ -9,7 +9,7 @@ import { isObject } from './json.ts'
 import type { UserRecord } from './record.ts'
 
 /** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
-export type ToolCallKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
+type ToolCallKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
 
 export interface ToolCallFacts {
   readonly kind: ToolCallKind

@@ -64,7 +64,7 @@ export function findPrintedByCall({
 }
 
 /** Pairs calls with results while records are added, in the order of the branch. Holds only the calls without a result. */
-export interface ToolRunTracker {
+interface ToolRunTracker {
   /** Returns the tool calls that begin in the record, and those whose result it has. `place`: its index in the history. */
   add(record: KnownRecord, place: number): ToolRunChanges
 }

@@ -8,7 +8,7 @@ import { describeToolCall, type FileToolNames } from '../log/tool-calls.ts'
 import { formatNotes, parseNotes } from './notes-file.ts'
 import { findExcess, type NotesLimits } from './notes-limits.ts'
 
-export interface ExtractionPromptInput {
+interface ExtractionPromptInput {
   readonly notes: string
   readonly path: string
   readonly limits: NotesLimits
@@ -59,7 +59,7 @@ const ANSWER_FORM = `How to answer:
 - Otherwise answer with text: for each section that changes \`<section name="Heading">\`, the whole new text of the section, \`</section>\`; or the whole file between \`<notes>\` and \`</notes>\`.`
 
 /** What became of one tool call that was to edit the notes. `refused`: the call was for something else. */
-export type NotesEdit =
+type NotesEdit =
   | { readonly ok: true; readonly notes: string }
   | { readonly ok: false; readonly refused: boolean; readonly message: string }
 

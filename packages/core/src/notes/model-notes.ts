@@ -14,7 +14,7 @@ import type { FitOptions, NoteGroup } from './fit-notes.ts'
 import { cleanNoteText, cutMiddle, toNoteLine } from './note-text.ts'
 import { cutSentences, fitTexts, type PlacedText, TextSegments } from './text-segments.ts'
 
-export interface ModelText {
+interface ModelText {
   readonly text: string
   readonly place: number
 }

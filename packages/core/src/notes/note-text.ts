@@ -50,7 +50,7 @@ export function formatNoteTime(timestamp: string): string {
 }
 
 /** A list that keeps its newest items. Adding one takes the same time however many came before. */
-export interface NewestList<Item> {
+interface NewestList<Item> {
   add(item: Item): void
   /** Returns the items, newest first. */
   list(): readonly Item[]

@@ -83,7 +83,7 @@ function dropDefaultHint(section: NotesSection): NotesSection {
 /** Notes may be this many times their total limit; a larger text is a mistake and not stored. */
 const LARGEST_SHARE_OF_TOTAL = 2
 
-export type NotesCheck =
+type NotesCheck =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly message: string }
 

@@ -20,7 +20,7 @@ import {
 } from './note-text.ts'
 
 /** A text of the user, or of an agent in the user's place, that the notes quote. */
-export interface UserRequest {
+interface UserRequest {
   readonly kind: UserInputKind
   readonly author: InputAuthor
   readonly text: string

@@ -4,7 +4,7 @@ import type { ToolRun } from '../log/tool-runs.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { cleanNoteText, createNewestList, quoteInline, toNoteLine } from './note-text.ts'
 
-export interface Worklog {
+interface Worklog {
   /** Begins a step with a message of the user. */
   beginStep(time: string, text: string): void
   addEdits(names: readonly string[]): void

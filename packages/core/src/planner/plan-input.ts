@@ -177,7 +177,7 @@ export function findOptimalCompactionSize(input: OptimalCompactionSizeInput): Op
   }
 }
 
-export interface NewContextInput {
+interface NewContextInput {
   /** Tokens of the context now, and after the rewrite. */
   readonly before: number
   readonly after: number

@@ -269,7 +269,7 @@ export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
  * line is a matter of money and fidelity: the largest of three sizes, at most the auto-compact threshold. Tokens are for a
  * context window of 200,000 and are scaled with the window.
  */
-export interface NotesLinePolicy {
+interface NotesLinePolicy {
   /** False: notes are used at the auto-compact threshold only. */
   readonly enabled: boolean
   /** Tokens of conversation, system prompt and tools apart, below which no compaction is due. */

@@ -184,7 +184,7 @@ export interface BetaRule {
 }
 
 /** A block type, or one field of a block type, that messages of a certain role may not contain. */
-export interface RefusedBlock {
+interface RefusedBlock {
   readonly role: 'user' | 'assistant' | 'system'
   readonly type: string
   readonly field?: string

@@ -189,7 +189,7 @@ export function toRequestFields(
 }
 
 /** Lists the cache markers on messages, each together with the marked message. */
-export function listMessageMarkers({ messages, markers }: AssembledRequest): readonly PlacedMarker[] {
+function listMessageMarkers({ messages, markers }: AssembledRequest): readonly PlacedMarker[] {
   return markers.flatMap(({ place, control }) => {
     const found = place.zone === 'messages' ? messageAt(messages, place.index) : undefined
     if (place.zone !== 'messages' || found === undefined) return []
@@ -226,7 +226,7 @@ export function toPayload(request: AssembledRequest): Payload {
 }
 
 /** The input of a model call. The payload and the raw texts are computed on first use. */
-export interface ModelCallInput {
+interface ModelCallInput {
   readonly request: AssembledRequest
   readonly payload: Payload
   readonly raw: readonly TracedMessage['raw'][]

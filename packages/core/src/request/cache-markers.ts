@@ -33,7 +33,7 @@ import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
  * The kinds of cache marker, by position. `host`: where the host set one itself. `after-sources`: after the attachments
  * at the start of the context that a compaction carried over unchanged.
  */
-export type MarkerKind =
+type MarkerKind =
   | 'host'
   | 'last-message'
   | 'before-first-clearable'

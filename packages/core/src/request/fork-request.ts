@@ -30,7 +30,7 @@ import type { PlannedMarker } from './cache-markers.ts'
  * The API request that the parent sent, and the provider profile. Both are immutable, so the parent can continue while
  * the fork runs.
  */
-export interface ForkParent {
+interface ForkParent {
   readonly sent: AssembledRequest
   readonly profile: ProviderProfile
 }
@@ -47,7 +47,7 @@ export interface ForkOptions {
   readonly overrides?: Readonly<Record<string, unknown>>
 }
 
-export interface ForkRefusal {
+interface ForkRefusal {
   readonly ok: false
   readonly reason: 'override'
   readonly fields: readonly string[]

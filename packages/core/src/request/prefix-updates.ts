@@ -276,7 +276,7 @@ function toToolChangeBlock(
  * Differences between the prefix that the model knows and the prefix that the host wants. A null value means that the
  * section, tool or parameter was removed.
  */
-export interface PrefixDifference {
+interface PrefixDifference {
   readonly sections: Readonly<Record<string, string | null>>
   readonly tools: Readonly<Record<string, JsonObject | null>>
   /** Changed parameters on which the cache does not depend. */
@@ -401,7 +401,7 @@ function sectionUpdateRecords(
  * Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the prefix
  * snapshot.
  */
-export function createToolUpdateRecords(
+function createToolUpdateRecords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,
 ): readonly RecordBody[] {
@@ -423,7 +423,7 @@ function formatToolUpdate(name: string, tool: JsonObject | null, declared: Reado
  * Creates the system message that tells the provider to add or remove tools from this point of the conversation on. It
  * must be the last message of the API request.
  */
-export function createToolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
+function createToolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
   if (blocks.length === 0) return []
   return [{ type: 'user', isMeta: true, message: { role: 'system', content: blocks } }]
 }

@@ -36,14 +36,14 @@ export interface MediaDropProposal {
 /** If a limit is exceeded, images are dropped until the API request is at this share of the limit. */
 const LOW_WATER_SHARE = 0.75
 
-export interface RequestSizeRules {
+interface RequestSizeRules {
   readonly profile: ProviderProfile
   readonly policy: RequestLimitsPolicy
   /** uuids of pinned records, which every compaction and clearing keeps verbatim. */
   readonly pins?: ReadonlySet<string>
 }
 
-export interface RequestSizeInput {
+interface RequestSizeInput {
   readonly messages: MessageList
   /** Bytes of everything in the request except its messages (`measureNonMessageBytes`). */
   readonly around: number

@@ -12,7 +12,7 @@ import type { SnapshotSection } from '../log/record.ts'
 export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__'
 
 /** Section names with this prefix are reserved for the engine. */
-export const RESERVED_NAME_PREFIX = '@'
+const RESERVED_NAME_PREFIX = '@'
 
 /** Text between sections that are joined into one block of the system prompt. */
 export const PROMPT_SECTION_SEPARATOR = '\n\n'
@@ -133,7 +133,7 @@ export interface SystemPrompt {
 export type CallerPrompt = string | readonly (string | SystemTextBlock)[]
 
 /** A block of the API's `system` field. */
-export interface SystemTextBlock {
+interface SystemTextBlock {
   readonly type: 'text'
   readonly text: string
   readonly [field: string]: unknown

@@ -17,7 +17,7 @@ export interface AmbientPart {
   readonly place?: string
 }
 
-export interface AmbientParts {
+interface AmbientParts {
   readonly parts: readonly AmbientPart[]
   /** Headings of parts that could not be read now. If the context shows them, they count as unchanged. */
   readonly unread: readonly string[]
@@ -27,7 +27,7 @@ export const AMBIENT_TYPE = 'ambient_context'
 const SOURCE_NAME = 'ambient'
 const REMINDER_KEY = `${SOURCE_NAME}:`
 
-export interface AmbientSourceOptions {
+interface AmbientSourceOptions {
   /** Returns the parts whose changes are appended, as they are now. Called before each request. */
   readonly read: (context: SourceContext) => Promise<AmbientParts>
   /** Returns the parts that only the reminder has, as they are when it is written. */

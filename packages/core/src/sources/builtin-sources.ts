@@ -120,7 +120,7 @@ export interface Todo {
   readonly status: string
 }
 
-export interface TodosSourceOptions {
+interface TodosSourceOptions {
   /** Returns the host's todo list. If omitted, the list is read from the tool calls in the log. */
   readonly read?: () => ValueOrPromise<readonly Todo[]>
   /**
@@ -256,13 +256,13 @@ function toAgentItem({ id, purpose, status, output, isCollected = false }: Backg
 
 // Context sources that the host defines for any other state, each within a token budget.
 
-export interface HostSourceItem {
+interface HostSourceItem {
   /** Identifies the item within its source; may be omitted if there is only one item. */
   readonly id?: string
   readonly text: string
 }
 
-export interface HostSourceOptions {
+interface HostSourceOptions {
   /** Name of the context source; also the type of its attachments, unless `type` is given. */
   readonly name: string
   readonly type?: string

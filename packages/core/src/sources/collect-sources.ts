@@ -199,7 +199,7 @@ function fitSourceItem(
 
 // Dropping of optional attachments if the compacted context is above its target. Most attachments are never dropped.
 
-export interface DroppedAttachments {
+interface DroppedAttachments {
   readonly kept: readonly SourceAttachment[]
   readonly shed: readonly SourceAttachment[]
   readonly freedTokens: number
@@ -247,14 +247,14 @@ function listDroppable(
 // cached prefix, so they are read from the cache again.
 
 /** The attachments of the last compaction, in order. */
-export interface PreviousAttachments {
+interface PreviousAttachments {
   /** Attachments before the summary of the last compaction. */
   readonly front: readonly Attachment[]
   /** Attachments after the summary of the last compaction. */
   readonly behind: readonly Attachment[]
 }
 
-export interface AttachmentOrder {
+interface AttachmentOrder {
   /** Attachments to place before the summary, in this order. */
   readonly front: readonly SourceAttachment[]
   /** Number of attachments at the start of `front` that are still cached, because they have not changed or moved. */

@@ -57,7 +57,7 @@ export type CollectSourcesInput = Omit<SourceContext, 'shown' | 'moment'>
 export type CollectUpdatesInput = Omit<SourceContext, 'kept' | 'moment'>
 
 /** One item of a context source, such as one file, in its current state. */
-export interface RenderedItem {
+interface RenderedItem {
   /** Identifies the item within its source, such as a path or a name; empty if the source has only one item. */
   readonly id: string
   readonly attachment: Attachment
@@ -78,7 +78,7 @@ export interface RenderedItem {
 }
 
 /** An item that a context source considered but does not attach, with the reason. */
-export interface SkippedItem {
+interface SkippedItem {
   readonly id: string
   readonly why: string
 }
@@ -166,7 +166,7 @@ export function createAttachmentKey(carrier: string, id: string): string {
 /** A value or a promise of that value. */
 export type ValueOrPromise<T> = T | Promise<T>
 
-export interface ListSourceOptions extends Pick<ContextSource, 'name' | 'kind'> {
+interface ListSourceOptions extends Pick<ContextSource, 'name' | 'kind'> {
   readonly tellsChanges?: boolean
   readonly isWhole?: boolean
   readonly limit?: ContextSource['limit']

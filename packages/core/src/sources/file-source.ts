@@ -223,7 +223,7 @@ function toFileItem(
 
 // Search for files that tool calls read or wrote, most recent first, and for files that kept messages show.
 
-export interface SourceFileTouch {
+interface SourceFileTouch {
   readonly path: string
   readonly isWrite: boolean
   readonly callId: string
@@ -302,7 +302,7 @@ function isLineNumber(value: unknown): value is number {
  * Finds files whose content the kept messages show: the result of a read of the whole file that was not cleared, and every
  * later write to the file.
  */
-export function findShownFiles(
+function findShownFiles(
   touches: readonly (SourceFileTouch & { readonly lines?: LineRange | null })[],
   kept: readonly ContextEntry[],
   isStub: (text: string) => boolean,

@@ -20,7 +20,7 @@ export interface MemoryDisk {
   parseRule(text: string): Promise<RuleText>
 }
 
-export type RuleText =
+type RuleText =
   | {
       readonly ok: true
       /** The text after the front matter. */
@@ -59,7 +59,7 @@ export interface LoadedMemoryFile {
   readonly isGlobMatch?: boolean
 }
 
-export interface UnreadMemoryFile {
+interface UnreadMemoryFile {
   readonly path: string
   readonly why: string
 }
@@ -76,7 +76,7 @@ export interface MemoryFiles {
 type MemoryPolicy = Policy['memoryFiles']
 
 /** The user's own memory files, from the home folder. Rules are looked for in the same places as in a project. */
-export const USER_MEMORY_FILES: readonly string[] = [
+const USER_MEMORY_FILES: readonly string[] = [
   '.claude/CLAUDE.md',
   '.codex/AGENTS.md',
   '.config/tidemark/AGENTS.md',

@@ -14,7 +14,7 @@ import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-files
 
 const SOURCE_NAME = 'memory'
 
-export interface MemorySourceOptions {
+interface MemorySourceOptions {
   /** The working directory, from which relative paths count. */
   readonly cwd: string
   /** Creates a reader that reads the disk anew. */

@@ -16,11 +16,11 @@ import type { ContextSource, SourceContext, ValueOrPromise } from './context-sou
 
 // The listing.
 
-export const SKILL_LISTING_TYPE = 'skill_listing'
+const SKILL_LISTING_TYPE = 'skill_listing'
 /** Characters of a description that the listing shows. */
 const DESCRIPTION_CHARACTERS = 1_536
 
-export interface ListedSkill {
+interface ListedSkill {
   readonly name: string
   readonly description: string
 }
@@ -84,7 +84,7 @@ function createListedScanner(): (session: SessionLog) => ReadonlySet<string> {
 
 // Skills in use.
 
-export interface InvokedSkillsOptions {
+interface InvokedSkillsOptions {
   /** The name of the tool that loads skills; its input names the skill in `skill`. */
   readonly tool: string
   /** Returns the path of a skill's file; null if there is no such skill. Tells skills from other slash commands. */

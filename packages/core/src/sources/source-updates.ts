@@ -23,7 +23,7 @@ import {
   type ValueOrPromise,
 } from './context-source.ts'
 
-export type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
+type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
 
 export async function collectSourceUpdates(
   carriers: readonly ContextSource[],
@@ -80,12 +80,12 @@ function createEndNotice({ attachment }: ShownAttachment, key: string): Attachme
 // Context sources of lists whose changes are appended item by item: deferred tools, available agents, instructions of
 // MCP servers. First all items are appended, later only new, changed and removed ones.
 
-export interface AnnouncedItem {
+interface AnnouncedItem {
   readonly name: string
   readonly text: string
 }
 
-export interface DeltaSourceOptions {
+interface DeltaSourceOptions {
   readonly name: string
   readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
   /** Returns all current items, in the host's order. */

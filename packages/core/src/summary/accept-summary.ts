@@ -6,7 +6,7 @@
 import { type Block, isCompactionBlock, isServerToolUse, isTextBlock, isToolUse } from '../log/block.ts'
 import { findSections } from './summary-prompt.ts'
 
-export interface SummaryAnswer {
+interface SummaryAnswer {
   readonly content: readonly Block[]
   readonly stopReason: string | null
 }

@@ -148,7 +148,7 @@ function toDeadlines({ context: { policy } }: SummaryAttemptState): AttemptDeadl
 }
 
 /** Creates the summary task without custom instructions; also used to recognise a response that repeats the prompt. */
-export function createSummaryTask({ context: { span } }: SummaryAttemptState): SummaryTask {
+function createSummaryTask({ context: { span } }: SummaryAttemptState): SummaryTask {
   const { form } = span
   return form === 'from' ? { form, beginsWith: readFirstWords(span.summarised) } : { form }
 }
@@ -218,7 +218,7 @@ export function sumEntryTokens({ context }: SummaryAttemptState, entries: readon
   return entries.reduce((sum, entry) => sum + context.countEntryTokens(entry), 0)
 }
 
-export function chooseDirectModel({ context, usesConversationModel }: SummaryAttemptState): SummaryModel {
+function chooseDirectModel({ context, usesConversationModel }: SummaryAttemptState): SummaryModel {
   return usesConversationModel ? context.conversationModel : context.directModel
 }
 

@@ -74,7 +74,7 @@ export interface ReadUserPrompt extends Omit<UserPrompt, 'isAnswered'> {
 }
 
 /** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
-export interface UserPromptReader {
+interface UserPromptReader {
   /** Returns what the user typed in the record; null if that is nothing. `place`: its index in the history. */
   read(record: KnownRecord, place: number): ReadUserPrompt | null
 }
@@ -195,7 +195,7 @@ function formatPrompt(
 }
 
 /** Checks whether a record is the notice that the user interrupted the model. */
-export function isInterruption(record: KnownRecord): boolean {
+function isInterruption(record: KnownRecord): boolean {
   if (record.type !== 'user' || record.isMeta === true) return false
   if (record.userInputs?.some(({ kind }) => kind === 'prompt') === true) return false
   return toBlocks(record.message.content).some(

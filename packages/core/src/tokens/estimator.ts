@@ -289,7 +289,7 @@ interface ThinkingWeights {
   readonly less: number
 }
 
-export interface ImageWeights {
+interface ImageWeights {
   /** Estimated tokens of an image whose width and height are unknown. */
   readonly flat: number
   /**

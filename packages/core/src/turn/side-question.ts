@@ -15,7 +15,7 @@ import { listToolCalls } from './run-tools.ts'
 /** Query source (label) of side questions. */
 const SIDE_QUESTION_SOURCE = 'side_question'
 
-export type SideAnswer = { readonly ok: true; readonly text: string } | UnansweredQuestion | TurnFailure
+type SideAnswer = { readonly ok: true; readonly text: string } | UnansweredQuestion | TurnFailure
 
 /** A question that got no answer, although nothing failed. */
 export interface UnansweredQuestion {

@@ -50,7 +50,7 @@ export type SwitchResult =
 /** Maximum number of attempts while other writers keep appending. */
 const MAX_TRIES = 8
 
-export interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
+interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
   /**
    * True if compactions and clearings that came later stay in effect, provided that they have left everything from that
    * record on in the context.
@@ -122,7 +122,7 @@ function listLaterRewrites(
 }
 
 /** What a compaction keeps on another branch, and how the texts that it added are to be changed. */
-export interface CompactionCopy {
+interface CompactionCopy {
   /** uuids of the records that stand after the summary, and of those that stand last. */
   readonly preserved: readonly string[]
   readonly last: readonly string[]

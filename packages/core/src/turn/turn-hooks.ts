@@ -169,7 +169,7 @@ export interface CallHooksOutcome {
 }
 
 /** A tool call that may run, perhaps with another input, or the result that it gets instead. */
-export interface PermittedCall extends CallHooksOutcome {
+interface PermittedCall extends CallHooksOutcome {
   readonly call: ToolUseBlock
   /** Result of a call that must not run; null if it may run. */
   readonly refused: ToolResultContent | null
@@ -249,7 +249,7 @@ function refuseCall(reason: string | undefined, userReason?: string): ToolResult
   return { ...refused, userInputs: [{ kind: 'refusal', text: userReason }] }
 }
 
-export interface CheckedResult extends CallHooksOutcome {
+interface CheckedResult extends CallHooksOutcome {
   readonly result: ToolResultBlock
 }
 

@@ -121,7 +121,7 @@ export interface Finding {
   readonly message: string
 }
 
-export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
+type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
 
 export function createFindingReporter(add: (finding: Finding) => void): ReportFinding {
   return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })

@@ -296,7 +296,7 @@ function findEventEnds(all: Buffer): readonly number[] {
  * Returns a byte offset inside a multi-byte character. Uses the first such character at or after `from`, otherwise
  * the last one before `from`. Null if the answer has no such character.
  */
-export function findOffsetInsideCharacter(chunks: readonly BodyChunk[], from: number): number | null {
+function findOffsetInsideCharacter(chunks: readonly BodyChunk[], from: number): number | null {
   const all = joinChunks(chunks)
   const after = all.findIndex((byte, at) => at >= from && isLeadByte(byte))
   const lead = after >= 0 ? after : all.findLastIndex((byte) => isLeadByte(byte))
@@ -313,11 +313,7 @@ function joinChunks(chunks: readonly BodyChunk[]): Buffer {
 }
 
 /** Splits body chunks into parts of at most `size` bytes, with a pause of `ms` milliseconds before each part. */
-export function splitIntoDelayedParts(
-  chunks: readonly BodyChunk[],
-  size: number,
-  ms: number,
-): readonly BodyChunk[] {
+function splitIntoDelayedParts(chunks: readonly BodyChunk[], size: number, ms: number): readonly BodyChunk[] {
   return chunks.flatMap((chunk) => {
     const bytes = encodeBytes(chunk.bytes)
     const count = Math.max(1, Math.ceil(bytes.length / size))

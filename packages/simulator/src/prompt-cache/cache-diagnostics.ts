@@ -17,7 +17,7 @@ import {
 import type { Prompt } from './prompt.ts'
 import { renderBlock } from './prompt-tree.ts'
 
-export type CacheMissReason =
+type CacheMissReason =
   | {
       readonly type: 'model_changed' | 'system_changed' | 'tools_changed' | 'messages_changed'
       readonly cache_missed_input_tokens: number

@@ -2,11 +2,12 @@
  * Types for a request body of the Messages API that has passed validation, and helpers to read blocks and betas. The
  * types are open: fields that no rule reads pass through unchanged.
  */
-import type { Block, Json, JsonObject } from '@tidemark/core'
+import type { Block } from '@tidemark/core/log/block'
+import type { Json, JsonObject } from '@tidemark/core/log/json'
 
 export type { Block, Json, JsonObject }
 
-export type Role = 'user' | 'assistant' | 'system'
+type Role = 'user' | 'assistant' | 'system'
 
 export interface MessageParam {
   readonly role: Role

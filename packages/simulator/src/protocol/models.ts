@@ -2,13 +2,14 @@
  * The models that the simulator offers: limits, cache minimum, thinking modes and thinking binding. The figures come
  * from the catalogue of `@tidemark/wire`; a missing figure has a default, which the `models` option can override.
  */
-import type { ModelPrices } from '@tidemark/core'
-import { type ModelEntry, modelCatalogue, type ThinkingMode } from '@tidemark/wire'
+import type { ModelPrices } from '@tidemark/core/cost/prices'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import type { ModelEntry, ThinkingMode } from '@tidemark/wire/catalogue/model-entry'
 
 /** The levels of effort, from low to high. */
 export const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 
-export type Effort = (typeof EFFORTS)[number]
+type Effort = (typeof EFFORTS)[number]
 export type CacheLevel = 'tools' | 'system' | 'messages'
 
 export interface SimulatedModel {

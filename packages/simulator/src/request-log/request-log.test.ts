@@ -1,4 +1,4 @@
-import type { ModelPrices } from '@tidemark/core'
+import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { describe, expect, it } from 'vitest'
 import { priceResponse } from './request-log.ts'
 

@@ -1,6 +1,7 @@
 /** The request log: records of answered requests with cache analysis and cost, and their format as one line of text. */
 
-import { type Cost, type ModelPrices, priceUsage, priceUsageUncached, type Usage } from '@tidemark/core'
+import { type Cost, type ModelPrices, priceUsage, priceUsageUncached } from '@tidemark/core/cost/prices'
+import type { Usage } from '@tidemark/core/log/record'
 import type { AppliedEdit } from '../context/context-edits.ts'
 import type { ThinkingTransformation } from '../context/thinking-binding.ts'
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
@@ -54,7 +55,7 @@ export interface TokenUsage {
   readonly output: number
 }
 
-export interface RequestCost {
+interface RequestCost {
   /** Cost in dollars; null if a price is not known. */
   readonly total: number | null
   /** Dollars saved: the cost of the prompt without a cache, minus its actual cost. Null if a price is not known. */
@@ -124,7 +125,7 @@ export interface ComparableRequest {
 }
 
 /** Sums over all requests since the start, including those whose records are no longer kept. */
-export interface RequestTotals {
+interface RequestTotals {
   /** Requests with an error status. */
   readonly failed: number
   readonly usage: TokenUsage

@@ -3,7 +3,7 @@
  * pass. It has its own simulated repository, so every tool call can be answered consistently without real tools. For a
  * client with real tools, it writes that repository on the client's disk first.
  */
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import { type Block, isObject, type JsonObject } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 import {

@@ -105,7 +105,7 @@ function findMeaning(field: string): FieldMeaning | null {
 /**
  * The value of a field. A list of values stands for a list of objects with these fields, such as the edits of one call.
  */
-export type FieldValue = string | number | readonly FieldValues[]
+type FieldValue = string | number | readonly FieldValues[]
 export type FieldValues = Partial<Readonly<Record<FieldMeaning, FieldValue>>>
 
 /**

@@ -168,7 +168,7 @@ export type TurnMatcher =
   | { readonly every: number }
   | { readonly from: number }
 
-export function isScenarioConditionMet(
+function isScenarioConditionMet(
   condition: TurnCondition,
   request: ScriptRequest,
   context: ScriptContext,

@@ -2,7 +2,7 @@
  * Creates the response to an ordinary request: reads the prompt cache, calls the script that plays the model, signs
  * thinking and computes usage.
  */
-import type { Reply as WireReply } from '@tidemark/core'
+import type { Reply as WireReply } from '@tidemark/core/engine/reply'
 import { countDeletedTokens } from '../context/context-edits.ts'
 import { signThinking } from '../context/signatures.ts'
 import type { Fault } from '../faults/fault.ts'

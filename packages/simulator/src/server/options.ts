@@ -1,5 +1,5 @@
 /** The options of a simulator and their defaults. */
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import type { BindingSettings } from '../context/thinking-binding.ts'
 import { type CacheKeySettings, DEFAULT_CACHE_KEY_SETTINGS } from '../prompt-cache/cache-key.ts'
 import { type Clock, systemClock } from '../protocol/clock-and-ids.ts'
@@ -117,7 +117,7 @@ function validateScript(script: Script = echo): Script {
 }
 
 /** The number of requests kept if the options do not say. */
-export const DEFAULT_KEPT_REQUESTS = 200
+const DEFAULT_KEPT_REQUESTS = 200
 
 function validateKeepRequests(kept: number = DEFAULT_KEPT_REQUESTS): number {
   if (kept === Number.POSITIVE_INFINITY || (Number.isSafeInteger(kept) && kept >= 0)) return kept

@@ -1,7 +1,11 @@
 /** Builds the record of a request for the request log, with an analysis of what the cache did. */
 
-import { toBlocks } from '@tidemark/core'
-import { decodeReplyBytes, finishReplyBytes, initialByteStreamState } from '@tidemark/wire'
+import { toBlocks } from '@tidemark/core/log/block'
+import {
+  decodeReplyBytes,
+  finishReplyBytes,
+  initialByteStreamState,
+} from '@tidemark/wire/anthropic/decode-stream'
 import { encodeBytes, FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { countPrefixTokens } from '../prompt-cache/prompt.ts'

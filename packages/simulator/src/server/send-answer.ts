@@ -1,13 +1,9 @@
 /** Encodes a reply as an HTTP answer, and sends an HTTP answer with its delays and its ending. */
 
-import type { ReplyEvent, Reply as WireReply } from '@tidemark/core'
-import {
-  createReplySplitter,
-  encodeResponse,
-  encodeSseFrame,
-  replyToEvents,
-  toSseFrames,
-} from '@tidemark/wire'
+import type { ReplyEvent, Reply as WireReply } from '@tidemark/core/engine/reply'
+import { createReplySplitter, replyToEvents, toSseFrames } from '@tidemark/wire/anthropic/reply-frames'
+import { encodeResponse } from '@tidemark/wire/anthropic/response'
+import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { ReplyDelays } from '../scripts/script.ts'

@@ -2,27 +2,19 @@
  * Compacts a logged session up to one of its records, and undoes a compaction. Used by `tidemark compact`. The new
  * records stay in memory unless the caller gives a journal (a store of logs).
  */
-import {
-  type ApiMessage,
-  type CompactionDraft,
-  type CompactionOptions,
-  type CompactionPlan,
-  type ContextEntry,
-  type ContextTokens,
-  countContextTokens,
-  countPrefixTokens,
-  findRates,
-  findUndoTarget,
-  isCompactBoundary,
-  isKnownRecord,
-  isVisibleToModel,
-  measureContext,
-  type RefusedRewrite,
-  readCalibrationScale,
-  toApiMessages,
-  withContextState,
-  withProviderClearings,
-} from '@tidemark/core'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
+import type { CompactionOptions, CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
+import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
+import { findUndoTarget } from '@tidemark/core/context/context-view'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import { withProviderClearings } from '@tidemark/core/context/provider-clearings'
+import { findRates } from '@tidemark/core/cost/prices'
+import type { RefusedRewrite } from '@tidemark/core/engine/events'
+import { measureContext, withContextState } from '@tidemark/core/engine/measure-context'
+import { countPrefixTokens } from '@tidemark/core/engine/next-request'
+import { isCompactBoundary, isKnownRecord } from '@tidemark/core/log/record'
+import { type ContextTokens, countContextTokens, readCalibrationScale } from '@tidemark/core/tokens/usage'
 import type { LogContents } from '../logs/read-log.ts'
 import {
   type CompactionPreview,
@@ -150,7 +142,7 @@ async function openCompaction(
 // Undo of a compaction or clearing of a logged session. The undo is written to the log file if the caller gives a
 // journal, otherwise it stays in memory.
 
-export interface UndoLogOptions
+interface UndoLogOptions
   extends Pick<
     CompactLogOptions,
     'model' | 'window' | 'journal' | 'transcript' | 'onEvent' | 'signal' | 'clock' | 'ids'
@@ -162,7 +154,7 @@ export interface UndoLogOptions
   readonly confirm?: (undoing: UndoPreview) => Promise<boolean>
 }
 
-export interface UndoPreview {
+interface UndoPreview {
   readonly file: string
   /** The uuid of the boundary record that the compaction or clearing left in the log. */
   readonly id: string
@@ -176,7 +168,7 @@ export interface UndoReport extends UndoPreview {
   readonly messages: readonly ApiMessage[]
 }
 
-export type UndoLogResult =
+type UndoLogResult =
   | { readonly ok: true; readonly report: UndoReport; readonly written: WrittenLog }
   | CompactLogRefusal
 

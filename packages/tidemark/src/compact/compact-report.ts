@@ -2,24 +2,18 @@
  * Options and results of `compactLog`, the price of a compaction, and its trace: attempts to write a summary, and
  * re-attached files and todos.
  */
-import {
-  type ApiMessage,
-  type Clock,
-  type CompactionDraft,
-  type CompactionForm,
-  type ContextPart,
-  type IdGenerator,
-  type Journal,
-  priceNewContext,
-  type Receipt,
-  type RefusedRewrite,
-  type SessionRecord,
-  type SkippedAttachment,
-  type SummaryAttemptStep,
-  type TokenRates,
-  type TurnEvent,
-} from '@tidemark/core'
-import type { LogFormat } from '@tidemark/wire'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import type { TokenRates } from '@tidemark/core/cost/prices'
+import type { ContextPart, RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
+import type { Clock, IdGenerator, Journal } from '@tidemark/core/engine/ports'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { priceNewContext } from '@tidemark/core/planner/plan-input'
+import type { SkippedAttachment } from '@tidemark/core/sources/context-source'
+import type { SummaryAttemptStep } from '@tidemark/core/summary/attempt-types'
+import type { Receipt } from '@tidemark/core/summary/receipt'
+import type { CompactionForm } from '@tidemark/core/summary/summary-prompt'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import type { ModelChoice } from '../models/model-choice.ts'
 
 export interface CompactLogOptions {
@@ -247,7 +241,7 @@ export interface CompactionStep {
 }
 
 /** Collects engine events while a compaction is prepared, and converts them to the steps of the compaction's trace. */
-export interface TraceCollector {
+interface TraceCollector {
   take(event: TurnEvent): void
   steps(draft: CompactionDraft): readonly CompactionStep[]
 }

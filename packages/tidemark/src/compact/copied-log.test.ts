@@ -1,14 +1,11 @@
 /** The figures of a copy that `tidemark compact -o` writes are those of the original log. */
 import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  AppendList,
-  createLogLineReader,
-  emptySessionCost,
-  sumSessionCost,
-  updateSessionCost,
-} from '@tidemark/core'
-import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire'
+import { emptySessionCost, sumSessionCost, updateSessionCost } from '@tidemark/core/cost/session-cost'
+import { createLogLineReader } from '@tidemark/core/log/decode-log'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
 import { beforeEach, expect, it } from 'vitest'
 import { type LogFolder, logFolder } from '../../test/log-folder.ts'
 import { workingSession } from '../../test/working-session.ts'

@@ -1,24 +1,20 @@
 /** Finds the model that continues a logged session: its provider profile, context window and prices, as far as known. */
+import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
+import { isObject } from '@tidemark/core/log/json'
 import {
-  type EstimatorWeights,
-  type FindModelPrices,
   isKnownRecord,
-  isObject,
-  type ProviderProfile,
   type SessionRecord,
   SYNTHETIC_MODEL,
   type SystemRecord,
-  strictProfile,
-  type TokenEstimatePolicy,
-} from '@tidemark/core'
-import {
-  createProviderProfile,
-  estimatorWeights,
-  lookUpModel,
-  modelCatalogue,
-  pricesAtDate,
-  withModels,
-} from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
+import { type ProviderProfile, strictProfile } from '@tidemark/core/policy/provider-profile'
+import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { withModels } from '@tidemark/wire/catalogue/custom-models'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
 import { listConversationCalls } from '../inspect/logged-calls.ts'
 import type { LogContents } from '../logs/read-log.ts'

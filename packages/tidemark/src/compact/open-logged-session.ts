@@ -1,41 +1,35 @@
 /** Opens a logged session for compaction or undo with the same engine functions that live sessions use. */
 import { dirname, resolve } from 'node:path'
+import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
+import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import { planWithLogNotes } from '@tidemark/core/compaction/compact-with-notes'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import {
-  type Clock,
-  type CompactionDraft,
   type CompactionOptions,
   type CompactionPlan,
-  type CompactionResult,
-  type CompactionServices,
-  commitCompaction,
-  createBranchNotes,
-  createEstimator,
-  createIndexRules,
-  createPolicy,
-  type Journal,
-  type JsonObject,
-  type Model,
-  type ModelSettings,
-  openSession,
-  type PlacedSection,
-  type Policy,
   planCompaction,
-  planWithLogNotes,
-  prepareCompaction,
-  type RefusedRewrite,
-  type SeparateSummaryModel,
-  type SessionRecord,
-  type SessionState,
-  type SnapshotSection,
-  scalePolicy,
-  TidemarkError,
-  type TurnContext,
-  type TurnEvent,
-  type TurnHost,
-  type UndoResult,
-  type UndoRewriteOptions,
-  undoRewrite,
-} from '@tidemark/core'
+} from '@tidemark/core/compaction/plan-compaction'
+import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
+import type {
+  CompactionServices,
+  ModelSettings,
+  SeparateSummaryModel,
+  TurnHost,
+} from '@tidemark/core/engine/host'
+import type { Clock, Journal, Model } from '@tidemark/core/engine/ports'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { TidemarkError } from '@tidemark/core/errors'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { SessionRecord, SnapshotSection } from '@tidemark/core/log/record'
+import { createBranchNotes } from '@tidemark/core/notes/branch-notes'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import type { PlacedSection } from '@tidemark/core/request/system-prompt'
+import { createEstimator } from '@tidemark/core/tokens/estimator'
+import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
 import type { LogContents } from '../logs/read-log.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { createDeadlines, pauseForEvents, systemClock, systemIds } from '../platform/node-ports.ts'

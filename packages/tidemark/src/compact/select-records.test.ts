@@ -1,4 +1,4 @@
-import type { SessionRecord } from '@tidemark/core'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { describe, expect, it } from 'vitest'
 import { cutLogAtRecord, findRecordByIdStart, renumberRecords } from './select-records.ts'
 

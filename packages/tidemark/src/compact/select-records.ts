@@ -1,13 +1,9 @@
 /** Selects the records of a log to compact, and builds the engine's compaction request from the options of `compactLog`. */
-import {
-  buildSessionLog,
-  type CompactionOptions,
-  findCutPointAtOrBefore,
-  isKnownRecord,
-  type KnownRecord,
-  type SessionRecord,
-} from '@tidemark/core'
-import type { LogRecord } from '@tidemark/wire'
+import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
+import { findCutPointAtOrBefore } from '@tidemark/core/context/cut-points'
+import { isKnownRecord, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 

@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { createLogHeader, type SessionRecord, type Usage } from '@tidemark/core'
-import { createLogOrigin, modelCatalogue } from '@tidemark/wire'
+import { createLogHeader } from '@tidemark/core/log/decode-log'
+import type { SessionRecord, Usage } from '@tidemark/core/log/record'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createLogOrigin } from '@tidemark/wire/readers/log-reader'
 import { createModelEstimators } from '../inspect/context-contents.ts'
 import { isAnsweredCall, listConversationCalls, toResponseKey } from '../inspect/logged-calls.ts'
 import { priceLogCall } from '../inspect/spending.ts'
@@ -13,7 +15,7 @@ import { createDraftFile, type DraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
 
-export interface WriteSessionOptions {
+interface WriteSessionOptions {
   /** Replaces the output file if it exists. */
   readonly force?: boolean
   /** The creation time in the header of the written log. Default: now. */
@@ -48,7 +50,7 @@ async function isSameFile(one: string, other: string): Promise<boolean> {
   return (await realpath(one)) === (await realpath(other).catch(() => null))
 }
 
-export type WriteSessionResult =
+type WriteSessionResult =
   | { readonly ok: true; readonly blobs: BlobCopyReport }
   | { readonly ok: false; readonly message: string }
 

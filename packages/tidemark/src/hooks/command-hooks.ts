@@ -2,7 +2,9 @@
  * Makes hooks of the commands in settings. Commands of one event that match run at the same time, each once; a command
  * that fails is reported and changes nothing.
  */
-import { HOOK_POINTS, type Hook, isObject, type SessionHooks, truncateEnd } from '@tidemark/core'
+import { HOOK_POINTS, type Hook, type SessionHooks } from '@tidemark/core/engine/hooks'
+import { isObject } from '@tidemark/core/log/json'
+import { truncateEnd } from '@tidemark/core/text/truncate-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { EVENT_SHAPES, type EventShape, type HookAnswer, readCommandEnd } from './hook-events.ts'
 import {
@@ -29,7 +31,7 @@ export interface HookCommands {
   readonly confine?: () => Promise<HookConfinement>
 }
 
-export interface HookConfinement {
+interface HookConfinement {
   /** Returns the program and arguments that run the given ones. */
   wrap(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]]
   /** Called when the command has ended. */
@@ -54,7 +56,7 @@ export function checkHookCommands(value: unknown): string | null {
 }
 
 /** What the commands learn about the session. */
-export interface HookSession {
+interface HookSession {
   /** The path of the log; null if it is not a file. */
   readonly log: string | null
   readonly cwd: string

@@ -2,14 +2,9 @@
  * The events of hooks as commands see them: what each gets as JSON on standard input, and what its exit code and output
  * mean. The shape is the one that Claude Code documents for its hooks.
  */
-import {
-  isObject,
-  isTextBlock,
-  type JsonObject,
-  type MessageContent,
-  type SessionHooks,
-  toBlocks,
-} from '@tidemark/core'
+import type { SessionHooks } from '@tidemark/core/engine/hooks'
+import { isTextBlock, type MessageContent, toBlocks } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { HookProcessEnd } from './run-hook-command.ts'
 
 type HookInputs = {

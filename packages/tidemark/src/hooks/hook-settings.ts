@@ -2,7 +2,8 @@
  * The `hooks` of a settings file: for each event a list of matchers, each with its commands. Checks them, merges those
  * of several files, and lists the commands of an event, each command once.
  */
-import { HOOK_POINTS, isObject, type SessionHooks } from '@tidemark/core'
+import { HOOK_POINTS, type SessionHooks } from '@tidemark/core/engine/hooks'
+import { isObject } from '@tidemark/core/log/json'
 
 export type HookEvent = Capitalize<keyof SessionHooks>
 
@@ -17,7 +18,7 @@ export interface HookCommandSettings {
   readonly timeout?: number
 }
 
-export interface HookMatcherSettings {
+interface HookMatcherSettings {
   /** What the commands are for, such as a tool: `Bash`, `Edit|Write`, `^mcp__`. Default: everything. */
   readonly matcher?: string
   readonly hooks: readonly HookCommandSettings[]

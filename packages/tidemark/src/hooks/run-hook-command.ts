@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { findProgram, signalGroup, stopGroup, waitForExit } from '../platform/process-groups.ts'
 
-export interface HookProcess {
+interface HookProcess {
   /** A line for the shell or, with `args`, a program. */
   readonly command: string
   readonly args?: readonly string[]

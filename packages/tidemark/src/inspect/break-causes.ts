@@ -8,8 +8,8 @@ import {
   type CacheBreakReason,
   formatCount,
   formatDuration,
-  type SessionRecord,
-} from '@tidemark/core'
+} from '@tidemark/core/cache/cache-break'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import {
   findCommand,
   findFolderChange,
@@ -26,7 +26,7 @@ import {
 } from './logged-requests.ts'
 import type { BreakCause, ExplainedCause } from './report.ts'
 
-export interface BreakCauseInput {
+interface BreakCauseInput {
   readonly event: CacheBreak
   readonly now: ReplayedRequest
   readonly before: ReplayedRequest
@@ -193,7 +193,7 @@ export function toBreakCause(reason: string): BreakCause {
  * Converts the reason for a cache break to a cause if the log proves that the request was sent with this change;
  * otherwise returns null.
  */
-export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null {
+function toCertainCause(reason: CacheBreakReason): ExplainedCause | null {
   const cause = CAUSE_BY_REASON[reason.kind]
   if ('names' in reason) return { cause, evidence: reason.names.join(', ') }
   switch (reason.kind) {
@@ -221,7 +221,7 @@ export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null 
  * Converts the reason for a cache break to a cause if the log shows this change but does not prove that the request was
  * sent with it; otherwise returns null.
  */
-export function toObservedCause(reason: CacheBreakReason): ExplainedCause | null {
+function toObservedCause(reason: CacheBreakReason): ExplainedCause | null {
   const evidence = seenEvidence(reason)
   return evidence === null ? null : { cause: CAUSE_BY_REASON[reason.kind], evidence }
 }

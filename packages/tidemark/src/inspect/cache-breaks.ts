@@ -3,43 +3,37 @@
  * sessions, which detects lost cache reads. `break-causes.ts` then finds the most likely cause of each break.
  */
 
+import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
+import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
+import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
-  addCallGap,
   announceRewrite,
   type CacheBreakRules,
   type CacheCheckOutcome,
   type CacheMonitor,
-  checkCacheRead,
-  computeLongTtlSavings,
-  countContextTokens,
   createCacheMonitor,
-  DEFAULT_POLICY,
-  EMPTY_CACHE_MODEL,
-  EMPTY_GAP_TALLY,
-  forecastLoggedRead,
+  recordSentRequest,
+} from '@tidemark/core/cache/cache-monitor'
+import { checkCacheRead } from '@tidemark/core/cache/detect-break'
+import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
+import type { ModelPrices } from '@tidemark/core/cost/prices'
+import {
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
   type MicrocompactBoundary,
-  type ModelPrices,
-  type ProviderProfile,
-  type RewriteAnnouncement,
-  recordSentRequest,
-  redact,
-  reportEdits,
   type SessionRecord,
-  strictProfile,
   type Usage,
-  updateCacheFromResponse,
-} from '@tidemark/core'
-import {
-  type Catalogue,
-  createProviderProfile,
-  type LogRecord,
-  lookUpModel,
-  type ModelEntry,
-  pricesAtDate,
-} from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { type ProviderProfile, strictProfile } from '@tidemark/core/policy/provider-profile'
+import { addCallGap, computeLongTtlSavings, EMPTY_GAP_TALLY } from '@tidemark/core/request/cache-ttl'
+import { redact } from '@tidemark/core/text/redact'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
+import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
 import { findBreakCause, isFirstForkCall } from './break-causes.ts'
 import { findClearingActor } from './context-curve.ts'

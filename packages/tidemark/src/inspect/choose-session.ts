@@ -25,7 +25,7 @@ const SORT_VALUES: Readonly<Record<SortKey, (report: SessionReport) => number>> 
   hit: ({ hitRate }) => hitRate ?? -1,
 }
 
-export type SessionChoice =
+type SessionChoice =
   | { readonly ok: true; readonly report: SessionReport }
   | { readonly ok: false; readonly why: string }
 

@@ -2,35 +2,31 @@
  * Measures what filled the context of the main conversation: tokens by kind of content and by tool, repeated reads, and
  * the largest blocks. Each block counts once, however often it was sent.
  */
+import { toMessageParts } from '@tidemark/core/context/context-entry'
 import {
   type Block,
-  createBreakdown,
-  createEstimator,
-  DEFAULT_POLICY,
-  type Estimator,
-  findDuplicateReads,
-  isKnownRecord,
-  isObject,
   isTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
-  type KnownRecord,
-  redactBeginning,
-  SYNTHETIC_MODEL,
-  type TokenBreakdown,
-  type TokenTally,
   type ToolUseBlock,
   toBlocks,
-  toMessageParts,
-} from '@tidemark/core'
+} from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
+import { isKnownRecord, type KnownRecord, SYNTHETIC_MODEL } from '@tidemark/core/log/record'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { redactBeginning } from '@tidemark/core/text/redact'
 import {
-  type Catalogue,
-  estimatorWeights,
-  type LogRecord,
-  lookUpModel,
-  type TokenizerFamily,
-} from '@tidemark/wire'
+  createBreakdown,
+  findDuplicateReads,
+  type TokenBreakdown,
+  type TokenTally,
+} from '@tidemark/core/tokens/breakdown'
+import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
+import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import type { TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter } from '../logs/read-log.ts'
 import type { ModelEstimator } from './estimator-error.ts'
 import type { LoggedCall } from './logged-calls.ts'
@@ -204,7 +200,7 @@ function preview(text: string): string {
   return redactBeginning(text, 300)
 }
 
-export interface ModelEstimators {
+interface ModelEstimators {
   forModel(model: string): ModelEstimator
   /** Returns the estimated tokens of the content blocks of a call's response. */
   countResponse(call: Pick<LoggedCall, 'model' | 'blocks'>): number

@@ -1,4 +1,4 @@
-import { type FoundModel, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import { type FoundModel, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { expect, it } from 'vitest'
 import { detectWindow, type WindowEvidence } from './context-curve.ts'
 import type { LoggedCompaction } from './report.ts'

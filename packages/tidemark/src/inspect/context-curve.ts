@@ -2,21 +2,22 @@
  * Measures how the context of the main conversation grew and shrank: the size of each request, the compactions and
  * clearings between requests, and the context window.
  */
+import { TidemarkError } from '@tidemark/core/errors'
+import { isObject } from '@tidemark/core/log/json'
 import {
-  countContextTokens,
-  DEFAULT_POLICY,
   isClearedByProvider,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
-  isObject,
   isRewriteBoundary,
   type MicrocompactBoundary,
   type SessionRecord,
-  scalePolicy,
-  TidemarkError,
-} from '@tidemark/core'
-import type { FoundModel, LogFormat } from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
+import type { FoundModel } from '@tidemark/wire/catalogue/catalogue'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import type {
@@ -70,7 +71,7 @@ function findLargestRequest(calls: readonly LoggedCall[]): {
     .reduce((most, next) => (next.tokens > most.tokens ? next : most), { model: '', tokens: 0 })
 }
 
-export interface ContextHistory {
+interface ContextHistory {
   readonly points: readonly ContextPoint[]
   readonly compactions: readonly LoggedCompaction[]
   readonly clearings: readonly LoggedClearing[]

@@ -1,4 +1,5 @@
-import { type Block, SYNTHETIC_MODEL } from '@tidemark/core'
+import type { Block } from '@tidemark/core/log/block'
+import { SYNTHETIC_MODEL } from '@tidemark/core/log/record'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {

@@ -1,4 +1,6 @@
-import { type Block, createEstimator, createFixedWeights, DEFAULT_POLICY } from '@tidemark/core'
+import type { Block } from '@tidemark/core/log/block'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
 import { describe, expect, it } from 'vitest'
 import {
   type MeasuredCall,

@@ -3,34 +3,33 @@
  * the context is compared with the growth that the provider reported. `inspect` shows the result, and
  * scripts/fit-estimator.ts uses it to fit the estimator's weights.
  */
+import { isTurnEnd, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
+import { type Block, isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
-  addGrowthObservation,
-  type Block,
-  type Calibration,
-  calibrateGrowth,
-  countContextTokens,
-  DEFAULT_POLICY,
-  type Estimator,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
-  isObject,
   isPrompt,
-  isThinkingBlock,
-  isToolUse,
-  isTurnEnd,
-  isVisibleToModel,
   type KnownRecord,
-  readCalibrationScale,
   type SessionRecord,
   SYNTHETIC_MODEL,
+} from '@tidemark/core/log/record'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
+import type { Estimator } from '@tidemark/core/tokens/estimator'
+import {
+  addGrowthObservation,
+  type Calibration,
+  calibrateGrowth,
+  countContextTokens,
+  readCalibrationScale,
   startCalibration,
-  type TokenEstimatePolicy,
-  toBlocks,
-  toMessageParts,
-} from '@tidemark/core'
-import { findReminderRule, isClaudeCodeRestart, type LogFormat, type ReminderRule } from '@tidemark/wire'
+} from '@tidemark/core/tokens/usage'
+import type { ReminderRule } from '@tidemark/wire/catalogue/estimator-weights'
+import { findReminderRule, isClaudeCodeRestart } from '@tidemark/wire/readers/claude-code-reader'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import type { EstimatorReport } from './report.ts'
 
 export function reportEstimatorError(
@@ -56,7 +55,7 @@ export function reportEstimatorError(
   }
 }
 
-export type ExclusionReason = IncomparableReason | 'model-change' | 'negative-growth'
+type ExclusionReason = IncomparableReason | 'model-change' | 'negative-growth'
 
 export type PredictedGrowth =
   | { readonly counted: true; readonly predicted: number; readonly high: number; readonly reported: number }
@@ -218,7 +217,7 @@ function sum(figures: readonly number[]): number {
 // call.
 
 /** Why the context of a call cannot be compared with the context of the previous call. */
-export type IncomparableReason = 'boundary' | 'clearing' | 'restart' | 'rewind'
+type IncomparableReason = 'boundary' | 'clearing' | 'restart' | 'rewind'
 
 export interface MeasuredCall {
   readonly model: string

@@ -1,4 +1,4 @@
-import type { SessionRecord } from '@tidemark/core'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import type { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { addAnswer, inspectSession, MODEL, usage } from '../../test/inspect-example.ts'

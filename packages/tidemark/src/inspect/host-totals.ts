@@ -2,13 +2,13 @@
  * Compares the calls of a log with the totals that Claude Code keeps of the session itself. Claude Code does not log all
  * its calls: those that write summaries and titles are missing, and their cost is known only from these totals.
  */
-import { isCompactBoundary, type SessionRecord } from '@tidemark/core'
-import { type ClaudeCodeTotals, readClaudeCodeTotals } from '@tidemark/wire'
+import { isCompactBoundary, type SessionRecord } from '@tidemark/core/log/record'
+import { type ClaudeCodeTotals, readClaudeCodeTotals } from '@tidemark/wire/readers/claude-code-reader'
 import type { LogContents } from '../logs/read-log.ts'
 import { type LoggedCall, sumPromptTokens, sumUsage } from './logged-calls.ts'
 import type { LoggedCompaction } from './report.ts'
 
-export interface HostTotals extends ClaudeCodeTotals {
+interface HostTotals extends ClaudeCodeTotals {
   /** The newest timestamp before the totals: they include the calls up to this time. */
   readonly at: string
 }
@@ -73,7 +73,7 @@ function countHostCompactions({ format, meta, records }: LogContents): number {
 }
 
 /** A call of the log with its known cost in dollars. */
-export interface CallWithCost {
+interface CallWithCost {
   readonly call: LoggedCall
   readonly pricedUsd: number
 }

@@ -1,6 +1,6 @@
 /** Inspects log files on disk one after the other, and sums the reports of many sessions. */
 import { resolve } from 'node:path'
-import { type Catalogue, modelCatalogue } from '@tidemark/wire'
+import { type Catalogue, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { findLogs, newestFirst } from '../logs/find-logs.ts'
 import type { FoundLog } from '../logs/log-search-result.ts'
 import { readLog } from '../logs/read-log.ts'
@@ -132,7 +132,7 @@ export interface SpendingTotal {
   readonly pricedSpentOnClearings: number
 }
 
-export interface SpendingTotals extends Omit<SpendingTotal, 'name'> {
+interface SpendingTotals extends Omit<SpendingTotal, 'name'> {
   /** The first day that is counted, as YYYY-MM-DD; null if all days are counted. */
   readonly since: string | null
   /** Totals by day, newest day first. */

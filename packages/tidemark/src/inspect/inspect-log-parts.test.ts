@@ -1,6 +1,7 @@
-import type { MessageContent, SessionRecord } from '@tidemark/core'
+import type { MessageContent } from '@tidemark/core/log/block'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { SessionBuilder } from '@tidemark/core/testing'
-import { modelCatalogue } from '@tidemark/wire'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { describe, expect, it } from 'vitest'
 import {
   addAnswer,

@@ -1,5 +1,5 @@
 import type { SessionBuilder } from '@tidemark/core/testing'
-import type { LogFormat } from '@tidemark/wire'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { describe, expect, it } from 'vitest'
 import { addAnswer, buildExample, inspectSession, MODEL, read1, usage } from '../../test/inspect-example.ts'
 

@@ -1,6 +1,8 @@
 /** Creates the report that `tidemark inspect` shows for one log. The result depends only on the log and the options. */
-import { redactStrings, type SessionRecord } from '@tidemark/core'
-import { type Catalogue, type LogRecord, lookUpModel } from '@tidemark/wire'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { redactStrings } from '@tidemark/core/text/redact'
+import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { findUserPrompts, type LogContents } from '../logs/read-log.ts'
 import { findCacheBreaks } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'

@@ -3,21 +3,18 @@
  * of the history, so a response that an earlier file also contains is marked as a copy. Tidemark logs also record calls
  * outside the conversation, such as summaries, which are billed like the others.
  */
+import { readLoggedCall } from '@tidemark/core/cost/session-cost'
+import { type Block, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
-  type Block,
   isKnownRecord,
-  isNothingBilled,
-  isObject,
-  isToolUse,
-  readLoggedCall,
   type SessionRecord,
   SYNTHETIC_MODEL,
-  toBlocks,
-  toTokenCount,
   type Usage,
-} from '@tidemark/core'
-import type { LogFormat } from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import { isNothingBilled, toTokenCount } from '@tidemark/core/tokens/usage'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter, type LogContents } from '../logs/read-log.ts'
 import type { UsageTotals } from './report.ts'
 

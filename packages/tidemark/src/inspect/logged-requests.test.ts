@@ -1,5 +1,6 @@
-import type { Usage } from '@tidemark/core'
-import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import type { Usage } from '@tidemark/core/log/record'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { LoggedCall } from './logged-calls.ts'
 import { readCacheTtl } from './logged-requests.ts'

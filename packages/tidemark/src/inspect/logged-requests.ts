@@ -2,33 +2,22 @@
  * Rebuilds the API requests of one conversation from its log. Each request comes with the records logged since the
  * previous request.
  */
+import { type SentMarker, type SentRequest, toSentParameters } from '@tidemark/core/cache/sent-request'
+import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
+import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten'
+import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import {
-  appendRecordAsIs,
-  applyParameterChanges,
-  type ContextView,
-  emptyContextView,
-  emptySessionLog,
-  type FlattenedContext,
-  flattenContext,
   isKnownRecord,
-  isObject,
-  isThinkingBlock,
-  isToolResult,
-  isToolUse,
-  type JsonObject,
   type PrefixSnapshot,
   type PrefixUpdate,
-  type ProviderProfile,
-  readUserInputs,
-  type SentMarker,
-  type SentRequest,
-  type SessionLog,
   type SessionRecord,
-  toBlocks,
-  toSentParameters,
-  updateContextView,
-} from '@tidemark/core'
-import type { LogRecord } from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import { appendRecordAsIs, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
+import { readUserInputs } from '@tidemark/core/log/user-input'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { applyParameterChanges } from '@tidemark/core/request/announced-prefix'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 
 export interface ReplayedRequest {

@@ -2,21 +2,17 @@
  * Reads the losses of cached tokens that the engine recorded in the log right after the call in which they happened.
  * These records are more reliable than an analysis of the log.
  */
-import {
-  type CacheLoss,
-  isKnownRecord,
-  isObject,
-  readLoggedCall,
-  redact,
-  type SessionRecord,
-} from '@tidemark/core'
-import type { LogRecord } from '@tidemark/wire'
+import { readLoggedCall } from '@tidemark/core/cost/session-cost'
+import { isObject } from '@tidemark/core/log/json'
+import { type CacheLoss, isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import { redact } from '@tidemark/core/text/redact'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { toBreakCause } from './break-causes.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import type { ClearingActor, ClearingCost, LoggedCacheBreak } from './report.ts'
 import { roundDollars } from './spending.ts'
 
-export interface RecordedLoss {
+interface RecordedLoss {
   readonly loss: CacheLoss
   /** The line in the log of the call that lost its cached prefix. */
   readonly line: number

@@ -2,8 +2,9 @@
  * The report of `tidemark inspect` as plain JSON. Programs read it, so field names do not change. Tokens in `usage` and
  * `context` are reported by the provider; tokens of classes, tools and blocks are estimates.
  */
-import type { Damage, PriceClass } from '@tidemark/core'
-import type { LogFormat } from '@tidemark/wire'
+import type { Damage } from '@tidemark/core/log/batch'
+import type { PriceClass } from '@tidemark/core/tokens/usage'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 
 export interface SessionReport extends CacheReport {
   readonly file: string
@@ -159,7 +160,7 @@ export interface LargeBlock {
   readonly line: number
 }
 
-export interface RepeatedRead {
+interface RepeatedRead {
   readonly path: string
   readonly count: number
   /** Tokens that reading the file only once would have saved. */
@@ -183,7 +184,7 @@ export interface CostReport extends CostSummary, CacheLossCosts {
 }
 
 /** Calls that the host made but did not log. Claude Code logs neither the calls that write summaries nor those for titles. */
-export interface UnloggedSpending {
+interface UnloggedSpending {
   /** Number of compactions whose calls are not in the log. */
   readonly summaries: number
   /**
@@ -221,7 +222,7 @@ export interface CacheLossCosts {
   readonly spentOnClearings: number | null
 }
 
-export interface TokenClassCost {
+interface TokenClassCost {
   readonly tokens: number
   readonly usd: number | null
 }

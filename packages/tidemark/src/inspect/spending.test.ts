@@ -1,5 +1,5 @@
-import type { Usage } from '@tidemark/core'
-import { modelCatalogue } from '@tidemark/wire'
+import type { Usage } from '@tidemark/core/log/record'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { describe, expect, it } from 'vitest'
 import type { ClearingCost, LoggedCacheBreak } from './report.ts'
 import {

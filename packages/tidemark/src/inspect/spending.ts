@@ -2,20 +2,19 @@
  * Calculates what the API calls of a session cost, by token class, day and model. Each call is priced at the prices of
  * its model on its date.
  */
+import { addCosts, type Cost, ZERO_COST } from '@tidemark/core/cost/prices'
 import {
-  addCosts,
   addTokens,
   type PricedCall as Billed,
   COMPACTION_SOURCE,
-  type Cost,
   type FindModelPrices,
-  listIterations,
-  type PriceClass,
   priceCall,
-  ZERO_COST,
   ZERO_TOKENS,
-} from '@tidemark/core'
-import { type Catalogue, type LogFormat, lookUpModel, pricesAtDate } from '@tidemark/wire'
+} from '@tidemark/core/cost/session-cost'
+import { listIterations, type PriceClass } from '@tidemark/core/tokens/usage'
+import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
+import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
 import {
   addUsage,
@@ -86,7 +85,7 @@ export function reportSpending(
   }
 }
 
-export interface LogPricing {
+interface LogPricing {
   readonly catalogue: Catalogue
   readonly format: LogFormat
   /** Returns the estimated tokens of the content blocks of a call's response. */

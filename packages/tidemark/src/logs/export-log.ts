@@ -1,13 +1,16 @@
 /** Exports a session's log as Markdown, piece by piece or to a new file. */
-import { type BlobReader, buildSessionLog, redact, streamMarkdown } from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import { streamMarkdown } from '@tidemark/core/history/export-markdown'
+import type { BlobReader } from '@tidemark/core/history/spill-results'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
+import { redact } from '@tidemark/core/text/redact'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import { listBlobIds, openLogBlobs } from './log-blobs.ts'
 import { formatFileExists, type LogRefusal } from './log-search-result.ts'
 import { readLog } from './read-log.ts'
 
-export interface ExportLogOptions {
+interface ExportLogOptions {
   /** Removes credentials from the export. Default: true. */
   readonly redacts?: boolean
   /**
@@ -19,7 +22,7 @@ export interface ExportLogOptions {
   readonly title?: string
 }
 
-export interface MarkdownExport {
+interface MarkdownExport {
   readonly ok: true
   readonly records: number
   /** Ids of the large results that could not be read. The export has only their head and tail, and says so. */
@@ -69,7 +72,7 @@ async function* showControls(pieces: AsyncIterable<string>): AsyncIterable<strin
 /** Code of the symbol for the control character 0 in Unicode; the symbols of the others follow in their order. */
 const CONTROL_SYMBOLS = 0x2400
 
-export type ExportOutcome =
+type ExportOutcome =
   | (Pick<MarkdownExport, 'ok' | 'records' | 'missingBlobs'> & {
       readonly path: string
       readonly out: string

@@ -4,8 +4,8 @@ import type { Dirent } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { isObject, parseJson } from '@tidemark/core'
-import type { LogFormat } from '@tidemark/wire'
+import { isObject, parseJson } from '@tidemark/core/log/json'
+import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { type HomeEnvironment, LOG_EXTENSION, sessionsFolder, tidemarkHome } from '../storage/home-paths.ts'
 import {
   type FindLogsOptions,
@@ -217,7 +217,7 @@ function toFoundLog({ session, agents }: Group): FoundLog {
 }
 
 /** A folder in which Claude Code, Codex or Tidemark stores its sessions. */
-export interface LogLocation {
+interface LogLocation {
   readonly format: LogFormat
   readonly folder: string
 }

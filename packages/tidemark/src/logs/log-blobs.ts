@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { type BlobReader, readSpilledParts } from '@tidemark/core'
+import { type BlobReader, readSpilledParts } from '@tidemark/core/history/spill-results'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import type { FileJournal } from '../storage/file-journal.ts'
 import type { FileSystem } from '../storage/file-system.ts'
@@ -13,7 +13,7 @@ import type { SplitLine } from '../storage/split-lines.ts'
 import { openFileLines } from './read-lines.ts'
 
 /** Returns the home in whose folder `sessions` a log lies; null if the log lies elsewhere. */
-export function findHomeOfLog(path: string): string | null {
+function findHomeOfLog(path: string): string | null {
   const folder = dirname(resolve(path))
   const home = dirname(folder)
   return basename(folder) === basename(sessionsFolder(home)) ? home : null

@@ -5,31 +5,22 @@
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout } from 'node:timers/promises'
+import type { Damage } from '@tidemark/core/log/batch'
+import { isKnownRecord, isSyntheticError, type SessionRecord } from '@tidemark/core/log/record'
+import { appendRecordAsIs, emptySessionLog, readRecordAt } from '@tidemark/core/log/session-log'
+import { createNoteKeeper, type NoteKeeper } from '@tidemark/core/notes/note-keeper'
 import {
-  appendRecordAsIs,
-  createEstimator,
-  createNoteKeeper,
-  type Damage,
-  DEFAULT_POLICY,
-  emptySessionLog,
-  isKnownRecord,
-  isSyntheticError,
   NOTES_SECTION_NAMES,
   NOTES_SECTIONS,
-  type NoteKeeper,
   type NotesSectionName,
   parseNotes,
-  readRecordAt,
-  type SessionRecord,
-} from '@tidemark/core'
-import {
-  createLogReader,
-  detectLineFormat,
-  estimatorWeights,
-  type LogReader,
-  lookUpModel,
-  modelCatalogue,
-} from '@tidemark/wire'
+} from '@tidemark/core/notes/notes-file'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { createEstimator } from '@tidemark/core/tokens/estimator'
+import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createLogReader, detectLineFormat } from '@tidemark/wire/readers/log-format'
+import type { LogReader } from '@tidemark/wire/readers/log-reader'
 import { createLineSplitter } from '../storage/split-lines.ts'
 import { type LogRefusal, refuseForReadError, refuseLog } from './log-search-result.ts'
 import { type OpenLog, openLog } from './open-log.ts'
@@ -59,7 +50,7 @@ export async function writeLogNotes(
   return { ...taker.write(), damage }
 }
 
-export interface FollowNotesOptions {
+interface FollowNotesOptions {
   /** Ends following. */
   readonly signal: AbortSignal
   /** Called with the notes once the log has a conversation, and whenever they have changed. */

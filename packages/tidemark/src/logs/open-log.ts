@@ -1,17 +1,15 @@
 /** Opens a file as a log: detects its format, then streams its records. */
 
 import { isUtf8 } from 'node:buffer'
-import type { Damage } from '@tidemark/core'
+import type { Damage } from '@tidemark/core/log/batch'
+import { createLogReader, detectLineFormat, detectLogFormat } from '@tidemark/wire/readers/log-format'
 import {
   createDamageCollector,
-  createLogReader,
-  detectLineFormat,
-  detectLogFormat,
   type LogFormat,
   type LogMeta,
   type LogRecord,
   mergeDamage,
-} from '@tidemark/wire'
+} from '@tidemark/wire/readers/log-reader'
 import type { SplitLine } from '../storage/split-lines.ts'
 import { type LogRefusal, refuseLog } from './log-search-result.ts'
 import {

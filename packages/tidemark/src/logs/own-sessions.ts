@@ -3,18 +3,13 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type BlobReader,
-  isKnownRecord,
-  isTextBlock,
-  isToolResult,
-  REDACTED,
   readSpilledParts,
-  readUserTypedText,
-  redact,
   restoreSpilledResults,
-  type SessionRecord,
-  toBlocks,
-  type UserRecord,
-} from '@tidemark/core'
+} from '@tidemark/core/history/spill-results'
+import { isTextBlock, isToolResult, toBlocks } from '@tidemark/core/log/block'
+import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
+import { readUserTypedText } from '@tidemark/core/log/user-input'
+import { REDACTED, redact } from '@tidemark/core/text/redact'
 import { createBlobFolder, findBlobPath } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { ioError, readErrorCode } from '../storage/file-system.ts'
@@ -191,7 +186,7 @@ function excerptAround(text: string, wanted: string): string {
   return `${from > 0 ? '…' : ''}${excerpt}${to < text.length ? '…' : ''}`
 }
 
-export type DeleteSessionOutcome =
+type DeleteSessionOutcome =
   | {
       readonly ok: true
       /** Number of blobs (large tool results) that were deleted with the session. */

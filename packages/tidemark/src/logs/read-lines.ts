@@ -15,7 +15,7 @@ export type Compression = 'none' | 'gzip' | 'zstd'
 const ZSTD_MAGIC = 0xfd2fb528
 
 /** Detects the compression of a file from its first bytes; the file name is ignored. */
-export function detectCompression(firstBytes: Buffer): Compression {
+function detectCompression(firstBytes: Buffer): Compression {
   if (firstBytes.length >= 2 && firstBytes.readUInt16BE(0) === 0x1f8b) return 'gzip'
   return firstBytes.length >= 4 && firstBytes.readUInt32LE(0) === ZSTD_MAGIC ? 'zstd' : 'none'
 }

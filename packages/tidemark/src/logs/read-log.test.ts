@@ -1,4 +1,4 @@
-import { buildSessionLog } from '@tidemark/core'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
 import { describe, expect, it } from 'vitest'
 import { callLine, logFolder, resultLine, text, userLine } from '../../test/log-folder.ts'
 import { findLogs } from './find-logs.ts'

@@ -1,18 +1,14 @@
 /** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
 import { readFile as readTextFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import {
-  type Damage,
-  describeAuthor,
-  isObject,
-  parseJson,
-  readUserInputs,
-  redact,
-  type SessionRecord,
-  TidemarkError,
-  type UserInput,
-} from '@tidemark/core'
-import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
+import { TidemarkError } from '@tidemark/core/errors'
+import type { Damage } from '@tidemark/core/log/batch'
+import { isObject, parseJson } from '@tidemark/core/log/json'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { readUserInputs, type UserInput } from '@tidemark/core/log/user-input'
+import { describeAuthor } from '@tidemark/core/summary/user-messages'
+import { redact } from '@tidemark/core/text/redact'
+import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire/readers/log-reader'
 import { AGENT_FILE, findAgentFiles } from './find-logs.ts'
 import { type FoundLog, type LogRefusal, refuseLog } from './log-search-result.ts'
 import { type OpenLogOptions, openLog } from './open-log.ts'

@@ -2,21 +2,21 @@
  * Writes a clean copy of a damaged log: without damaged lines and incomplete batches, with repaired links, and with a
  * result for every tool call. The damaged log is not changed.
  */
+import type { IdGenerator } from '@tidemark/core/engine/ports'
+import type { Damage } from '@tidemark/core/log/batch'
+import { isToolResult } from '@tidemark/core/log/block'
+import { createLogHeader } from '@tidemark/core/log/decode-log'
 import {
-  createLogHeader,
-  type Damage,
   findJsonMember,
   formatJsonObject,
-  type IdGenerator,
   isObject,
-  isToolResult,
   type JsonMember,
   parseJson,
   splitJsonObject,
-  type UserRecord,
   withJsonMember,
-} from '@tidemark/core'
-import type { LogRecord } from '@tidemark/wire'
+} from '@tidemark/core/log/json'
+import type { UserRecord } from '@tidemark/core/log/record'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { systemIds } from '../platform/node-ports.ts'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
@@ -33,7 +33,7 @@ export interface RepairOptions extends LineReadOptions {
   readonly home?: string
 }
 
-export type RepairOutcome = RepairReport | RepairRefusal | LogRefusal
+type RepairOutcome = RepairReport | RepairRefusal | LogRefusal
 
 export interface RepairReport {
   readonly ok: true

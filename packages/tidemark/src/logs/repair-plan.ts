@@ -1,19 +1,10 @@
 /** Plans the repaired copy of a log in one pass over its records: which lines are copied, changed, left out or added. */
-import {
-  appendRecord,
-  createInterruptedResult,
-  emptySessionLog,
-  type IdGenerator,
-  isKnownRecord,
-  isToolResult,
-  isToolUse,
-  readRecordAt,
-  type SessionLog,
-  type SessionRecord,
-  toBlocks,
-  type UserRecord,
-} from '@tidemark/core'
-import type { LogRecord } from '@tidemark/wire'
+import { createInterruptedResult } from '@tidemark/core/context/tool-pairing'
+import type { IdGenerator } from '@tidemark/core/engine/ports'
+import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog, readRecordAt, type SessionLog } from '@tidemark/core/log/session-log'
+import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 
 /** New values for fields of a record, to be written to the repaired copy of a log. */
 export interface LineChange {

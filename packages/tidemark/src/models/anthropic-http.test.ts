@@ -1,17 +1,17 @@
+import { flattenContext } from '@tidemark/core/context/flatten'
+import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
   type AssembledRequest,
   assembleRequest,
-  buildRequestPrefix,
-  createPolicy,
-  createPrefixSnapshot,
-  defineProviderProfile,
-  flattenContext,
-  type ModelCall,
-  type ReplyEvent,
   toModelCallInput,
-} from '@tidemark/core'
+} from '@tidemark/core/request/build-request'
+import { buildRequestPrefix, createPrefixSnapshot } from '@tidemark/core/request/prefix-snapshot'
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
-import { encodeReplyFrames, encodeSseFrame } from '@tidemark/wire'
+import { encodeReplyFrames } from '@tidemark/wire/anthropic/reply-frames'
+import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { describe, expect, it } from 'vitest'
 import { createAnthropicModel, createBodyEncoder } from './anthropic-http.ts'
 

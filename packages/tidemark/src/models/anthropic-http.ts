@@ -2,42 +2,34 @@
  * Implements the engine's `Model` port with the Messages API over HTTP. Streams each reply and fails if no data arrives
  * for too long. A request is retried only if no event of its reply has been passed on yet.
  */
+import type { Clock, Model, ModelCall, Signal } from '@tidemark/core/engine/ports'
+import { type ModelFailure, planRetry, type ReplyEvent, type RetryInfo } from '@tidemark/core/engine/reply'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import { toAnthropicFailure } from '@tidemark/wire/anthropic/anthropic-errors'
 import {
-  type Clock,
-  DEFAULT_POLICY,
-  type JsonObject,
-  type Model,
-  type ModelCall,
-  type ModelFailure,
-  type Policy,
-  planRetry,
-  type ReplyEvent,
-  type RetryInfo,
-  type Signal,
-} from '@tidemark/core'
-import {
-  type Credentials,
   decodeReplyBytes,
-  decodeResponse,
-  encodeRequest,
-  extendRequest,
-  failureFromException,
   finishReplyBytes,
-  type IncrementalRequest,
   initialByteStreamState,
-  joinEncodedRequest,
+} from '@tidemark/wire/anthropic/decode-stream'
+import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
+import { type Credentials, toRequestHeaders } from '@tidemark/wire/anthropic/headers'
+import {
+  extendRequest,
+  type IncrementalRequest,
   joinIncrementalRequest,
   type MessageText,
   type MessageTexts,
-  replyToEvents,
-  toAnthropicFailure,
-  toRequestHeaders,
-} from '@tidemark/wire'
+} from '@tidemark/wire/anthropic/incremental-request'
+import { replyToEvents } from '@tidemark/wire/anthropic/reply-frames'
+import { decodeResponse } from '@tidemark/wire/anthropic/response'
+import { failureFromException } from '@tidemark/wire/failure/classify-failure'
 import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
 import { createKeyRedactor, hideKeyInFailure } from './hidden-key.ts'
 import { describeRedirect, NO_REDIRECTS } from './redirects.ts'
 
-export interface AnthropicModelOptions {
+interface AnthropicModelOptions {
   /** Base URL of the API, without `/v1`. Default: `https://api.anthropic.com`. */
   readonly baseUrl?: string
   readonly credentials: Credentials

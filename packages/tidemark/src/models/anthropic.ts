@@ -1,17 +1,15 @@
 /** Creates the description of a Messages API model, from the model catalogue or from figures that the caller gives. */
-import { type FindModelPrices, formatErrorValue, type JsonObject, type ProviderProfile } from '@tidemark/core'
-import {
-  type Catalogue,
-  type Credentials,
-  createProviderProfile,
-  estimatorWeights,
-  lookUpModel,
-  type ModelEntry,
-  modelCatalogue,
-  omitUndefined,
-  pricesAtDate,
-  withModels,
-} from '@tidemark/wire'
+import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import type { Credentials } from '@tidemark/wire/anthropic/headers'
+import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { withModels } from '@tidemark/wire/catalogue/custom-models'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createAnthropicModel } from './anthropic-http.ts'
 import { createKeyRedactor } from './hidden-key.ts'

@@ -2,8 +2,12 @@
  * Reads the error of a caller's own client as a typed failure: errors of the official SDK and of the AI SDK, error
  * bodies of the API, and exceptions of `fetch`.
  */
-import { formatErrorValue, isObject, type ModelFailure, sliceText } from '@tidemark/core'
-import { failureFromException, toAnthropicFailure } from '@tidemark/wire'
+import type { ModelFailure } from '@tidemark/core/engine/reply'
+import { isObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { sliceText } from '@tidemark/core/text/well-formed-text'
+import { toAnthropicFailure } from '@tidemark/wire/anthropic/anthropic-errors'
+import { failureFromException } from '@tidemark/wire/failure/classify-failure'
 
 /** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
 export function readClientError(error: unknown, now: number): ModelFailure {

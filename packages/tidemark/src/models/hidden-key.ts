@@ -2,9 +2,11 @@
  * Removes the key of a model from texts, as it is and in base64, so that neither a tool nor an error brings it into the
  * conversation, the log or the output.
  */
-import { REDACTED, type ReplyEvent, redactStrings, type ToolRunner } from '@tidemark/core'
+import type { ToolRunner } from '@tidemark/core/engine/host'
+import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import { REDACTED, redactStrings } from '@tidemark/core/text/redact'
 
-export type HideKey = (text: string) => string
+type HideKey = (text: string) => string
 
 /** A shorter key, as for a simulator, could be a word of any text. */
 const SHORTEST_KEY = 12

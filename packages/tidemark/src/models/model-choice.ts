@@ -1,14 +1,11 @@
 /** Describes the model of a session: how to call it, its rules, its context window and its prices. */
-import type {
-  Clock,
-  EstimatorWeights,
-  FindModelPrices,
-  JsonObject,
-  Model,
-  Policy,
-  ProviderProfile,
-  RetryInfo,
-} from '@tidemark/core'
+import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
+import type { Clock, Model } from '@tidemark/core/engine/ports'
+import type { RetryInfo } from '@tidemark/core/engine/reply'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { Policy } from '@tidemark/core/policy/policy'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
 
 /** A model as a session uses it. `anthropic(…)` creates one; for another provider, fill in the fields. */
 export interface ModelChoice {
@@ -45,7 +42,7 @@ export interface ModelChoice {
   readonly notes: readonly string[]
 }
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
   /** Called before the wait that precedes each retry. */

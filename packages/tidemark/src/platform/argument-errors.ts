@@ -1,6 +1,8 @@
 /** Checks the names of options and creates `bad-option` errors, which suggest the option that was probably meant. */
 
-import { findNearestName, formatErrorValue, isObject, TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isObject } from '@tidemark/core/log/json'
+import { findNearestName, formatErrorValue } from '@tidemark/core/policy/policy-fields'
 
 /**
  * Throws `bad-option` for an option whose name is not in `names`. The message begins with `caller`, the name of the

@@ -2,7 +2,9 @@
  * The clock, id generator and journal that a caller gave, with their values checked and their errors named, so that a
  * failure says which of them failed.
  */
-import { type Clock, formatErrorValue, type IdGenerator, type Journal, TidemarkError } from '@tidemark/core'
+import type { Clock, IdGenerator, Journal } from '@tidemark/core/engine/ports'
+import { TidemarkError } from '@tidemark/core/errors'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { badOptionError } from './argument-errors.ts'
 
 /** Latest time that a date can express, in milliseconds since 1970. */

@@ -1,6 +1,6 @@
 /** Implements the clock, id and deadline ports with Node. Tests replace them with fakes. */
 import { randomUUID } from 'node:crypto'
-import type { Clock, DeadlineResult, Deadlines, IdGenerator, Signal } from '@tidemark/core'
+import type { Clock, DeadlineResult, Deadlines, IdGenerator, Signal } from '@tidemark/core/engine/ports'
 
 /** Longest delay in milliseconds that `setTimeout` supports; a longer delay would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647

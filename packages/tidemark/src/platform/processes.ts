@@ -16,7 +16,7 @@ export interface ProcessIdentity {
   readonly pidSpace: string | null
 }
 
-export type ProcessStatus = 'running' | 'gone' | 'unknown'
+type ProcessStatus = 'running' | 'gone' | 'unknown'
 
 export interface ProcessPort {
   readonly own: ProcessIdentity

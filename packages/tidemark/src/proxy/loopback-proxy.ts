@@ -13,12 +13,12 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { createHostTidemark, type HostTidemark, type HostTidemarkOptions } from '../session/host-tidemark.ts'
 
-export interface LoopbackProxyOptions extends HostTidemarkOptions {
+interface LoopbackProxyOptions extends HostTidemarkOptions {
   /** Address of the API, without `/v1`. */
   readonly upstream: string
   /** The first part of the path of every request; a request without it is refused. */

@@ -3,7 +3,7 @@
  * exists only where a marker stood, is found from a marker by looking back, and lives for the lifetime of its marker.
  */
 import { createHash } from 'node:crypto'
-import type { TokenRates } from '@tidemark/core'
+import type { TokenRates } from '@tidemark/core/cost/prices'
 
 /** Price set A: prices in units of the price of an input token. */
 export const RELATIVE_RATES = { input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }
@@ -52,7 +52,7 @@ interface WeighedBlock {
   readonly tokens: number
 }
 
-export interface BilledCacheOptions {
+interface BilledCacheOptions {
   /**
    * Returns true for a text that a policy attached, such as a file. It counts at the rate of tool results, for every
    * policy alike.

@@ -1,16 +1,10 @@
 /** Tidemark itself as the policy of a replay: a session in memory whose model is the recording. */
-import {
-  addReplyEvent,
-  type Block,
-  emptyReplyAssembly,
-  isTextBlock,
-  listSectionTitles,
-  type Model,
-  type PolicyOverrides,
-  type ReplyEvent,
-  toReply,
-  type Usage,
-} from '@tidemark/core'
+import type { Model } from '@tidemark/core/engine/ports'
+import { addReplyEvent, emptyReplyAssembly, type ReplyEvent, toReply } from '@tidemark/core/engine/reply'
+import { type Block, isTextBlock } from '@tidemark/core/log/block'
+import type { Usage } from '@tidemark/core/log/record'
+import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
+import { listSectionTitles } from '@tidemark/core/summary/summary-prompt'
 import { anthropic, type PriceOverrides } from '../models/anthropic.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { assistant, attachment, user } from '../session/messages.ts'
@@ -28,7 +22,7 @@ import {
   type TooLongRequest,
 } from './replay-session.ts'
 
-export interface EnginePolicyOptions {
+interface EnginePolicyOptions {
   readonly name: string
   readonly policy: PolicyOverrides
   readonly window: number

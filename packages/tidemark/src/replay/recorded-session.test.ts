@@ -1,4 +1,4 @@
-import type { Block } from '@tidemark/core'
+import type { Block } from '@tidemark/core/log/block'
 import { describe, expect, it } from 'vitest'
 import { LogBuilder } from '../../test/claude-code-log.ts'
 import { readRecordedSession } from './recorded-session.ts'

@@ -3,24 +3,17 @@
  * put in, and what the model answered, with the recorded times. The size of system prompt and tools is taken from the
  * usage of the first response.
  */
+import { type Block, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '@tidemark/core/log/block'
 import {
   type AssistantRecord,
-  type Block,
-  buildSessionLog,
-  type CallLookup,
   isKnownRecord,
-  isToolResult,
-  isToolUse,
   type KnownRecord,
   type RecordedUserInput,
-  readRecordAt,
-  readUserInputs,
   type SessionRecord,
   SYNTHETIC_MODEL,
-  type ToolUseBlock,
-  toBlocks,
-  type UserInput,
-} from '@tidemark/core'
+} from '@tidemark/core/log/record'
+import { buildSessionLog, readRecordAt } from '@tidemark/core/log/session-log'
+import { type CallLookup, readUserInputs, type UserInput } from '@tidemark/core/log/user-input'
 import { toResponseKey } from '../inspect/logged-calls.ts'
 import { countBlockTokens } from './billed-cache.ts'
 

@@ -1,5 +1,5 @@
-import { presets } from '@tidemark/core'
-import { modelCatalogue } from '@tidemark/wire'
+import { presets } from '@tidemark/core/policy/presets'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { describe, expect, it } from 'vitest'
 import { type AnswerOptions, LogBuilder } from '../../test/claude-code-log.ts'
 import { inspectLog } from '../inspect/inspect-log.ts'

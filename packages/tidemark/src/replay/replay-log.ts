@@ -7,14 +7,13 @@ import {
   findPriceFactor,
   findRates,
   type ModelPrices,
-  type PolicyOverrides,
-  type PresetName,
-  presets,
   scaleRates,
   type TokenRates,
-  type Usage,
-} from '@tidemark/core'
-import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire'
+} from '@tidemark/core/cost/prices'
+import type { Usage } from '@tidemark/core/log/record'
+import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
+import { type PresetName, presets } from '@tidemark/core/policy/presets'
+import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createModelEstimators } from '../inspect/context-contents.ts'
 import { inspectLog } from '../inspect/inspect-log.ts'
 import { findMainModel, listLogCalls } from '../inspect/logged-calls.ts'
@@ -55,7 +54,7 @@ export interface LogReplay {
   readonly policies: readonly PolicyReplay[]
 }
 
-export interface RecordedCost {
+interface RecordedCost {
   /** Dollars by the log's own usage, as `inspect` shows them; null if a price is unknown. */
   readonly usd: number | null
   /**
@@ -67,7 +66,7 @@ export interface RecordedCost {
   readonly breaksUsd: number
 }
 
-export interface ReplayLogOptions {
+interface ReplayLogOptions {
   readonly policies: readonly NamedPolicy[]
   readonly catalogue?: Catalogue
   /** Context window in tokens. Default: the one that `inspect` shows. */

@@ -3,7 +3,8 @@
  * what it is shown, except that an edit whose lines are no longer in view costs one more call that reads them again.
  */
 import { setImmediate } from 'node:timers/promises'
-import { type Block, isToolResult, isToolUse, type TokenRates } from '@tidemark/core'
+import type { TokenRates } from '@tidemark/core/cost/prices'
+import { type Block, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import { BilledCache, type BilledTokens, countBlockTokens, type FindRates } from './billed-cache.ts'
 import { type EditAnchor, listEditAnchors, listLines, SeenLines } from './edit-anchors.ts'
 import type { RecordedSession, RecordedStep } from './recorded-session.ts'
@@ -14,7 +15,7 @@ export interface BilledRequest {
   readonly messages: readonly ReplayedMessage[]
 }
 
-export interface ReplayedMessage {
+interface ReplayedMessage {
   readonly role: string
   readonly content: string | readonly object[]
 }
@@ -286,7 +287,7 @@ export function hasToolCall(content: readonly Block[]): boolean {
 }
 
 /** Text in general words, of which stand-ins for system prompts and summaries are made. It says nothing of a session. */
-export const STAND_IN_TEXT =
+const STAND_IN_TEXT =
   'The work on this part went on as it was asked for and is described here in general words. '
 
 export function createStandInText(tokens: number): string {

@@ -1,39 +1,42 @@
 /** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
+import { collectOpeningRecords } from '@tidemark/core/engine/attach-sources'
+import { finishModelCall } from '@tidemark/core/engine/call-model'
+import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'
+import { createUndoNotice, UNDO_NOTICE_TYPE } from '@tidemark/core/engine/measure-context'
+import type { Reply } from '@tidemark/core/engine/reply'
 import {
-  AMBIENT_TYPE,
-  type AssistantRecord,
   appendUnlinkedRecords,
+  refreshSession,
+  type TurnContext,
+  type UnlinkedRecord,
+} from '@tidemark/core/engine/session-writer'
+import { fitReply } from '@tidemark/core/engine/tool-input'
+import { TidemarkError } from '@tidemark/core/errors'
+import {
   type Block,
-  collectOpeningRecords,
-  createUndoNotice,
-  createUserInputs,
-  finishModelCall,
-  fitReply,
-  isKnownRecord,
   isTextBlock,
   isToolResult,
   isToolUse,
-  type JsonObject,
+  type ToolUseBlock,
+  toBlocks,
+} from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
+import {
+  type AssistantRecord,
+  isKnownRecord,
   type RecordedUserInput,
-  type Reply,
-  recordResponse,
-  refreshSession,
-  replaceLoneSurrogates,
-  type SessionLog,
   type SessionRecord,
   type SpilledContent,
-  spillLargeResult,
-  TidemarkError,
-  type ToolUseBlock,
-  type TurnContext,
-  type TurnEvent,
-  type TurnFailure,
-  toBlocks,
-  UNDO_NOTICE_TYPE,
-  type UnlinkedRecord,
   type UserRecord,
-} from '@tidemark/core'
-import { decodeResponse, omitUndefined } from '@tidemark/wire'
+} from '@tidemark/core/log/record'
+import type { SessionLog } from '@tidemark/core/log/session-log'
+import { createUserInputs } from '@tidemark/core/log/user-input'
+import { AMBIENT_TYPE } from '@tidemark/core/sources/ambient-source'
+import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
+import { spillLargeResult } from '@tidemark/core/turn/run-tools'
+import { recordResponse } from '@tidemark/core/turn/turn'
+import { decodeResponse } from '@tidemark/wire/anthropic/response'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { drainEvents } from './events.ts'
 import {
   type AttachmentInput,

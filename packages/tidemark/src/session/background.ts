@@ -3,25 +3,22 @@
  * The session need not be reserved for the preparation: turns and appends continue meanwhile.
  */
 import {
-  type CompactCause,
-  type CompactionDraft,
-  type CompactionPlan,
-  type CompactionServices,
   canStartPreparing,
   commitPreparedDraft,
-  countCompactionFailure,
   describeEndedPreparation,
   type EndedPreparation,
   findReasonOvertaken,
   PREPARED_COMPACTION,
-  type PreparedSummary,
-  planCompaction,
-  prepareCompaction,
-  type RefusedRewrite,
-  type SummaryDropReason,
-  type TurnContext,
-  type TurnEvent,
-} from '@tidemark/core'
+} from '@tidemark/core/background/prepare-summary'
+import { countCompactionFailure } from '@tidemark/core/compaction/compact'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
+import { type CompactionPlan, planCompaction } from '@tidemark/core/compaction/plan-compaction'
+import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import type { SummaryDropReason } from '@tidemark/core/engine/background-events'
+import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
+import type { CompactionServices } from '@tidemark/core/engine/host'
+import type { PreparedSummary, TurnContext } from '@tidemark/core/engine/session-writer'
+import type { CompactCause } from '@tidemark/core/log/record'
 import { drainEvents, type EventOf } from './events.ts'
 import { watchIdleCache } from './idle-cache.ts'
 import {

@@ -2,19 +2,14 @@
  * Implements `session.rewind`, `clear`, `fork` and `ask`: going back in the conversation, beginning a new one, copying
  * it to another session, and asking beside it.
  */
-import {
-  askAside,
-  clearConversation,
-  formatErrorValue,
-  type NewRecord,
-  rewindTo,
-  type SessionRecord,
-  type SwitchResult,
-  TidemarkError,
-  type TurnFailure,
-  toApiMessages,
-  type UnansweredQuestion,
-} from '@tidemark/core'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type { TurnFailure } from '@tidemark/core/engine/events'
+import type { NewRecord } from '@tidemark/core/engine/ports'
+import { TidemarkError } from '@tidemark/core/errors'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { askAside, type UnansweredQuestion } from '@tidemark/core/turn/side-question'
+import { clearConversation, rewindTo, type SwitchResult } from '@tidemark/core/turn/switch-branch'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation, trackWork } from './open-session.ts'
 import { type BusyOutcome, REWRITE_OPTIONS, type RewriteOptions, runRewrite } from './rewrite.ts'

@@ -3,23 +3,23 @@
  * come from the provider. What the parts lack is listed as a separate part; parts that exceed the total are scaled down
  * together. So the parts add up to the total, and none is negative.
  */
+import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
+import { withProviderClearings } from '@tidemark/core/context/provider-clearings'
+import { adviseCompaction, measureContext } from '@tidemark/core/engine/measure-context'
+import type { CompactionAdvice } from '@tidemark/core/planner/context-plan'
 import {
-  adviseCompaction,
-  type CompactionAdvice,
-  type ContextEntry,
   computeThresholdState,
+  type ThresholdState,
+  type Thresholds,
+} from '@tidemark/core/policy/scale-policy'
+import {
   createBreakdown,
   type DuplicateRead,
   findDuplicateReads,
-  isVisibleToModel,
-  measureContext,
-  type ThresholdState,
-  type Thresholds,
   type TokenBreakdown,
   type TokenTally,
   toShownRecord,
-  withProviderClearings,
-} from '@tidemark/core'
+} from '@tidemark/core/tokens/breakdown'
 import type { OpenSession } from './open-session.ts'
 import { createTurnHost } from './turn-host.ts'
 
@@ -39,7 +39,7 @@ export interface ContextBreakdown {
   readonly duplicateReads: readonly DuplicateRead[]
 }
 
-export interface ContextShare {
+interface ContextShare {
   readonly name: string
   readonly tokens: number
   /** Number of items, such as tool calls or files, that have these tokens together; absent if they are not counted. */
@@ -47,7 +47,7 @@ export interface ContextShare {
   readonly source: 'measured' | 'estimated'
 }
 
-export interface MessageShare {
+interface MessageShare {
   readonly uuid: string
   readonly kind: string
   readonly tokens: number

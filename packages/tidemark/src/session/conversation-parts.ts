@@ -5,17 +5,15 @@
 import {
   type Block,
   isBlankText,
-  isKnownRecord,
-  isObject,
   isTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
-  type JsonObject,
-  type SessionRecord,
   type ToolResultBlock,
   toBlocks,
-} from '@tidemark/core'
+} from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import type { HostMessage, MessageInput } from './messages.ts'
 
 /** One block of a conversation, without thinking and blank text, which callers often remove. */

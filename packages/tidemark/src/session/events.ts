@@ -1,5 +1,6 @@
 /** Events of a session, the listeners that receive them, and the event stream that `session.run` returns. */
-import type { Damage, TurnEvent } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
+import type { Damage } from '@tidemark/core/log/batch'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
 import type { HistoryChange } from './host-history.ts'
 import type { SessionStatus } from './status.ts'

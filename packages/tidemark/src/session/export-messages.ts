@@ -2,15 +2,11 @@
  * Exports the conversation of a session as the list of messages that a host would have: all that was said, without
  * summaries, placeholders and what the engine added. It is the way out of `take` and `tidemark.fetch`.
  */
-import {
-  type ApiMessage,
-  type Block,
-  isSyntheticError,
-  isThinkingBlock,
-  listBranchRecords,
-  restoreSpilledResults,
-  toBlocks,
-} from '@tidemark/core'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import { restoreSpilledResults } from '@tidemark/core/history/spill-results'
+import { type Block, isThinkingBlock, toBlocks } from '@tidemark/core/log/block'
+import { isSyntheticError } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { findHidingStart } from './host-thinking.ts'
 import type { OpenSession } from './open-session.ts'
 

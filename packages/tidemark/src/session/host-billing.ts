@@ -2,17 +2,10 @@
  * Counts what a host pays for beside its conversation: requests that are passed on, such as titles and its own summaries,
  * and responses that broke off. The log keeps their usage as calls, so that its totals are those of the bill.
  */
-import {
-  type AssistantMessage,
-  createCallRecords,
-  emptySessionCost,
-  estimateBilledUsage,
-  priceCall,
-  type Reply,
-  sumSessionCost,
-  type Usage,
-  withCosts,
-} from '@tidemark/core'
+import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
+import { createCallRecords, estimateBilledUsage, withCosts } from '@tidemark/core/engine/call-model'
+import type { Reply } from '@tidemark/core/engine/reply'
+import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
 import { writeRecords } from './append.ts'
 import type { EventOf } from './events.ts'
 import type { HostConversation } from './host-conversations.ts'

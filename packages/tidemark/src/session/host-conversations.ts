@@ -2,15 +2,10 @@
  * Finds the session that a host's request belongs to. One client may hold several conversations: they are told apart by
  * an id in the request, and by the messages and tool calls that it shares with the logs.
  */
-import {
-  formatErrorValue,
-  isObject,
-  isTextBlock,
-  isToolUse,
-  type JsonObject,
-  sliceText,
-  toBlocks,
-} from '@tidemark/core'
+import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { sliceText } from '@tidemark/core/text/well-formed-text'
 import { isSessionId } from '../storage/home-paths.ts'
 import { type HistoryMatch, matchHistory } from './host-history.ts'
 import { createHostObserver, type HostObserver } from './host-observer.ts'
@@ -35,7 +30,7 @@ export interface HostConversation {
 }
 
 /** What identifies a conversation in a request. */
-export interface HostRequestIdentity {
+interface HostRequestIdentity {
   readonly headers: Headers
   readonly body: JsonObject
 }

@@ -2,8 +2,9 @@
  * Sends the request that the engine made instead of a host's, and passes the response to the host as it comes. What the
  * provider refuses is recovered here, or answered as the host's own request would have been.
  */
-import { isObject, type JsonObject, type ModelFailure, type Reply } from '@tidemark/core'
-import { encodeSseFrame } from '@tidemark/wire'
+import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { readClientError } from '../models/client-error.ts'
 import { appendCall, countReply, countResponse } from './host-billing.ts'
 import type { HostConversation } from './host-conversations.ts'

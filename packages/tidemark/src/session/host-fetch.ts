@@ -2,7 +2,9 @@
  * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. Requests
  * for messages become those of a session; everything else goes through unchanged.
  */
-import { isObject, type JsonObject, listUnansweredCalls, type Reply, toApiMessages } from '@tidemark/core'
+import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
+import type { Reply } from '@tidemark/core/engine/reply'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { hostConnections } from '../models/host-connection.ts'
 import { NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'

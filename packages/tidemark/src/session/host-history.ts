@@ -2,17 +2,11 @@
  * Compares the message list of a host, which sends its whole conversation with every request, with the conversation in
  * the log: what is new, and where the host has changed its history. It reads the log only, so a restart changes nothing.
  */
-import {
-  isKnownRecord,
-  isObject,
-  isSyntheticError,
-  isToolResult,
-  isToolUse,
-  type KnownRecord,
-  listBranchRecords,
-  type SessionState,
-  type ToolResultBlock,
-} from '@tidemark/core'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isToolResult, isToolUse, type ToolResultBlock } from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
+import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
 import {
   alignParts,
   hasSameValue,

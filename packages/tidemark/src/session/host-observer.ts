@@ -2,32 +2,20 @@
  * Watches the prompt cache of requests that a host sends by itself, with the same detection as for the engine's own:
  * what was expected to be read, and which change of the request explains a cache break.
  */
-import {
-  AppendList,
-  type AssistantMessage,
-  appendUnlinkedRecords,
-  type Block,
-  checkCacheRead,
-  createCacheMonitor,
-  EMPTY_CACHE_MODEL,
-  emptySessionCost,
-  forecastLoggedRead,
-  isBlock,
-  isObject,
-  type JsonObject,
-  priceCall,
-  recordSentRequest,
-  redact,
-  type SentMarker,
-  type SentRequest,
-  stripMessageMarkers,
-  sumSessionCost,
-  toBlocks,
-  toLossRecords,
-  toSentParameters,
-  updateCacheFromResponse,
-  withCosts,
-} from '@tidemark/core'
+import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
+import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
+import { createCacheMonitor, recordSentRequest } from '@tidemark/core/cache/cache-monitor'
+import { checkCacheRead } from '@tidemark/core/cache/detect-break'
+import { type SentMarker, type SentRequest, toSentParameters } from '@tidemark/core/cache/sent-request'
+import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
+import { toLossRecords, withCosts } from '@tidemark/core/engine/call-model'
+import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
+import { type Block, isBlock, toBlocks } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
+import type { AssistantMessage } from '@tidemark/core/log/record'
+import { stripMessageMarkers } from '@tidemark/core/request/build-request'
+import { redact } from '@tidemark/core/text/redact'
 import type { HostRequest } from './host-request.ts'
 import type { HostMessage } from './messages.ts'
 import { type OpenSession, runOperation } from './open-session.ts'

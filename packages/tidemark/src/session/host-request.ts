@@ -2,16 +2,11 @@
  * Reads a whole Messages request as hosts send it with every call: system prompt, tools, parameters, betas and the whole
  * conversation. The host's own cache markers are taken off the messages and listed.
  */
-import {
-  type Block,
-  type HostMarker,
-  isBlock,
-  isObject,
-  type JsonObject,
-  type MessageContent,
-  replaceLoneSurrogates,
-  stripMessageMarkers,
-} from '@tidemark/core'
+import { type Block, isBlock, type MessageContent } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { stripMessageMarkers } from '@tidemark/core/request/build-request'
+import type { HostMarker } from '@tidemark/core/request/host-markers'
+import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
 import type { HostMessage } from './messages.ts'
 
 export interface HostRequest {

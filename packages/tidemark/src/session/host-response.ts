@@ -2,11 +2,16 @@
  * Passes the response to a host's request on as it comes, and hands over the reply in it: also what arrived of one that
  * broke off, because the provider bills that.
  */
-import type { Reply } from '@tidemark/core'
-import { decodeReplyBytes, decodeResponse, finishReplyBytes, initialByteStreamState } from '@tidemark/wire'
+import type { Reply } from '@tidemark/core/engine/reply'
+import {
+  decodeReplyBytes,
+  finishReplyBytes,
+  initialByteStreamState,
+} from '@tidemark/wire/anthropic/decode-stream'
+import { decodeResponse } from '@tidemark/wire/anthropic/response'
 import { createThinkingFilter, removeThinking } from './host-thinking.ts'
 
-export interface ResponseReader {
+interface ResponseReader {
   /** True if the host is not to get the thinking. */
   readonly hidesThinking: boolean
   /** Called once, before the host has the end of the reply. */

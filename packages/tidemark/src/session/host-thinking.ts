@@ -2,17 +2,13 @@
  * Takes the thinking out of responses before a host gets them. Some models accept thinking only after exactly what came
  * before it. Once a session has rewritten its context, a host that left the session would be refused with its own list.
  */
-import {
-  isCompactBoundary,
-  isMicrocompactBoundary,
-  isObject,
-  isThinkingBlock,
-  type JsonObject,
-  listBranchRecords,
-  type ProviderProfile,
-  type SessionState,
-} from '@tidemark/core'
-import { decodeSse, encodeSseFrame, initialSseState, type SseFrame } from '@tidemark/wire'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isThinkingBlock } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { isCompactBoundary, isMicrocompactBoundary } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { decodeSse, encodeSseFrame, initialSseState, type SseFrame } from '@tidemark/wire/http/sse'
 
 /** What is read of an open session. */
 export interface ThinkingSession {

@@ -2,8 +2,8 @@
  * Tidemark for a client that has the model, the address and the credentials: they are taken from its requests. The
  * engine's own calls, such as summaries, go the same way as the client's.
  */
-import { isObject } from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import { isObject } from '@tidemark/core/log/json'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { anthropic } from '../models/anthropic.ts'
 import { type HostConnection, hostConnections, sendAsHost } from '../models/host-connection.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'

@@ -3,20 +3,19 @@
  * does not keep the process alive; none if the policy is off.
  */
 import {
-  type ContextPlan,
   countPayingRenewals,
   findCacheExpiry,
   findRenewalTime,
-  gatherPlanContext,
-  hasReadyNotes,
   isSummaryCheaper,
   listPauses,
-  makeContextPlan,
-  PREPARED_COMPACTION,
-  planCompaction,
   type RenewalInput,
   renewCache,
-} from '@tidemark/core'
+} from '@tidemark/core/background/idle-cache'
+import { PREPARED_COMPACTION } from '@tidemark/core/background/prepare-summary'
+import { hasReadyNotes } from '@tidemark/core/compaction/compact-with-notes'
+import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
+import { gatherPlanContext } from '@tidemark/core/engine/measure-context'
+import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/context-plan'
 import { type OpenSession, runOperation, trackWork } from './open-session.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 

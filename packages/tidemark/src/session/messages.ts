@@ -1,13 +1,9 @@
 /** Messages that callers append, in the format of the Messages API, and functions that create them. */
-import {
-  type Attachment,
-  type Block,
-  isBlock,
-  isObject,
-  isUserInputs,
-  type MessageContent,
-  TidemarkError,
-} from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
+import { type Block, isBlock, type MessageContent } from '@tidemark/core/log/block'
+import { isUserInputs } from '@tidemark/core/log/decode-log'
+import { isObject } from '@tidemark/core/log/json'
+import type { Attachment } from '@tidemark/core/log/record'
 import { toAnswerInputs, type UserAnswer } from './user-answers.ts'
 
 /** A message in the format of the Messages API, a response as the API returns it, or an attachment of the host. */
@@ -53,7 +49,7 @@ export function assistant(response: string | object): Message {
   return { ...fields, role: 'assistant', content: checkContent('assistant', content) }
 }
 
-export interface ToolResultOptions {
+interface ToolResultOptions {
   readonly isError?: boolean
   /** What the user answered, if the tool asked. It is recorded as the user's own words; nothing else in a result is. */
   readonly answers?: readonly UserAnswer[]

@@ -1,33 +1,30 @@
 /** Implements `session.next`: reduces the context if needed and returns the next API request for the caller's own loop. */
+import type { CacheForecast } from '@tidemark/core/cache/cache-forecast'
 import {
-  type AssembledRequest,
-  appendUnlinkedRecords,
-  type CacheForecast,
-  type CallerPrompt,
-  type ContextTokens,
   createMissingResultsRecord,
-  findLastAnswer,
-  formatErrorValue,
-  isObject,
-  isPrompt,
-  type JsonObject,
   listUnansweredCalls,
-  type ModelFailureKind,
-  measureContext,
-  NOTHING_TO_ANSWER,
-  orderPromptSections,
-  type Payload,
-  type PendingModelCall,
-  type PlacedSection,
-  prepareNextRequest,
-  type SystemPrompt,
-  type TurnContext,
-  type TurnEvent,
-  type TurnFailure,
   toApiMessages,
-  toModelCallInput,
-  withdrawTooLongPrompts,
-} from '@tidemark/core'
+} from '@tidemark/core/context/flatten'
+import type { Payload } from '@tidemark/core/context/payload'
+import type { PendingModelCall } from '@tidemark/core/engine/call-model'
+import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'
+import { measureContext } from '@tidemark/core/engine/measure-context'
+import type { ModelFailureKind } from '@tidemark/core/engine/reply'
+import { appendUnlinkedRecords, type TurnContext } from '@tidemark/core/engine/session-writer'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { isPrompt } from '@tidemark/core/log/record'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { type AssembledRequest, toModelCallInput } from '@tidemark/core/request/build-request'
+import {
+  type CallerPrompt,
+  orderPromptSections,
+  type PlacedSection,
+  type SystemPrompt,
+} from '@tidemark/core/request/system-prompt'
+import type { ContextTokens } from '@tidemark/core/tokens/usage'
+import { findLastAnswer, NOTHING_TO_ANSWER } from '@tidemark/core/turn/recover-refusal'
+import { prepareNextRequest } from '@tidemark/core/turn/turn'
+import { withdrawTooLongPrompts } from '@tidemark/core/turn/withdraw-prompt'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
 import { describeFailure } from './run.ts'
@@ -61,7 +58,7 @@ export type NextOutcome<Body = RequestBody> =
   | (TurnFailure & { readonly message: string })
 
 /** A refusal because tool calls of the last response have no result yet. Nothing was appended to the log. */
-export interface UnansweredCalls {
+interface UnansweredCalls {
   readonly ok: false
   readonly reason: 'open-calls'
   /** Ids of the tool calls without a result. */

@@ -1,25 +1,22 @@
 /** The shared state of an open session: its log, model and tools, and the operations in progress. */
+import type { PendingModelCall } from '@tidemark/core/engine/call-model'
+import type { TurnEvent } from '@tidemark/core/engine/events'
+import type { SessionStartSource } from '@tidemark/core/engine/hooks'
+import type { CompactionServices, NotesServices, SeparateSummaryModel } from '@tidemark/core/engine/host'
+import type { StoredNotes } from '@tidemark/core/engine/ports'
+import type { ModelFailure } from '@tidemark/core/engine/reply'
+import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
 import {
-  type CompactionServices,
-  type HostMarker,
-  type ModelFailure,
-  type NotesServices,
-  openSession,
-  type PendingModelCall,
-  type PlacedSection,
   type PreparedSummary,
-  type Remedies,
   refreshSession,
-  type SeparateSummaryModel,
-  type SessionStartSource,
-  type SessionState,
-  type StoredNotes,
-  TidemarkError,
   type TurnContext,
-  type TurnEvent,
   type WriteLock,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+} from '@tidemark/core/engine/session-writer'
+import { TidemarkError } from '@tidemark/core/errors'
+import type { HostMarker } from '@tidemark/core/request/host-markers'
+import type { PlacedSection } from '@tidemark/core/request/system-prompt'
+import type { Remedies } from '@tidemark/core/turn/recover-refusal'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createBodyEncoder } from '../models/anthropic-http.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'

@@ -1,32 +1,30 @@
 /** The options of `createTidemark`: their checks, whose messages name the wrong option, and their defaults. */
 
 import { isAbsolute } from 'node:path'
+import { HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
+import type { HostTools } from '@tidemark/core/clearing/tool-result-index'
+import { HOOK_POINTS, type SessionHooks } from '@tidemark/core/engine/hooks'
+import type { PermissionCheck, RewriteCleanup } from '@tidemark/core/engine/host'
+import type {
+  BlobStore,
+  Clock,
+  Deadlines,
+  IdGenerator,
+  Journal,
+  NotesStore,
+} from '@tidemark/core/engine/ports'
+import { isObject } from '@tidemark/core/log/json'
+import { createPolicy, type PolicyOverrides } from '@tidemark/core/policy/create-policy'
+import type { Policy } from '@tidemark/core/policy/policy'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { readSwitches, type Switches } from '@tidemark/core/policy/switches'
 import {
-  type BlobStore,
   type CallerPrompt,
-  type Clock,
-  type ContextSource,
-  createPolicy,
-  type Deadlines,
-  formatErrorValue,
-  HISTORY_TOOL_NAME,
-  HOOK_POINTS,
-  type HostTools,
-  type IdGenerator,
-  isObject,
-  type Journal,
-  type NotesStore,
   orderPromptSections,
-  type PermissionCheck,
   type PlacedSection,
-  type Policy,
-  type PolicyOverrides,
-  type RewriteCleanup,
-  readSwitches,
-  type SessionHooks,
-  type Switches,
   type SystemPrompt,
-} from '@tidemark/core'
+} from '@tidemark/core/request/system-prompt'
+import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { checkHookCommands, type HookCommands } from '../hooks/command-hooks.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -108,11 +106,9 @@ export interface TidemarkOptions {
   readonly deadlines?: Deadlines
 }
 
-export type ContextSources =
-  | readonly ContextSource[]
-  | ((session: SessionLocation) => readonly ContextSource[])
+type ContextSources = readonly ContextSource[] | ((session: SessionLocation) => readonly ContextSource[])
 
-export interface SessionLocation {
+interface SessionLocation {
   readonly id: string
   /** The path of the session's log; null if the log is not a file. */
   readonly log: string | null

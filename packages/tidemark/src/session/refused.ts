@@ -2,16 +2,12 @@
  * Implements `session.refused`: in the caller's own loop, tells the engine what the provider said, so that the next
  * request is a different one. `run` recovers in the same way by itself.
  */
-import {
-  type ModelFailure,
-  NO_REMEDIES_TRIED,
-  planRetry,
-  plansRewrite,
-  recoverFromRefusal,
-  type TurnFailure,
-  toApiMessages,
-  withdrawTooLongPrompts,
-} from '@tidemark/core'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type { TurnFailure } from '@tidemark/core/engine/events'
+import { type ModelFailure, planRetry } from '@tidemark/core/engine/reply'
+import { NO_REMEDIES_TRIED, recoverFromRefusal } from '@tidemark/core/turn/recover-refusal'
+import { plansRewrite } from '@tidemark/core/turn/reduce-context'
+import { withdrawTooLongPrompts } from '@tidemark/core/turn/withdraw-prompt'
 import { readClientError } from '../models/client-error.ts'
 import { toRequestText } from './next.ts'
 import {

@@ -3,11 +3,12 @@
  * was replaced, word for word; of a long cut, which saves room and hides nothing, only what is no word of a language.
  * What stands anywhere in the host's list is never removed.
  */
-import { type Block, isObject, isTextBlock, isToolResult, isToolUse } from '@tidemark/core'
+import { type Block, isTextBlock, isToolResult, isToolUse } from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
 import { alignParts, findCommonEnds, type Part, toResultText } from './conversation-parts.ts'
 
 /** A text of the log, and the host's version of it. */
-export interface TextChange {
+interface TextChange {
   readonly before: string
   readonly after: string
   /** True if it was changed to save room: nothing in it was replaced as a value. */

@@ -2,14 +2,10 @@
  * Keeps a compaction in effect when a host has another version of messages that it replaced or quotes: the host's version
  * is in the log from then on, and the compaction is made again after it, without what the host has removed.
  */
-import {
-  isCompactBoundary,
-  isSyntheticError,
-  type KnownRecord,
-  listBranchRecords,
-  repeatCompaction,
-  type SessionState,
-} from '@tidemark/core'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import { repeatCompaction } from '@tidemark/core/turn/switch-branch'
 import { alignParts, listGivenParts, listLoggedParts } from './conversation-parts.ts'
 import type { HistoryMatch } from './host-history.ts'
 import type { HostRequest } from './host-request.ts'
@@ -18,7 +14,7 @@ import { createTextChange, listTextChanges } from './removed-texts.ts'
 import { createTurnContext } from './turn-host.ts'
 
 /** The newest compaction in effect, before the host's version is recorded. */
-export interface StandingCompaction {
+interface StandingCompaction {
   /** The records of the compaction, and of each clearing after it. */
   readonly rewrites: readonly (readonly KnownRecord[])[]
   /** True if the host has all that it left in the context, so that it can be made again. */

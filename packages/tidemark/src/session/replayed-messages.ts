@@ -2,7 +2,10 @@
  * Notices a caller that appends its own message list again, as loops without a session send it with every request: the
  * conversation would be doubled. A prompt may honestly repeat ("yes"), a tool call or a whole exchange does not.
  */
-import { isTextBlock, isToolUse, type SessionLog, sliceText, TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isTextBlock, isToolUse } from '@tidemark/core/log/block'
+import type { SessionLog } from '@tidemark/core/log/session-log'
+import { sliceText } from '@tidemark/core/text/well-formed-text'
 import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
 import type { MessageInput } from './messages.ts'
 

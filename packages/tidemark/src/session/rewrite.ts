@@ -2,31 +2,26 @@
  * Operations that the caller requests: compacting (in one step or in three), undoing a compaction or clearing, and
  * pinning a record.
  */
+import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import { compact } from '@tidemark/core/compaction/compact'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import {
-  type ClearResult,
-  type CompactionDraft,
-  type CompactionForm,
   type CompactionOptions,
   type CompactionPlan,
-  type CompactionResult,
-  clearChosenResults,
-  commitCompaction,
-  compact,
-  formatErrorValue,
-  isObject,
-  measureAhead,
-  pinRecord,
   planCompaction,
-  prepareCompaction,
-  type RefusedRewrite,
-  type TurnContext,
-  type TurnEvent,
-  toApiMessages,
-  type UndoResult,
-  type UndoRewriteOptions,
-  undoRewrite,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+} from '@tidemark/core/compaction/plan-compaction'
+import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
+import { measureAhead } from '@tidemark/core/engine/measure-context'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { isObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import type { CompactionForm } from '@tidemark/core/summary/summary-prompt'
+import { type ClearResult, clearChosenResults } from '@tidemark/core/turn/clear-chosen'
+import { pinRecord } from '@tidemark/core/turn/pin'
+import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
   checkSessionOpen,

@@ -1,25 +1,18 @@
 /** Implements `session.run`: one turn, from the prompt until the model makes no more tool calls. */
-import {
-  type ApiMessage,
-  calibrateSize,
-  countPrefixTokens,
-  findInputLimit,
-  findLastAnswer,
-  formatErrorValue,
-  isBlock,
-  type MessageContent,
-  type ModelFailure,
-  readLowerBound,
-  startCalibration,
-  TidemarkError,
-  type TurnContext,
-  type TurnEvent,
-  type TurnFailure,
-  type TurnOutcome,
-  takeTurn,
-  toApiMessages,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import type { TurnEvent, TurnFailure, TurnOutcome } from '@tidemark/core/engine/events'
+import { findInputLimit } from '@tidemark/core/engine/measure-context'
+import { countPrefixTokens } from '@tidemark/core/engine/next-request'
+import type { ModelFailure } from '@tidemark/core/engine/reply'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isBlock, type MessageContent } from '@tidemark/core/log/block'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { calibrateSize, readLowerBound, startCalibration } from '@tidemark/core/tokens/usage'
+import { findLastAnswer } from '@tidemark/core/turn/recover-refusal'
+import { takeTurn } from '@tidemark/core/turn/turn'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { extractReplyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'

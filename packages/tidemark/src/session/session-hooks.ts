@@ -1,5 +1,5 @@
 /** The hooks of an open session: functions of the host joined with commands, and runs of them outside the agent loop. */
-import { type HookResult, runHooks, type SessionHooks } from '@tidemark/core'
+import { type HookResult, runHooks, type SessionHooks } from '@tidemark/core/engine/hooks'
 import { joinCommandHooks } from '../hooks/command-hooks.ts'
 import type { OpenSession, SessionOptions } from './open-session.ts'
 import type { TidemarkSettings } from './options.ts'

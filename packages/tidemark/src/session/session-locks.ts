@@ -1,5 +1,5 @@
 /** Locks of an open session: the order of its log writes, and a gate that is closed while a reply is streamed. */
-import type { WriteLock } from '@tidemark/core'
+import type { WriteLock } from '@tidemark/core/engine/session-writer'
 
 /**
  * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop

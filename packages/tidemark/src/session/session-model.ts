@@ -2,20 +2,13 @@
  * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Sessions
  * share it.
  */
-import {
-  applyParameterChanges,
-  createEstimator,
-  createIndexRules,
-  describeCappedReserve,
-  type Estimator,
-  isObject,
-  type JsonObject,
-  type Model,
-  type ScaledPolicy,
-  type SeparateSummaryModel,
-  scalePolicy,
-  type ToolResultRules,
-} from '@tidemark/core'
+import { createIndexRules, type ToolResultRules } from '@tidemark/core/clearing/tool-result-index'
+import type { SeparateSummaryModel } from '@tidemark/core/engine/host'
+import type { Model } from '@tidemark/core/engine/ports'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { describeCappedReserve, type ScaledPolicy, scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { applyParameterChanges } from '@tidemark/core/request/announced-prefix'
+import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
 import type { ModelChoice } from '../models/model-choice.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import type { SessionListeners } from './events.ts'

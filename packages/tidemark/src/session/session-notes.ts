@@ -2,20 +2,14 @@
  * Keeps the notes of an open session up to date beside its turns: at most one update at a time, started after a response,
  * never waited for by a turn, and stopped when the session is closed.
  */
-import {
-  areNotesBehind,
-  createBranchNotes,
-  findNewestCompaction,
-  isNotesUpdateDue,
-  keepsNotes,
-  type NotesServices,
-  type SessionState,
-  type Signal,
-  type StoredNotes,
-  type TurnEvent,
-  updateNotes,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import { findNewestCompaction } from '@tidemark/core/background/prepare-summary'
+import { areNotesBehind, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
+import type { TurnEvent } from '@tidemark/core/engine/events'
+import { keepsNotes, type NotesServices } from '@tidemark/core/engine/host'
+import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { createBranchNotes } from '@tidemark/core/notes/branch-notes'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { type OpenSession, runOperation } from './open-session.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'

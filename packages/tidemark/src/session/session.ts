@@ -1,25 +1,20 @@
 /** The public `Session` object: one conversation. Other files of this folder implement its methods. */
-import {
-  type ApiMessage,
-  type ClearResult,
-  type CompactionDraft,
-  type CompactionPlan,
-  type CompactionResult,
-  type CostTotals,
-  type Damage,
-  emptySessionCost,
-  exportMarkdown,
-  type HistoryAnswer,
-  type MessageContent,
-  type RefusedRewrite,
-  redact,
-  runHistoryTool,
-  type StoredNotes,
-  sumSessionCost,
-  toApiMessages,
-  type UndoResult,
-  withCosts,
-} from '@tidemark/core'
+import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
+import type { CompactionDraft } from '@tidemark/core/compaction/draft'
+import type { CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import { type CostTotals, emptySessionCost, sumSessionCost } from '@tidemark/core/cost/session-cost'
+import { withCosts } from '@tidemark/core/engine/call-model'
+import type { RefusedRewrite } from '@tidemark/core/engine/events'
+import type { StoredNotes } from '@tidemark/core/engine/ports'
+import { exportMarkdown } from '@tidemark/core/history/export-markdown'
+import { type HistoryAnswer, runHistoryTool } from '@tidemark/core/history/history-tool'
+import type { Damage } from '@tidemark/core/log/batch'
+import type { MessageContent } from '@tidemark/core/log/block'
+import { redact } from '@tidemark/core/text/redact'
+import type { ClearResult } from '@tidemark/core/turn/clear-chosen'
+import type { UndoResult } from '@tidemark/core/turn/undo'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import { checkSessionId } from '../storage/home-paths.ts'

@@ -1,5 +1,5 @@
 /** What a session is doing, for a status line: its operation, its phase, and how much of a reply has arrived. */
-import type { TurnEvent } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
 
 export interface SessionStatus {
   /** The operation that has reserved the session, such as `run` or `compact`; null if it is idle. */

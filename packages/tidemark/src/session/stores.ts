@@ -3,14 +3,10 @@
 import { statSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type BlobStore,
-  formatErrorValue,
-  isObject,
-  type Journal,
-  type NotesStore,
-  TidemarkError,
-} from '@tidemark/core'
+import type { BlobStore, Journal, NotesStore } from '@tidemark/core/engine/ports'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { withNamedErrors } from '../platform/checked-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'

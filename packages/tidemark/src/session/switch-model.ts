@@ -3,23 +3,19 @@
  * block that the new model does not accept, the old model compacts it. If it still does not fit, the session keeps the
  * old model.
  */
-import {
-  type CommittedCompaction,
-  type ContextTokens,
-  calibrateSize,
-  compact,
-  computeSafetyFactor,
-  countPrefixTokens,
-  isCompactionBlock,
-  measureContext,
-  type RefusedRewrite,
-  type TurnContext,
-  type TurnEvent,
-  type TurnFailure,
-  toApiMessages,
-  toBlocks,
-  withContextState,
-} from '@tidemark/core'
+import { compact } from '@tidemark/core/compaction/compact'
+import { toApiMessages } from '@tidemark/core/context/flatten'
+import type {
+  CommittedCompaction,
+  RefusedRewrite,
+  TurnEvent,
+  TurnFailure,
+} from '@tidemark/core/engine/events'
+import { measureContext, withContextState } from '@tidemark/core/engine/measure-context'
+import { countPrefixTokens } from '@tidemark/core/engine/next-request'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { isCompactionBlock, toBlocks } from '@tidemark/core/log/block'
+import { type ContextTokens, calibrateSize, computeSafetyFactor } from '@tidemark/core/tokens/usage'
 import type { ModelChoice } from '../models/model-choice.ts'
 import {
   checkSessionOpen,
@@ -52,7 +48,7 @@ export type SwitchOutcome =
   | BusyOutcome
   | SwitchRefusal
 
-export interface SwitchRefusal {
+interface SwitchRefusal {
   readonly ok: false
   readonly reason: 'does-not-fit'
   /**

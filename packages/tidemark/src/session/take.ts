@@ -2,23 +2,14 @@
  * Implements `session.take`: a host sends its whole request; what is new is appended to the log, and the request to
  * send instead is returned. A request that cannot be taken is to be sent as it is.
  */
-import {
-  findRecordIndex,
-  isHostNotice,
-  isKnownRecord,
-  isTextBlock,
-  isToolResult,
-  isToolUse,
-  type JsonObject,
-  listBranchRecords,
-  type MessageContent,
-  type RefusedRewrite,
-  type SessionLog,
-  toBlocks,
-  toHostSections,
-  type Usage,
-  type WriteLock,
-} from '@tidemark/core'
+import type { RefusedRewrite } from '@tidemark/core/engine/events'
+import type { WriteLock } from '@tidemark/core/engine/session-writer'
+import { isTextBlock, isToolResult, isToolUse, type MessageContent, toBlocks } from '@tidemark/core/log/block'
+import { isHostNotice } from '@tidemark/core/log/host-texts'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { isKnownRecord, type Usage } from '@tidemark/core/log/record'
+import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
+import { toHostSections } from '@tidemark/core/request/system-prompt'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { writeMessages } from './append.ts'
 import { clearSession, rewindSession } from './branches.ts'

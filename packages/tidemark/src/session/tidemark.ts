@@ -1,6 +1,8 @@
 /** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
-import { orderPromptSections, type SessionStartSource, TidemarkError } from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import type { SessionStartSource } from '@tidemark/core/engine/hooks'
+import { TidemarkError } from '@tidemark/core/errors'
+import { orderPromptSections } from '@tidemark/core/request/system-prompt'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { startBackground } from './background.ts'
 import { createPassedCosts } from './host-billing.ts'

@@ -1,17 +1,14 @@
 /** Converts the caller's tools to what a turn needs: definitions for the API request, and a function that runs tool calls. */
-import {
-  formatErrorValue,
-  HISTORY_TOOL_NAME,
-  isHistoryTool,
-  isObject,
-  type JsonObject,
-  type SessionState,
-  type Signal,
-  TidemarkError,
-  type ToolRunner,
-  type ToolUseBlock,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import { HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
+import type { ToolRunner } from '@tidemark/core/engine/host'
+import type { Signal } from '@tidemark/core/engine/ports'
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isHistoryTool } from '@tidemark/core/history/history-tool'
+import type { ToolUseBlock } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import type { TidemarkSettings } from './options.ts'
 import { toAnswerInputs, type UserAnswer } from './user-answers.ts'
 
@@ -86,7 +83,7 @@ export interface ToolOptions {
 
 type FindTool = (name: string) => Tool | null | Promise<Tool | null>
 
-export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
+type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
 
 /** Creates a toolset from tools keyed by name or from API tool definitions. Throws `bad-option` for any other value. */
 export function createToolset({ tools = [], runTool, findTool }: ToolOptions): Toolset {

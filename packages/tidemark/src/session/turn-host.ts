@@ -1,13 +1,10 @@
 /** The engine's view of an open session: the host with ports, policy, tools and services, and the context of an operation. */
-import {
-  type CompactingHost,
-  canToolReadFiles,
-  createHistoryTool,
-  type RetrievalPaths,
-  type ToolRunner,
-  type TurnContext,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+import type { RetrievalPaths } from '@tidemark/core/clearing/clear-candidates'
+import type { CompactingHost, ToolRunner } from '@tidemark/core/engine/host'
+import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { createHistoryTool } from '@tidemark/core/history/history-tool'
+import { canToolReadFiles } from '@tidemark/core/log/tool-calls'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { hideKeyInResults } from '../models/hidden-key.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'

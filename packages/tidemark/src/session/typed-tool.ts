@@ -2,11 +2,12 @@
  * `tool(…)`: a tool whose `run` gets its input checked and typed. The input is described by a JSON Schema, or by a
  * schema of a library that follows Standard Schema (zod, valibot, arktype and others).
  */
-import { isObject, TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isObject } from '@tidemark/core/log/json'
 import type { Tool, ToolContext, ToolOutput } from './tools.ts'
 
 /** The part of Standard Schema (standardschema.dev) that `tool` uses. */
-export interface StandardSchema<Input = unknown, Output = Input> {
+interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: string
@@ -25,7 +26,7 @@ interface Issue {
 }
 
 /** The input that `run` gets, inferred from the schema. */
-export type ToolInput<Schema> =
+type ToolInput<Schema> =
   Schema extends StandardSchema<unknown, infer Output> ? Output : FromJsonSchema<Schema>
 
 /** The type of the values that a JSON Schema describes; `unknown` for what it does not cover. */
@@ -53,7 +54,7 @@ type FromFields<Fields, Required> = {
   readonly [Name in keyof Fields as Name extends Required ? never : Name]?: FromJsonSchema<Fields[Name]>
 }
 
-export interface TypedTool<Schema> {
+interface TypedTool<Schema> {
   readonly description?: string
   /** The schema of the input: JSON Schema, or a Standard Schema. Default: an object without fields. */
   readonly input?: Schema

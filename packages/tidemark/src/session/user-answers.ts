@@ -1,5 +1,7 @@
 /** Answers of the user to questions that the model asked through a tool, as a host records them. */
-import { isObject, type RecordedUserInput, TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
+import { isObject } from '@tidemark/core/log/json'
+import type { RecordedUserInput } from '@tidemark/core/log/record'
 
 /** An answer of the user to a question that the model asked through a tool. */
 export interface UserAnswer {

@@ -4,17 +4,15 @@
  */
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { instructionsSource, planSource, type SourceText } from '@tidemark/core/sources/builtin-sources'
+import type { ContextSource } from '@tidemark/core/sources/context-source'
 import {
-  type ContextSource,
   type FileReader,
   type FileReadResult,
   type FilesSourceOptions,
   filesSource,
-  instructionsSource,
-  planSource,
-  type SourceText,
-} from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
+} from '@tidemark/core/sources/file-source'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { readErrorCode } from '../storage/file-system.ts'
 
 export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 'isStub'> {

@@ -8,7 +8,7 @@ import type { Document, Node } from 'yaml'
 /** The fields by name. Every value is text (`true`, `10`), since no field of these files needs more. */
 export type FrontMatter = ReadonlyMap<string, string | readonly string[]>
 
-export type FrontMatterResult =
+type FrontMatterResult =
   | { readonly ok: true; readonly matter: FrontMatter; readonly body: string }
   | { readonly ok: false; readonly why: string }
 

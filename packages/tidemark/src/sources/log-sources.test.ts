@@ -1,4 +1,4 @@
-import type { SessionRecord } from '@tidemark/core'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { expect, it } from 'vitest'
 import { collectLogTexts, createLogReader } from './log-sources.ts'
 

@@ -3,38 +3,32 @@
  * default, and so does the compaction of a log without the program that wrote it, which may also read the disk.
  */
 
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { type BlobReader, restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import {
-  type BlobReader,
-  type ContextSource,
-  describeToolCall,
-  type FilePart,
-  type FileReader,
-  type FileReadResult,
-  filesSource,
-  findPrintedByCall,
-  isFileUnchangedNotice,
-  isKnownRecord,
-  isObject,
   isToolResult,
   isToolUse,
-  normalizePath,
-  type PrintedFile,
-  planSource,
-  readRunStatus,
-  readToolResultText,
-  restoreSpilledResults,
-  type SessionRecord,
-  type SessionState,
-  sliceText,
-  splitFileLines,
-  splitOutputHead,
-  type TextReplacement,
   type ToolResultBlock,
   type ToolUseBlock,
   toBlocks,
-  todosSource,
-  type UserRecord,
-} from '@tidemark/core'
+} from '@tidemark/core/log/block'
+import { readRunStatus, splitOutputHead } from '@tidemark/core/log/command-status'
+import { isObject } from '@tidemark/core/log/json'
+import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
+import type { PrintedFile } from '@tidemark/core/log/shell-commands'
+import {
+  describeToolCall,
+  isFileUnchangedNotice,
+  normalizePath,
+  readToolResultText,
+  type TextReplacement,
+} from '@tidemark/core/log/tool-calls'
+import { findPrintedByCall } from '@tidemark/core/log/tool-runs'
+import { planSource, todosSource } from '@tidemark/core/sources/builtin-sources'
+import type { ContextSource } from '@tidemark/core/sources/context-source'
+import { type FilePart, splitFileLines } from '@tidemark/core/sources/file-regions'
+import { type FileReader, type FileReadResult, filesSource } from '@tidemark/core/sources/file-source'
+import { sliceText } from '@tidemark/core/text/well-formed-text'
 import { createDiskFileReader } from './disk-sources.ts'
 
 interface LogSourcesOptions {
@@ -201,7 +195,7 @@ function readLogText(known: LogText | undefined, path: string, limitBytes: numbe
 // The text of each file as the log last shows it: text that was read or written, with later edits applied.
 
 /** The logged text of a whole file, which is then its only part, or of parts of it, in order. */
-export interface LogText {
+interface LogText {
   readonly parts: readonly FilePart[]
   readonly isWhole: boolean
 }

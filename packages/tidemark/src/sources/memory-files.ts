@@ -6,31 +6,28 @@ import { execFile } from 'node:child_process'
 import { realpathSync, statSync } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { isObject } from '@tidemark/core/log/json'
+import { normalizePath } from '@tidemark/core/log/tool-calls'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { type AmbientPart, ambientSource } from '@tidemark/core/sources/ambient-source'
+import type { ContextSource, SourceContext, ValueOrPromise } from '@tidemark/core/sources/context-source'
 import {
-  type AmbientPart,
-  ambientSource,
-  type ContextSource,
-  formatErrorValue,
   isInFolder,
-  isObject,
   type LoadedMemoryFile,
   type MemoryDisk,
   type MemoryFiles,
   type MemoryPlaces,
   MemoryReader,
-  memorySource,
-  normalizePath,
-  type SourceContext,
-  sliceText,
-  type ValueOrPromise,
-} from '@tidemark/core'
+} from '@tidemark/core/sources/memory-files'
+import { memorySource } from '@tidemark/core/sources/memory-source'
+import { sliceText } from '@tidemark/core/text/well-formed-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock } from '../platform/node-ports.ts'
 import { readErrorCode } from '../storage/file-system.ts'
 import { createDiskFileReader } from './disk-sources.ts'
 import { parseFrontMatter, readMatterList } from './front-matter.ts'
 
-export interface MemoryFilesOptions {
+interface MemoryFilesOptions {
   /** The working directory, an absolute path. */
   readonly cwd: string
   /**
@@ -61,7 +58,7 @@ export interface MemoryFilesOptions {
 }
 
 /** A part of the reminder in front of the conversation. */
-export interface AmbientContext {
+interface AmbientContext {
   readonly heading: string
   /** Returns the text as it is now; null or blank if there is nothing to say. */
   readonly read: () => ValueOrPromise<string | null>
@@ -69,7 +66,7 @@ export interface AmbientContext {
   readonly tellsChanges?: boolean
 }
 
-export interface MemoryFilesRead {
+interface MemoryFilesRead {
   readonly loaded: readonly {
     readonly path: string
     readonly importedBy: string | null

@@ -5,15 +5,9 @@
  */
 
 import { dirname } from 'node:path'
-import {
-  type AppendOutcome,
-  type Clock,
-  createLogHeader,
-  type JournalState,
-  LOG_VERSION,
-  type NewRecord,
-  TidemarkError,
-} from '@tidemark/core'
+import type { AppendOutcome, Clock, JournalState, NewRecord } from '@tidemark/core/engine/ports'
+import { TidemarkError } from '@tidemark/core/errors'
+import { createLogHeader, LOG_VERSION } from '@tidemark/core/log/decode-log'
 import { appendAllBytes } from './atomic-file.ts'
 import { type RecordDraft, toLogLines, toRecordDrafts } from './check-records.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 import { type FileFacts, type FileSystem, ioError, type OpenFile, readErrorCode } from './file-system.ts'
 
 interface FileSnapshot {

@@ -6,7 +6,9 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { isUint8Array } from 'node:util/types'
-import { type BlobStore, type Clock, formatErrorValue, TidemarkError } from '@tidemark/core'
+import type { BlobStore, Clock } from '@tidemark/core/engine/ports'
+import { TidemarkError } from '@tidemark/core/errors'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { systemClock } from '../platform/node-ports.ts'
 import { readFileAtomic, removeStaleDrafts, replaceFileAtomic } from './atomic-file.ts'
 import {
@@ -18,7 +20,7 @@ import {
 } from './file-system.ts'
 import { blobsFolder, resolveHome } from './home-paths.ts'
 
-export interface BlobFolderOptions {
+interface BlobFolderOptions {
   /** Absolute path of the Tidemark home folder. Default: `tidemarkHome()`. */
   readonly home?: string
   readonly files?: FileSystem

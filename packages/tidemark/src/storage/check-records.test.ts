@@ -1,4 +1,4 @@
-import type { NewRecord } from '@tidemark/core'
+import type { NewRecord } from '@tidemark/core/engine/ports'
 import { sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'

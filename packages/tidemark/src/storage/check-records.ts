@@ -1,17 +1,10 @@
 /** Checks new records and converts them to log lines. Also checks the other arguments of journal calls. */
-import {
-  type DecodeResult,
-  decodeRecord,
-  findNonJsonPath,
-  formatErrorValue,
-  isKnownRecord,
-  isNestedTooDeep,
-  isObject,
-  MAX_JSON_DEPTH,
-  type NewRecord,
-  type SessionRecord,
-  TidemarkError,
-} from '@tidemark/core'
+import type { NewRecord } from '@tidemark/core/engine/ports'
+import { TidemarkError } from '@tidemark/core/errors'
+import { type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-log'
+import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
+import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { isSafeMessageText } from './journal-lock.ts'
 
 /** A checked copy of a new record, before the journal assigns its position. */

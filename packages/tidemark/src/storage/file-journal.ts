@@ -1,7 +1,7 @@
 /** A journal that stores each session in one log file, in the `sessions` folder of the Tidemark home. */
 
 import { basename } from 'node:path'
-import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core'
+import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core/engine/ports'
 import { systemClock, systemIds } from '../platform/node-ports.ts'
 import { type ProcessPort, systemProcesses } from '../platform/processes.ts'
 import { LogFile, SessionWriter } from './append-records.ts'

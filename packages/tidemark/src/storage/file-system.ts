@@ -16,7 +16,7 @@ import {
   utimes,
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
 
 export interface FileFacts {
   readonly kind: 'file' | 'directory' | 'other'

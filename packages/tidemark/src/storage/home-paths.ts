@@ -1,7 +1,8 @@
 /** Paths of sessions and blobs in the Tidemark home: `TIDEMARK_HOME`, or a folder in the user's data directory. */
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { formatErrorValue, TidemarkError } from '@tidemark/core'
+import { TidemarkError } from '@tidemark/core/errors'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 
 export interface HomeEnvironment {
   readonly TIDEMARK_HOME?: string | undefined
@@ -69,7 +70,7 @@ export function checkSessionId(id: unknown): void {
 }
 
 /** The paths of a session's files. */
-export interface SessionPaths {
+interface SessionPaths {
   readonly log: string
   readonly lock: string
   /** Folder for files of the session other than its log and its lock. */

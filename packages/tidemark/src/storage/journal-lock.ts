@@ -4,7 +4,8 @@
  */
 
 import { basename, dirname, join } from 'node:path'
-import { type Clock, type IdGenerator, isObject, parseJson } from '@tidemark/core'
+import type { Clock, IdGenerator } from '@tidemark/core/engine/ports'
+import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { ProcessIdentity, ProcessPort } from '../platform/processes.ts'
 import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
 import type { FileFacts, FileSystem } from './file-system.ts'

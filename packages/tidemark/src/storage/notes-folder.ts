@@ -5,19 +5,14 @@
 
 import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import {
-  isClaimDead,
-  isObject,
-  type NotesClaim,
-  type NotesStore,
-  parseJson,
-  type StoredNotes,
-} from '@tidemark/core'
+import type { NotesClaim, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
+import { isObject, parseJson } from '@tidemark/core/log/json'
+import { isClaimDead } from '@tidemark/core/notes/notes-limits'
 import { createDraftPath, createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
 import { ensureDirectory, type FileSystem, ioError, nodeFileSystem, readErrorCode } from './file-system.ts'
 import { resolveHome, sessionPaths } from './home-paths.ts'
 
-export interface NotesFolderOptions {
+interface NotesFolderOptions {
   /** Absolute path of the Tidemark home folder. Default: `tidemarkHome()`. */
   readonly home?: string
   readonly files?: FileSystem

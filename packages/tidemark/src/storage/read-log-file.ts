@@ -2,15 +2,15 @@
  * Reads the log file of a session in chunks. Returns the damage found, and the size and last position that the next
  * append needs.
  */
+import { TidemarkError } from '@tidemark/core/errors'
+import type { Damage } from '@tidemark/core/log/batch'
 import {
   createLogLineReader,
-  type Damage,
   type LogReaderOptions,
   type LogReadResult,
   type LogResumePoint,
-  type SessionRecord,
-  TidemarkError,
-} from '@tidemark/core'
+} from '@tidemark/core/log/decode-log'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { readByteRange } from './atomic-file.ts'
 import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
 import { readLines, type SplitLine } from './split-lines.ts'

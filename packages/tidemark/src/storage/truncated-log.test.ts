@@ -1,5 +1,6 @@
 /** A log cut at every byte: it reads as complete batches, the rest is reported, and it can be appended to. */
-import type { Journal, SessionRecord } from '@tidemark/core'
+import type { Journal } from '@tidemark/core/engine/ports'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'

@@ -2,14 +2,10 @@
  * The conversation as attributes of the GenAI conventions, as JSON text. Only used if the host asks for content.
  * Secrets are redacted; images and documents are named by their type only.
  */
-import {
-  type Block,
-  type ModelCall,
-  type Reply,
-  redactStrings,
-  type ToolResultBlock,
-  toBlocks,
-} from '@tidemark/core'
+import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { Reply } from '@tidemark/core/engine/reply'
+import { type Block, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
+import { redactStrings } from '@tidemark/core/text/redact'
 import type { Attributes } from './event-attributes.ts'
 
 /** Returns the attributes with the system prompt and the messages of a request. */

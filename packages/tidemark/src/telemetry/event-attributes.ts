@@ -2,7 +2,7 @@
  * Which events of a session become span events, and with which attributes. They carry figures and codes, and no text of
  * the conversation, of hooks or of the provider: an exporter may send them anywhere. docs/telemetry.md has the table.
  */
-import type { CommittedCompaction, TurnEvent } from '@tidemark/core'
+import type { CommittedCompaction, TurnEvent } from '@tidemark/core/engine/events'
 import type { AttributeValue } from './trace-scope.ts'
 
 export type Attributes = Record<string, AttributeValue>

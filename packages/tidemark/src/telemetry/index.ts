@@ -10,7 +10,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import type { TurnEvent } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { toSpanEvent } from './event-attributes.ts'
 import { countInMetrics, createInstruments } from './metrics.ts'

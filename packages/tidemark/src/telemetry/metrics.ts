@@ -3,7 +3,7 @@
  * compactions, the prompt cache and cost. Attributes have few values: no session id, no text.
  */
 import type { Counter, Histogram, Meter, Attributes as MetricAttributes } from '@opentelemetry/api'
-import type { CommittedCompaction, TurnEvent } from '@tidemark/core'
+import type { CommittedCompaction, TurnEvent } from '@tidemark/core/engine/events'
 import type { ObservedSession } from './telemetry.ts'
 
 export interface Instruments {

@@ -7,7 +7,10 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import { type Model, type ModelCall, type ReplyEvent, toTokenCount, type Usage } from '@tidemark/core'
+import type { Model, ModelCall } from '@tidemark/core/engine/ports'
+import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import type { Usage } from '@tidemark/core/log/record'
+import { toTokenCount } from '@tidemark/core/tokens/usage'
 import { describeReplyContent, describeRequestContent } from './content-attributes.ts'
 import { findParentContext, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
 

@@ -10,7 +10,10 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import { isObject, type ToolUseBlock, type TurnEvent, type TurnOutcome, toTokenCount } from '@tidemark/core'
+import type { TurnEvent, TurnOutcome } from '@tidemark/core/engine/events'
+import type { ToolUseBlock } from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
+import { toTokenCount } from '@tidemark/core/tokens/usage'
 import { describeArguments, describeToolResult } from './content-attributes.ts'
 import { type Attributes, describeCompaction, toSpanEvent } from './event-attributes.ts'
 import { nameTool } from './metrics.ts'

@@ -2,7 +2,9 @@
  * What a session needs of telemetry, without a dependency on any telemetry package. `tidemark/telemetry` implements it
  * for OpenTelemetry. Whatever an implementation does, an operation of the session runs and ends as without it.
  */
-import type { Model, ToolRunner, TurnEvent } from '@tidemark/core'
+import type { TurnEvent } from '@tidemark/core/engine/events'
+import type { ToolRunner } from '@tidemark/core/engine/host'
+import type { Model } from '@tidemark/core/engine/ports'
 
 /** The option `telemetry` of `createTidemark`, as `openTelemetry` of `tidemark/telemetry` returns it. */
 export interface Telemetry {

@@ -15,7 +15,7 @@ export type OperationKind =
   | 'list'
   | 'touch'
 
-export interface FileOperation {
+interface FileOperation {
   readonly kind: OperationKind
   readonly path: string
   /** Number of this operation among all operations of the file system, counted from 1. */
@@ -28,7 +28,7 @@ export interface FileOperation {
  * A fault that a test injects into a file operation. An append writes only the first `takes` bytes. If `error` is set,
  * the operation then throws it.
  */
-export interface Fault {
+interface Fault {
   readonly error?: Error
   readonly takes?: number
 }
@@ -113,7 +113,7 @@ export function createFileNode(kind: FileNode['kind'], modifiedMs: number): File
   return { kind, identity: `node-${made}`, content: empty, durable: empty, unsynced: [], modifiedMs }
 }
 
-export interface OpenNodeOptions {
+interface OpenNodeOptions {
   readonly path: string
   readonly purpose: OpenMode
   readonly operations: OperationTracker

@@ -40,7 +40,7 @@ export interface SurvivingWrites {
   name?(change: NameChange): boolean
 }
 
-export interface CrashFileSystemOptions {
+interface CrashFileSystemOptions {
   /** Directories that exist from the beginning; `/` always does. */
   readonly directories?: readonly string[]
   /** Returns the modification time that a changed file gets. Default: the system clock. */
@@ -108,7 +108,7 @@ export function createCrashFileSystem({
 // File names of the in-memory file system: which file each name refers to now, and which names are on disk.
 
 /** A change of a file name that a crash may lose, because its directory has not been synced. */
-export interface NameChange {
+interface NameChange {
   readonly kind: 'create' | 'link' | 'rename' | 'remove' | 'makeDirectory'
   readonly path: string
 }
@@ -122,7 +122,7 @@ interface Change extends NameChange {
 
 type Names = Map<string, FileNode>
 
-export class CrashFileNames {
+class CrashFileNames {
   #now: Names
   #durable: Names
   #changes: Change[] = []

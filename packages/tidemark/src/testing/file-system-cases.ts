@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../storage/file-system.ts'
 import { type ConformanceCase, createCases } from './port-cases.ts'
 
-export interface FilePortSubject {
+interface FilePortSubject {
   readonly files: FileSystem
   /** Path of an existing, empty directory. */
   readonly root: string

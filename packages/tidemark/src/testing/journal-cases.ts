@@ -1,6 +1,6 @@
 /** Conformance cases for every journal, whatever storage it writes to. */
 import assert from 'node:assert/strict'
-import type { AppendOutcome } from '@tidemark/core'
+import type { AppendOutcome } from '@tidemark/core/engine/ports'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { type JournalSubject, journalRefusalChecks, listUuids } from './journal-refusal-cases.ts'
 import { type ConformanceCase, createCases } from './port-cases.ts'
@@ -186,7 +186,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
 
 // Conformance cases for reading the records of a session after a given log position.
 
-export const readFromPositionCases: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
+const readFromPositionCases: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'reading on gives what stands behind a position, and the state of the whole'({ open }) {
     const journal = await open()
     await journal.append('s', 0, sampleRecords('a'))

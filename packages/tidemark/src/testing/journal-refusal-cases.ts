@@ -3,7 +3,7 @@
  * writer.
  */
 import assert from 'node:assert/strict'
-import type { Journal } from '@tidemark/core'
+import type { Journal } from '@tidemark/core/engine/ports'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { isSessionId } from '../storage/home-paths.ts'
 

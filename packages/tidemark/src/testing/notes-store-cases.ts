@@ -1,10 +1,10 @@
 /** Conformance cases for every store of notes. */
 import assert from 'node:assert/strict'
-import type { NotesStore, StoredNotes } from '@tidemark/core'
+import type { NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
 import { type ConformanceCase, createCases } from './port-cases.ts'
 
 /** A store of notes to test. It must be empty at first. */
-export interface NotesStoreSubject {
+interface NotesStoreSubject {
   /** Opens the store under test. Each call simulates a separate process. */
   open(): Promise<NotesStore>
   end(): Promise<void>

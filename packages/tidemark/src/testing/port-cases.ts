@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { BlobStore, Clock, Deadlines, IdGenerator } from '@tidemark/core'
+import type { BlobStore, Clock, Deadlines, IdGenerator } from '@tidemark/core/engine/ports'
 
 /** A case of a conformance suite: a name, and a function that throws if the case fails. Any test runner can run it. */
 export interface ConformanceCase {
@@ -31,7 +31,7 @@ export function createCases<Subject>(
 
 // Conformance cases for every clock.
 
-export interface ClockSubject {
+interface ClockSubject {
   readonly clock: Clock
   /** Advances the clock under test by this many milliseconds. */
   pass(ms: number): Promise<void>
@@ -97,7 +97,7 @@ const checks: Readonly<Record<string, (subject: ClockSubject) => Promise<void>>>
 
 // Conformance cases for every implementation of `Deadlines`, which limits how long asynchronous work may take.
 
-export interface DeadlinesSubject {
+interface DeadlinesSubject {
   readonly deadlines: Deadlines
   /** Advances the clock of the deadlines under test by this many milliseconds. */
   pass(ms: number): Promise<void>
@@ -192,7 +192,7 @@ const checksIdsCases: Readonly<Record<string, (ids: IdGenerator) => void>> = {
 // Conformance cases for every blob store.
 
 /** A blob store to test. It must be empty at first. */
-export interface BlobStoreSubject {
+interface BlobStoreSubject {
   /** Opens the blob store under test. Each call simulates a separate process. */
   open(): Promise<BlobStore>
   end(): Promise<void>

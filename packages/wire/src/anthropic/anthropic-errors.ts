@@ -2,7 +2,8 @@
  * Classifies errors of the Messages API by error code and type. The message text is used only if code and type are not
  * specific.
  */
-import type { JsonObject, ModelFailure, ModelFailureKind } from '@tidemark/core'
+import type { ModelFailure, ModelFailureKind } from '@tidemark/core/engine/reply'
+import type { JsonObject } from '@tidemark/core/log/json'
 import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
 import { omitUndefined } from '../optional-fields.ts'

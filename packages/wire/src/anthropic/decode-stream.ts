@@ -5,29 +5,30 @@
  */
 import {
   addReplyEvent,
-  type Block,
   type BlockDelta,
   type BlockEnded,
   emptyReplyAssembly,
+  type ModelFailure,
+  type OpenBlock,
+  type ReplyAssembly,
+  type ReplyEvent,
+  toReply,
+} from '@tidemark/core/engine/reply'
+import { type Block, isBlock } from '@tidemark/core/log/block'
+import {
   findJsonMember,
   findUnstableJsonText,
   formatJsonArray,
   formatJsonObject,
-  isBlock,
   isObject,
   type JsonMember,
   type JsonObject,
-  type ModelFailure,
-  type OpenBlock,
   parseJson,
-  type ReplyAssembly,
-  type ReplyEvent,
   splitJsonArray,
   splitJsonObject,
   survivesJsonRoundTrip,
-  toReply,
   withJsonMember,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
 import { createFailure } from '../failure/classify-failure.ts'
 import {
   decodeSse,

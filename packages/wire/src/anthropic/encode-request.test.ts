@@ -1,4 +1,4 @@
-import type { Payload } from '@tidemark/core'
+import type { Payload } from '@tidemark/core/context/payload'
 import { describe, expect, it } from 'vitest'
 import { type EncodeRequestOptions, encodeRequest, joinEncodedRequest } from './encode-request.ts'
 

@@ -3,24 +3,20 @@
  * Appending a message then only appends bytes to the body. The body is a list of fragments, so that two requests can be
  * compared part by part.
  */
+import type { ApiMessage, Payload, Role } from '@tidemark/core/context/payload'
+import { type Block, isToolResult, type MessageContent } from '@tidemark/core/log/block'
 import {
-  type ApiMessage,
-  type Block,
   findJsonMember,
   formatJsonArray,
   formatJsonObject,
-  isToolResult,
   type Json,
   type JsonObject,
-  type MessageContent,
-  type Payload,
-  type PlannedMarker,
-  type Role,
   splitJsonArray,
   splitJsonObject,
   withJsonMember,
   withoutJsonMember,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
+import type { PlannedMarker } from '@tidemark/core/request/cache-markers'
 
 /**
  * Exact JSON texts of values that parsing and stringifying would change, by the position of the value in the request.
@@ -42,7 +38,7 @@ export interface EncodeRequestOptions {
   readonly strings?: 'blocks' | 'keep'
 }
 
-export interface EncodedRequest {
+interface EncodedRequest {
   readonly fragments: readonly Fragment[]
   /** The closing brackets at the end of the request body. */
   readonly end: string

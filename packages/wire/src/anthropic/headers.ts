@@ -14,7 +14,7 @@ export interface Credentials {
 const VERSION_HEADER = 'anthropic-version'
 const BETA_HEADER = 'anthropic-beta'
 
-export interface RequestHeaderFields {
+interface RequestHeaderFields {
   /** Value of the `anthropic-version` header, such as `2023-06-01`. */
   readonly version?: string
   readonly betas: readonly string[]

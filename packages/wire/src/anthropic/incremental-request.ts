@@ -2,7 +2,10 @@
  * Builds a request body by extending the previous one, so that only new messages are encoded. The result has the same
  * bytes as that of `encodeRequest`.
  */
-import { AppendList, type AssembledRequest, type JsonObject, type TracedMessage } from '@tidemark/core'
+import type { TracedMessage } from '@tidemark/core/context/flatten'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
+import type { AssembledRequest } from '@tidemark/core/request/build-request'
 import {
   createCacheReference,
   encodeCacheControl,

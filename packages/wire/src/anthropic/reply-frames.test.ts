@@ -1,4 +1,4 @@
-import type { Reply, ReplyEvent } from '@tidemark/core'
+import type { Reply, ReplyEvent } from '@tidemark/core/engine/reply'
 import { describe, expect, it } from 'vitest'
 import { createReplySplitter, encodeReplyFrames, toSseFrames } from './reply-frames.ts'
 

@@ -2,25 +2,20 @@
  * Converts a complete reply to the stream events and SSE frames that would have produced it. Used for replies that
  * arrive as one JSON body, and by gateways and simulators.
  */
+import type { BlockDelta, BlockEnded, Reply, ReplyEvent, ReplyUpdated } from '@tidemark/core/engine/reply'
+import { type Block, isBlock } from '@tidemark/core/log/block'
 import {
-  type Block,
-  type BlockDelta,
-  type BlockEnded,
   findJsonMember,
   findUnstableJsonText,
   formatJsonObject,
-  isBlock,
   type Json,
   type JsonObject,
   parseJson,
-  type Reply,
-  type ReplyEvent,
-  type ReplyUpdated,
   splitJsonArray,
   splitJsonObject,
-  type Usage,
   withJsonMember,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
+import type { Usage } from '@tidemark/core/log/record'
 import type { SseFrame } from '../http/sse.ts'
 import { omitUndefined } from '../optional-fields.ts'
 import { toAnthropicError } from './anthropic-errors.ts'

@@ -1,20 +1,17 @@
 /** Decodes and encodes a Messages API response that is one JSON body, not a stream. */
+import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
+import { type Block, isBlock } from '@tidemark/core/log/block'
 import {
-  type AssistantMessage,
-  type Block,
   findJsonMember,
   findUnstableJsonText,
-  isBlock,
   isObject,
   type Json,
   type JsonObject,
-  type ModelFailure,
   parseJson,
-  type Reply,
   splitJsonArray,
   survivesJsonRoundTrip,
-  type Usage,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
+import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
 import { createFailure } from '../failure/classify-failure.ts'
 import { omitUndefined } from '../optional-fields.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'

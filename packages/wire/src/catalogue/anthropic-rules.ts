@@ -1,5 +1,5 @@
 /** Facts that several Claude models share, so that each catalogue entry lists only its own figures. */
-import type { ModelPrices, TokenRates } from '@tidemark/core'
+import type { ModelPrices, TokenRates } from '@tidemark/core/cost/prices'
 import type { CacheFacts, ModelCapabilities, ModelEntry, ThinkingFacts } from './model-entry.ts'
 
 const BODY_BYTES = 32_000_000

@@ -2,7 +2,8 @@
  * Adds a user's own figures to the model catalogue: corrections, negotiated prices and new models. The input is plain
  * JSON, and all its problems are reported at once.
  */
-import { isObject, PRICE_CLASSES } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
+import { PRICE_CLASSES } from '@tidemark/core/tokens/usage'
 import { type Catalogue, createCatalogue, lookUpModel } from './catalogue.ts'
 import type { ModelEntry } from './model-entry.ts'
 

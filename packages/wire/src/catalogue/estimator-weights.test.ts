@@ -1,10 +1,6 @@
-import {
-  type Block,
-  createEstimator,
-  createFixedWeights,
-  DEFAULT_POLICY,
-  type EstimatorWeights,
-} from '@tidemark/core'
+import type { Block } from '@tidemark/core/log/block'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
+import { createEstimator, createFixedWeights, type EstimatorWeights } from '@tidemark/core/tokens/estimator'
 import { describe, expect, it } from 'vitest'
 import { FITTED_CONSTANTS, FITTING_DATA } from './estimator-constants.ts'
 import { CLAUDE_CODE_REMINDER, estimatorWeights } from './estimator-weights.ts'

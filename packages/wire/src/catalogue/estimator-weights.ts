@@ -2,14 +2,14 @@
  * Weights of the token estimator for each tokenizer family. They are fitted to recorded sessions, derived from
  * published figures, or a fixed rule.
  */
+import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
+import type { CharacterClass } from '@tidemark/core/tokens/character-classes'
 import {
-  type CharacterClass,
   createEvenWeights,
   createFixedWeights,
   type EstimatorWeights,
   type TextWeights,
-  type TokenEstimatePolicy,
-} from '@tidemark/core'
+} from '@tidemark/core/tokens/estimator'
 import { FITTED_CONSTANTS, type FittedConstants } from './estimator-constants.ts'
 import type { TokenizerFamily } from './model-entry.ts'
 

@@ -2,7 +2,7 @@
  * Catalogue entries of Google's Gemini models. The window limits only the prompt; the reply has a limit of its own.
  * Caching is automatic and not guaranteed. Explicit caches, which are billed by the hour, are not included.
  */
-import type { ModelPrices, PriceTier } from '@tidemark/core'
+import type { ModelPrices, PriceTier } from '@tidemark/core/cost/prices'
 import { GOOGLE_SOURCE } from './catalogue-sources.ts'
 import type {
   CacheFacts,

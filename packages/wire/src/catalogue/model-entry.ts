@@ -2,7 +2,7 @@
  * Types of a model catalogue entry, which is plain JSON. Null means that a fact is not known; a missing capability is
  * false, 0 or an empty list. An optional field is absent if it does not apply.
  */
-import type { ModelPrices, TokenRates } from '@tidemark/core'
+import type { ModelPrices, TokenRates } from '@tidemark/core/cost/prices'
 
 export interface ModelEntry {
   readonly id: string
@@ -64,7 +64,7 @@ export interface CacheFacts {
   readonly ttls: readonly CacheLifetime[] | null
 }
 
-export interface CacheLifetime {
+interface CacheLifetime {
   readonly name: string
   readonly seconds: number
 }

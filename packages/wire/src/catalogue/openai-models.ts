@@ -2,7 +2,7 @@
  * Catalogue entries of OpenAI's models. Prompt and reply share the window, so the longest prompt is the window minus
  * the longest reply. A cache write costs the input price before GPT-5.6, and more from GPT-5.6 on.
  */
-import type { ModelPrices, TokenRates } from '@tidemark/core'
+import type { ModelPrices, TokenRates } from '@tidemark/core/cost/prices'
 import { OPENAI_SOURCE } from './catalogue-sources.ts'
 import {
   type CacheFacts,

@@ -2,7 +2,8 @@
  * Classifies error responses and exceptions as typed failures. Contains the rules that all providers share; each
  * provider adds rules for its own error types, codes and messages.
  */
-import { isObject, type ModelFailure, type ModelFailureKind } from '@tidemark/core'
+import type { ModelFailure, ModelFailureKind } from '@tidemark/core/engine/reply'
+import { isObject } from '@tidemark/core/log/json'
 import { omitUndefined } from '../optional-fields.ts'
 import { type ErrorBody, readErrorBody } from './error-body.ts'
 import { findPromptOverflow, isRateLimitText } from './prompt-overflow.ts'

@@ -1,5 +1,5 @@
 /** Reads the body of an error response into one shape, from the various forms that providers and proxies use. */
-import { isObject, type Json, type JsonObject, parseJson } from '@tidemark/core'
+import { isObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import { omitUndefined } from '../optional-fields.ts'
 
 export interface ErrorBody {

@@ -3,7 +3,7 @@
  * `actual`, `plus` (to be added to `actual`), `limit` and `over` (the excess). The first match is used, so patterns
  * with token counts come first. Collected in November 2026.
  */
-export interface OverflowPattern {
+interface OverflowPattern {
   readonly provider: string
   readonly text: RegExp
   /**
@@ -14,7 +14,7 @@ export interface OverflowPattern {
   readonly source: string
 }
 
-export interface OverflowCode {
+interface OverflowCode {
   readonly provider: string
   /** Value of the error's `code` or `type` field. */
   readonly code: string

@@ -2,7 +2,7 @@
  * Detects that a prompt exceeded the context window, and by how many tokens: from an error response, or from the usage
  * of a call that succeeded.
  */
-import type { TokenExcess } from '@tidemark/core'
+import type { TokenExcess } from '@tidemark/core/engine/reply'
 import { omitUndefined } from '../optional-fields.ts'
 import type { ErrorBody } from './error-body.ts'
 import {

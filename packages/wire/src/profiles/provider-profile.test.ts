@@ -1,4 +1,4 @@
-import { strictProfile } from '@tidemark/core'
+import { strictProfile } from '@tidemark/core/policy/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { lookUpModel, modelCatalogue } from '../catalogue/catalogue.ts'
 import { UNKNOWN_MODEL } from '../catalogue/custom-models.ts'

@@ -2,7 +2,11 @@
  * Creates a provider profile from a catalogue entry: the rules that API requests to the model must follow. If a fact is
  * unknown, the stricter rule is used, which the provider accepts in either case.
  */
-import { defineProviderProfile, type ProviderProfile, type ProviderProfileOverrides } from '@tidemark/core'
+import {
+  defineProviderProfile,
+  type ProviderProfile,
+  type ProviderProfileOverrides,
+} from '@tidemark/core/policy/provider-profile'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
 interface ProviderProfileOptions {
@@ -10,7 +14,7 @@ interface ProviderProfileOptions {
   readonly anthropicVersion?: AnthropicVersion
 }
 
-export type AnthropicVersion = '2023-06-01' | '2026-10-21'
+type AnthropicVersion = '2023-06-01' | '2026-10-21'
 
 export function createProviderProfile(
   model: ModelEntry,

@@ -1,4 +1,4 @@
-import type { AttachmentRecord, SessionRecord } from '@tidemark/core'
+import type { AttachmentRecord, SessionRecord } from '@tidemark/core/log/record'
 import { isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'

@@ -1,12 +1,8 @@
-import {
-  buildContextView,
-  buildSessionLog,
-  type ContextView,
-  flattenContext,
-  readUserTypedText,
-  type SystemRecord,
-  toApiMessages,
-} from '@tidemark/core'
+import { buildContextView, type ContextView } from '@tidemark/core/context/context-view'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import type { SystemRecord } from '@tidemark/core/log/record'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
+import { readUserTypedText } from '@tidemark/core/log/user-input'
 import { describe, expect, it } from 'vitest'
 import { count, describeRecords, event, line, message, readAll, session } from '../../test/rollout.ts'
 

@@ -2,7 +2,8 @@
  * Converts a compaction by Codex to compaction records. Codex logs the whole new history. Items that already have a
  * record are kept by reference, and new items become records.
  */
-import { type CompactMetadata, isObject, type PreservedMessages, type SystemRecord } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
+import type { CompactMetadata, PreservedMessages, SystemRecord } from '@tidemark/core/log/record'
 import {
   type CodexInputItem,
   type CodexModelItem,

@@ -2,7 +2,7 @@
  * Parses a line of a Codex rollout (Codex's session log). A line is `{timestamp, type, payload}`. Until September 2025,
  * the first line was a header and the others were response items without this envelope.
  */
-import { isObject } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
 
 export type JsonFields = { readonly [field: string]: unknown }
 

@@ -1,11 +1,8 @@
-import {
-  buildContextView,
-  buildSessionLog,
-  flattenContext,
-  strictProfile,
-  toApiMessages,
-  validateRequest,
-} from '@tidemark/core'
+import { buildContextView } from '@tidemark/core/context/context-view'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { buildSessionLog } from '@tidemark/core/log/session-log'
+import { strictProfile } from '@tidemark/core/policy/provider-profile'
+import { validateRequest } from '@tidemark/core/validate/validate'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

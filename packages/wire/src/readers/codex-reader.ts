@@ -2,7 +2,7 @@
  * Reads a Codex rollout (Codex's session log). Response items become conversation records; other lines become records
  * of their own type at the same place.
  */
-import { isNestedTooDeep, isObject, parseJson } from '@tidemark/core'
+import { isNestedTooDeep, isObject, parseJson } from '@tidemark/core/log/json'
 import { toCompactionRecords } from './codex-compaction.ts'
 import {
   type CodexItem,

@@ -1,11 +1,6 @@
 /** Converts the items of a Codex rollout into linked records, each with a uuid, a parent and a response id. */
-import {
-  type AssistantRecord,
-  isObject,
-  type SessionRecord,
-  type Usage,
-  type UserRecord,
-} from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
+import type { AssistantRecord, SessionRecord, Usage, UserRecord } from '@tidemark/core/log/record'
 import {
   type CodexInputItem,
   type CodexModelItem,

@@ -3,7 +3,8 @@
  * usage of each model call, after the items of the response, or before them until late 2025. Items are therefore held
  * back until it is known which call they belong to.
  */
-import { isObject, type Usage } from '@tidemark/core'
+import { isObject } from '@tidemark/core/log/json'
+import type { Usage } from '@tidemark/core/log/record'
 import type { PendingRecord } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 

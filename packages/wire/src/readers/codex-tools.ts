@@ -1,15 +1,14 @@
 /** Converts Codex's tool calls, tool outputs and message content to content blocks. Other content is kept unchanged. */
+import { type Block, isBlock } from '@tidemark/core/log/block'
 import {
-  type Block,
   formatJsonObject,
-  isBlock,
   isNestedTooDeep,
   isObject,
   type Json,
   parseJson,
-  type RawBlockText,
   survivesJsonRoundTrip,
-} from '@tidemark/core'
+} from '@tidemark/core/log/json'
+import type { RawBlockText } from '@tidemark/core/log/record'
 import type { JsonFields } from './codex-line.ts'
 
 interface ToolUse {

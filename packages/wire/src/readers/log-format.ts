@@ -1,5 +1,6 @@
 /** Detects which program wrote a session log, from its first lines, and creates the reader for that log. */
-import { isObject, type LogReaderOptions, parseJson } from '@tidemark/core'
+import type { LogReaderOptions } from '@tidemark/core/log/decode-log'
+import { isObject, parseJson } from '@tidemark/core/log/json'
 import { createRecordReader } from './claude-code-reader.ts'
 import { readCodexItem } from './codex-items.ts'
 import { type JsonFields, parseCodexLine } from './codex-line.ts'

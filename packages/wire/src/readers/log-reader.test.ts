@@ -1,4 +1,4 @@
-import { isNestedTooDeep, MAX_JSON_DEPTH } from '@tidemark/core'
+import { isNestedTooDeep, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
 import { describe, expect, it } from 'vitest'
 import { createDamageCollector, mergeDamage } from './log-reader.ts'
 

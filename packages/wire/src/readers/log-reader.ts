@@ -2,7 +2,9 @@
  * Types and helpers of all log readers. A log reader converts the lines of a session log to records, and at the end
  * returns damage and metadata.
  */
-import { type Damage, type DamageKind, isObject, MAX_JSON_DEPTH, type SessionRecord } from '@tidemark/core'
+import type { Damage, DamageKind } from '@tidemark/core/log/batch'
+import { isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
+import type { SessionRecord } from '@tidemark/core/log/record'
 
 export type LogFormat = 'claude-code' | 'codex' | 'tidemark'
 
@@ -56,7 +58,7 @@ export interface LogMeta {
 }
 
 /** The log that a copy was made of. Records that the copy took from the log of another program have no `seq`. */
-export interface LogOrigin {
+interface LogOrigin {
   readonly format: LogFormat
   readonly sessionId: string | null
 }

@@ -1,6 +1,6 @@
 /** Law: a stream cut at any byte boundaries gives the same events; cut off at any byte, exactly one closing event. */
 
-import type { Reply, ReplyEvent } from '@tidemark/core'
+import type { Reply, ReplyEvent } from '@tidemark/core/engine/reply'
 import { collectReply } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

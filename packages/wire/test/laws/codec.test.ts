@@ -1,12 +1,9 @@
 /** Law: what we encode we can decode, and nothing is lost: requests, streams, whole replies. */
 
-import {
-  type Payload,
-  type ReplyEvent,
-  splitJsonObject,
-  survivesJsonRoundTrip,
-  toBlocks,
-} from '@tidemark/core'
+import type { Payload } from '@tidemark/core/context/payload'
+import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import { toBlocks } from '@tidemark/core/log/block'
+import { splitJsonObject, survivesJsonRoundTrip } from '@tidemark/core/log/json'
 import { collectReply } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

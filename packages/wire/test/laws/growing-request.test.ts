@@ -1,24 +1,18 @@
+import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
+import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
+import { createPolicy } from '@tidemark/core/policy/create-policy'
+import { defineProviderProfile, type ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
   type AssembledRequest,
-  appendRecord,
   assembleRequest,
-  buildRequestPrefix,
-  captureForkParent,
-  createForkRequest,
-  createPolicy,
-  createPrefixSnapshot,
-  defineProviderProfile,
-  emptyContextView,
-  emptySessionLog,
-  type FlattenedContext,
-  flattenContext,
-  type JsonObject,
   listRawTexts,
-  type ProviderProfile,
-  type SessionRecord,
   toPayload,
-  updateContextView,
-} from '@tidemark/core'
+} from '@tidemark/core/request/build-request'
+import { captureForkParent, createForkRequest } from '@tidemark/core/request/fork-request'
+import { buildRequestPrefix, createPrefixSnapshot } from '@tidemark/core/request/prefix-snapshot'
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -14,6 +14,15 @@ import {
   task,
 } from './subagent-world.ts'
 
+function countAgentsThatRead({ home }: SubagentWorld, id: string): number {
+  const folder = join(home, 'sessions', id, 'subagents', 'sessions')
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (name) =>
+      name.endsWith('agent.json') &&
+      JSON.parse(readFileSync(join(folder, name), 'utf8')).filesRead.length > 0,
+  ).length
+}
+
 const PARTS = ['one', 'two', 'three', 'four', 'five']
 
 function startChat({ env, folder }: SubagentWorld, ...args: readonly string[]): ChildProcess {
@@ -52,6 +61,8 @@ it('five subagents, of which two have ended, are killed with the program; the ot
   )
   const log = join(world.home, 'sessions', `${id}.jsonl`)
   await expect.poll(() => readFileSync(log, 'utf8').match(/RESULT (one|two)/g)?.length).toBe(2)
+  // What an agent has done is stored beside its log, a little later than the log.
+  await expect.poll(() => countAgentsThatRead(world, id)).toBe(5)
   const ended = once(first, 'exit')
   first.kill('SIGKILL')
   await ended

@@ -1,6 +1,6 @@
 /** What the screen of `tidemark chat` leaves in the memory of the terminal. */
 import type { Script } from '@tidemark/simulator'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { createScreenWorld, hasTmux } from './screen-world.ts'
 
 it.skipIf(!hasTmux)(
@@ -26,7 +26,9 @@ it.skipIf(!hasTmux)(
     const { see, seeIdle, send, press, resize, lookBack } = world
     const countLines = (pattern: RegExp): readonly number[] =>
       [...lookBack().matchAll(pattern)].map(([, number]) => Number(number))
-    const check = (): void => {
+    // The screen is drawn in pieces: what was waited for can be there before the lines above it.
+    const check = (): Promise<void> => vi.waitFor(checkNow, { timeout: 60_000, interval: 50 })
+    const checkNow = (): void => {
       expect(countLines(/^SHELL (\d+)\.$/gm)).toEqual(Array.from({ length: 50 }, (_, line) => line + 1))
       expect(countLines(/^Paragraph (\d+)\.$/gm)).toEqual(
         Array.from({ length: 20 * turn }, (_, line) => line),
@@ -38,10 +40,10 @@ it.skipIf(!hasTmux)(
     await send('Go.')
     await see('Paragraph 39.')
     await seeIdle()
-    check()
+    await check()
     press('C-o')
     await see('shown in full from here on')
-    check()
+    await check()
     for (const [columns, rows] of [
       [60, 40],
       [120, 20],
@@ -49,15 +51,15 @@ it.skipIf(!hasTmux)(
     ] as const) {
       resize(columns, rows)
       await see(new RegExp(`^─{${columns}}\\n[\\s\\S]*${columns < 110 ? 'claude' : 'left'}`, 'm'))
-      check()
+      await check()
     }
     await send('More.')
     await see('Paragraph 59.')
     await seeIdle()
-    check()
+    await check()
     press('C-d')
     await see('EXIT 0')
-    check()
+    await check()
     expect(lookBack()).toMatch(/Paragraph 59\.\n\s*To go on: [^\n]*\nEXIT 0/)
   },
 )

@@ -72,7 +72,14 @@ export async function openSubagentRecords(home: string): Promise<SubagentRecords
   )
   const found = stored.flatMap((each) => each ?? []).sort((one, other) => one.startedAt - other.startedAt)
   const records = new Map(found.map((record) => [record.id, toInterrupted(record)]))
-  let writing: Promise<unknown> = Promise.resolve()
+  const writers = new Map<string, () => Promise<void>>()
+  const createWriter = (id: string): (() => Promise<void>) =>
+    writeNewest(async () => {
+      const { folder: own } = sessionPaths(home, id)
+      const bytes = Buffer.from(`${JSON.stringify(records.get(id))}\n`)
+      await ensureDirectory(nodeFileSystem, own)
+      await replaceFileAtomic(nodeFileSystem, join(own, FILE), { bytes, durable: true })
+    })
   return {
     home,
     list: () => [...records.values()],
@@ -85,16 +92,28 @@ export async function openSubagentRecords(home: string): Promise<SubagentRecords
     },
     async save(record) {
       records.set(record.id, record)
-      const { folder: own } = sessionPaths(home, record.id)
-      const bytes = Buffer.from(`${JSON.stringify(record)}\n`)
-      // One after the other, so that an older state never replaces a newer one.
-      const write = writing.then(async () => {
-        await ensureDirectory(nodeFileSystem, own)
-        await replaceFileAtomic(nodeFileSystem, join(own, FILE), { bytes, durable: true })
-      })
-      writing = write.catch(() => undefined)
-      await write
+      const write = writers.get(record.id) ?? createWriter(record.id)
+      writers.set(record.id, write)
+      await write()
     },
+  }
+}
+
+/**
+ * Returns a function that writes the state of that moment or a newer one. One write follows the other, so that an older
+ * state never replaces a newer one; of the states that wait for a slow disk, only the newest is written.
+ */
+function writeNewest(write: () => Promise<void>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<void> | null = null
+  return () => {
+    if (waiting !== null) return waiting
+    waiting = running.then(() => {
+      waiting = null
+      return write()
+    })
+    running = waiting.catch(() => undefined)
+    return waiting
   }
 }
 

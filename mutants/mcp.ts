@@ -7,6 +7,22 @@ const AGENT_TEST = ['packages/cli/test/mcp.test']
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'mcp-older-list-of-tools-wins',
+    law: 'one whose answers overtake each other offers the tools of the newest',
+    file: 'packages/cli/src/mcp/server-connection.ts',
+    find: 'if (order < newest) return',
+    replace: '',
+    tests: AGENT_TEST,
+  },
+  {
+    name: 'mcp-misses-a-change-during-the-first-list',
+    law: 'one that gets a new tool while it is first asked for its tools offers it',
+    file: 'packages/cli/src/mcp/server-connection.ts',
+    find: 'client.setNotificationHandler(ToolListChangedNotificationSchema, schedule)',
+    replace: 'setTimeout(() => client.setNotificationHandler(ToolListChangedNotificationSchema, schedule), 100)',
+    tests: AGENT_TEST,
+  },
+  {
     name: 'mcp-call-does-not-wait-for-its-server',
     law: 'a call of a tool whose server is still starting waits for it',
     file: 'packages/tidemark/src/session/tools.ts',

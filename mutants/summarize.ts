@@ -5,6 +5,14 @@ const ROUNDS = 'packages/core/test/summarize/rounds'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'plan-does-not-calibrate-what-is-re-attached',
+    law: 'where the provider counts more than the estimate, the plan counts what is re-attached likewise',
+    file: 'packages/tidemark/src/compact/compact-log.ts',
+    find: 'Math.round(readScale(session) * addUp(back',
+    replace: 'Math.round(addUp(back',
+    tests: ['packages/tidemark/src/compact/copied-log.test'],
+  },
+  {
     name: 'summaries-speak-for-the-person',
     law: 'is theirs alone',
     file: 'packages/core/src/log/user-input.ts',

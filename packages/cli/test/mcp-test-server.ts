@@ -1,10 +1,12 @@
 /**
  * An MCP server for tests, made with the official SDK, over standard streams. It misbehaves as its arguments say:
  * `hang` (never answers), `gate=FILE` (starts once there is such a file), `shuffle` (another order on each list), `grow` (one more tool on each
- * list, which it announces after each call), `spoil` (from the second list on, a tool that no provider accepts), `named=A,B` (its tools;
- * `crash` ends the server, `wait` never answers), `marker=FILE` (appends a line at each start and each list).
+ * list), `announce=FILE` (announces a change each time that the file grows; without it `shuffle`, `grow` and `spoil` do after each call),
+ * `early` (announces one while it is first asked), `late` (answers the second list after the third), `spoil` (from the second list on, a
+ * tool that no provider accepts), `named=A,B` (its tools; `crash` ends the server, `wait` never answers), `marker=FILE` (appends a line at
+ * each start and each list).
  */
-import { appendFileSync, existsSync } from 'node:fs'
+import { appendFileSync, existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -20,6 +22,7 @@ if (options.has('hang')) {
   await new Promise((resolve) => process.stdin.on('end', resolve))
   process.exit()
 }
+const announce = options.get('announce')
 const gate = options.get('gate')
 while (gate !== undefined && !existsSync(gate)) await sleep(20)
 
@@ -29,10 +32,14 @@ const server = new Server(
   { name: 'test', version: '1.0.0' },
   { capabilities: { tools: { listChanged: true } }, instructions: `Use ${names[0]} first.` },
 )
-server.setRequestHandler(ListToolsRequestSchema, () => {
+const third = Promise.withResolvers<void>()
+server.setRequestHandler(ListToolsRequestSchema, async () => {
   lists += 1
-  if (marker !== undefined) appendFileSync(marker, 'listed\n')
   const grown = options.has('grow') ? Array.from({ length: lists }, (_, index) => `grown_${index}`) : []
+  if (marker !== undefined) appendFileSync(marker, 'listed\n')
+  if (options.has('early') && lists === 1) await server.sendToolListChanged()
+  if (options.has('late') && lists === 2) await third.promise
+  if (lists === 3) setImmediate(third.resolve)
   const all = [...names, ...grown]
   const from = options.has('shuffle') ? (lists + process.pid) % all.length : 0
   const tools = [...all.slice(from), ...all.slice(0, from)].map((name) => {
@@ -55,8 +62,16 @@ server.setRequestHandler(ListToolsRequestSchema, () => {
 server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
   if (params.name === 'crash') process.exit(3)
   if (params.name === 'wait') await new Promise(() => {})
-  if (['shuffle', 'grow', 'spoil'].some((name) => options.has(name))) await server.sendToolListChanged()
+  if (announce === undefined && ['shuffle', 'grow', 'spoil'].some((name) => options.has(name)))
+    await server.sendToolListChanged()
   const { text = '', count = 1 } = (params.arguments ?? {}) as { text?: string; count?: number }
   return { content: [{ type: 'text', text: `${params.name} ${process.pid}: ${text.repeat(count)}` }] }
 })
 await server.connect(new StdioServerTransport())
+let announced = 0
+const announceGrowth = (): void => {
+  const size = announce === undefined ? 0 : (statSync(announce, { throwIfNoEntry: false })?.size ?? 0)
+  if (size > announced) void server.sendToolListChanged()
+  announced = size
+}
+if (announce !== undefined) setInterval(announceGrowth, 20).unref()

@@ -1,7 +1,8 @@
 /** MCP servers in the agent: real servers, over standard streams and HTTP, that die, hang, flap and reorder their tools. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { McpServerSettings } from '../src/mcp/server-settings.ts'
 import { playSteps } from './chat-world.ts'
 import {
   countBreaks,
@@ -15,10 +16,24 @@ import {
 
 const ECHO = { mcp__everything__echo: { message: 'hello' } }
 const ALPHA = { mcp__test__alpha: { text: 'a' } }
+const LONG = { mcp__test__alpha: { text: 'word ', count: 4_000 } }
 
 /** How often the server with a marker has listed its tools. */
 function countLists(world: McpWorld): number {
   return (world.read('marker') ?? '').split('listed').length - 1
+}
+
+/** A server that has one tool more each time that it is asked, and says so when `announceTools` is called. */
+function growingServer(world: McpWorld, ...args: readonly string[]): McpServerSettings {
+  const files = [`marker=${world.path('marker')}`, `announce=${world.path('announce')}`]
+  return testServer('grow', ...files, ...args)
+}
+
+/** Waits until the server was asked for its tools again. Its answer is there before that to the next call. */
+async function announceTools(world: McpWorld): Promise<void> {
+  const before = countLists(world)
+  appendFileSync(world.path('announce'), 'changed\n')
+  await expect.poll(() => countLists(world)).toBeGreaterThan(before)
 }
 
 describe('the reference server', () => {
@@ -99,13 +114,12 @@ describe('a server that misbehaves', () => {
   })
 
   it('one with a new tool on each list breaks the cache once; what comes later waits for a compaction', async () => {
-    const long = { mcp__test__alpha: { text: 'word ', count: 4_000 } }
-    const world = await createMcpWorld(playSteps(...Array.from({ length: 6 }, () => [long, 'Next.']).flat()))
-    const mcp = await world.open({ test: testServer('grow', `marker=${world.path('marker')}`) })
-    for (let turn = 0; turn < 4; turn += 1) {
-      const before = countLists(world)
+    const world = await createMcpWorld(playSteps(...Array.from({ length: 6 }, () => [LONG, 'Next.']).flat()))
+    const mcp = await world.open({ test: growingServer(world) })
+    await mcp.ask()
+    for (let turn = 0; turn < 3; turn += 1) {
+      await announceTools(world)
       await mcp.ask()
-      await expect.poll(() => countLists(world)).toBeGreaterThan(before)
     }
     expect(countBreaks(mcp)).toBe(1)
     const listBreaks = () =>
@@ -123,6 +137,27 @@ describe('a server that misbehaves', () => {
     expect(listServerTools(world.tools.at(-1)).length).toBeGreaterThan(before)
     // A compaction leaves nothing to read behind the prefix, so no further loss is reported.
     expect(listBreaks()).toHaveLength(1)
+  })
+
+  it('one whose answers overtake each other offers the tools of the newest', async () => {
+    const world = await createMcpWorld(playSteps(LONG, 'One.', LONG, 'Two.', ALPHA, 'Three.'))
+    const mcp = await world.open({ test: growingServer(world, 'late') })
+    await mcp.ask()
+    await announceTools(world)
+    await announceTools(world)
+    await mcp.ask()
+    expect(await mcp.agent.session.compact()).toMatchObject({ ok: true })
+    await mcp.ask()
+    expect(listServerTools(world.tools.at(-1))).toContain('test__grown_2')
+  })
+
+  it('one that gets a new tool while it is first asked for its tools offers it', async () => {
+    const world = await createMcpWorld(playSteps(ALPHA, 'One.', ALPHA, 'Two.'))
+    const mcp = await world.open({ test: growingServer(world, 'early') })
+    await expect.poll(() => countLists(world)).toBe(2)
+    await mcp.ask()
+    await mcp.ask()
+    expect(listServerTools(world.tools.at(-1))).toContain('test__grown_1')
   })
 
   it('one that hangs holds nothing up, and one that is slow comes later, at one declared price', async () => {

@@ -85,13 +85,14 @@ export async function connectServer(options: ConnectionOptions): Promise<ServerC
   }
   try {
     await abortable(client.connect(transport.wire, limits), signal)
+    // Before the first list, so that a change that the server announces meanwhile is not missed.
+    watchTools(client, options, state)
     const { listing, problems } = await readListing(client, limits)
     state.isOpen = true
     client.onclose = () => {
       if (state.isOpen && !state.isClosing) options.onEnded(transport.readPrinted())
       state.isOpen = false
     }
-    watchTools(client, options, () => state.isOpen)
     // A reply that breaks off over HTTP ends nothing by itself: calls in progress would wait for their time limit.
     client.onerror = () => {
       if ('url' in options.address && state.isOpen)
@@ -246,29 +247,45 @@ function findToolProblem({ name, inputSchema }: McpTool): string | null {
 /** Milliseconds between a change of the tools and reading them, so that many changes are read once. */
 const LISTING_DELAY = 250
 
+interface ConnectionState {
+  /** True from the first list on, until the connection ends. */
+  readonly isOpen: boolean
+  readonly isClosing: boolean
+}
+
+/** Reads the list again after each change that the server announces. An answer that a newer one has overtaken is ignored. */
 function watchTools(
   client: Client,
   { onListing, onProblems, startTimeout, signal }: ConnectionOptions,
-  isOpen: () => boolean,
+  state: ConnectionState,
 ): void {
   let waiting: NodeJS.Timeout | null = null
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+  let [asked, newest] = [0, 0]
+  const schedule = (): void => {
     waiting ??= setTimeout(() => {
       waiting = null
-      if (!isOpen()) return
-      // If the list cannot be read, the tools stay as they were.
-      readListing(client, { timeout: startTimeout, signal }).then(
-        ({ listing, problems }) => {
-          onProblems(problems)
-          onListing(listing)
-        },
-        (error) => {
-          if (isOpen()) onProblems([`The tools have changed and cannot be listed: ${describeError(error)}`])
-        },
-      )
+      if (state.isOpen) read()
+      else if (!state.isClosing) schedule()
     }, LISTING_DELAY)
     waiting.unref()
-  })
+  }
+  const read = (): void => {
+    asked += 1
+    const order = asked
+    // If the list cannot be read, the tools stay as they were.
+    readListing(client, { timeout: startTimeout, signal }).then(
+      ({ listing, problems }) => {
+        if (order < newest) return
+        newest = order
+        onProblems(problems)
+        onListing(listing)
+      },
+      (error) => {
+        if (state.isOpen) onProblems([`The tools have changed and cannot be listed: ${describeError(error)}`])
+      },
+    )
+  }
+  client.setNotificationHandler(ToolListChangedNotificationSchema, schedule)
 }
 
 function createCalls(client: Client): Pick<ServerConnection, 'callTool' | 'listResources' | 'readResource'> {

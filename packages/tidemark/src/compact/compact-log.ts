@@ -239,7 +239,7 @@ function createPreview(
     summary: summary.text,
     ledger: summary.ledger,
     receipt,
-    trace: [createCompactionStep(draft, price), ...notes.steps(draft)],
+    trace: [createCompactionStep(draft, price), ...notes.steps(draft, readScale(session))],
     notes: [
       ...describeDamage(log),
       ...model.notes,
@@ -301,7 +301,10 @@ function describePlan(
     notEstimated: isInLog ? 0 : Math.max(0, counted.expected - estimated),
     form: span.form,
     target,
-    comesBack: { records: back.length, tokens: Math.round(addUp(back.map(({ tokens }) => tokens))) },
+    comesBack: {
+      records: back.length,
+      tokens: Math.round(readScale(session) * addUp(back.map(({ tokens }) => tokens))),
+    },
     note: span.note,
   }
 }

@@ -243,7 +243,8 @@ export interface CompactionStep {
 /** Collects engine events while a compaction is prepared, and converts them to the steps of the compaction's trace. */
 interface TraceCollector {
   take(event: TurnEvent): void
-  steps(draft: CompactionDraft): readonly CompactionStep[]
+  /** `scale`: the factor by which responses have corrected the estimates. */
+  steps(draft: CompactionDraft, scale: number): readonly CompactionStep[]
 }
 
 export function createTraceCollector(): TraceCollector {
@@ -255,13 +256,13 @@ export function createTraceCollector(): TraceCollector {
       if (event.type === 'context-restored') [shed, skipped] = [event.shed, event.skipped]
       if (event.type === 'restore-failed') failed.push(createSourceStep('failed', event.carrier, event.why))
     },
-    steps({ summary, sourcesBefore, sourcesAfter }) {
+    steps({ summary, sourcesBefore, sourcesAfter }, scale) {
       const brought = [...sourcesBefore, ...sourcesAfter]
       return [
         ...summary.steps.map(toSummaryStep),
         ...brought.map(({ key, source, tokens }) => ({
           ...createSourceStep('carried', key, `from ${source}`),
-          tokens,
+          tokens: Math.round(scale * tokens),
         })),
         ...shed.map((key) => createSourceStep('shed', key, 'there was no room for it')),
         ...skipped.map(({ key, why }) => createSourceStep('skipped', key, why)),

@@ -16,6 +16,14 @@ const COMPACTED = 'test/drop-in/compacted-host'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'answer-cut-by-the-window-given-to-a-host',
+    law: 'cuts an answer, which ends it when it goes direct',
+    file: 'packages/tidemark/src/session/host-cut-answers.ts',
+    find: 'countContextTokens(usage) + longest > window',
+    replace: 'countContextTokens(usage) > window',
+    tests: ['test/drop-in/cut-answers.test'],
+  },
+  {
     name: 'files-attached-for-a-model-that-reads-them-again',
     law: 'are attached if the model edits what it has in view, and are not if it reads it again first',
     file: 'packages/core/src/sources/file-source.ts',

@@ -194,7 +194,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-short-answer-is-taken',
     law: 'by the stop reason',
-    file: 'packages/core/src/turn/recover-refusal.ts',
+    file: 'packages/core/src/turn/cut-answers.ts',
     find: "if (stop_reason === 'model_context_window_exceeded') return true",
     replace: "if (stop_reason === 'refusal') return true",
     tests: [`${TESTS}/room`],

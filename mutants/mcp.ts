@@ -19,7 +19,8 @@ export const mutants: readonly Mutant[] = [
     law: 'one that gets a new tool while it is first asked for its tools offers it',
     file: 'packages/cli/src/mcp/server-connection.ts',
     find: 'client.setNotificationHandler(ToolListChangedNotificationSchema, schedule)',
-    replace: 'setTimeout(() => client.setNotificationHandler(ToolListChangedNotificationSchema, schedule), 100)',
+    replace:
+      'setTimeout(() => client.setNotificationHandler(ToolListChangedNotificationSchema, schedule), 100)',
     tests: AGENT_TEST,
   },
   {

@@ -48,13 +48,14 @@ async function main(): Promise<number> {
   installPackages('bench/dropin', (line) => console.error(`bench:dropin: ${line}`))
   const clients = (await loadClients()).filter(({ name }) => name.includes(values.only))
   if (clients.length === 0) throw new WrongUse(`--only: no client has ${values.only} in its name`)
+  // First, since they are what a run cut short by a busy machine must have; and they take the least time.
+  const hosts = values.drawn === undefined ? null : readCount('--drawn', values.drawn)
+  const drawn = await runDrawnPairs(hosts ?? (values.write === true ? ALL_HOSTS : FEW_HOSTS), budget)
   const pairs: Pair[] = []
   for (const client of clients)
     for (const window of windows)
       if (budget.begin(`${client.name}, window ${window}`)) pairs.push(await runPair(client, window, steps))
   const lengths = await runLengths(clients, Math.max(...windows), budget)
-  const hosts = values.drawn === undefined ? null : readCount('--drawn', values.drawn)
-  const drawn = await runDrawnPairs(hosts ?? (values.write === true ? ALL_HOSTS : FEW_HOSTS), budget)
   const harm = [
     ...[...pairs, ...lengths].flatMap((pair) =>
       findHarm(pair).map(

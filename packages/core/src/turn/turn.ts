@@ -41,10 +41,12 @@ import {
   createContinuation,
   createInterruptionNotice,
   findLastAnswer,
+  NOTHING_TO_ANSWER,
+} from './cut-answers.ts'
+import {
   isRecoverableFailure,
   makeRoomAfterCutCall,
   NO_REMEDIES_TRIED,
-  NOTHING_TO_ANSWER,
   recoverFromRefusal,
 } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'

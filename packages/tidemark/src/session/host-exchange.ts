@@ -8,6 +8,7 @@ import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { readClientError } from '../models/client-error.ts'
 import { appendCall, countReply, countResponse } from './host-billing.ts'
 import type { HostConversation } from './host-conversations.ts'
+import { holdCutAnswer, toOverflow } from './host-cut-answers.ts'
 import type { HostRequest } from './host-request.ts'
 import { copyHead, readWhilePassing } from './host-response.ts'
 import { mustHideThinking } from './host-thinking.ts'
@@ -47,7 +48,9 @@ export async function exchangeManaged(conversation: HostConversation, call: Host
     const response = await sendRequest(conversation, call, outcome)
     if (response.ok) {
       conversation.strikes = 0
-      return recordResponse(conversation, response)
+      const { response: held, cut } = await holdCutAnswer(conversation.open, response)
+      if (cut !== null && changes < MAX_CHANGES && (await makeRoomForAnswer(conversation, cut))) continue
+      return recordResponse(conversation, held)
     }
     const text = await response.text()
     const failure = readClientError(
@@ -59,6 +62,14 @@ export async function exchangeManaged(conversation: HostConversation, call: Host
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
     return retryUnchanged(conversation, call, failure)
   }
+}
+
+/** Makes the context smaller after the window has cut an answer, which is billed all the same. Returns true if it is. */
+async function makeRoomForAnswer(conversation: HostConversation, cut: Reply): Promise<boolean> {
+  const outcome = await conversation.session.refused(toOverflow(cut))
+  if (!outcome.ok || outcome.act !== 'changed') return false
+  await countReply(conversation, cut)
+  return true
 }
 
 /** Sends the host's request unchanged, while its messages are recorded; then records the response. */

@@ -22,13 +22,16 @@ interface ResponseReader {
 
 /** Returns the response for the host, from which the reply is read as the host reads it. */
 export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
-  const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
-  if (isStream && response.body !== null)
+  if (isEventStream(response) && response.body !== null)
     return new Response(createReadStream(response.body, reader), copyHead(response))
   const text = await response.text()
   const read = decodeResponse(text)
   await (read.ok ? reader.onReply(read.reply) : reader.onCut(null))
   return new Response(reader.hidesThinking ? removeThinking(text) : text, copyHead(response))
+}
+
+export function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.includes('text/event-stream') === true
 }
 
 /** Returns status and headers of a response whose body was decoded. */

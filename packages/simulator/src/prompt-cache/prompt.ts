@@ -2,6 +2,7 @@
  * The prompt of a request as the cache sees it: blocks in the order `tools`, `system`, `messages`, and the cache
  * breakpoints among them. Also splits the prompt's tokens into read, written and uncached.
  */
+import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import {
   type Block,
   isObject,
@@ -61,6 +62,11 @@ interface PlacedBlock {
 }
 
 export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
+  return runAtOnce(buildPromptInSteps(tree, input))
+}
+
+/** As `buildPrompt`, in steps of one message block. */
+export function* buildPromptInSteps(tree: PromptTree, input: PromptParts): Steps<Prompt> {
   const { body, pieces, markers } = input
   const front = [...placeTools(body, false), ...placeTools(body, true), ...placeSystemBlocks(body)]
   const positions: PromptTreeNode[] = []
@@ -80,8 +86,11 @@ export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
 
   for (const { zone, block, place } of front) add(zone, block, place)
   const messageStart = positions.length
-  for (const piece of pieces)
+  for (const piece of pieces) {
+    const { bytes } = node
     add(toPromptZone(piece), piece.block, { zone: 'messages', at: piece.message, index: piece.index })
+    yield node.bytes - bytes
+  }
   return {
     positions,
     breakpoints,

@@ -2,6 +2,7 @@
  * Decides whether to accept a request: authentication, rate limits, validation and prompt. Every check that can reject
  * a request whose body was read runs here.
  */
+import type { Steps } from '@tidemark/core/log/work-steps'
 import type { ThreadRequest } from '../context/message-threads.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { type ApiError, type ApiResult, reject } from '../protocol/answer.ts'
@@ -30,14 +31,14 @@ export interface AdmittedRequest {
 }
 
 /**
- * Validates a request and prepares its prompt. If a rejected request would have continued a response of a message
+ * Validates a request and prepares its prompt, in steps, since a large one must not hold up others. If a rejected request would have continued a response of a message
  * thread, that response can be continued again.
  */
-export function admitRequest(
+export function* admitRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
   account: Account,
-): ApiResult<AdmittedRequest> {
+): Steps<ApiResult<AdmittedRequest>> {
   const { settings, clock } = state
   const { endpoint, headers } = incoming
   const read = readApiFeatures(headers, settings.cachedClearing)
@@ -45,14 +46,15 @@ export function admitRequest(
   const { features } = read
   const shape = checkRequestShape(incoming.value, features, endpoint, settings.models)
   if (!shape.ok) return shape
+  yield incoming.text.length
   const request = { body: shape.body, scope: account, betas: features.betas, now: clock.now() }
   const thread = state.threads.resolve(request)
   if (!thread.ok) return thread
   const { body, continues } = thread
   const { model } = shape
-  const checked = checkRequestRules({ body, features, model, endpoint, settings: settings.rules })
+  const checked = yield* checkRequestRules({ body, features, model, endpoint, settings: settings.rules })
   const outcome = checked.ok
-    ? prepareRequest(state, { body, features, model, scope: account, markers: checked.markers })
+    ? yield* prepareRequest(state, { body, features, model, scope: account, markers: checked.markers })
     : checked
   if (!outcome.ok) {
     state.threads.release(continues)

@@ -4,7 +4,7 @@ import { readScheduledFault, tryParseJson } from '../faults/fault-schedule.ts'
 import { isObject } from '../protocol/api.ts'
 import { findDeepNesting, formatReadProblem, readDocument } from '../protocol/json-fields.ts'
 import { MAX_KEPT_BODY_LENGTH } from '../request-log/request-log.ts'
-import { readLimitedBytes } from './request-body.ts'
+import { readLimitedText } from './request-body.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 export function createControlRoutes(state: SimulatorState): Hono {
@@ -137,10 +137,10 @@ async function readControlBody(context: Context): Promise<ControlBody> {
   const type = context.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/json')
     return { ok: false, refusal: refuse(context, 415, 'content-type must be application/json') }
-  const bytes = await readLimitedBytes(context.req.raw.body, MAX_CONTROL_BODY_BYTES)
-  if (bytes === null)
+  const read = await readLimitedText(context.req.raw.body, MAX_CONTROL_BODY_BYTES)
+  if (read === null)
     return { ok: false, refusal: refuse(context, 413, `the body is over ${MAX_CONTROL_BODY_BYTES} bytes`) }
-  return { ok: true, text: bytes.toString('utf8') }
+  return { ok: true, text: read.pieces.join('') }
 }
 
 function refuse(context: Context, status: 400 | 404 | 413 | 415, error: string): Response {

@@ -25,6 +25,7 @@ import {
   type ModelResponse,
   type ResponseInput,
 } from './answer-message.ts'
+import { runWithPauses } from './pauses.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import { compactBeforeAnswer, compactOnDemand, isOverCompactThreshold } from './provider-compaction.ts'
 import {
@@ -68,7 +69,7 @@ export async function handleMessagesRequest(
   if (!wanted.ok) return answerWithError(state, request, invalidRequest(wanted.message))
   if (request.fault?.type === 'status') return answerWithFault(state, request, request.fault)
   if (incoming.bodyError !== undefined) return answerWithError(state, request, incoming.bodyError)
-  const admission = admitRequest(state, incoming, entry.account)
+  const admission = await runWithPauses(admitRequest(state, incoming, entry.account))
   if (!admission.ok) return answerWithError(state, request, admission.error)
   if (incoming.endpoint === 'count_tokens') return answerTokenCount(state, request, admission.prepared)
   return answerWithResponse(state, request, admission)

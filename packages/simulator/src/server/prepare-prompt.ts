@@ -3,6 +3,7 @@
  * messages and context edits. `/v1/messages` and `/v1/messages/count_tokens` both use it.
  */
 
+import type { Steps } from '@tidemark/core/log/work-steps'
 import { type FoundCompactionBlock, findCompactionBlock } from '../context/compaction-block.ts'
 import {
   type AppliedEdit,
@@ -20,12 +21,13 @@ import {
 } from '../context/thinking-binding.ts'
 import type { ThinkingPrefix } from '../context/thinking-prefix.ts'
 import { type Account, buildCacheKey, type CacheKey } from '../prompt-cache/cache-key.ts'
-import { buildPrompt, countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
+import { buildPrompt, buildPromptInSteps, countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
 import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
 import { type Block, type MessagesBody, type RequestBlock, toRequestBlocks } from '../protocol/api.ts'
 import type { CacheMarkers } from '../protocol/cache-markers.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
 import { TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
+import { CHARACTERS_PER_BLOCK } from '../validation/rule.ts'
 import type { ApiFeatures } from '../validation/shape.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -68,13 +70,15 @@ export interface PreparedRequest extends ValidRequest {
  * Prepares the prompt of a valid request. Fails if a compaction or thinking block is not accepted, or if the prompt
  * is too long for the context window.
  */
-export function prepareRequest(
+export function* prepareRequest(
   state: SimulatorState,
   request: ValidRequest,
-): ApiResult<{ prepared: PreparedRequest }> {
+): Steps<ApiResult<{ prepared: PreparedRequest }>> {
   const { body, features, model } = request
   const deletions = readCacheDeletions(toRequestBlocks(body.messages))
   if (!deletions.ok) return deletions
+  const weight = deletions.pieces.length * CHARACTERS_PER_BLOCK
+  yield weight
   const sent = deletions.pieces
   const compaction = findCompactionBlock({ body, pieces: sent, betas: features.betas }, state.signer)
   if (!compaction.ok) return compaction
@@ -82,9 +86,12 @@ export function prepareRequest(
   const boundPrefix = createLazyPrefix(state, request, sent, found)
   const binding = bindThinking(state, request, { sent, found, boundPrefix })
   if (!binding.ok) return binding
+  yield weight
   const kept = dropTurnScopedMessages(dropBeforeThresholdBlock(binding.pieces, sent, found), body.messages)
   const edited = editConversation(state, request, kept)
-  const prompt = buildPrompt(state.tree, { body, pieces: edited.pieces, markers: request.markers })
+  yield weight
+  const { markers } = request
+  const prompt = yield* buildPromptInSteps(state.tree, { body, pieces: edited.pieces, markers })
   const tokens = countPromptTokens(prompt)
   const overflow = findOverflowError(model, tokens, body.max_tokens)
   if (overflow !== null) return reject(overflow)
@@ -99,7 +106,7 @@ export function prepareRequest(
       sentPrompt:
         edited.pieces === sent || body.diagnostics == null
           ? prompt
-          : buildPrompt(state.tree, { body, pieces: sent, markers: NO_MARKERS }),
+          : yield* buildPromptInSteps(state.tree, { body, pieces: sent, markers: NO_MARKERS }),
       key: buildRequestCacheKey(state, request, edited.pieces),
       tokens,
       originalTokens: edited.originalTokens ?? tokens,

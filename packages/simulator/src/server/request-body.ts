@@ -2,8 +2,11 @@
  * Reads the body of a request: at most as many bytes as allowed, decompressed if needed, as JSON that is not nested
  * deeper than the simulator can handle. Nothing beyond the limit is kept in memory.
  */
+import { StringDecoder } from 'node:string_decoder'
+import type { Steps } from '@tidemark/core/log/work-steps'
 import { type ApiError, apiError, invalidRequest } from '../protocol/answer.ts'
-import { findDeepNesting } from '../protocol/json-fields.ts'
+import { inspectJson } from '../protocol/json-fields.ts'
+import { runWithPauses } from './pauses.ts'
 
 /** A request body as read. `bodyError` is the error if it is not valid; `text` is empty if it was not read at all. */
 interface RequestBody {
@@ -34,16 +37,16 @@ export async function readRequestBody({ body, headers }: Request, maxBytes: numb
   if (announced > maxBytes) return refuse(BODY_TOO_LARGE)
   const encoding = (headers.get('content-encoding') ?? 'identity').toLowerCase()
   if (encoding === 'identity') {
-    const bytes = await readLimitedBytes(body, maxBytes)
-    return bytes === null ? refuse(BODY_TOO_LARGE) : parseBody(bytes)
+    const read = await readLimitedText(body, maxBytes)
+    return read === null ? refuse(BODY_TOO_LARGE) : runWithPauses(parseBody(read))
   }
   const format = COMPRESSION_FORMATS.find((known) => known === encoding)
   if (format === undefined || body === null)
     return refuse(encodingError('unsupported', `content-encoding \`${encoding}\` is not supported`))
   try {
     const decoded = body.pipeThrough(new DecompressionStream(format))
-    const bytes = await readLimitedBytes(decoded, maxBytes)
-    return bytes === null ? refuse(DECODED_BODY_TOO_LARGE) : parseBody(bytes)
+    const read = await readLimitedText(decoded, maxBytes)
+    return read === null ? refuse(DECODED_BODY_TOO_LARGE) : runWithPauses(parseBody(read))
   } catch {
     return refuse(encodingError('invalid', `the body is not valid \`${encoding}\``))
   }
@@ -55,24 +58,33 @@ function encodingError(kind: 'unsupported' | 'invalid', message: string): ApiErr
   return invalidRequest(message, { error_code: `request_body_encoding_${kind}` })
 }
 
-/** Reads a stream of at most `limit` bytes. If there are more, the rest is not read and the result is null. */
-export async function readLimitedBytes(
-  stream: ReadableStream<Uint8Array> | null,
-  limit: number,
-): Promise<Buffer | null> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of stream ?? []) {
-    length += chunk.byteLength
-    if (length > limit) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks, length)
+interface BodyText {
+  /** The text as it came, in pieces: decoding a large body at once would take as long as parsing it. */
+  readonly pieces: readonly string[]
+  readonly bytes: number
 }
 
-function parseBody(bytes: Buffer): RequestBody {
-  const text = bytes.toString('utf8')
-  const read = { text, bodyBytes: bytes.byteLength }
+/** Reads a stream of at most `limit` bytes of UTF-8. If there are more, the rest is not read and the result is null. */
+export async function readLimitedText(
+  stream: ReadableStream<Uint8Array> | null,
+  limit: number,
+): Promise<BodyText | null> {
+  const decoder = new StringDecoder('utf8')
+  const pieces: string[] = []
+  let bytes = 0
+  for await (const chunk of stream ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > limit) return null
+    pieces.push(decoder.write(chunk))
+  }
+  return { pieces: [...pieces, decoder.end()], bytes }
+}
+
+function* parseBody({ pieces, bytes }: BodyText): Steps<RequestBody> {
+  yield bytes
+  const text = pieces.join('')
+  yield text.length
+  const read = { text, bodyBytes: bytes }
   const refuse = (why: string): RequestBody => ({
     ...read,
     value: null,
@@ -80,11 +92,18 @@ function parseBody(bytes: Buffer): RequestBody {
   })
   try {
     const value: unknown = JSON.parse(text)
-    const problem = findDeepNesting(value) ?? findLoneSurrogate(text)
+    yield text.length
+    const problem = findUnreadableValue(value, text)
     return problem === null ? { ...read, value } : refuse(problem)
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** Returns why the provider would not read a body that JavaScript has parsed; null if it would. */
+function findUnreadableValue(value: unknown, text: string): string | null {
+  const { nesting, isWellFormed } = inspectJson(value)
+  return nesting ?? (isWellFormed ? null : findLoneSurrogate(text))
 }
 
 /**

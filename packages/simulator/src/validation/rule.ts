@@ -30,6 +30,9 @@ export interface RuleSettings {
   readonly firstRole: 'user' | 'any'
 }
 
+/** What a pass over all blocks costs for each of them, in characters that are read in the same time. */
+export const CHARACTERS_PER_BLOCK = 20
+
 export type RequestRule = (request: RuleContext) => ApiError | null
 
 /** A turn of the conversation: consecutive messages of one role. */

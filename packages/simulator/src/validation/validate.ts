@@ -4,6 +4,7 @@
  * can be tested against it.
  */
 
+import type { Steps } from '@tidemark/core/log/work-steps'
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
 import { BETA_NAMES, isObject, type MessagesBody, toRequestBlocks } from '../protocol/api.ts'
 import { type CacheMarkers, findCacheMarkers } from '../protocol/cache-markers.ts'
@@ -54,7 +55,7 @@ import {
   checkTextNotEmpty,
   checkTurnScopedMessages,
 } from './role-rules.ts'
-import { groupTurns, type RequestRule, type RuleContext } from './rule.ts'
+import { CHARACTERS_PER_BLOCK, groupTurns, type RequestRule, type RuleContext } from './rule.ts'
 import { type ApiFeatures, formatShapeError } from './shape.ts'
 import {
   checkServerToolCalls,
@@ -140,14 +141,18 @@ function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null
   return null
 }
 
-/** Checks every rule. Returns the cache markers of the request, because the prompt cache needs them too. */
-export function checkRequestRules(
+/** Checks every rule, in steps of one. Returns the cache markers of the request, because the prompt cache needs them too. */
+export function* checkRequestRules(
   input: Omit<RuleContext, 'turns' | 'pieces' | 'markers'>,
-): ApiResult<{ markers: CacheMarkers }> {
+): Steps<ApiResult<{ markers: CacheMarkers }>> {
   const { messages } = input.body
   const markers = findCacheMarkers(input.body)
-  const request = { ...input, turns: groupTurns(messages), pieces: toRequestBlocks(messages), markers }
+  const pieces = toRequestBlocks(messages)
+  const weight = pieces.length * CHARACTERS_PER_BLOCK
+  yield weight
+  const request = { ...input, turns: groupTurns(messages), pieces, markers }
   for (const rule of RULES_IN_ORDER) {
+    yield weight
     const found = rule(request)
     if (found !== null) return reject(found)
   }

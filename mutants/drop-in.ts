@@ -22,6 +22,12 @@ export const mutants: readonly Mutant[] = [
     find: 'countContextTokens(usage) + longest > window',
     replace: 'countContextTokens(usage) > window',
     tests: ['test/drop-in/cut-answers.test'],
+    name: 'large-requests-hold-up-others',
+    law: 'is read, checked and sent with pauses for other requests',
+    file: 'packages/tidemark/src/platform/node-ports.ts',
+    find: 'if (length > LARGE_TEXT) await',
+    replace: 'if (length > LARGE_TEXT * 1_000) await',
+    tests: ['test/drop-in/large-requests.test'],
   },
   {
     name: 'files-attached-for-a-model-that-reads-them-again',

@@ -7,6 +7,7 @@ import type { ContextView } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isKnownRecord, type PrefixSnapshot } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { readContextSize } from '../planner/plan-input.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
@@ -22,7 +23,7 @@ import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
-import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
+import { startValidation, updateValidationInSteps, type ValidationState } from '../validate/validate.ts'
 import { canAffordCacheWrite, listMarkerChoices } from './cache-allowance.ts'
 import type { TurnHost } from './host.ts'
 import { type SessionState, updateContextState } from './session-state.ts'
@@ -37,6 +38,15 @@ export interface NextRequest {
 
 /** Builds the next request without sending or appending anything. `standing`: the current system prompt and tools. */
 export function buildNextRequest(state: SessionState, standing: CurrentPrefix, host: TurnHost): NextRequest {
+  return runAtOnce(buildNextRequestInSteps(state, standing, host))
+}
+
+/** As `buildNextRequest`, in steps: a request that begins with a long history is checked message by message. */
+export function* buildNextRequestInSteps(
+  state: SessionState,
+  standing: CurrentPrefix,
+  host: TurnHost,
+): Steps<NextRequest> {
   const { profile, clock } = host
   const edge = holdRequestEdge(state, host)
   const question = toAssembleQuestion({ ...state, clearingEdge: edge }, standing, host)
@@ -48,7 +58,7 @@ export function buildNextRequest(state: SessionState, standing: CurrentPrefix, h
       forecast: forecastCacheRead(lineage, { request: made, now: clock.now(), profile }),
     }
   })
-  const checked = checkMessages(state, request, host)
+  const checked = yield* checkMessages(state, request, host)
   return {
     request,
     forecast,
@@ -177,8 +187,8 @@ function checkMessages(
   { checkedMessages }: SessionState,
   { messages }: AssembledRequest,
   { profile }: TurnHost,
-): ValidationState {
-  return updateValidation(
+): Steps<ValidationState> {
+  return updateValidationInSteps(
     checkedMessages?.state.profile === profile ? checkedMessages : startValidation(profile),
     messages,
   )

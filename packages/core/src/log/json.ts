@@ -80,6 +80,17 @@ export function countJsonBytes(value: unknown): number | null {
   }
 }
 
+const countedValues = new WeakMap<object, number | null>()
+
+/** As `countJsonBytes`, for a value that does not change, such as a block of the log: it is counted once. */
+export function countUnchangingBytes(value: object): number | null {
+  const known = countedValues.get(value)
+  if (known !== undefined) return known
+  const bytes = countJsonBytes(value)
+  countedValues.set(value, bytes)
+  return bytes
+}
+
 // Functions on JSON text. They expect text that parses as JSON.
 
 const WHITE_SPACE = ' \t\n\r'

@@ -8,7 +8,7 @@ import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry
 import type { TracedMessage } from '../context/flatten.ts'
 import { isBlock, isToolResult } from '../log/block.ts'
 import { countsAsImage, measureLongestSide } from '../log/image-size.ts'
-import { countJsonBytes, type JsonObject } from '../log/json.ts'
+import { countJsonBytes, countUnchangingBytes, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { RequestLimitsPolicy } from '../policy/policy.ts'
 import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-profile.ts'
@@ -283,8 +283,10 @@ function withMessageMedia(tally: MediaTally, message: TracedMessage | undefined,
   let { items } = tally
   for (const item of findMedia(message, index)) items = items.push(item)
   const comma = index === 0 ? 0 : 1
-  const sent = { ...message.message, content: toMessageBlocks(message) }
-  return { ...tally, items, bytes: tally.bytes + comma + (countJsonBytes(sent) ?? 0) }
+  const blocks = toMessageBlocks(message)
+  const around = (countJsonBytes({ ...message.message, content: [] }) ?? 0) + Math.max(0, blocks.length - 1)
+  const bytes = blocks.reduce((sum, block) => sum + (countUnchangingBytes(block) ?? 0), around)
+  return { ...tally, items, bytes: tally.bytes + comma + bytes }
 }
 
 function findMedia(message: TracedMessage, index: number): readonly MediaItem[] {

@@ -18,11 +18,12 @@ import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engi
 import { type Hook, runHooks } from '../engine/hooks.ts'
 import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
-import { buildNextRequest } from '../engine/next-request.ts'
+import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
 import { countTurn } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
+  finishTurnSteps,
   isTurnAborted,
   pauseTurn,
   type TurnContext,
@@ -252,7 +253,7 @@ export async function* prepareNextRequest(
   const call = await withWriteLock(turn, async (): Promise<PendingModelCall | TurnFailure> => {
     const { current } = turn.state.prefix
     if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')
-    const next = buildNextRequest(turn.state, current, turn.host)
+    const next = await finishTurnSteps(turn, buildNextRequestInSteps(turn.state, current, turn.host))
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return findRefusal(next.request) ?? startModelCall(turn, next)

@@ -10,6 +10,7 @@ import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
+import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type CacheMarkerState,
@@ -192,10 +193,20 @@ export function updateValidation(
   checked: ValidationState,
   flat: Pick<FlattenedContext, 'frozen'>,
 ): ValidationState {
+  return runAtOnce(updateValidationInSteps(checked, flat))
+}
+
+/** As `updateValidation`, in steps of one message. */
+export function* updateValidationInSteps(
+  checked: ValidationState,
+  flat: Pick<FlattenedContext, 'frozen'>,
+): Steps<ValidationState> {
   const start = flat.frozen.extends(checked.frozen) ? checked : startValidation(checked.state.profile)
   let { state } = start
   for (let index = start.frozen.length; index < flat.frozen.length; index += 1) {
+    const { bytes } = state.size
     state = checkMessage(state, flat.frozen.at(index)?.message)
+    yield state.size.bytes - bytes
   }
   return { frozen: flat.frozen, state }
 }

@@ -39,6 +39,14 @@ export function pauseForEvents(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
+/** Characters of a request above which there is a pause between its steps: each then takes milliseconds. */
+const LARGE_TEXT = 500_000
+
+/** Lets other requests go first, before a step whose time grows with the text of a large one. */
+export async function pauseIfLarge({ length }: string): Promise<void> {
+  if (length > LARGE_TEXT) await pauseForEvents()
+}
+
 /** Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
   return {

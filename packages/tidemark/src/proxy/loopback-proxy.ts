@@ -13,6 +13,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
 import { isObject } from '@tidemark/core/log/json'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
@@ -124,8 +125,8 @@ async function answerClient(
   response.on('close', () => {
     if (!response.writableFinished) stop.abort()
   })
-  const bytes = await readBody(request, maxBodyBytes)
-  if (bytes === null) {
+  const body = await readBody(request, maxBodyBytes)
+  if (body === null) {
     // The rest of the body is not read, so the connection cannot be used again.
     response.setHeader('connection', 'close')
     return refuseClient(response, services, 413, 'request_too_large', 'Request exceeds the maximum size')
@@ -135,7 +136,7 @@ async function answerClient(
     headers: readHeaders(request),
     signal: stop.signal,
     ...NO_REDIRECTS,
-    ...(bytes.length === 0 ? {} : { body: toBody(bytes) }),
+    ...(body.length === 0 ? {} : { body }),
   }
   const interim = takesInterimResponses(request)
     ? setInterval(() => sendInterimResponse(response), interimMs)
@@ -172,18 +173,31 @@ function isSameText(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** Returns the body; null if it is larger than allowed, when the rest is neither read nor kept. */
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | null> {
+/**
+ * Returns the body as text if that keeps every byte, otherwise the bytes; null if it is larger than allowed, when the rest is
+ * neither read nor kept. Text is decoded as it comes, so that a large one does not hold up other requests.
+ */
+async function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<string | Uint8Array<ArrayBuffer> | null> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) return null
+  const decoder = new StringDecoder('utf8')
   const chunks: Buffer[] = []
+  const pieces: string[] = []
   let length = 0
   const data: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false })
   for await (const chunk of data) {
     length += chunk.length
     if (length > maxBytes) return null
     chunks.push(chunk)
+    pieces.push(decoder.write(chunk))
   }
-  return Buffer.concat(chunks)
+  pieces.push(decoder.end())
+  // The decoder puts U+FFFD in the place of bytes that are no text.
+  if (!pieces.some((piece) => piece.includes('\ufffd'))) return pieces.join('')
+  const bytes = Buffer.concat(chunks)
+  return isUtf8(bytes) ? pieces.join('') : new Uint8Array(bytes)
 }
 
 /**
@@ -198,11 +212,6 @@ function findForeignCaller({ host = '', origin }: IncomingHttpHeaders): string |
 }
 
 const OWN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
-
-/** Returns the body as text if that keeps every byte, so that it can be read; otherwise the bytes. */
-function toBody(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
-  return isUtf8(bytes) ? bytes.toString('utf8') : new Uint8Array(bytes)
-}
 
 /** Headers of one connection, which are not passed on. */
 const HOP_HEADERS: ReadonlySet<string> = new Set([

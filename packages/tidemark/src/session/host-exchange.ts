@@ -6,6 +6,7 @@ import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { readClientError } from '../models/client-error.ts'
+import { pauseForEvents, pauseIfLarge } from '../platform/node-ports.ts'
 import { appendCall, countReply, countResponse } from './host-billing.ts'
 import type { HostConversation } from './host-conversations.ts'
 import { holdCutAnswer, toOverflow } from './host-cut-answers.ts'
@@ -108,12 +109,16 @@ async function sendRequest(
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
   if (outcome.betas.length === 0) sent.delete('anthropic-beta')
   else sent.set('anthropic-beta', outcome.betas.join(','))
+  // The text of a long conversation takes time to make, and again to send.
+  await pauseForEvents()
+  const { text } = outcome
+  await pauseIfLarge(text)
   try {
     return await upstream(url, {
       ...init,
       method: 'POST',
       headers: sent,
-      body: outcome.text,
+      body: text,
       ...(signal === undefined ? {} : { signal }),
     })
   } catch (thrown) {

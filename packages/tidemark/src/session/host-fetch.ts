@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { hostConnections } from '../models/host-connection.ts'
 import { NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { pauseIfLarge } from '../platform/node-ports.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { countReply, countResponse } from './host-billing.ts'
 import {
@@ -166,11 +167,15 @@ async function readCall(
   if (typeof given === 'string') text = given
   else if (given instanceof Uint8Array || given instanceof ArrayBuffer) text = new TextDecoder().decode(given)
   else if (given === undefined && isRequest) text = await input.clone().text()
-  const body = text === null ? null : parseObject(text)
+  if (text === null) return null
+  await pauseIfLarge(text)
+  const body = parseObject(text)
+  await pauseIfLarge(text)
   const headers = new Headers(init?.headers ?? (isRequest ? input.headers : {}))
   const request =
     body === null ? null : readHostRequest(body, readBetaNames(headers.get('anthropic-beta') ?? ''))
   if (body === null || request === null) return null
+  await pauseIfLarge(text)
   return {
     input,
     init,

@@ -237,6 +237,9 @@ interface ComparedLists {
   readonly readShown: () => ReadonlyMap<string, ShownEntry>
 }
 
+/** The blocks of a request, which is compared with every conversation that it could continue. */
+const givenParts = new WeakMap<readonly HostMessage[], readonly Part[]>()
+
 function compareLists(
   state: ComparedState,
   messages: readonly HostMessage[],
@@ -244,7 +247,8 @@ function compareLists(
 ): ComparedLists {
   const records = branch.filter((record) => !isSyntheticError(record))
   const known = sortResults(listLoggedParts(records))
-  const given = sortResults(listGivenParts(messages))
+  const given = givenParts.get(messages) ?? sortResults(listGivenParts(messages))
+  givenParts.set(messages, given)
   const readShown = createShownReader(state)
   const findRecord = (index: number): KnownRecord => records[known[index]?.from.index ?? 0] as KnownRecord
   const isSame = (old: Part | undefined, now: Part | undefined): boolean => {

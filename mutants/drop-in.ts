@@ -22,6 +22,8 @@ export const mutants: readonly Mutant[] = [
     find: 'countContextTokens(usage) + longest > window',
     replace: 'countContextTokens(usage) > window',
     tests: ['test/drop-in/cut-answers.test'],
+  },
+  {
     name: 'large-requests-hold-up-others',
     law: 'is read, checked and sent with pauses for other requests',
     file: 'packages/tidemark/src/platform/node-ports.ts',

@@ -186,15 +186,15 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/clearing/tool-result-index.ts',
     find: 'return isTodoOrPlanTool(tool) || isAskingTool(tool)',
     replace: 'return isAskingTool(tool)',
-    tests: ['packages/core/src/log/todo-list.test'],
+    tests: ['packages/core/src/facts/todo-list.test'],
   },
   {
     name: 'added-todos-replace-the-list',
     law: 'items that are merged into the list or added to it',
-    file: 'packages/core/src/log/todo-list.ts',
+    file: 'packages/core/src/facts/todo-list.ts',
     find: 'addItems(isWhole ? new Map() : todos, list)',
     replace: 'addItems(new Map(), list)',
-    tests: ['packages/core/src/log/todo-list.test'],
+    tests: ['packages/core/src/facts/todo-list.test'],
   },
   {
     name: 'reminder-number-that-the-text-contains',
@@ -202,7 +202,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/text/frames.ts',
     find: 'while (used.has(number)) number += 1',
     replace: 'while (used.has(-number)) number += 1',
-    tests: ['packages/core/src/log/host-texts.test'],
+    tests: ['packages/core/src/facts/host-texts.test'],
   },
   {
     name: 'calls-before-the-newest-response-wait-no-longer',

@@ -4,7 +4,7 @@ import type { Mutant } from '../scripts/mutants/mutant.ts'
 const KEEPER = 'packages/core/src/notes/note-keeper.test'
 const STATE = 'packages/core/src/notes/current-state.test'
 const COMMANDS = 'packages/core/src/notes/command-notes.test'
-const RUNS = 'packages/core/src/log/tool-runs.test'
+const RUNS = 'packages/core/src/facts/tool-runs.test'
 const LAWS = 'packages/core/test/laws/notes.test'
 
 export const mutants: readonly Mutant[] = [
@@ -92,7 +92,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-anywhere-is-a-failure',
     law: 'are judged by',
-    file: 'packages/core/src/log/command-status.ts',
+    file: 'packages/core/src/facts/command-status.ts',
     find: 'const isShort = lines.length <= FIRST_LINES + LAST_LINES',
     replace: 'const isShort = lines.length > 0',
     tests: [COMMANDS],
@@ -100,7 +100,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-in-line-five-is-not-seen',
     law: 'are judged by an exit code in the fifth line',
-    file: 'packages/core/src/log/command-status.ts',
+    file: 'packages/core/src/facts/command-status.ts',
     find: 'const FIRST_LINES = 5',
     replace: 'const FIRST_LINES = 3',
     tests: [COMMANDS],
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-log-of-failures-is-a-failure',
     law: 'a log of failures',
-    file: 'packages/core/src/log/command-status.ts',
+    file: 'packages/core/src/facts/command-status.ts',
     find: "if (block.is_error === false || !CHANGING_KINDS.has(call.kind)) return 'ok'",
     replace: "if (!CHANGING_KINDS.has(call.kind)) return 'ok'",
     tests: [RUNS],
@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the-output-counts-before-the-lines-above-it',
     law: 'code 0 above a log',
-    file: 'packages/core/src/log/command-status.ts',
+    file: 'packages/core/src/facts/command-status.ts',
     find: 'const stated = head ?? json?.[2] ?? ends',
     replace: 'const stated = json?.[2] ?? ends',
     tests: [RUNS],
@@ -124,7 +124,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-goes-on-in-the-next-line',
     law: 'a number in the line after the words',
-    file: 'packages/core/src/log/command-status.ts',
+    file: 'packages/core/src/facts/command-status.ts',
     find: '[ \\t]*:)[ \\t]*(-?',
     replace: '[ \\t]*:)\\s*(-?',
     tests: [COMMANDS],
@@ -148,7 +148,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tests-that-passed-in-go-still-fail',
     law: 'are gone once the packages of Go pass',
-    file: 'packages/core/src/notes/test-results.ts',
+    file: 'packages/core/src/facts/test-results.ts',
     find: '(?:\\d[\\d.]*s\\b|\\(cached\\))',
     replace: '(?:never)',
     tests: [COMMANDS],
@@ -156,7 +156,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-cross-of-a-linter-is-a-failing-test',
     law: 'are not the lines that a linter begins with a cross',
-    file: 'packages/core/src/notes/test-results.ts',
+    file: 'packages/core/src/facts/test-results.ts',
     find: '(hasCount ? CROSSED_TEST_LINE.exec(line) : null)',
     replace: 'CROSSED_TEST_LINE.exec(line)',
     tests: [COMMANDS],
@@ -172,7 +172,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-refused-patch-counts-as-an-edit',
     law: 'are not told as edited',
-    file: 'packages/core/src/log/command-status.ts',
+    file: 'packages/core/src/facts/command-status.ts',
     find: "if (REFUSED_PATCH.test(result)) return 'failed'",
     replace: "if (REFUSED_PATCH.test(ends)) return 'failed'",
     tests: [KEEPER],
@@ -188,7 +188,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failing-tests-of-an-older-run-stay',
     law: 'are gone once a newer run has none',
-    file: 'packages/core/src/notes/test-results.ts',
+    file: 'packages/core/src/facts/test-results.ts',
     find: 'names.size > 0 || hasCount || TEST_RESULT.test(text) ? [...names] : null',
     replace: 'names.size > 0 ? [...names] : null',
     tests: [COMMANDS],
@@ -220,7 +220,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-lose-the-end-of-a-running-command',
     law: 'have the result that a later look at them gave',
-    file: 'packages/core/src/log/tool-runs.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: "run.name === 'write_stdin' ? running.get(String(session)) : undefined",
     replace: "run.name === '' ? running.get(String(session)) : undefined",
     tests: [COMMANDS],
@@ -236,7 +236,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-commit-does-not-keep-what-a-checkout-drops',
     law: 'are only perhaps undone after a commit',
-    file: 'packages/core/src/summary/session-facts.ts',
+    file: 'packages/core/src/facts/session-facts.ts',
     find: "(kind === 'undone' || kind === 'stashed') && !file.isCommitted",
     replace: "kind === 'undone' || kind === 'stashed'",
     tests: [KEEPER],
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reading-a-file-brings-undone-edits-back',
     law: 'reading an undone file brings no edit back',
-    file: 'packages/core/src/summary/session-facts.ts',
+    file: 'packages/core/src/facts/session-facts.ts',
     find: "run.failed || (action === 'read' && file.editsLost !== null)",
     replace: 'run.failed',
     tests: [KEEPER],
@@ -252,10 +252,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-runs-only-after-a-failure-counts-as-run',
     law: 'test -d src || rm -rf src',
-    file: 'packages/core/src/log/shell-commands.ts',
+    file: 'packages/core/src/facts/shell-commands.ts',
     find: "isFallback = operator === '||'",
     replace: 'isFallback = false',
-    tests: ['packages/core/src/log/shell-commands'],
+    tests: ['packages/core/src/facts/shell-commands'],
   },
   {
     name: 'what-stood-before-a-correction-still-stands',
@@ -284,7 +284,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-short-reply-stands-alone',
     law: 'has a short reply with the sentence that it answers',
-    file: 'packages/core/src/summary/user-messages.ts',
+    file: 'packages/core/src/facts/user-prompts.ts',
     find: "return isTyped && isShort ? takeLastSentences(answered) : ''",
     replace: "return isTyped && isShort && answered.endsWith('?') ? takeLastSentences(answered) : ''",
     tests: [STATE],

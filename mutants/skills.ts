@@ -2,7 +2,7 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const SKILLS = 'packages/core/src/sources/skills.ts'
-const COMMANDS = 'packages/core/src/log/slash-commands.ts'
+const COMMANDS = 'packages/core/src/facts/slash-commands.ts'
 const AGENT = 'packages/cli/src/agent'
 const SKILL_TESTS = ['packages/core/test/carry/skills.test']
 const CHAT_SKILLS = ['packages/cli/test/skills.test']
@@ -48,7 +48,7 @@ export const mutants: readonly Mutant[] = [
     file: COMMANDS,
     find: "const CONTENTS = 'command-contents'",
     replace: "const CONTENTS = 'contents'",
-    tests: ['packages/core/src/log/slash-commands.test'],
+    tests: ['packages/core/src/facts/slash-commands.test'],
   },
   {
     name: 'command-file-ends-its-own-element',
@@ -56,7 +56,7 @@ export const mutants: readonly Mutant[] = [
     file: COMMANDS,
     find: 'contents.replace(/<(?=\\/?command-contents)/gi',
     replace: 'contents.replace(/<(?=\\/?command-content-)/gi',
-    tests: ['packages/core/src/log/slash-commands.test'],
+    tests: ['packages/core/src/facts/slash-commands.test'],
   },
   {
     name: 'shell-command-of-a-project-runs-without-trust',

@@ -3,8 +3,9 @@
  * with the newest files (as Claude Code does), the same with results cleared when the cache has expired, the provider's
  * clearing of tool results, the provider's compaction, and a sliding window.
  */
+
+import { describeToolCall, readToolResultText } from '@tidemark/core/facts/tool-calls'
 import { type Block, isToolResult, isToolUse } from '@tidemark/core/log/block'
-import { describeToolCall, readToolResultText } from '@tidemark/core/log/tool-calls'
 import {
   type BilledRequest,
   countBlockTokens,

@@ -14,6 +14,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'errors.ts',
     'text',
     'log',
+    'facts',
     'policy',
     'context',
     'validate',

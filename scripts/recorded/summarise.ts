@@ -1,10 +1,11 @@
 /** What stands in the place of a history when it is compacted without a model: summary and ledger, by the defaults. */
+
+import { extractSessionFacts } from '../../packages/core/src/facts/session-facts.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
 import { computeContentBudgets } from '../../packages/core/src/policy/scale-policy.ts'
 import { buildLedger } from '../../packages/core/src/summary/ledger.ts'
 import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
-import { extractSessionFacts } from '../../packages/core/src/summary/session-facts.ts'
 import { computeUserMessageBudget } from '../../packages/core/src/summary/user-messages.ts'
 import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'

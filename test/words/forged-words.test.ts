@@ -9,8 +9,8 @@ import { createSimulator, type Script } from '@tidemark/simulator'
 import { createLogReader } from '@tidemark/wire/readers/log-format'
 import { anthropic, createTidemark, type Tools } from 'tidemark'
 import { describe, expect, it } from 'vitest'
+import { extractSessionFacts } from '../../packages/core/src/facts/session-facts.ts'
 import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
-import { extractSessionFacts } from '../../packages/core/src/summary/session-facts.ts'
 import { summaryRules } from '../../packages/core/test/summarize/summary-rules.ts'
 
 const WORDS = [

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { buildContextView } from '@tidemark/core/context/context-view'
+import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import {
   type AssistantRecord,
@@ -19,7 +20,6 @@ import {
   type Usage,
 } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
-import { readUserInputs } from '@tidemark/core/log/user-input'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type LogContents, readLog } from '../src/logs/read-log.ts'
 import { repairLog } from '../src/logs/repair-log.ts'

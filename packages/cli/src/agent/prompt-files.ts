@@ -3,7 +3,7 @@
  * blocks of their own behind the user's words, which stay as they were typed.
  */
 import { readdir, stat } from 'node:fs/promises'
-import { wrapInReminder } from '@tidemark/core/log/host-texts'
+import { wrapInReminder } from '@tidemark/core/facts/host-texts'
 import { formatCount, formatInteger } from '../render/format-numbers.ts'
 import { formatProjectPath } from '../render/text.ts'
 import { findRealPath } from '../tools/file-content.ts'

@@ -2,9 +2,10 @@
  * The run of one subagent: its session is opened, works on the prompt and is closed; hooks hear of its start and end. What
  * it has done so far is stored after each step, so that a kill loses nothing that was paid for.
  */
+
+import { wrapInReminder } from '@tidemark/core/facts/host-texts'
+import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isTextBlock, toBlocks } from '@tidemark/core/log/block'
-import { wrapInReminder } from '@tidemark/core/log/host-texts'
-import { describeToolCall } from '@tidemark/core/log/tool-calls'
 import type { Run, RunOutcome, SessionEvent } from 'tidemark'
 import { sessionPaths } from 'tidemark/internal'
 import { cutText } from '../tools/tool-definition.ts'

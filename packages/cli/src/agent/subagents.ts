@@ -4,9 +4,9 @@
  * of it enters the starting conversation but its result.
  */
 import type { SessionHooks } from '@tidemark/core/engine/hooks'
+import { readToolResultText } from '@tidemark/core/facts/tool-calls'
 import { isToolResult, toBlocks } from '@tidemark/core/log/block'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
-import { readToolResultText } from '@tidemark/core/log/tool-calls'
 import { agentsSource } from '@tidemark/core/sources/builtin-sources'
 import { createListSource, type SourceContext } from '@tidemark/core/sources/context-source'
 import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'

@@ -1,5 +1,7 @@
 /** What /undo, /redo, /rewind and /retry would do to the conversation, found in the log before anything is changed. */
 import { buildContextView } from '@tidemark/core/context/context-view'
+import { describeToolCall } from '@tidemark/core/facts/tool-calls'
+import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
 import {
@@ -18,8 +20,6 @@ import {
   listBranchRecords,
   type SessionLog,
 } from '@tidemark/core/log/session-log'
-import { describeToolCall } from '@tidemark/core/log/tool-calls'
-import { readUserTypedText } from '@tidemark/core/log/user-input'
 import { findNewestUndo, findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
 import { findMoveToUndo } from '@tidemark/core/turn/undo'
 import { formatTokens } from '../render/format-numbers.ts'

@@ -1,8 +1,9 @@
 /** /context: what fills the window, drawn, by class, tool, file and source; the largest messages, to pin or to look at. */
+
+import { readToolResultText } from '@tidemark/core/facts/tool-calls'
 import { isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isMicrocompactBoundary, type SessionRecord } from '@tidemark/core/log/record'
-import { readToolResultText } from '@tidemark/core/log/tool-calls'
 import type { ContextBreakdown } from 'tidemark'
 import { formatCount, formatLimit, formatTokens, formatWholePercent } from '../render/format-numbers.ts'
 import { renderBar } from '../render/layout.ts'

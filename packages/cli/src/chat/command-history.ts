@@ -2,14 +2,15 @@
  * The slash command /history: searches the whole log of the session, also what a compaction replaced and branches that
  * were left, and opens what it finds. The model's own history tool has other pages and is not used here.
  */
+
+import { readToolResultText } from '@tidemark/core/facts/tool-calls'
+import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import { createMatcher } from '@tidemark/core/history/search-history'
 import { restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
 import { isKnownRecord, isPrompt, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
-import { readToolResultText } from '@tidemark/core/log/tool-calls'
-import { readUserTypedText } from '@tidemark/core/log/user-input'
 import { openLogBlobs, sessionPaths } from 'tidemark/internal'
 import { formatCount, formatDuration } from '../render/format-numbers.ts'
 import { sanitizeText, toOneLinePreview } from '../render/text.ts'

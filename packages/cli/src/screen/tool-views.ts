@@ -1,7 +1,7 @@
 /** How a tool call looks on the screen: a title, a short form of its result, and the change that an edit makes. */
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { REFUSED_CALL_TEXT, readRefusalText } from '@tidemark/core/log/host-texts'
+import { REFUSED_CALL_TEXT, readRefusalText } from '@tidemark/core/facts/host-texts'
 import { REFUSED_BY_USER } from '../agent/permissions.ts'
 import { formatCount } from '../render/format-numbers.ts'
 import { formatProjectPath, sanitizeText, showExactLines } from '../render/text.ts'

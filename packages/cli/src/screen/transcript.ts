@@ -3,6 +3,10 @@
  * that was done to the context. It is built from the events of a session, or from the records of its log, and knows
  * nothing of the terminal. All text is made safe to print here, when it comes in.
  */
+
+import { REFUSED_CALL_TEXT } from '@tidemark/core/facts/host-texts'
+import { readToolResultText } from '@tidemark/core/facts/tool-calls'
+import { readUserInputs } from '@tidemark/core/facts/user-input'
 import {
   type Block,
   isTextBlock,
@@ -11,7 +15,6 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core/log/block'
-import { REFUSED_CALL_TEXT } from '@tidemark/core/log/host-texts'
 import {
   isKnownRecord,
   isPrompt,
@@ -19,8 +22,6 @@ import {
   type KnownRecord,
   type SessionRecord,
 } from '@tidemark/core/log/record'
-import { readToolResultText } from '@tidemark/core/log/tool-calls'
-import { readUserInputs } from '@tidemark/core/log/user-input'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { listAttachedLabels } from '../agent/prompt-files.ts'
 import { formatCount } from '../render/format-numbers.ts'

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { isFileUnchangedNotice } from '@tidemark/core/log/tool-calls'
+import { isFileUnchangedNotice } from '@tidemark/core/facts/tool-calls'
 import { describe, expect, it } from 'vitest'
 import { type AgentFolder, createAgentFolder } from '../../test/agent-folder.ts'
 import { MAX_WHOLE_FILE_BYTES } from './file-content.ts'

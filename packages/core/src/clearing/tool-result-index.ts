@@ -4,16 +4,16 @@
  */
 
 import type { ContextEntry } from '../context/context-entry.ts'
-import type { ToolResultBlock } from '../log/block.ts'
-import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { isAskingTool } from '../log/question-answers.ts'
-import { isTodoOrPlanTool } from '../log/todo-list.ts'
+import { isAskingTool } from '../facts/question-answers.ts'
+import { isTodoOrPlanTool } from '../facts/todo-list.ts'
 import {
   isFileUnchangedNotice,
   type LargeInput,
   readToolResultText,
   type ToolCallFacts,
-} from '../log/tool-calls.ts'
+} from '../facts/tool-calls.ts'
+import type { ToolResultBlock } from '../log/block.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 

@@ -5,6 +5,7 @@
 
 import { type ContextEntry, isTurnEnd, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
+import { describeToolCall, findLargeInputs } from '../facts/tool-calls.ts'
 import {
   isThinkingBlock,
   isToolResult,
@@ -24,7 +25,6 @@ import {
   type SystemRecord,
   type UserRecord,
 } from '../log/record.ts'
-import { describeToolCall, findLargeInputs } from '../log/tool-calls.ts'
 import { toTokenCount } from '../tokens/usage.ts'
 import {
   type AnsweredCall,

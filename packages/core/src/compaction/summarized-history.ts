@@ -5,16 +5,12 @@
 import type { CompactionServices } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
+import { extractSessionFacts, extractSessionFactsInSteps, type SessionFacts } from '../facts/session-facts.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import { rankNames } from '../summary/ledger.ts'
 import { listPieces } from '../summary/local-summary.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
-import {
-  extractSessionFacts,
-  extractSessionFactsInSteps,
-  type SessionFacts,
-} from '../summary/session-facts.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
 /**

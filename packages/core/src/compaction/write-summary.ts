@@ -9,6 +9,7 @@ import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } f
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
+import { extractSessionFacts, type SessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
 import {
@@ -27,7 +28,6 @@ import type {
 import { buildLedgerInSteps } from '../summary/ledger.ts'
 import { limitNames, writeLocalSummaryInSteps, writeMissingSections } from '../summary/local-summary.ts'
 import { repairSummaryInSteps } from '../summary/repair-summary.ts'
-import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'

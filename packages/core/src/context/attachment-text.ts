@@ -1,7 +1,7 @@
 /**
  * Formats attachments as text: user content in a `<system-reminder>`, under a heading that names the kind of attachment.
  */
-import { wrapInReminder } from '../log/host-texts.ts'
+import { wrapInReminder } from '../facts/host-texts.ts'
 import { isObject } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 

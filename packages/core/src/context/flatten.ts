@@ -6,6 +6,7 @@
  * after the frozen ones are computed again, so an update costs time only for new entries.
  */
 
+import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
   isBlankText,
@@ -15,7 +16,6 @@ import {
   isToolResult,
   toBlocks,
 } from '../log/block.ts'
-import { wrapInReminder } from '../log/host-texts.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
 import { withoutBlankText, withoutSilentTail } from './blank-text.ts'

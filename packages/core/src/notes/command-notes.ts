@@ -2,21 +2,21 @@
  * Notes about commands: the last result of each, those that still fail with their errors, what fixed the others, and the
  * tests that failed in the newest run.
  */
-import { isFailure, type RunStatus, splitOutputHead } from '../log/command-status.ts'
+import { isFailure, type RunStatus, splitOutputHead } from '../facts/command-status.ts'
+import { cutErrorEnd } from '../facts/session-facts.ts'
 import {
   isLookingCommand,
   isPassingCommand,
   normalizeCommand,
   toCommandKey,
   toCommandLine,
-} from '../log/shell-commands.ts'
-import type { ToolRun } from '../log/tool-runs.ts'
-import { cutErrorEnd } from '../summary/session-facts.ts'
+} from '../facts/shell-commands.ts'
+import { readFailedTests } from '../facts/test-results.ts'
+import type { ToolRun } from '../facts/tool-runs.ts'
 import { quoteCode } from '../summary/summary-pieces.ts'
 import { truncateStart } from '../text/truncate-text.ts'
 import type { NoteGroup, NoteItem } from './fit-notes.ts'
 import { cleanNoteText, cleanTextEnd, createNewestList, toNoteLine } from './note-text.ts'
-import { readFailedTests } from './test-results.ts'
 
 interface KnownCommand {
   /** Name of the tool that ran it last. */

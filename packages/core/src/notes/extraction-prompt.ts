@@ -3,8 +3,8 @@
  * with the session's own file tool, or sections between tags.
  */
 
+import { describeToolCall, type FileToolNames } from '../facts/tool-calls.ts'
 import type { ToolUseBlock } from '../log/block.ts'
-import { describeToolCall, type FileToolNames } from '../log/tool-calls.ts'
 import { formatNotes, parseNotes } from './notes-file.ts'
 import { findExcess, type NotesLimits } from './notes-limits.ts'
 

@@ -2,9 +2,10 @@
  * Notes about files: what was done to each and its last known state. Every file that was edited is named, the newest in a
  * line of its own and, where the budget is short, the others by folder. Files that were only read come after them.
  */
-import { type FileTouch, normalizePath } from '../log/tool-calls.ts'
-import type { ToolRun } from '../log/tool-runs.ts'
-import { applyFileChanges, type TouchedFile, withTouch } from '../summary/session-facts.ts'
+
+import { applyFileChanges, type TouchedFile, withTouch } from '../facts/session-facts.ts'
+import { type FileTouch, normalizePath } from '../facts/tool-calls.ts'
+import type { ToolRun } from '../facts/tool-runs.ts'
 import { truncateEnd, truncateFirstLine } from '../text/truncate-text.ts'
 import type { FitOptions } from './fit-notes.ts'
 import { cleanNoteText, formatNoteTime, toNoteLine } from './note-text.ts'

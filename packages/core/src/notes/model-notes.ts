@@ -3,9 +3,9 @@
  * a file and at the end of a turn (decisions), the first text after a failure (findings), its newest answer and its
  * latest text. Nothing is put in other words, and the oldest decisions keep their share of the tokens.
  */
-import { isFailure } from '../log/command-status.ts'
-import { readPlanText } from '../log/todo-list.ts'
-import type { ToolRun } from '../log/tool-runs.ts'
+import { isFailure } from '../facts/command-status.ts'
+import { readPlanText } from '../facts/todo-list.ts'
+import type { ToolRun } from '../facts/tool-runs.ts'
 import { quoteBlock, removeCodeBlocks } from '../text/code-blocks.ts'
 import { truncateEnd } from '../text/truncate-text.ts'
 import { sliceText } from '../text/well-formed-text.ts'

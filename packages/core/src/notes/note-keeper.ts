@@ -3,13 +3,14 @@
  * the branch one by one. The cost of adding a record does not depend on how many came before; rendering costs as much as
  * the notes are long.
  */
+
+import { hasReplied, readAssistantTexts } from '../facts/assistant-texts.ts'
+import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
+import { createToolRunTracker, type ToolRun } from '../facts/tool-runs.ts'
+import { createUserPromptReader, type ReadUserPrompt } from '../facts/user-prompts.ts'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { createTodoTracker, isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
-import { createToolRunTracker, type ToolRun } from '../log/tool-runs.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
-import { hasReplied, readAssistantTexts } from '../summary/assistant-findings.ts'
-import { createUserPromptReader, type ReadUserPrompt } from '../summary/user-messages.ts'
 import { quoteBlock } from '../text/code-blocks.ts'
 import { truncateEnd } from '../text/truncate-text.ts'
 import { CommandNotes, formatCommand } from './command-notes.ts'

@@ -3,9 +3,10 @@
  * corrections, all verbatim as far as they are quoted. Where a text stands decides what it is, never its words.
  * Instructions of another agent are listed like the user's, under its name.
  */
+
+import type { InputAuthor, UserInput, UserInputKind } from '../facts/user-input.ts'
+import { describeAuthor, type ReadUserPrompt } from '../facts/user-prompts.ts'
 import type { KnownRecord } from '../log/record.ts'
-import type { InputAuthor, UserInput, UserInputKind } from '../log/user-input.ts'
-import { describeAuthor, type ReadUserPrompt } from '../summary/user-messages.ts'
 import { quoteBlock } from '../text/code-blocks.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import type { NoteGroup } from './fit-notes.ts'

@@ -1,6 +1,6 @@
 /** The worklog: one terse line per step. A step begins with a message of the user, a finished todo item or a commit. */
-import { isFailure } from '../log/command-status.ts'
-import type { ToolRun } from '../log/tool-runs.ts'
+import { isFailure } from '../facts/command-status.ts'
+import type { ToolRun } from '../facts/tool-runs.ts'
 import type { NoteGroup } from './fit-notes.ts'
 import { cleanNoteText, createNewestList, quoteInline, toNoteLine } from './note-text.ts'
 

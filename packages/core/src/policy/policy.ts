@@ -3,10 +3,10 @@
  * `scalePolicy` computes the numbers that depend on the model's context window.
  */
 
+import { TODO_TOOLS } from '../facts/todo-list.ts'
+import { READ_TOOLS, WRITE_TOOLS } from '../facts/tool-calls.ts'
 import { isObject } from '../log/json.ts'
 import type { ClearMode } from '../log/record.ts'
-import { TODO_TOOLS } from '../log/todo-list.ts'
-import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
   booleanCheck,
   choiceCheck,

@@ -2,10 +2,10 @@
 
 import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
+import { readPlanText, readTodoList } from '../facts/todo-list.ts'
+import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { toBlocks } from '../log/block.ts'
 import { listBranchRecords } from '../log/session-log.ts'
-import { readPlanText, readTodoList } from '../log/todo-list.ts'
-import { hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
 import type { DroppableSource } from '../policy/policy.ts'
 import { takeHead } from '../text/truncate-text.ts'
 import {

@@ -6,16 +6,16 @@
 
 import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
-import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { type Attachment, isCompactBoundary } from '../log/record.ts'
-import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import {
   type FileToolNames,
   isFileUnchangedNotice,
   normalizePath,
   readToolResultText,
-} from '../log/tool-calls.ts'
-import { findPrintedByCall, hasToolRunSucceeded, listToolRuns, type ToolRun } from '../log/tool-runs.ts'
+} from '../facts/tool-calls.ts'
+import { findPrintedByCall, hasToolRunSucceeded, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
+import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { type Attachment, isCompactBoundary } from '../log/record.ts'
+import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 import {
   type FileFocus,

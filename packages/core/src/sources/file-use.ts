@@ -2,9 +2,10 @@
  * How much of the text of files that a compaction attaches the model will use. A file that it does not come back to before
  * the next compaction, or that it reads again first, was attached for nothing.
  */
+
+import { type FileToolNames, normalizePath } from '../facts/tool-calls.ts'
+import { findPrintedByCall, hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
-import { type FileToolNames, normalizePath } from '../log/tool-calls.ts'
-import { findPrintedByCall, hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
 
 /** Tool calls after which the next use of a file counts as coming back to it. */
 const PAUSE_CALLS = 20

@@ -3,7 +3,7 @@
  * import. The disk is a port. Nothing outside what is permitted is read, whatever a file, a link or an import says.
  */
 
-import { normalizePath } from '../log/tool-calls.ts'
+import { normalizePath } from '../facts/tool-calls.ts'
 import type { Policy } from '../policy/policy.ts'
 import { defuseReminderTags } from '../summary/accept-summary.ts'
 import { type FileReadResult, hasPathEnding } from './file-source.ts'

@@ -5,10 +5,10 @@
  */
 import { formatAttachmentText } from '../context/attachment-text.ts'
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { describeToolCall, type FileToolNames, normalizePath, readToolName } from '../facts/tool-calls.ts'
+import { listToolRuns } from '../facts/tool-runs.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { describeToolCall, type FileToolNames, normalizePath, readToolName } from '../log/tool-calls.ts'
-import { listToolRuns } from '../log/tool-runs.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-files.ts'
 

@@ -3,12 +3,12 @@
  * listed once in a session, and not again after a compaction; those in use are attached again as the model has read them.
  */
 import type { ContextEntry } from '../context/context-entry.ts'
+import { readCommandMessage } from '../facts/slash-commands.ts'
+import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
-import { readCommandMessage } from '../log/slash-commands.ts'
-import { hasToolRunSucceeded, listToolRuns } from '../log/tool-runs.ts'
 import { defuseReminderTags } from '../summary/accept-summary.ts'
 import { takeHead } from '../text/truncate-text.ts'
 import type { InvokedSkill } from './builtin-sources.ts'

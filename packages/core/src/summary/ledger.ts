@@ -4,15 +4,15 @@
  * repeated compactions neither extend nor degrade it.
  */
 
-import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import {
   collectJsonStrings,
   describeToolCall,
   type FileTouch,
   readToolResultText,
-} from '../log/tool-calls.ts'
-import { readUserInputs } from '../log/user-input.ts'
+} from '../facts/tool-calls.ts'
+import { readUserInputs } from '../facts/user-input.ts'
+import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { EXTENSION, findNames, type NamesInText, toFileName } from '../text/names-in-text.ts'
 import { redact, SECRET_CUES } from '../text/redact.ts'

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
+import { extractSessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce } from '../log/work-steps.ts'
 import { limitLocalSummary, limitNames, writeLocalSummary, writeMissingSections } from './local-summary.ts'
-import { extractSessionFacts } from './session-facts.ts'
 import { findSections } from './summary-prompt.ts'
 
 function createWorkedSession(): CodingSession {

@@ -3,10 +3,11 @@
  * User messages, errors that still occur, edited files and open tasks are placed first; the model's own texts fill what
  * is left. Deterministic.
  */
+
+import type { SessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
-import type { SessionFacts } from './session-facts.ts'
 import {
   createErrorPieces,
   createFilePieces,

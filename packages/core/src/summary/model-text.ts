@@ -3,10 +3,12 @@
  * its own list of the user's messages, and with every quotation marked that is not a whole sentence or line of the user.
  * What the text says is not judged: nothing in the frame counts as the user's, as an instruction or as a permission.
  */
+
+import type { UserPrompt } from '../facts/user-prompts.ts'
 import { closeCodeBlock, findFencedLines } from '../text/code-blocks.ts'
 import { chooseFrameName } from '../text/frames.ts'
 import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
-import { normalizeUserText, removeContext, type UserPrompt } from './user-messages.ts'
+import { normalizeUserText, removeContext } from './user-messages.ts'
 
 const FRAME = 'model-notes'
 

@@ -2,8 +2,8 @@
 
 import { type ContextEntry, toMessageParts } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
+import { readUserTypedText } from '../facts/user-input.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
-import { readUserTypedText } from '../log/user-input.ts'
 import type { AcceptanceRules } from './accept-summary.ts'
 import type {
   AttemptDeadlines,

@@ -4,15 +4,15 @@
  */
 
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
+import { extractSessionFactsInSteps } from '../facts/session-facts.ts'
+import { collectJsonStrings } from '../facts/tool-calls.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { collectJsonStrings } from '../log/tool-calls.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { createPathFinder, findNames } from '../text/names-in-text.ts'
 import { redact } from '../text/redact.ts'
 import { removeControlCharacters } from '../text/well-formed-text.ts'
 import { findMentions, weighNames } from './ledger.ts'
-import { extractSessionFactsInSteps } from './session-facts.ts'
 import { countMissingCharacters } from './user-messages.ts'
 
 export interface Receipt {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
+import { extractSessionFacts } from '../facts/session-facts.ts'
 import { writeLocalSummary } from './local-summary.ts'
 import { repairSummary } from './repair-summary.ts'
-import { extractSessionFacts } from './session-facts.ts'
 
 const SUMMARY = `Summary:
 1. Primary request and intent

@@ -3,7 +3,14 @@
  * tasks are always written from the log, and files and errors that the text lacks are added, within budgets.
  */
 
-import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
+import {
+  type FailingCommand,
+  isFileEdited,
+  type SessionFacts,
+  type TouchedFile,
+} from '../facts/session-facts.ts'
+import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
+import type { UserPrompt } from '../facts/user-prompts.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/names-in-text.ts'
 import { sliceText } from '../text/well-formed-text.ts'
@@ -15,7 +22,6 @@ import {
   markForeignQuotations,
   removeMessageSection,
 } from './model-text.ts'
-import { type FailingCommand, isFileEdited, type SessionFacts, type TouchedFile } from './session-facts.ts'
 import {
   createErrorPieces,
   createFilePieces,
@@ -29,13 +35,7 @@ import {
   type SummaryPiece,
 } from './summary-pieces.ts'
 import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
-import {
-  formatUserPrompts,
-  hasPointerTo,
-  hasUserPrompt,
-  type UserPrompt,
-  type UserPromptLimits,
-} from './user-messages.ts'
+import { formatUserPrompts, hasPointerTo, hasUserPrompt, type UserPromptLimits } from './user-messages.ts'
 
 /**
  * Who wrote the text: a `model`, which the text is framed for; the `provider`, whose block stays as it is, with what the

@@ -8,9 +8,9 @@ import type { ContextView } from '../context/context-view.ts'
 import { findCutPoints } from '../context/cut-points.ts'
 import { type FlattenedContext, flattenContext, listWaitingCallIds } from '../context/flatten.ts'
 import { isProviderClearing } from '../context/provider-clearings.ts'
+import { isUserMessage } from '../facts/user-input.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
 import { isPrompt, isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { isUserMessage } from '../log/user-input.ts'
 import type { CompactionForm } from './summary-prompt.ts'
 
 export interface SpanOptions {

@@ -4,6 +4,7 @@ import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import { flattenContext, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
+import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
   isBlock,
@@ -17,7 +18,6 @@ import {
   isToolUse,
   toBlocks,
 } from '../log/block.ts'
-import { wrapInReminder } from '../log/host-texts.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {

@@ -2,13 +2,20 @@
  * Creates the pieces of a local summary, each a text about one fact, and fits them into a token budget. Also used to
  * repair a model's summary by adding the facts it lacks.
  */
-import { isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
+
+import {
+  type FailedCall,
+  type FailingCommand,
+  isFileEdited,
+  type TouchedFile,
+} from '../facts/session-facts.ts'
+import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
+import type { UserPrompt } from '../facts/user-prompts.ts'
 import { toFileName } from '../text/names-in-text.ts'
 import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { type FailedCall, type FailingCommand, isFileEdited, type TouchedFile } from './session-facts.ts'
 import { MESSAGES_SECTION, quoteHeadings } from './summary-prompt.ts'
-import { formatUserPrompts, type UserPrompt, type UserPromptLimits } from './user-messages.ts'
+import { formatUserPrompts, type UserPromptLimits } from './user-messages.ts'
 
 export interface SummaryPiece {
   /** Number of the summary section that contains the piece, 1 to 9. */

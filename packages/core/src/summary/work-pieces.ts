@@ -2,17 +2,18 @@
  * Creates the pieces of a local summary about the work: requests, repeated commands, results, what the model decided and
  * found, open tasks, the work in hand, the next step.
  */
-import { isPassingCommand, normalizeCommand } from '../log/shell-commands.ts'
-import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
-import type { ToolRun } from '../log/tool-runs.ts'
+
+import { type AssistantText, hasReplied } from '../facts/assistant-texts.ts'
+import type { RecordText, SessionFacts } from '../facts/session-facts.ts'
+import { isPassingCommand, normalizeCommand } from '../facts/shell-commands.ts'
+import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
+import type { ToolRun } from '../facts/tool-runs.ts'
+import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { closeCodeBlock, quoteBlock, removeCodeBlocks } from '../text/code-blocks.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
-import { type AssistantText, hasReplied } from './assistant-findings.ts'
 import { OLDER_LIST } from './repair-summary.ts'
-import type { RecordText, SessionFacts } from './session-facts.ts'
 import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
-import type { UserPrompt } from './user-messages.ts'
 
 const QUOTE_CHARACTERS = 400
 const SHORT_QUOTE_CHARACTERS = 160

@@ -3,6 +3,7 @@
  * updated record by record, so an update costs time only for new records.
  */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
+import { describeToolCall, readToolName } from '../facts/tool-calls.ts'
 import {
   type Block,
   isMediaBlock,
@@ -13,7 +14,6 @@ import {
   toBlocks,
 } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { describeToolCall, readToolName } from '../log/tool-calls.ts'
 
 export interface TokenTally {
   readonly count: number

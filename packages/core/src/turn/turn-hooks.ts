@@ -14,6 +14,7 @@ import {
 } from '../engine/hooks.ts'
 import type { ToolResultContent } from '../engine/host.ts'
 import type { TurnContext, UnlinkedRecord } from '../engine/session-writer.ts'
+import { REFUSED_CALL_TEXT } from '../facts/host-texts.ts'
 import {
   type Block,
   type MessageContent,
@@ -21,7 +22,6 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '../log/block.ts'
-import { REFUSED_CALL_TEXT } from '../log/host-texts.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
 
 interface HookRun<Output> {

@@ -31,9 +31,9 @@ import {
   withWriteLock,
 } from '../engine/session-writer.ts'
 import { TidemarkError } from '../errors.ts'
+import { createUserInputs } from '../facts/user-input.ts'
 import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
 import type { Attachment } from '../log/record.ts'
-import { createUserInputs } from '../log/user-input.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {

@@ -1,7 +1,7 @@
 /** Skills: their listing once in a session, and those in use after a compaction. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createCommandMessage } from '../../src/log/slash-commands.ts'
+import { createCommandMessage } from '../../src/facts/slash-commands.ts'
 import { skillsSource } from '../../src/sources/builtin-sources.ts'
 import { collectSources } from '../../src/sources/collect-sources.ts'
 import { NO_SHOWN_ATTACHMENTS, updateShownAttachments } from '../../src/sources/context-source.ts'

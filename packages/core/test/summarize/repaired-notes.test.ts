@@ -1,7 +1,7 @@
 /** What the gate adds to notes, which shorten paths and errors, before they stand for a conversation. */
 import { describe, expect, it } from 'vitest'
+import { extractSessionFacts } from '../../src/facts/session-facts.ts'
 import { repairSummary } from '../../src/summary/repair-summary.ts'
-import { extractSessionFacts } from '../../src/summary/session-facts.ts'
 import { CodingSession } from './coding-session.ts'
 import { gateRules } from './summary-rules.ts'
 

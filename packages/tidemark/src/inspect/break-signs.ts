@@ -2,10 +2,11 @@
  * Finds signs in a log that a request was sent with a different prefix: a restart, a command, a notice, tools that were
  * loaded, a written memory file, another working directory.
  */
+
+import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
-import { describeToolCall } from '@tidemark/core/log/tool-calls'
 import { listLoadedTools } from '@tidemark/core/request/announced-prefix'
 import { isClaudeCodeRestart } from '@tidemark/wire/readers/claude-code-reader'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'

@@ -5,6 +5,7 @@
 import { type SentMarker, type SentRequest, toSentParameters } from '@tidemark/core/cache/sent-request'
 import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
 import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten'
+import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import {
@@ -14,7 +15,6 @@ import {
   type SessionRecord,
 } from '@tidemark/core/log/record'
 import { appendRecordAsIs, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
-import { readUserInputs } from '@tidemark/core/log/user-input'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { applyParameterChanges } from '@tidemark/core/request/announced-prefix'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'

@@ -1,6 +1,7 @@
 /** Lists, searches and deletes the sessions that Tidemark stores on disk. */
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import {
   type BlobReader,
   readSpilledParts,
@@ -8,7 +9,6 @@ import {
 } from '@tidemark/core/history/spill-results'
 import { isTextBlock, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
-import { readUserTypedText } from '@tidemark/core/log/user-input'
 import { REDACTED, redact } from '@tidemark/core/text/redact'
 import { createBlobFolder, findBlobPath } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'

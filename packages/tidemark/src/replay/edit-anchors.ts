@@ -2,7 +2,7 @@
  * anchor@use: whether the lines that an edit replaces were still in the request when the edit was made. A line counts
  * only if the conversation has shown it before.
  */
-import { describeToolCall } from '@tidemark/core/log/tool-calls'
+import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 
 const LINE_NUMBER = /^\s*\d+(?:→|\t)/
 const HAS_WORD = /[\p{L}\p{N}]/u

@@ -3,6 +3,8 @@
  * put in, and what the model answered, with the recorded times. The size of system prompt and tools is taken from the
  * usage of the first response.
  */
+
+import { type CallLookup, readUserInputs, type UserInput } from '@tidemark/core/facts/user-input'
 import { type Block, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '@tidemark/core/log/block'
 import {
   type AssistantRecord,
@@ -13,7 +15,6 @@ import {
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
 import { buildSessionLog, readRecordAt } from '@tidemark/core/log/session-log'
-import { type CallLookup, readUserInputs, type UserInput } from '@tidemark/core/log/user-input'
 import { toResponseKey } from '../inspect/logged-calls.ts'
 import { countBlockTokens } from './billed-cache.ts'
 

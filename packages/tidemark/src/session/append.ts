@@ -12,6 +12,7 @@ import {
 } from '@tidemark/core/engine/session-writer'
 import { fitReply } from '@tidemark/core/engine/tool-input'
 import { TidemarkError } from '@tidemark/core/errors'
+import { createUserInputs } from '@tidemark/core/facts/user-input'
 import {
   type Block,
   isTextBlock,
@@ -30,7 +31,6 @@ import {
   type UserRecord,
 } from '@tidemark/core/log/record'
 import type { SessionLog } from '@tidemark/core/log/session-log'
-import { createUserInputs } from '@tidemark/core/log/user-input'
 import { AMBIENT_TYPE } from '@tidemark/core/sources/ambient-source'
 import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
 import { spillLargeResult } from '@tidemark/core/turn/run-tools'

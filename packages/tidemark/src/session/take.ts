@@ -4,8 +4,8 @@
  */
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
+import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import { isTextBlock, isToolResult, isToolUse, type MessageContent, toBlocks } from '@tidemark/core/log/block'
-import { isHostNotice } from '@tidemark/core/log/host-texts'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type Usage } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'

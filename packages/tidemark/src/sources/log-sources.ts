@@ -4,6 +4,16 @@
  */
 
 import type { SessionState } from '@tidemark/core/engine/session-state'
+import { readRunStatus, splitOutputHead } from '@tidemark/core/facts/command-status'
+import type { PrintedFile } from '@tidemark/core/facts/shell-commands'
+import {
+  describeToolCall,
+  isFileUnchangedNotice,
+  normalizePath,
+  readToolResultText,
+  type TextReplacement,
+} from '@tidemark/core/facts/tool-calls'
+import { findPrintedByCall } from '@tidemark/core/facts/tool-runs'
 import { type BlobReader, restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import {
   isToolResult,
@@ -12,18 +22,8 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core/log/block'
-import { readRunStatus, splitOutputHead } from '@tidemark/core/log/command-status'
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
-import type { PrintedFile } from '@tidemark/core/log/shell-commands'
-import {
-  describeToolCall,
-  isFileUnchangedNotice,
-  normalizePath,
-  readToolResultText,
-  type TextReplacement,
-} from '@tidemark/core/log/tool-calls'
-import { findPrintedByCall } from '@tidemark/core/log/tool-runs'
 import { planSource, todosSource } from '@tidemark/core/sources/builtin-sources'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { type FilePart, splitFileLines } from '@tidemark/core/sources/file-regions'

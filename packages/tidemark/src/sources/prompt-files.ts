@@ -5,7 +5,7 @@
  */
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { normalizePath } from '@tidemark/core/log/tool-calls'
+import { normalizePath } from '@tidemark/core/facts/tool-calls'
 import { readErrorCode } from '../storage/file-system.ts'
 import { createDiskFileReader } from './disk-sources.ts'
 import { type FrontMatter, parseFrontMatter, readMatterList, readMatterText } from './front-matter.ts'

@@ -1,8 +1,9 @@
 /** Reads session logs of Claude Code and of Tidemark. Each line of these logs is already a record. */
+
+import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { createLogLineReader, type LogLineReader, type LogReaderOptions } from '@tidemark/core/log/decode-log'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
-import { readUserInputs } from '@tidemark/core/log/user-input'
 import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
 import {
   createDamageCollector,

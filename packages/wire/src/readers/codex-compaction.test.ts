@@ -1,8 +1,8 @@
 import { buildContextView, type ContextView } from '@tidemark/core/context/context-view'
 import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import type { SystemRecord } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
-import { readUserTypedText } from '@tidemark/core/log/user-input'
 import { describe, expect, it } from 'vitest'
 import { count, describeRecords, event, line, message, readAll, session } from '../../test/rollout.ts'
 

@@ -1,6 +1,7 @@
 /** Converts one item of a Codex rollout (Codex's session log) to content blocks, and determines who wrote it. */
+
+import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
-import { isHostNotice } from '@tidemark/core/log/host-texts'
 import type { RawBlockText } from '@tidemark/core/log/record'
 import type { CodexLine, JsonFields } from './codex-line.ts'
 import {

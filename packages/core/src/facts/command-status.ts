@@ -3,11 +3,11 @@
  * that ran the call states counts before anything in the output, which may be the log of another failure.
  */
 
+import type { ToolResultBlock } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import type { KnownRecord } from '../log/record.ts'
 import { removeControlCharacters } from '../text/well-formed-text.ts'
-import type { ToolResultBlock } from './block.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
-import { isObject } from './json.ts'
-import type { KnownRecord } from './record.ts'
 import { isRefusedCall, readToolResultText, type ToolCallFacts } from './tool-calls.ts'
 
 /**

@@ -3,8 +3,9 @@
  * `update_plan`), others create and update single tasks (`TaskCreate`, `TaskUpdate`), others write a plan as a text
  * (`ExitPlanMode`). Hosts choose their own names, so the words of a tool's name and the fields of its input decide.
  */
+
+import { isObject } from '../log/json.ts'
 import { readApprovedPlan } from './host-texts.ts'
-import { isObject } from './json.ts'
 import { splitToolName } from './question-answers.ts'
 import { hasToolRunSucceeded, type ToolRun } from './tool-runs.ts'
 

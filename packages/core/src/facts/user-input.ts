@@ -11,10 +11,8 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
   toBlocks,
-} from './block.ts'
-import { readAgentMessages, readApprovedPlan, removeHostNotices } from './host-texts.ts'
-import { isObject } from './json.ts'
-import { type AskedQuestion, readAnswers } from './question-answers.ts'
+} from '../log/block.ts'
+import { isObject } from '../log/json.ts'
 import {
   type AttachmentRecord,
   isKnownRecord,
@@ -22,7 +20,9 @@ import {
   type RecordedUserInput,
   type SessionRecord,
   type UserRecord,
-} from './record.ts'
+} from '../log/record.ts'
+import { readAgentMessages, readApprovedPlan, removeHostNotices } from './host-texts.ts'
+import { type AskedQuestion, readAnswers } from './question-answers.ts'
 import { readCommandMessage } from './slash-commands.ts'
 import { isTodoOrPlanTool, readPlanText } from './todo-list.ts'
 import { isServerTool, readRefusal, readToolName, readToolResultText } from './tool-calls.ts'

@@ -1,7 +1,9 @@
 /** Pairs tool calls with their results, record by record or for a whole history. */
 
+import { isToolResult, isToolUse, type ToolResultBlock, toBlocks } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { sliceText } from '../text/well-formed-text.ts'
-import { isToolResult, isToolUse, type ToolResultBlock, toBlocks } from './block.ts'
 import {
   isUndone,
   type RunStatus,
@@ -9,8 +11,6 @@ import {
   readRunStatus,
   splitOutputHead,
 } from './command-status.ts'
-import { isObject } from './json.ts'
-import { isSyntheticError, type KnownRecord } from './record.ts'
 import { findPrintedFile, type PrintedFile } from './shell-commands.ts'
 import {
   describeToolCall,

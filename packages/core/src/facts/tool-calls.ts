@@ -3,10 +3,10 @@
  * fields of the input decide. Tool names decide only if the input is ambiguous, as in `Edit {file_path}`.
  */
 
-import { type Block, isTextBlock, type ToolResultBlock, type ToolUseBlock } from './block.ts'
+import { type Block, isTextBlock, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import type { UserRecord } from '../log/record.ts'
 import { readRefusalText } from './host-texts.ts'
-import { isObject } from './json.ts'
-import type { UserRecord } from './record.ts'
 
 /** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
 type ToolCallKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'

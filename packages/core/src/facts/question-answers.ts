@@ -2,8 +2,8 @@
  * Reads what the user answered to questions that the model asked through a tool. Hosts name such tools and write their
  * results as they like, so every known shape is read, and a result of an unknown shape counts as the answer as it is.
  */
-import type { ToolUseBlock } from './block.ts'
-import { isObject, parseJson } from './json.ts'
+import type { ToolUseBlock } from '../log/block.ts'
+import { isObject, parseJson } from '../log/json.ts'
 
 export interface AskedQuestion {
   readonly text: string

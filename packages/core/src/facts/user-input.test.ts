@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
-import { extractSessionFacts } from '../summary/session-facts.ts'
-import { type Block, isTextBlock, type TextBlock, type ToolUseBlock } from './block.ts'
+import { type Block, isTextBlock, type TextBlock, type ToolUseBlock } from '../log/block.ts'
+import type { SessionRecord } from '../log/record.ts'
 import { wrapInReminder } from './host-texts.ts'
-import type { SessionRecord } from './record.ts'
+import { extractSessionFacts } from './session-facts.ts'
 import { createCommandMessage } from './slash-commands.ts'
 import { createUserInputs, isUserMessage, readUserInputs, readUserTypedText, THE_USER } from './user-input.ts'
 

@@ -2,7 +2,7 @@
  * Slash commands: a prompt such as `/review src/a.ts` that stands for the text of a file. The user's own words, the name
  * and the arguments, are logged apart from that text, so that only they count as typed (`user-input.ts`).
  */
-import { type Block, isTextBlock, type MessageContent, type TextBlock, toBlocks } from './block.ts'
+import { type Block, isTextBlock, type MessageContent, type TextBlock, toBlocks } from '../log/block.ts'
 
 interface SlashCommand {
   /** The name without the slash, such as `review` or `frontend:review`. */

@@ -6,7 +6,7 @@ import { createClearableCheck } from '../clearing/tool-result-index.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { planSource, todosSource } from '../sources/builtin-sources.ts'
 import { collectSources } from '../sources/collect-sources.ts'
-import { extractSessionFacts } from '../summary/session-facts.ts'
+import { extractSessionFacts } from './session-facts.ts'
 import { isOpenTodo, isTodoInProgress, readTodoList, type TodoItem } from './todo-list.ts'
 import { listToolRuns } from './tool-runs.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { listToolRuns } from '../log/tool-runs.ts'
 import { collectFailedCalls, collectFailingCommands, extractSessionFacts } from './session-facts.ts'
+import { listToolRuns } from './tool-runs.ts'
 
 describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {

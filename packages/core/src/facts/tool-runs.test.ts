@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { collectFailingCommands } from '../summary/session-facts.ts'
+import { collectFailingCommands } from './session-facts.ts'
 import { listToolRuns } from './tool-runs.ts'
 
 interface Given {

@@ -5,17 +5,17 @@
  */
 
 import { isTextBlock, toBlocks } from '../log/block.ts'
-import { isFailure, splitOutputHead } from '../log/command-status.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { type FileChange, listFileChanges, normalizeCommand } from '../log/shell-commands.ts'
-import { readPlanText, readTodoList, type TodoItem } from '../log/todo-list.ts'
-import type { FileTouch } from '../log/tool-calls.ts'
-import { listToolRuns, type ToolRun } from '../log/tool-runs.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { createRedactor } from '../text/redact.ts'
 import { removeControlCharacters, sliceText } from '../text/well-formed-text.ts'
-import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
-import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
+import { type AssistantText, collectAssistantTexts } from './assistant-texts.ts'
+import { isFailure, splitOutputHead } from './command-status.ts'
+import { type FileChange, listFileChanges, normalizeCommand } from './shell-commands.ts'
+import { readPlanText, readTodoList, type TodoItem } from './todo-list.ts'
+import type { FileTouch } from './tool-calls.ts'
+import { listToolRuns, type ToolRun } from './tool-runs.ts'
+import { collectUserPrompts, type UserPrompt } from './user-prompts.ts'
 
 export interface SessionFacts {
   /** Everything the user typed, however it arrived. */

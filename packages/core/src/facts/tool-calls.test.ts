@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { createCarryContext, Disk } from '../../test/carry/carried-session.ts'
 import { Situation } from '../../test/clear/situation.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
+import type { Json, JsonObject } from '../log/json.ts'
+import { listBranchRecords } from '../log/session-log.ts'
 import { collectSources } from '../sources/collect-sources.ts'
 import { filesSource } from '../sources/file-source.ts'
-import { extractSessionFacts } from '../summary/session-facts.ts'
-import type { Json, JsonObject } from './json.ts'
-import { listBranchRecords } from './session-log.ts'
+import { extractSessionFacts } from './session-facts.ts'
 import {
   canToolReadFiles,
   collectJsonStrings,

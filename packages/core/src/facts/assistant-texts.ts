@@ -4,7 +4,7 @@
  */
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import type { ToolRun } from '../log/tool-runs.ts'
+import type { ToolRun } from './tool-runs.ts'
 
 /** A text of the model, without credentials. */
 export interface AssistantText {

@@ -25,10 +25,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-in-the-context-repeat-requests',
     law: 'names neither requests nor failing commands again',
-    file: 'packages/core/src/notes/note-keeper.ts',
-    find: '...(areFactsListed ? [] : this.#user.listRequests())',
-    replace: '...this.#user.listRequests()',
-    tests: ['packages/core/src/notes/note-keeper.test'],
+    file: 'packages/core/src/notes/render-notes.ts',
+    find: '...(areFactsListed ? [] : user.requests)',
+    replace: '...user.requests',
+    tests: ['packages/core/src/notes/render-notes.test'],
   },
   {
     name: 'added-lists-keep-their-size-beside-a-long-prompt',
@@ -49,9 +49,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-read-without-a-pause',
     law: 'other work goes on',
-    file: 'packages/core/src/notes/branch-notes.ts',
-    find: '        yield measureWork(record)\n',
-    replace: '        yield 0 * measureWork(record)\n',
+    file: 'packages/core/src/facts/session-facts.ts',
+    find: '    yield measureWork(record)\n',
+    replace: '    yield 0 * measureWork(record)\n',
     tests: ['packages/core/test/engine/local-notes.test'],
   },
   {
@@ -252,7 +252,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/notes/render-notes.ts',
     find: 'spareTokens: totalTokens - total',
     replace: 'spareTokens: 0',
-    tests: ['packages/core/src/notes/command-notes.test'],
+    tests: ['packages/core/src/notes/work-sections.test'],
   },
   {
     name: 'fixed-errors-not-added-to-notes',

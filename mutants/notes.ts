@@ -1,9 +1,9 @@
 /** The local note keeper: each rule broken, and the test that must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const KEEPER = 'packages/core/src/notes/note-keeper.test'
+const KEEPER = 'packages/core/src/notes/render-notes.test'
 const STATE = 'packages/core/src/notes/current-state.test'
-const COMMANDS = 'packages/core/src/notes/command-notes.test'
+const COMMANDS = 'packages/core/src/notes/work-sections.test'
 const RUNS = 'packages/core/src/facts/tool-runs.test'
 const LAWS = 'packages/core/test/laws/notes.test'
 
@@ -11,40 +11,40 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'old-commands-keep-the-end-of-their-output',
     law: 'since the newest compaction are told with the end of their output',
-    file: 'packages/core/src/notes/command-notes.ts',
-    find: 'this.#segmentStart = place',
-    replace: 'this.#segmentStart = Math.min(0, place)',
+    file: 'packages/core/src/facts/session-facts.ts',
+    find: 'this.#segmentStart = this.#place',
+    replace: 'this.#segmentStart = Math.min(0, this.#place)',
     tests: [COMMANDS],
   },
   {
     name: 'new-decisions-push-out-old-ones',
     law: 'before each compaction stays',
-    file: 'packages/core/src/notes/text-segments.ts',
-    find: 'one.share.used - other.share.used',
-    replace: '0',
+    file: 'packages/core/src/notes/work-sections.ts',
+    find: 'texts.map((placed, rank) => ({\n      rank,',
+    replace: 'texts.map((placed) => ({\n      rank: 0,',
     tests: [KEEPER],
   },
   {
     name: 'segments-have-no-end',
     law: 'before each compaction stays',
-    file: 'packages/core/src/notes/text-segments.ts',
-    find: 'if (this.#open.texts.length === 0) return',
-    replace: 'if (this.#open.texts.length >= 0) return',
+    file: 'packages/core/src/facts/model-texts.ts',
+    find: 'if (open.texts.length === 0) return',
+    replace: 'if (open.texts.length >= 0) return',
     tests: [KEEPER],
   },
   {
     name: 'requests-take-the-tokens-of-decisions',
     law: 'stays where the user asked for very much',
     file: 'packages/core/src/notes/render-notes.ts',
-    find: 'let decisions = sources.decisions({ ...budget, tokens: options.decisionTokens })',
+    find: 'let decisions = writeDecisions(facts, { ...budget, tokens: options.decisionTokens })',
     replace:
-      'let decisions = sources.decisions({ ...budget, tokens: budget.tokens - countTokens(writeSection(sources.task, budget)) })',
+      'let decisions = writeDecisions(facts, { ...budget, tokens: budget.tokens - countTokens(writeSection(sources.task, budget)) })',
     tests: [KEEPER],
   },
   {
     name: 'decisions-are-cut-inside-a-sentence',
     law: 'is cut between sentences',
-    file: 'packages/core/src/notes/text-segments.ts',
+    file: 'packages/core/src/facts/model-texts.ts',
     find: 'if (head.length + tail.length === 0) {',
     replace: 'if (head.length + tail.length >= 0) {',
     tests: [KEEPER],
@@ -52,33 +52,33 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'continued-command-counts-twice',
     law: 'count once in the worklog',
-    file: 'packages/core/src/notes/note-keeper.ts',
+    file: 'packages/core/src/facts/session-facts.ts',
     find: 'this.#worklog.continueRun(run, time)',
     replace: 'this.#worklog.addRun(run, time)',
-    tests: ['packages/core/src/notes/command-notes.test'],
+    tests: ['packages/core/src/notes/work-sections.test'],
   },
   {
     name: 'notes-take-in-subagents',
     law: 'leaves out subagents',
-    file: 'packages/core/src/notes/note-keeper.ts',
-    find: 'if (record.isSidechain === true) return',
-    replace: "if (record.uuid === '') return",
+    file: 'packages/core/src/notes/branch-notes.ts',
+    find: 'if (!isKnownRecord(record) || record.isSidechain === true) continue',
+    replace: 'if (!isKnownRecord(record)) continue',
     tests: [KEEPER],
   },
   {
     name: 'notes-drop-commands-that-still-fail',
     law: 'never what still fails',
-    file: 'packages/core/src/notes/fit-notes.ts',
-    find: 'const isKept = rank === 0 && options.mayDropAll !== true',
-    replace: 'const isKept = rank < 0 && options.mayDropAll !== true',
+    file: 'packages/core/src/notes/note-groups.ts',
+    find: 'isKept: ({ rank }) => rank === 0 && !mayDropAll',
+    replace: 'isKept: ({ rank }) => rank < 0 && !mayDropAll',
     tests: [KEEPER],
   },
   {
     name: 'notes-keep-secrets',
     law: 'is not in the notes',
-    file: 'packages/core/src/notes/note-text.ts',
-    find: 'return redact(removeControlCharacters(text)',
-    replace: 'return String(removeControlCharacters(text)',
+    file: 'packages/core/src/facts/session-facts.ts',
+    find: 'this.#redact(removeControlCharacters(text))',
+    replace: 'removeControlCharacters(text)',
     tests: [LAWS],
   },
   {
@@ -132,17 +132,17 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-file-that-is-read-is-a-test-run',
     law: 'stay while files with results of tests are read',
-    file: 'packages/core/src/notes/command-notes.ts',
-    find: "if (run.command === null || run.kind !== 'run') return",
-    replace: "if (run.command === null || run.kind !== 'run') return this.#addTests(run.name, run)",
+    file: 'packages/core/src/facts/command-facts.ts',
+    find: "if (run.command !== null && run.kind === 'run') {",
+    replace: "addTests(run.name, run)\n      if (run.command !== null && run.kind === 'run') {",
     tests: [COMMANDS],
   },
   {
     name: 'a-repeated-correction-pushes-out-others',
     law: 'are quoted once, and push out no other one',
-    file: 'packages/core/src/notes/user-notes.ts',
-    find: 'readonly #corrections = createDistinctList<Correction>(MOST_CORRECTIONS, ({ text }) => text)',
-    replace: 'readonly #corrections = createNewestList<Correction>(MOST_CORRECTIONS)',
+    file: 'packages/core/src/notes/user-sections.ts',
+    find: 'found.set(text, corrects)',
+    replace: 'found.set(text + found.size, corrects)',
     tests: [KEEPER],
   },
   {
@@ -164,7 +164,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-queued-message-is-no-instruction',
     law: 'as the latest instruction',
-    file: 'packages/core/src/notes/user-notes.ts',
+    file: 'packages/core/src/facts/user-prompts.ts',
     find: "const INSTRUCTION_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'queued'])",
     replace: "const INSTRUCTION_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt'])",
     tests: [STATE],
@@ -212,9 +212,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-take-a-text-before-a-call-for-an-answer',
     law: 'says that the model is at work while its call has no result',
-    file: 'packages/core/src/notes/model-notes.ts',
-    find: 'this.#isFollowedByCall = true',
-    replace: 'this.#isFollowedByCall = false',
+    file: 'packages/core/src/facts/model-texts.ts',
+    find: 'isFollowedByCall = true',
+    replace: 'isFollowedByCall = false',
     tests: [STATE],
   },
   {
@@ -228,15 +228,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-command-on-known-files-changes-no-list',
     law: 'are listed as deleted, moved or undone',
-    file: 'packages/core/src/notes/file-notes.ts',
-    find: 'const changed = [...touched, ...this.#applyCommand(run, time)]',
-    replace: 'const changed = [...touched]',
+    file: 'packages/core/src/facts/file-facts.ts',
+    find: 'return [...touched, ...applyFileChanges(files, { ...run, cwd: run.cwd ?? cwd }, { time, clean })]',
+    replace: 'return [...touched]',
     tests: [KEEPER],
   },
   {
     name: 'a-commit-does-not-keep-what-a-checkout-drops',
     law: 'are only perhaps undone after a commit',
-    file: 'packages/core/src/facts/session-facts.ts',
+    file: 'packages/core/src/facts/file-facts.ts',
     find: "(kind === 'undone' || kind === 'stashed') && !file.isCommitted",
     replace: "kind === 'undone' || kind === 'stashed'",
     tests: [KEEPER],
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reading-a-file-brings-undone-edits-back',
     law: 'reading an undone file brings no edit back',
-    file: 'packages/core/src/facts/session-facts.ts',
+    file: 'packages/core/src/facts/file-facts.ts',
     find: "run.failed || (action === 'read' && file.editsLost !== null)",
     replace: 'run.failed',
     tests: [KEEPER],
@@ -260,25 +260,25 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-stood-before-a-correction-still-stands',
     law: 'mark what the model had decided',
-    file: 'packages/core/src/notes/model-notes.ts',
-    find: 'if (isCorrection) for (const one of this.#turnTexts) one.isCorrected = true',
-    replace: 'if (isCorrection) this.#turnTexts = []',
+    file: 'packages/core/src/facts/model-texts.ts',
+    find: 'if (isCorrection) for (const one of turnTexts) one.isCorrected = true',
+    replace: 'if (isCorrection) turnTexts = []',
     tests: [KEEPER],
   },
   {
     name: 'a-response-that-began-before-a-message-answers-it',
     law: 'not while an older response goes on',
-    file: 'packages/core/src/notes/note-keeper.ts',
-    find: 'if (id !== this.#responseBefore) this.#hasBegun = true',
-    replace: 'this.#hasBegun = true',
+    file: 'packages/core/src/facts/session-facts.ts',
+    find: 'if (id !== this.#responseBefore) this.#turn.hasBegun = true',
+    replace: 'this.#turn.hasBegun = true',
     tests: [STATE],
   },
   {
     name: 'the-title-is-the-first-prompt',
     law: 'takes a title from the first request that the model worked on',
-    file: 'packages/core/src/notes/user-notes.ts',
-    find: "if (this.#title !== '') this.#isTitleFinal = true",
-    replace: "if (this.#title === '') this.#isTitleFinal = true",
+    file: 'packages/core/src/notes/user-sections.ts',
+    find: "if (request.message.hasCalls && title !== '') return title",
+    replace: "if (title !== '') return title",
     tests: [KEEPER],
   },
   {

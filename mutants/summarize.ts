@@ -47,9 +47,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refusals-are-failures',
     law: 'is told as refused, never as failing',
-    file: 'packages/core/src/facts/session-facts.ts',
-    find: "if (run.command !== null && (isFailure(run.status) || run.status === 'ok'))",
-    replace: "if (run.command !== null && (run.failed || run.status === 'ok'))",
+    file: 'packages/core/src/facts/command-facts.ts',
+    find: '    if (isFailure(status)) {\n',
+    replace: '    if (isFailure(status) || run.failed) {\n',
     tests: ['packages/core/src/facts/session-facts.test'],
   },
   {
@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refused-edits-count-as-done',
     law: 'have what was done to them',
-    file: 'packages/core/src/facts/session-facts.ts',
+    file: 'packages/core/src/facts/file-facts.ts',
     find: 'if (run.failed) return { ...touched, refusedEdits: file.refusedEdits + 1 }',
     replace: 'if (run.failed && touched.place < 0) return touched',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -119,17 +119,17 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'first-error-is-kept-for-the-last',
     law: 'have their last error',
-    file: 'packages/core/src/facts/session-facts.ts',
-    find: 'error: cutErrorEnd(splitOutputHead(run.result)[1])',
-    replace: 'error: before?.error ?? cutErrorEnd(splitOutputHead(run.result)[1])',
+    file: 'packages/core/src/facts/command-facts.ts',
+    find: 'error: output,',
+    replace: 'error: before?.error ?? output,',
     tests: ['packages/core/src/facts/session-facts.test'],
   },
   {
     name: 'a-settled-command-stays-settled',
     law: 'fail again after they were settled',
-    file: 'packages/core/src/facts/session-facts.ts',
-    find: 'isSettled: false,',
-    replace: 'isSettled: before?.isSettled ?? false,',
+    file: 'packages/core/src/facts/command-facts.ts',
+    find: 'settledAt: null,\n        place',
+    replace: 'settledAt: before?.settledAt ?? null,\n        place',
     tests: ['packages/core/src/facts/session-facts.test'],
   },
   {
@@ -152,9 +152,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'one-long-piece-pushes-others-out',
     law: 'each of a rank in short before any in full',
-    file: 'packages/core/src/summary/summary-pieces.ts',
-    find: 'put(piece, piece.short ?? piece.full)',
-    replace: 'put(piece, piece.full)',
+    file: 'packages/core/src/text/fit-items.ts',
+    find: 'put(item, item.short ?? item.full, options.isKept?.(item))',
+    replace: 'put(item, item.full, options.isKept?.(item))',
     tests: ['packages/core/src/summary/summary-pieces.test'],
   },
   {
@@ -184,9 +184,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-text-before-a-call-ends-the-turn',
     law: 'a request is in progress while the turn goes on',
-    file: 'packages/core/src/facts/assistant-texts.ts',
-    find: 'return latest > place && (runs.at(-1)?.callIndex ?? -1) < latest',
-    replace: 'return latest > place && runs.length >= 0',
+    file: 'packages/core/src/facts/model-texts.ts',
+    find: 'latest === null || isFollowedByCall ? -1',
+    replace: 'latest === null ? -1',
     tests: ['packages/core/src/summary/local-summary.test'],
   },
   {

@@ -5,7 +5,12 @@
 import type { CompactionServices } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { extractSessionFacts, extractSessionFactsInSteps, type SessionFacts } from '../facts/session-facts.ts'
+import {
+  addRecords,
+  createFactsKeeper,
+  extractSessionFacts,
+  type SessionFacts,
+} from '../facts/session-facts.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import { rankNames } from '../summary/ledger.ts'
@@ -23,10 +28,10 @@ export async function cacheSummarizedHistory(
   plan: CompactionPlan,
 ): Promise<boolean> {
   const history = listSummarizedRecords(turn.state, plan)
+  const keeper = createFactsKeeper()
   const known = factsBySpan.get(plan.span)
-  const read = known ?? (await runTurnSteps(turn, extractSessionFactsInSteps(history)))
-  if (read === null) return false
-  const facts = known ?? withAnsweredMessages(read)
+  if (known === undefined && (await runTurnSteps(turn, addRecords(keeper, history))) === null) return false
+  const facts = known ?? withAnsweredMessages(keeper.read())
   factsBySpan.set(plan.span, facts)
   if ((await runTurnSteps(turn, rankNames(history, estimator))) === null) return false
   return plan.request.notesText !== undefined || (await runTurnSteps(turn, listPieces(facts))) !== null

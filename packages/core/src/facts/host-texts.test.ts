@@ -131,8 +131,8 @@ describe('a refusal is read whatever the program', () => {
       [true, true],
       [true, true],
     ])
-    const { commands, failedCalls } = extractSessionFacts(work.history)
-    expect(commands).toEqual([])
+    const { failures, failedCalls } = extractSessionFacts(work.history)
+    expect(failures).toEqual([])
     expect(failedCalls.map(({ isRefused }) => isRefused)).toEqual([true, true])
   })
 })

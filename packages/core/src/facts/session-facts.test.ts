@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { collectFailedCalls, collectFailingCommands, extractSessionFacts } from './session-facts.ts'
-import { listToolRuns } from './tool-runs.ts'
+import { extractSessionFacts } from './session-facts.ts'
 
 describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {
@@ -40,8 +39,8 @@ describe('a tool call that the user refused', () => {
     work.runs('npm test', 'one test failed', true)
     work.runs('git push', refused, true)
     work.edits('/src/a.ts', 'x', true)
-    const { commands, failedCalls, messages } = extractSessionFacts(work.history)
-    expect(commands.map(({ command }) => command)).toEqual(['npm test'])
+    const { failures, failedCalls, messages } = extractSessionFacts(work.history)
+    expect(failures.map(({ command }) => command)).toEqual(['npm test'])
     expect(failedCalls.map(({ target, isRefused }) => [target, isRefused])).toEqual([
       ['/src/a.ts', false],
       ['git push', true],
@@ -78,12 +77,12 @@ describe('files', () => {
       'ok',
     )
     const told = extractSessionFacts(work.history).files.map(
-      ({ path, edits, refusedEdits, reads, isCreated: isMade, newestText: put, linesRead }) =>
+      ({ path, edits, refusedEdits, reads, isNew: isMade, newestText: put, linesRead }) =>
         [path, edits, refusedEdits, reads, isMade, put, linesRead] as const,
     )
     expect(told).toEqual([
-      ['src/p.ts', 1, 0, 0, false, null, null],
       ['src/q.ts', 1, 0, 0, true, null, null],
+      ['src/p.ts', 1, 0, 0, false, null, null],
       ['/src/a.ts', 1, 1, 1, false, 'const a = 1', 2],
       ['/src/new.ts', 1, 0, 0, true, 'export {}', null],
     ])
@@ -112,12 +111,10 @@ describe('the rest', () => {
     work.runs(`curl -H "authorization: Bearer ${secret}"`, `refused ${secret}`, true)
     work.lists([{ content: `rotate ${secret}`, status: 'pending' }])
     work.answers(`used ${secret}`)
-    const { runs: _, ...facts } = extractSessionFacts(work.history)
+    const { calls: _calls, results: _results, turn: _turn, ...facts } = extractSessionFacts(work.history)
     expect(JSON.stringify(facts)).not.toContain(secret)
   })
 })
-
-const same = (text: string): string => text
 
 describe('commands that failed', () => {
   it('have their last error, how often they failed, and what was changed since', () => {
@@ -127,7 +124,7 @@ describe('commands that failed', () => {
     work.runs('cd /src && npm test | tail -5', 'second error', true)
     work.edits('/src/b.ts', 'y')
     work.edits('/src/c.ts', 'z', true)
-    const [command] = collectFailingCommands(listToolRuns(work.history), same)
+    const [command] = extractSessionFacts(work.history).failures
     expect(command).toMatchObject({
       command: 'npm test',
       error: 'second error',
@@ -144,7 +141,7 @@ describe('commands that failed', () => {
     work.runs('npm run lint', 'fine')
     work.runs('npm test', 'fine')
     work.edits('/src/late.ts', 'x')
-    expect(collectFailingCommands(listToolRuns(work.history), same)).toMatchObject([
+    expect(extractSessionFacts(work.history).failures).toMatchObject([
       { command: 'npm test', isSettled: true, editedSince: ['/src/a.ts'] },
     ])
   })
@@ -154,16 +151,14 @@ describe('commands that failed', () => {
     work.runs('make', 'one', true)
     work.runs('make', 'fine')
     work.runs('make', 'two', true)
-    expect(collectFailingCommands(listToolRuns(work.history), same)).toMatchObject([
-      { error: 'two', isSettled: false },
-    ])
+    expect(extractSessionFacts(work.history).failures).toMatchObject([{ error: 'two', isSettled: false }])
   })
 
-  it('keep the end of a long error, white space at its end included', () => {
+  it('keep the end of a long error that says something', () => {
     const work = new CodingSession()
     const output = `${'x'.repeat(700)}${'y'.repeat(600)}\n\n`
     work.runs('make', output, true)
-    expect(collectFailingCommands(listToolRuns(work.history), same)[0]?.error).toBe(`${'y'.repeat(600)}\n\n`)
+    expect(extractSessionFacts(work.history).failures[0]?.error).toBe('y'.repeat(600))
   })
 
   it('are known by an exit code where nothing marks them', () => {
@@ -171,9 +166,7 @@ describe('commands that failed', () => {
     work.runs('make', 'Wall time: 1\nProcess exited with code 2\nOutput:\nno rule')
     work.runs('ls', 'Process exited with code 0\nOutput:')
     work.runs('grep -r nothing', 'Process exited with code 1\nOutput:\n')
-    expect(collectFailingCommands(listToolRuns(work.history), same).map(({ command }) => command)).toEqual([
-      'make',
-    ])
+    expect(extractSessionFacts(work.history).failures.map(({ command }) => command)).toEqual(['make'])
   })
 })
 
@@ -183,7 +176,7 @@ describe('other calls that failed', () => {
     work.edits('/src/a.ts', 'x', true)
     work.edits('/src/b.ts', 'x', true)
     work.edits('/src/a.ts', 'x')
-    expect(collectFailedCalls(listToolRuns(work.history), same)).toMatchObject([
+    expect(extractSessionFacts(work.history).failedCalls).toMatchObject([
       { tool: 'Edit', target: '/src/b.ts' },
     ])
   })

@@ -2,6 +2,7 @@
  * Shell commands as text: which count as the same command, which only look around, which print a file, and which change
  * known files.
  */
+import { toOneLine } from '../text/truncate-text.ts'
 import { normalizePath } from './tool-calls.ts'
 
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
@@ -58,6 +59,13 @@ const SHELL_PREFIX = /^bash -lc /
 /** Returns a command on one line, without the shell that runs it. */
 export function toCommandLine(command: string): string {
   return command.replace(SHELL_PREFIX, '').replace(/\s+/g, ' ').trim()
+}
+
+const SHOWN_CHARACTERS = 120
+
+/** Returns a command as texts show it: on one line, in backquotes, cut to `most` characters. */
+export function formatCommand(command: string, most: number = SHOWN_CHARACTERS): string {
+  return `\`${toOneLine(toCommandLine(command).replaceAll('`', "'"), most)}\``
 }
 
 /** Returns the text by which two calls count as the same command. */

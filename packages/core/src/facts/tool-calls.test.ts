@@ -30,7 +30,7 @@ async function answersFor(name: string, input: Json): Promise<readonly unknown[]
   // `Situation` takes objects; a tool may be given a plain text too.
   situation.call(name, input as JsonObject, 'done')
   const [file] = extractSessionFacts(listBranchRecords(situation.builder.session)).files
-  const change = file?.isCreated === true ? 'write' : 'edit'
+  const change = file?.isNew === true ? 'write' : 'edit'
   const summary = file?.path !== PATH ? null : file.edits > 0 ? change : 'read'
   const { kind = null, path = null } = situation.register.calls.at(0) ?? {}
   return [summary, path === PATH ? kind : null, await askFileSource(name, input)]

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { collectFailingCommands } from './session-facts.ts'
+import { extractSessionFacts } from './session-facts.ts'
 import { listToolRuns } from './tool-runs.ts'
 
 interface Given {
@@ -67,7 +67,8 @@ describe('summaries and notes', () => {
     const session = new CodingSession()
     session.runs('make', 'no rule', true)
     session.calls('Bash', { command: 'make', run_in_background: true }, 'started')
-    const failing = collectFailingCommands(listToolRuns(session.history), (text) => text)
-    expect(failing).toMatchObject([{ command: 'make', isSettled: false }])
+    expect(extractSessionFacts(session.history).failures).toMatchObject([
+      { command: 'make', isSettled: false },
+    ])
   })
 })

@@ -9,9 +9,17 @@ import { sliceText } from '../text/well-formed-text.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
 import { isAskingTool } from './question-answers.ts'
 import { describeToolCall, readToolName } from './tool-calls.ts'
-import { type CallLookup, type InputAuthor, readUserInputs, THE_USER, type UserInput } from './user-input.ts'
+import {
+  type CallLookup,
+  type InputAuthor,
+  readUserInputs,
+  THE_USER,
+  type UserInput,
+  type UserInputKind,
+} from './user-input.ts'
 
-export interface UserPrompt {
+/** A text of the user, as it is read from its record. */
+export interface ReadUserPrompt {
   readonly uuid: string
   readonly place: number
   /**
@@ -31,8 +39,13 @@ export interface UserPrompt {
   readonly author: InputAuthor
   /** True if it is the first message after the user interrupted or refused, which indicates a change of course. */
   readonly isCorrection: boolean
-  /** False if the model has not responded since. Such a message is never cut. */
-  readonly isAnswered: boolean
+  readonly inputs: readonly UserInput[]
+  /** Those of the inputs that are instructions: prompts, also sent while the model worked, once they are delivered. */
+  readonly instructions: readonly UserInput[]
+  /** The end of the model's text that a short reply answers; empty for any other message. */
+  readonly answers: string
+  /** What a correction follows: the call that was refused, or the model's text or call before it; empty for no correction. */
+  readonly corrects: string
 }
 
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
@@ -40,28 +53,13 @@ const SHORT_REPLY_CHARACTERS = 40
 const ANSWERED_CHARACTERS = 300
 const TARGET_CHARACTERS = 120
 
-/** Collects what the user typed, in order. */
-export function collectUserPrompts(
-  history: readonly KnownRecord[],
-  clean: (text: string) => string,
-): readonly UserPrompt[] {
-  const reader = createUserPromptReader(clean)
-  const lastResponse = history.findLastIndex((one) => one.type === 'assistant' && !isSyntheticError(one))
-  return history.flatMap((record, place) => {
-    const prompt = reader.read(record, place)
-    if (prompt === null) return []
-    const { inputs: _inputs, answers: _answers, corrects: _corrects, ...message } = prompt
-    return [{ ...message, isAnswered: lastResponse > place }]
-  })
-}
-
-/** A text of the user as it is read from its record, with the inputs that it consists of. */
-export interface ReadUserPrompt extends Omit<UserPrompt, 'isAnswered'> {
-  readonly inputs: readonly UserInput[]
-  /** The end of the model's text that a short reply answers; empty for any other message. */
-  readonly answers: string
-  /** What a correction follows: the call that was refused, or the model's text or call before it; empty for no correction. */
-  readonly corrects: string
+/** A message of the user or of another agent, with what followed it. */
+export interface UserPrompt extends ReadUserPrompt {
+  readonly time: string
+  /** True if the model made a call before the next message. */
+  readonly hasCalls: boolean
+  /** False if the model has not responded since. Such a message is never cut. */
+  readonly isAnswered: boolean
 }
 
 /** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
@@ -89,7 +87,7 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
         }
       }
       const typed = readUserInputs(record, calls)
-      const inputs = typed.filter(({ text }) => text.trim() !== '')
+      const inputs = typed.filter(({ text }) => text.trim() !== '').map((input) => cleanInput(input, clean))
       isStopped ||= isInterruption(record) || typed.some(isRefusal)
       const answers = findAnswered(inputs, answered)
       const describeStopped = (): string => {
@@ -101,10 +99,11 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
         inputs.length === 0
           ? null
           : {
-              ...formatPrompt(inputs, clean(formatLead(inputs, answers, calls)), clean),
+              ...formatPrompt(inputs, clean(formatLead(inputs, answers, calls))),
               uuid: record.uuid,
               place,
               inputs,
+              instructions: inputs.filter((input) => isInstruction(input, record)),
               author: pickAuthor(inputs),
               answers: clean(answers),
               isCorrection: isStopped,
@@ -155,6 +154,13 @@ function createOpenCalls(): OpenCalls {
   }
 }
 
+const INSTRUCTION_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'queued'])
+
+function isInstruction({ kind }: UserInput, record: KnownRecord): boolean {
+  const { commandMode = 'prompt' } = record.type === 'attachment' ? record.attachment : {}
+  return INSTRUCTION_KINDS.has(kind) && commandMode === 'prompt'
+}
+
 function isRefusal({ kind, author }: UserInput): boolean {
   return kind === 'refusal' && author.kind === 'user'
 }
@@ -165,23 +171,29 @@ function pickAuthor(inputs: readonly UserInput[]): InputAuthor {
   return kinds.flatMap((kind) => authors.find((author) => author.kind === kind) ?? [])[0] ?? THE_USER
 }
 
+function cleanInput(input: UserInput, clean: (text: string) => string): UserInput {
+  const { text, question } = input
+  if (question === null) return { ...input, text: clean(text) }
+  const asked = { text: clean(question.text), options: question.options.map(clean) }
+  return { ...input, text: clean(text), question: asked }
+}
+
 function formatPrompt(
   inputs: readonly UserInput[],
   lead: string,
-  clean: (text: string) => string,
-): Pick<UserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'context'> {
+): Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'context'> {
   const own = inputs.filter(({ author }) => author.kind === 'user')
   const foreign = inputs.filter(({ author }) => author.kind !== 'user').map(formatForeignInput)
   const questions = own.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))
   return {
-    text: clean(inputs.map(formatInput).join('\n')),
+    text: inputs.map(formatInput).join('\n'),
     lead,
     required: [
       ...own.flatMap(({ text, question }) => (question === null ? [text] : [question.text, text])),
       ...foreign,
-    ].map((text) => clean(text.trim())),
-    sources: inputs.map(({ text }) => clean(text.trim())),
-    context: [lead.trim(), ...[...questions, ...foreign].map(clean)].filter((part) => part !== ''),
+    ].map((text) => text.trim()),
+    sources: inputs.map(({ text }) => text.trim()),
+    context: [lead.trim(), ...questions, ...foreign].filter((part) => part !== ''),
   }
 }
 

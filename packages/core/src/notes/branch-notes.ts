@@ -2,15 +2,13 @@
  * The notes of a session that are kept from its log without a model. Each call reads only the records that are new; after
  * a rewind to another branch, the notes are made again from that branch.
  */
-
 import type { ContextView } from '../context/context-view.ts'
-import { isTextBlock, isToolResult, toBlocks } from '../log/block.ts'
+import { addRecords, createFactsKeeper, type FactsKeeper } from '../facts/session-facts.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { createNoteKeeper, type KeptNotes, type NoteKeeper } from './note-keeper.ts'
 import { chooseTemplate, type NotesLimits } from './notes-limits.ts'
-import type { NotesUse } from './render-notes.ts'
+import { type NotesUse, renderNotes } from './render-notes.ts'
 
 export interface BranchNotes {
   /**
@@ -25,6 +23,12 @@ export interface BranchNotes {
   ): Steps<KeptNotes>
 }
 
+interface KeptNotes {
+  readonly text: string
+  /** uuid of the last record that was added; null if there was none. */
+  readonly coveredUuid: string | null
+}
+
 interface BranchState {
   readonly session: SessionLog
   readonly view: Pick<ContextView, 'branch'>
@@ -32,9 +36,10 @@ interface BranchState {
 
 /** A branch that is being read, and how many of its records the keeper has. */
 interface BranchReading {
-  readonly keeper: NoteKeeper
+  readonly keeper: FactsKeeper
   branch: ContextView['branch']
   added: number
+  covered: string | null
 }
 
 export function createBranchNotes(options: { readonly cwd?: string } = {}): BranchNotes {
@@ -43,21 +48,16 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
   function findReading(branch: ContextView['branch']): BranchReading {
     if (newest?.branch.extends(branch) === true) return newest
     if (newest !== null && branch.extends(newest.branch)) newest.branch = branch
-    else newest = { keeper: createNoteKeeper(options), branch, added: 0 }
+    else newest = { keeper: createFactsKeeper(options), branch, added: 0, covered: null }
     return newest
   }
 
   return {
     *update({ session, view: { branch } }, { section, decisions, total, countTokens }, options = {}) {
       const reading = findReading(branch)
-      while (reading.added < branch.length) {
-        const record = readRecordAt(session, branch.at(reading.added) ?? -1)
-        reading.added += 1
-        if (!isKnownRecord(record)) continue
-        reading.keeper.add(record)
-        yield measureWork(record)
-      }
-      return yield* reading.keeper.renderInSteps({
+      yield* addRecords(reading.keeper, listNewRecords(reading, session, branch))
+      const coveredUuid = reading.covered
+      const text = yield* renderNotes(reading.keeper.read(), {
         sectionTokens: section,
         decisionTokens: decisions,
         totalTokens: total,
@@ -65,17 +65,22 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
         template: chooseTemplate(options.template),
         use: options.use ?? 'file',
       })
+      return { text, coveredUuid }
     },
   }
 }
 
-/** Work of adding a record beside reading its texts, in characters that would be read in the same time. */
-const RECORD_WORK = 1_000
-
-function measureWork(record: KnownRecord): number {
-  if (record.type !== 'user' && record.type !== 'assistant') return RECORD_WORK
-  return toBlocks(record.message.content).reduce((sum, block) => {
-    if (isTextBlock(block)) return sum + block.text.length
-    return isToolResult(block) && typeof block.content === 'string' ? sum + block.content.length : sum
-  }, RECORD_WORK)
+/** Lists the records of a branch that were not added yet. Records of subagents are left out. */
+function* listNewRecords(
+  reading: BranchReading,
+  session: SessionLog,
+  branch: ContextView['branch'],
+): Generator<KnownRecord> {
+  while (reading.added < branch.length) {
+    const record = readRecordAt(session, branch.at(reading.added) ?? -1)
+    reading.added += 1
+    if (!isKnownRecord(record) || record.isSidechain === true) continue
+    reading.covered = record.uuid
+    yield record
+  }
 }

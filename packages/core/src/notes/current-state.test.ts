@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { createNoteKeeper } from './note-keeper.ts'
-import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
+import { readNotesSection, writeNotes } from '../../test/summarize/written-notes.ts'
+import type { NotesSectionName } from './notes-file.ts'
 
-const countTokens = (text: string): number => Math.ceil(text.length / 4)
-
-function section(session: CodingSession, name: NotesSectionName): string {
-  const keeper = createNoteKeeper()
-  for (const record of session.history) keeper.add(record)
-  const { text } = keeper.render({
-    sectionTokens: 2_000,
-    decisionTokens: 3_500,
-    totalTokens: 12_000,
-    countTokens,
-  })
-  return parseNotes(text).find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
-}
+const section = (session: CodingSession, name: NotesSectionName): string =>
+  readNotesSection(writeNotes(session.history), name)
 
 describe('the current state', () => {
   it('has the latest instruction word for word, and says that the model is at work on it', () => {

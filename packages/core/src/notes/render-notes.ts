@@ -1,6 +1,8 @@
-/** Writes the notes from what the keeper collected: each section within its budget, and all of them within theirs. */
+/** Writes the notes from the facts of a session: each section within its budget, and all of them within theirs. */
+import type { SessionFacts } from '../facts/session-facts.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { type FitOptions, fitNoteGroups, type NoteGroup } from './fit-notes.ts'
+import { toOneLine } from '../text/truncate-text.ts'
+import { type NoteGroup, type SectionBudget, toGroup, writeGroups } from './note-groups.ts'
 import {
   formatNotes,
   NOTES_SECTION_NAMES,
@@ -9,6 +11,23 @@ import {
   type NotesSectionName,
   parseNotes,
 } from './notes-file.ts'
+import { listUserSections } from './user-sections.ts'
+import {
+  describeProgress,
+  describeProject,
+  listAnswers,
+  listEarlierSummary,
+  listFailing,
+  listFailingTests,
+  listFixed,
+  listLatestText,
+  listPlan,
+  listSteps,
+  listTodos,
+  listWorkflow,
+  writeDecisions,
+  writeFiles,
+} from './work-sections.ts'
 
 export interface NotesRenderOptions {
   /** Maximum tokens of one section. Only open todos, the latest instruction and commands that still fail may exceed it. */
@@ -21,6 +40,8 @@ export interface NotesRenderOptions {
   readonly template?: string
   /** What the notes are for; default `file`. */
   readonly use?: NotesUse
+  /** The title that the session was given. Default: the first words of the first request. */
+  readonly title?: string
 }
 
 /**
@@ -30,13 +51,8 @@ export interface NotesRenderOptions {
 export type NotesUse = 'file' | 'summary'
 
 /** The items of a section, or a function that writes the section itself. */
-type SectionSource = readonly NoteGroup[] | ((options: FitOptions) => string)
+type SectionSource = readonly NoteGroup[] | ((budget: SectionBudget) => string)
 
-/** What the keeper collected, by section. */
-export type NotesSources = Readonly<Record<NotesSectionName, SectionSource>> & {
-  /** Writes the decisions and findings, which stand at the end of the section about the task. */
-  readonly decisions: (options: FitOptions) => string
-}
 type Bodies = Record<NotesSectionName, string>
 
 /** Sections in the order in which they give up tokens if all together have too many. */
@@ -46,14 +62,19 @@ const YIELDING_ORDER: readonly NotesSectionName[] = [
 ]
 /** Shares of a section's budget to which sections are cut, all of them in turn. */
 const CUTS = [0.5, 0.2, 0]
-/** Work of writing a section, in characters that would be read in the same time. */
+/** Work of collecting the sections and of writing one, in characters that would be read in the same time. */
+const COLLECTION_WORK = 60_000
 const SECTION_WORK = 20_000
+const TITLE_CHARACTERS = 100
 
-export function* renderNotes(sources: NotesSources, options: NotesRenderOptions): Steps<string> {
+/** Writes the notes, within `totalTokens` unless the template alone has more. */
+export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): Steps<string> {
   const { totalTokens, countTokens } = options
+  const sources = collectSections(facts, options)
+  yield COLLECTION_WORK
   const budget = { tokens: options.sectionTokens, countTokens }
   const bodies = Object.fromEntries(NOTES_SECTION_NAMES.map((name) => [name, ''])) as Bodies
-  let decisions = sources.decisions({ ...budget, tokens: options.decisionTokens })
+  let decisions = writeDecisions(facts, { ...budget, tokens: options.decisionTokens })
   for (const name of NOTES_SECTION_NAMES) {
     bodies[name] = writeSection(sources[name], budget)
     yield SECTION_WORK
@@ -84,18 +105,59 @@ export function* renderNotes(sources: NotesSources, options: NotesRenderOptions)
     if (total <= totalTokens) break
     // Only open todos, the latest instruction and commands that still fail are left.
     const tokens = options.decisionTokens - (total - totalTokens)
-    decisions = tokens <= 0 ? '' : sources.decisions({ ...budget, tokens })
+    decisions = tokens <= 0 ? '' : writeDecisions(facts, { ...budget, tokens })
     total = countTokens(format())
   }
   return format()
+}
+
+function collectSections(
+  facts: SessionFacts,
+  { use, title: given = '' }: NotesRenderOptions,
+): Readonly<Record<NotesSectionName, SectionSource>> {
+  const user = listUserSections(facts)
+  const title = toOneLine(facts.clean(given), TITLE_CHARACTERS) || user.title
+  // The user's messages and failing commands stand beside a summary, so they are not repeated.
+  const areFactsListed = use === 'summary'
+  return {
+    title: [toGroup('', title === '' ? [] : [title])],
+    state: [
+      ...(areFactsListed ? user.instructionName : user.instruction),
+      toGroup('', describeProgress(facts)),
+      ...listTodos(facts),
+      ...listLatestText(facts),
+    ],
+    task: [
+      ...(areFactsListed ? [] : user.requests),
+      ...listPlan(facts, user.countRequests),
+      ...(areFactsListed ? [] : user.answers),
+      ...user.unconfirmed,
+    ],
+    files: (budget) => writeFiles(facts, budget),
+    workflow: listWorkflow(facts),
+    errors: [
+      ...user.corrections,
+      ...listFailingTests(facts),
+      ...(areFactsListed ? [] : listFailing(facts)),
+      ...listFixed(facts),
+    ],
+    system: [toGroup('', describeProject(facts)), ...listEarlierSummary(facts)],
+    learnings: [],
+    results: listAnswers(facts),
+    worklog: listSteps(facts),
+  }
 }
 
 function withDecisions(bodies: Readonly<Bodies>, decisions: string): Bodies {
   return { ...bodies, task: [bodies.task, decisions].filter((part) => part !== '').join('\n\n') }
 }
 
-function writeSection(source: SectionSource, options: FitOptions): string {
-  return typeof source === 'function' ? source(options) : fitNoteGroups(source, options)
+/** Matches characters that change the direction of the text after them. */
+const DIRECTION_MARK = /[\u202a-\u202e\u2066-\u2069]/g
+const LINE_END = /\r\n?/g
+
+function writeSection(source: SectionSource, budget: SectionBudget): string {
+  return typeof source === 'function' ? source(budget) : writeGroups(source, budget)
 }
 
 /** Puts the bodies below the headings of the template. A section that the template lacks is added, unless it is empty. */
@@ -110,7 +172,8 @@ function formatSections(bodies: Readonly<Bodies>, template: string = NOTES_TEMPL
     return { ...section, body: [section.body, bodies[name]].filter((part) => part !== '').join('\n\n') }
   })
   const added = NOTES_SECTION_NAMES.filter((name) => !used.has(name) && bodies[name] !== '')
-  return formatNotes([...filled, ...added.map((name) => ({ ...NOTES_SECTIONS[name], body: bodies[name] }))])
+  const all = [...filled, ...added.map((name) => ({ ...NOTES_SECTIONS[name], body: bodies[name] }))]
+  return formatNotes(all).replace(LINE_END, '\n').replace(DIRECTION_MARK, '')
 }
 
 function toKey(heading: string): string {

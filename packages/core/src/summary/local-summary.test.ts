@@ -42,7 +42,7 @@ describe('the local summary', () => {
 - \`npm test\`: run 2 times, last time succeeded
 
 3. Files and code sections
-- /app/src/login.ts: edited once, read once; newest text put there: if (!session) return refuse()
+- /app/src/login.ts: edited, read; newest text begins: if (!session) return refuse()
 
 4. Errors and fixes
 - \`npm run lint\` failed and has not succeeded since. Its last error:
@@ -243,7 +243,7 @@ describe('what is left out', () => {
     const { text } = writeLocalSummary(extractSessionFacts(work.history), summaryRules)
     expect(text.match(/2\. [\s\S]*?(?=4\.)/)?.[0]).toBe(
       '2. Key technical concepts\n- `npm test`: run 3 times, last time succeeded\n\n' +
-        '3. Files and code sections\n- /app/a.ts: edited once; newest text put there: x\n\n',
+        '3. Files and code sections\n- /app/a.ts: edited; newest text begins: x\n\n',
     )
   })
 
@@ -295,7 +295,7 @@ describe('when room is short', () => {
       const { text } = writeLocalSummary(facts, { ...summaryRules, tokens })
       return [
         text.includes('Rename the parser.') && text.includes('[62] And now the lexer.'),
-        text.includes(facts.commands[0]?.error ?? '?'),
+        text.includes(facts.failures[0]?.error ?? '?'),
         facts.messages.every(({ uuid, text: said }) => text.includes(uuid) || text.includes(said)),
         facts.messages.every(({ text: said }) => text.includes(said)),
         Array.from({ length: 60 }, (_, at) => text.includes(`/app/src/file-${at}.ts`)).every(Boolean),

@@ -14,10 +14,10 @@ import {
   createMessagePieces,
   ERRORS_GROUP,
   FILES_GROUP,
-  fitSummaryPieces,
   formatLeftOut,
   MESSAGES_GROUP,
   type PlacedPieces,
+  placePieces,
   SNIPPETS_GROUP,
   type SummaryPiece,
 } from './summary-pieces.ts'
@@ -158,15 +158,17 @@ export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]>
   const pieces = [
     ...work,
     ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),
-    ...createErrorPieces(facts.commands, facts.failedCalls, { open: 3, settled: 7, calls: 12 }),
+    ...createErrorPieces(facts.failures, facts.failedCalls, { open: 3, settled: 7, calls: 12 }),
     ...(yield* createFindingPieces(facts, { recent: 6, older: 10 })),
-  ]
+  ].map((piece) => (piece.rank <= MUST_RANK ? piece : { ...piece, groups: [...piece.groups, REST_GROUP] }))
   piecesByFacts.set(facts, pieces)
   return pieces
 }
 
 const piecesByFacts = new WeakMap<SessionFacts, readonly SummaryPiece[]>()
 
+/** Everything but user messages and what the work cannot continue without. */
+const REST_GROUP = 'rest'
 const REQUESTS_RANK = -1
 const MUST_RANK = 0
 const MESSAGES_RANK = 1
@@ -179,15 +181,22 @@ function listMessagePieces(
   room: number,
 ): readonly SummaryPiece[] {
   if (messages === null) return []
-  const must = others
-    .filter(({ rank }) => rank <= MUST_RANK)
-    .reduce((sum, { full }) => sum + estimate.text(full), 0)
+  const must = measureMust(others, { estimate })
   const totalTokens = Math.min(messages.total, GROUP_SHARES.messages * room, room - must)
   return createMessagePieces(facts.messages, MESSAGES_RANK, {
     eachTokens: messages.each,
     totalTokens,
     estimate,
   })
+}
+
+/** Measures the pieces without which the work cannot continue. They are placed even above the limit of the rest. */
+function measureMust(
+  pieces: readonly SummaryPiece[],
+  { estimate }: Pick<LocalSummaryOptions, 'estimate'>,
+): number {
+  const must = pieces.filter(({ rank }) => rank <= MUST_RANK)
+  return must.reduce((sum, { full }) => sum + estimate.text(full), 0)
 }
 
 interface FittedSummary extends LocalSummary {
@@ -211,13 +220,9 @@ function* fitLocalSummary(
     [ERRORS_GROUP, GROUP_SHARES.errors * shared],
     [FINDINGS_GROUP, GROUP_SHARES.findings * shared],
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * shared],
+    [REST_GROUP, rest - measureMust(others, rules)],
   ])
-  const fitted = fitSummaryPieces(pieces, {
-    total: room,
-    rest: { tokens: rest, must: MUST_RANK },
-    caps,
-    estimate: rules.estimate,
-  })
+  const fitted = placePieces(pieces, { tokens: room, caps, countTokens: rules.estimate.text })
   yield pieces.reduce((sum, { full }) => sum + full.length, 0)
   const text = facts.clean(formatSections(fitted, rules, isTight))
   yield text.length
@@ -271,7 +276,7 @@ export function* writeMissingSections(
   const isMissing = (section: number): boolean =>
     FILLED_SECTIONS.has(section) && !found.has(section) && !hasTitle(summary, titles[section - 1] ?? '')
   const pieces = (yield* listPieces(facts)).filter(({ section }) => isMissing(section))
-  const { placed } = fitSummaryPieces(pieces, { total: tokens, caps: new Map(), estimate })
+  const { placed } = placePieces(pieces, { tokens, countTokens: estimate.text })
   return titles.flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     return own.length === 0 ? [] : [facts.clean([`${index + 1}. ${title}`, ...own].join('\n'))]

@@ -4,7 +4,7 @@
  */
 
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
-import { extractSessionFactsInSteps } from '../facts/session-facts.ts'
+import { addRecords, createFactsKeeper } from '../facts/session-facts.ts'
 import { collectJsonStrings } from '../facts/tool-calls.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
@@ -117,7 +117,9 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const records = before.filter(isVisibleToModel).map(({ record }) => record)
   const inView = new Set(records.map(({ uuid }) => uuid))
   const earlier = history.filter(({ uuid }) => !inView.has(uuid))
-  const facts = yield* extractSessionFactsInSteps([...earlier, ...records])
+  const keeper = createFactsKeeper()
+  yield* addRecords(keeper, [...earlier, ...records])
+  const facts = keeper.read()
   const readText = createCleanTextReader()
   const textAfter = yield* joinTexts(after, readText)
   // Only facts of earlier records are looked for in the text before.
@@ -145,7 +147,7 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
       return isNew ? [{ text, uuid, characters }] : []
     }),
     errors: withoutRepeats(
-      facts.commands
+      facts.failures
         .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
         .map(({ error, uuid, command, isSettled }) => ({ text: error, uuid, command, isSettled })),
     ),

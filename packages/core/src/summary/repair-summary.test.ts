@@ -73,8 +73,8 @@ The list is older than the latest message.
 From the log, since the summary above does not have it:
 
 Files touched:
-- /app/src/parser.ts: edited once; newest text put there: export {}
-- /app/src/notes.md: read once; 1 line when last read
+- /app/src/parser.ts: edited; newest text begins: export {}
+- /app/src/notes.md: read; 1 line when last read
 
 Commands that failed and have not succeeded since:
 - \`npm test\` failed and has not succeeded since. Its last error:
@@ -104,9 +104,7 @@ parser.ts:1 unexpected token`)
     work.edits('/app/test/index.ts', 'y')
     work.reads('/app/src/main.ts', 'z')
     const { additions } = repair('Summary:\nsrc/index.ts was changed, main.ts looked at.', work)
-    expect(additions.at(-1)).toBe(
-      'Files touched:\n- /app/test/index.ts: edited once; newest text put there: y',
-    )
+    expect(additions.at(-1)).toBe('Files touched:\n- /app/test/index.ts: edited; newest text begins: y')
   })
 
   it('does not take part of a longer name for the file', () => {

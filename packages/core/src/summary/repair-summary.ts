@@ -3,12 +3,9 @@
  * tasks are always written from the log, and files and errors that the text lacks are added, within budgets.
  */
 
-import {
-  type FailingCommand,
-  isFileEdited,
-  type SessionFacts,
-  type TouchedFile,
-} from '../facts/session-facts.ts'
+import type { FailingCommand } from '../facts/command-facts.ts'
+import { isFileEdited, type TouchedFile } from '../facts/file-facts.ts'
+import type { SessionFacts } from '../facts/session-facts.ts'
 import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
@@ -27,10 +24,10 @@ import {
   createFilePieces,
   createMessagePieces,
   FILES_GROUP,
-  fitSummaryPieces,
   formatLeftOut,
   formatTask,
   MESSAGES_GROUP,
+  placePieces,
   SHORT_ERROR_CHARACTERS,
   type SummaryPiece,
 } from './summary-pieces.ts'
@@ -147,8 +144,8 @@ function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: Repai
     [FILES_GROUP, rules.files],
     [FIXED_ERRORS_GROUP, FIXED_ERRORS_SHARE * rules.tokens],
   ])
-  const room = { total: rules.tokens, caps, estimate: rules.estimate }
-  const fitted = fitSummaryPieces(createMissingPieces(missing, facts, rules), room)
+  const room = { tokens: rules.tokens, caps, countTokens: rules.estimate.text }
+  const fitted = placePieces(createMissingPieces(missing, facts, rules), room)
   const list = (section: number): readonly string[] =>
     fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
   const write = (some: readonly (readonly [section: number, heading: string])[]): readonly string[] =>
@@ -193,7 +190,7 @@ function createMissingPieces(
   )
   const files = createFilePieces(missing.files, { edited: 3, snippets: 9, read: 5 })
   const newest = new Set(
-    facts.commands
+    facts.failures
       .filter(({ isSettled }) => !isSettled)
       .slice(0, rules.errors)
       .map(({ uuid }) => uuid),
@@ -207,7 +204,7 @@ function createMissingPieces(
     ...createErrorPieces(fixed ?? [], [], ERROR_RANKS).map((piece) => ({
       ...piece,
       section: FIXED_ERRORS,
-      group: FIXED_ERRORS_GROUP,
+      groups: [FIXED_ERRORS_GROUP],
       short: null,
     })),
   ].map((piece) => (isFull(piece) ? piece : { ...piece, full: piece.short ?? piece.full, short: null }))
@@ -217,10 +214,10 @@ function createMissingPieces(
     order,
     full: formatTask(todo),
     short: null,
-    group: 'todos',
+    groups: [],
     id: todo.text,
   }))
-  return [...todos, ...messages, ...files.filter(({ group }) => group === FILES_GROUP), ...errors]
+  return [...todos, ...messages, ...files.filter(({ groups }) => groups.includes(FILES_GROUP)), ...errors]
 }
 
 // Search for facts that a summary must contain and does not.
@@ -244,7 +241,7 @@ interface MissingFacts {
  */
 function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
   const { isNotes = false } = rules
-  const failing = facts.commands.filter(({ isSettled }) => isNotes || !isSettled)
+  const failing = facts.failures.filter(({ isSettled }) => isNotes || !isSettled)
   const files = facts.files.filter((file) => !isFileNamed(text, file, rules))
   const findPath = createPathFinder(text, facts.folders)
   const open = facts.todos.filter(isOpenTodo)

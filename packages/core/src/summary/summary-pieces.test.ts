@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { fitSummaryPieces, type SummaryPiece } from './summary-pieces.ts'
+import { placePieces, type SummaryPiece } from './summary-pieces.ts'
 
 /** One token a character. */
-const estimate = { text: (text: string): number => text.length }
+const countTokens = (text: string): number => text.length
 
 function createPiece(given: Partial<SummaryPiece>): SummaryPiece {
-  return { section: 1, rank: 0, order: 0, full: '', short: null, group: '', id: null, ...given }
+  return { section: 1, rank: 0, order: 0, full: '', short: null, groups: [], id: null, ...given }
 }
 
 function fitTexts(
@@ -13,7 +13,7 @@ function fitTexts(
   total: number,
   caps: readonly (readonly [string, number])[] = [],
 ) {
-  const { placed, leftOut } = fitSummaryPieces(pieces, { total, caps: new Map(caps), estimate })
+  const { placed, leftOut } = placePieces(pieces, { tokens: total, caps: new Map(caps), countTokens })
   return [placed.map(({ text }) => text).join(' '), leftOut.map(({ full }) => full).join(' ')]
 }
 
@@ -38,9 +38,9 @@ describe('pieces in a room', () => {
 
   it('share the cap of their group', () => {
     const grouped = [
-      createPiece({ full: 'aaaa', group: 'g' }),
-      createPiece({ full: 'bb', group: 'g', order: 1 }),
-      createPiece({ full: 'cc', group: 'h', order: 2 }),
+      createPiece({ full: 'aaaa', groups: ['g'] }),
+      createPiece({ full: 'bb', groups: ['g'], order: 1 }),
+      createPiece({ full: 'cc', groups: ['h'], order: 2 }),
     ]
     expect(fitTexts(grouped, 99, [['g', 4]])).toEqual(['aaaa cc', 'bb'])
   })

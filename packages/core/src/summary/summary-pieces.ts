@@ -3,31 +3,29 @@
  * repair a model's summary by adding the facts it lacks.
  */
 
-import {
-  type FailedCall,
-  type FailingCommand,
-  isFileEdited,
-  type TouchedFile,
-} from '../facts/session-facts.ts'
+import type { FailedCall, FailingCommand } from '../facts/command-facts.ts'
+import { isFileChanged, isFileEdited, type TouchedFile } from '../facts/file-facts.ts'
 import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
+import { quoteCode } from '../text/code-blocks.ts'
+import { type FitItem, type FitOptions, fitItems } from '../text/fit-items.ts'
 import { toFileName } from '../text/names-in-text.ts'
-import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from '../text/truncate-text.ts'
-import type { Estimator } from '../tokens/estimator.ts'
+import {
+  formatRecordPointer,
+  toOneLine,
+  truncateEnd,
+  truncateFirstLine,
+  truncateStart,
+} from '../text/truncate-text.ts'
 import { MESSAGES_SECTION, quoteHeadings } from './summary-prompt.ts'
 import { formatUserPrompts, type UserPromptLimits } from './user-messages.ts'
 
-export interface SummaryPiece {
+export interface SummaryPiece extends FitItem {
   /** Number of the summary section that contains the piece, 1 to 9. */
   readonly section: number
-  /** Pieces with a lower rank are placed first; pieces of the same rank in array order. */
-  readonly rank: number
   /** Position of the piece within its section, independent of the order of placing. */
   readonly order: number
-  readonly full: string
-  readonly short: string | null
-  /** Name of the group of pieces that share one token limit. */
-  readonly group: string
+  readonly groups: readonly string[]
   /** Id by which the piece is reported if it is left out; null if it is not reported. */
   readonly id: string | null
 }
@@ -42,6 +40,7 @@ export function formatTask(todo: TodoItem): string {
 export const FILES_GROUP = 'files'
 export const SNIPPETS_GROUP = 'snippets'
 const LINE_CHARACTERS = 100
+const FATE_CHARACTERS = 160
 const SNIPPET_CHARACTERS = 1_200
 /** Matches a variable of the shell in a path, such as `$TEST_DIR`: the log does not tell which file is meant. */
 const UNRESOLVED_VARIABLE = /\$(?:\{|[A-Z_]{2})/
@@ -64,9 +63,9 @@ export function createFilePieces(
     section: 3,
     rank: edited.includes(file) ? ranks.edited : ranks.read,
     order: 2 * index,
-    full: `- ${file.path}: ${describeTouches(file)}${describeState(file)}`,
-    short: `- ${file.path}${isFileEdited(file) ? ': edited' : ''}`,
-    group: FILES_GROUP,
+    full: `- ${describeFile({ ...file, time: '' })}`,
+    short: `- ${file.path}${isFileChanged(file) ? ': edited' : ''}`,
+    groups: [FILES_GROUP],
     id: file.path,
   })
   return [
@@ -80,37 +79,40 @@ export function createFilePieces(
 function snippetPiece({ newestText }: TouchedFile, order: number, rank: number): readonly SummaryPiece[] {
   if (newestText === null || newestText.trim().length <= LINE_CHARACTERS) return []
   const full = quoteCode(truncateEnd(newestText, SNIPPET_CHARACTERS))
-  return [{ section: 3, rank, order, full, short: null, group: SNIPPETS_GROUP, id: null }]
+  return [{ section: 3, rank, order, full, short: null, groups: [SNIPPETS_GROUP], id: null }]
 }
 
-/** Describes what was done to a file. `linesRead` is null if every read failed, for example because no such file exists. */
-function describeTouches(file: TouchedFile): string {
-  const { edits, refusedEdits, reads, linesRead, isCreated, movedFrom } = file
-  const parts = [
+/** Describes what was done to a file, and how it was left. `time`: empty if it is not to be told. */
+export function describeFile(file: TouchedFile): string {
+  const { edits, refusedEdits, reads, linesRead, isNew, isDeleted, movedFrom, time } = file
+  const made = isNew ? (edits === 1 ? 'created' : `created, ${edits} changes`) : formatTimes('edited', edits)
+  const failed = `${refusedEdits} more change${refusedEdits === 1 ? '' : 's'} failed`
+  const done = [
     movedFrom === null ? '' : `moved from ${movedFrom}`,
-    edits > 0 ? `${isCreated ? 'written or edited' : 'edited'} ${formatTimes(edits)}` : '',
-    edits === 0 && refusedEdits > 0 ? 'an edit was tried and did not go through' : '',
-    reads > 0 && linesRead !== null ? `read ${formatTimes(reads)}` : '',
-    reads > 0 && linesRead === null && edits + refusedEdits === 0 ? 'could not be read' : '',
+    isDeleted ? 'deleted' : edits === 0 ? '' : made,
+    refusedEdits === 0 ? '' : edits === 0 ? 'an edit was tried and did not go through' : failed,
+    reads === 0 ? '' : linesRead === null ? 'could not be read' : formatTimes('read', reads),
+    time === '' ? '' : `last ${time}`,
   ]
-  return parts.filter((part) => part !== '').join(', ')
+  return `${file.path}: ${done.filter((part) => part !== '').join(', ')}${describeState(file)}`
 }
 
-function describeState({ newestText, linesRead, fate }: TouchedFile): string {
-  if (fate !== '') return `; since then ${truncateEnd(fate, LINE_CHARACTERS)}`
-  if (newestText !== null && newestText.trim() !== '')
-    return `; newest text put there: ${truncateFirstLine(newestText, LINE_CHARACTERS)}`
-  return linesRead === null ? '' : `; ${linesRead} line${linesRead === 1 ? '' : 's'} when last read`
+function describeState({ names, newestText, linesRead, fate, isDeleted, edits }: TouchedFile): string {
+  const line = newestText === null ? '' : toOneLine(truncateFirstLine(newestText, LINE_CHARACTERS))
+  const isThere = fate === '' && !isDeleted
+  const parts = [
+    fate === '' ? '' : `since then ${truncateEnd(toOneLine(fate), FATE_CHARACTERS)}`,
+    names.length === 0 ? '' : `defines ${names.join(', ')}`,
+    line === '' || !isThere ? '' : `newest text begins: ${line}`,
+    edits > 0 || linesRead === null || !isThere
+      ? ''
+      : `${linesRead} line${linesRead === 1 ? '' : 's'} when last read`,
+  ]
+  return parts.map((part) => (part === '' ? '' : `; ${part}`)).join('')
 }
 
-function formatTimes(count: number): string {
-  return count === 1 ? 'once' : `${count} times`
-}
-
-/** Puts a text into a code block whose fence is longer than any in the text. */
-export function quoteCode(text: string): string {
-  const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length + 1)))
-  return `${fence}\n${text}\n${fence}`
+function formatTimes(verb: string, count: number): string {
+  return count === 1 ? verb : `${verb} ${count} times`
 }
 
 // Pieces for section 4, "Errors and fixes": failed commands with their last error, and other failed tool calls.
@@ -126,7 +128,7 @@ export function createErrorPieces(
   calls: readonly FailedCall[],
   ranks: { readonly open: number; readonly settled: number; readonly calls: number },
 ): readonly SummaryPiece[] {
-  const base = { section: 4, group: ERRORS_GROUP }
+  const base = { section: 4, groups: [ERRORS_GROUP] }
   return [
     ...commands.map((item, order) => ({
       ...base,
@@ -188,7 +190,7 @@ export function createMessagePieces(
       order: index,
       full: `[${index + 1}] ${texts[index] ?? ''}`,
       short: isAnswered ? shortenPrompt(message, index + 1) : null,
-      group: MESSAGES_GROUP,
+      groups: [MESSAGES_GROUP],
       id: uuid,
     }
   })
@@ -211,61 +213,17 @@ export interface PlacedPieces {
   /** Texts of the placed pieces, in the order of the sections. */
   readonly placed: readonly { readonly section: number; readonly text: string }[]
   readonly leftOut: readonly SummaryPiece[]
-  readonly tokens: number
-  /** Tokens of the placed user messages, which are part of `tokens`. */
+  /** Tokens of the placed user messages. */
   readonly messageTokens: number
 }
 
-interface PieceBudget {
-  readonly total: number
-  /**
-   * Maximum tokens of all pieces that are not user messages; default: no limit. Pieces up to rank `must` count, and are
-   * placed even above it.
-   */
-  readonly rest?: { readonly tokens: number; readonly must: number }
-  /** Maximum tokens of each group of pieces; a group that is not listed has no limit. */
-  readonly caps: ReadonlyMap<string, number>
-  readonly estimate: Pick<Estimator, 'text'>
-}
-
-/**
- * Places pieces rank by rank. Within a rank, all pieces are placed in short form first, so that no long piece displaces
- * another; then each is replaced by its full form while tokens last.
- */
-export function fitSummaryPieces(
+/** Places as many pieces as fit into `tokens` and the limits of their groups. */
+export function placePieces(
   pieces: readonly SummaryPiece[],
-  { total, rest, caps, estimate }: PieceBudget,
+  options: FitOptions<SummaryPiece>,
 ): PlacedPieces {
-  const placed = new Map<SummaryPiece, string>()
-  const spent = new Map<string, number>()
-  let tokens = 0
-  const countMessages = (): number => spent.get(MESSAGES_GROUP) ?? 0
-  const isLimited = ({ rank, group }: SummaryPiece): boolean =>
-    rest !== undefined && rank > rest.must && group !== MESSAGES_GROUP
-  const put = (piece: SummaryPiece, text: string): void => {
-    const before = placed.get(piece)
-    // Every text has at least one token, so nothing is measured once all tokens are spent.
-    if (before === undefined && tokens >= total) return
-    const cost = estimate.text(text) - (before === undefined ? 0 : estimate.text(before))
-    const used = spent.get(piece.group) ?? 0
-    const left = (caps.get(piece.group) ?? Number.POSITIVE_INFINITY) - used
-    const free = isLimited(piece) ? (rest?.tokens ?? 0) - (tokens - countMessages()) : left
-    if (cost > Math.min(total - tokens, left, free)) return
-    tokens += cost
-    spent.set(piece.group, used + cost)
-    placed.set(piece, text)
-  }
-  const ranks = new Map<number, SummaryPiece[]>()
-  for (const piece of pieces) {
-    const own = ranks.get(piece.rank)
-    if (own === undefined) ranks.set(piece.rank, [piece])
-    else own.push(piece)
-  }
-  for (const [, own] of [...ranks].toSorted(([one], [other]) => one - other)) {
-    for (const piece of own) put(piece, piece.short ?? piece.full)
-    for (const piece of own) if (piece.short !== null) put(piece, piece.full)
-  }
-  const inOrder = [...placed].toSorted(
+  const fitted = fitItems(pieces, options)
+  const inOrder = [...fitted].toSorted(
     ([one], [other]) => one.section - other.section || one.order - other.order,
   )
   return {
@@ -274,9 +232,10 @@ export function fitSummaryPieces(
       section,
       text: section === MESSAGES_SECTION ? text : quoteHeadings(text),
     })),
-    leftOut: pieces.filter((piece) => !placed.has(piece)),
-    tokens,
-    messageTokens: countMessages(),
+    leftOut: pieces.filter((piece) => !fitted.has(piece)),
+    messageTokens: inOrder
+      .filter(([{ groups }]) => groups.includes(MESSAGES_GROUP))
+      .reduce((sum, [, text]) => sum + options.countTokens(text), 0),
   }
 }
 

@@ -3,27 +3,25 @@
  * found, open tasks, the work in hand, the next step.
  */
 
-import { type AssistantText, hasReplied } from '../facts/assistant-texts.ts'
+import { isUndone } from '../facts/command-status.ts'
+import type { AssistantText } from '../facts/model-texts.ts'
 import type { RecordText, SessionFacts } from '../facts/session-facts.ts'
-import { isPassingCommand, normalizeCommand } from '../facts/shell-commands.ts'
+import { isPassingCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
 import type { ToolRun } from '../facts/tool-runs.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { closeCodeBlock, quoteBlock, removeCodeBlocks } from '../text/code-blocks.ts'
+import { closeCodeBlock, quoteBlock, quoteCode, removeCodeBlocks } from '../text/code-blocks.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import { OLDER_LIST } from './repair-summary.ts'
-import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
+import { formatTask, type SummaryPiece } from './summary-pieces.ts'
 
 const QUOTE_CHARACTERS = 400
 const SHORT_QUOTE_CHARACTERS = 160
 const ANSWER_CHARACTERS = 8_000
 const SHORT_ANSWER_CHARACTERS = 400
 const MOST_COMMANDS = 8
-const MOST_CALLS = 6
-const MOST_RESULTS = 40
 const RESULT_CHARACTERS = 4_000
-const SHORTEST_RESULT = 60
 const CALL_CHARACTERS = 160
 
 type WorkPiece = Pick<SummaryPiece, 'section' | 'rank' | 'full'> & { readonly short?: string }
@@ -49,7 +47,7 @@ export function createWorkPieces(facts: SessionFacts, ranks: WorkRanks): readonl
     ...nextStepPieces(facts, ranks),
   ]
   return pieces.map((piece, order) => ({
-    group: 'work',
+    groups: [],
     id: null,
     order,
     ...piece,
@@ -92,33 +90,30 @@ function quote({ lead, text }: UserPrompt, most: number = QUOTE_CHARACTERS): str
 }
 
 /** Lists the commands that were run more than once, most used first. */
-function conceptPieces({ runs, clean }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
-  const commands = new Map<string, { times: number; failed: boolean }>()
-  for (const run of runs) {
-    if (run.command === null || run.command.includes('\n') || run.refused) continue
-    const command = normalizeCommand(run.command)
-    commands.set(command, { times: (commands.get(command)?.times ?? 0) + 1, failed: run.failed })
-  }
-  const repeated = [...commands]
+function conceptPieces({ commands }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
+  const used = new Map<string, { readonly times: number; readonly failed: boolean }>()
+  for (const { variant, runs, status } of commands.toReversed())
+    used.set(variant, { times: (used.get(variant)?.times ?? 0) + runs, failed: isUndone(status) })
+  const repeated = [...used]
     .filter(([command, { times }]) => times > 1 && !isPassingCommand(command))
     .toSorted(([, one], [, other]) => other.times - one.times)
     .slice(0, MOST_COMMANDS)
   const lines = repeated.map(
     ([command, { times, failed }]) =>
-      `- \`${truncateEnd(clean(command), CALL_CHARACTERS)}\`: run ${times} times, last time ${failed ? 'failed' : 'succeeded'}`,
+      `- \`${truncateEnd(command, CALL_CHARACTERS)}\`: run ${times} times, last time ${failed ? 'failed' : 'succeeded'}`,
   )
   return lines.map((full) => ({ section: 2, rank: rest, full }))
 }
 
 function resultPieces(
-  { commands, todos, plan, earlierSummary }: SessionFacts,
+  { failures, todos, plan, earlierSummary }: SessionFacts,
   { rest }: WorkRanks,
 ): readonly WorkPiece[] {
   const done = todos.filter((todo) => !isOpenTodo(todo)).map(({ text }) => `- Done: ${text}`)
-  const solved = commands.filter(({ isSettled }) => isSettled).length
-  const failing = commands.length - solved
+  const solved = failures.filter(({ isSettled }) => isSettled).length
+  const failing = failures.length - solved
   const counts =
-    commands.length === 0
+    failures.length === 0
       ? []
       : [`- Of the commands that failed, ${solved} succeeded later and ${failing} did not (section 4).`]
   return [
@@ -149,7 +144,7 @@ function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRan
 }
 
 function currentWorkPieces(
-  { texts, runs, clean }: SessionFacts,
+  { texts, calls, results, clean }: SessionFacts,
   { now, last }: WorkRanks,
 ): readonly WorkPiece[] {
   const pieces: WorkPiece[] = []
@@ -160,26 +155,17 @@ function currentWorkPieces(
     const short = `${head}${quoteBlock(truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS))}`
     pieces.push({ section: 8, rank: now, full, short })
   }
-  const calls = runs.slice(-MOST_CALLS).map((run) => `- ${formatCall(run, clean)}`)
-  if (calls.length > 0)
-    pieces.push({ section: 8, rank: now, full: `The latest calls, oldest first:\n${calls.join('\n')}` })
-  const newest = runs.filter(hasOwnResult).slice(-MOST_RESULTS)
+  const lines = calls.map((run) => `- ${formatCall(run, clean)}`)
+  if (lines.length > 0)
+    pieces.push({ section: 8, rank: now, full: `The latest calls, oldest first:\n${lines.join('\n')}` })
   return [
     ...pieces,
-    ...newest.map((run, index) => ({
+    ...results.map((run, index) => ({
       section: 8,
-      rank: last + (newest.length - index) / newest.length,
+      rank: last + (results.length - index) / results.length,
       full: `Result of ${formatCall(run, clean)}:\n${quoteCode(truncateStart(clean(run.result).trim(), RESULT_CHARACTERS))}`,
     })),
   ]
-}
-
-/**
- * Returns true if the result of a tool call says something that no other piece has: section 3 has changes of files, and
- * section 4 has errors. A file that was read is attached again or can be read again.
- */
-function hasOwnResult({ result, touches, failed }: ToolRun): boolean {
-  return touches.length === 0 && !failed && result.trim().length >= SHORTEST_RESULT
 }
 
 function formatCall(run: ToolRun, clean: (text: string) => string): string {
@@ -197,7 +183,7 @@ function findFirstString(input: unknown): string {
 
 /** Creates the pieces about the next step. Ignores a todo list that is older than the latest user message. */
 function nextStepPieces(
-  { todos, areTodosOlder, messages, texts, runs }: SessionFacts,
+  { todos, areTodosOlder, messages, replyPlace }: SessionFacts,
   { now }: WorkRanks,
 ): readonly WorkPiece[] {
   const listed = areTodosOlder ? [] : todos.filter(isOpenTodo)
@@ -205,7 +191,7 @@ function nextStepPieces(
   const last = messages.findLast(isRequest)
   const lines = [
     ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),
-    ...(last === undefined ? [] : [describeRequest(last, hasReplied(last, texts, runs))]),
+    ...(last === undefined ? [] : [describeRequest(last, replyPlace > last.place)]),
   ]
   const shown = lines.length === 0 ? [NO_REQUEST] : lines
   return shown.map((full) => ({ section: 9, rank: now, full }))
@@ -250,7 +236,7 @@ export function* createFindingPieces(
       order: FIRST_FINDING + one.place,
       full,
       short: short.length < full.length ? short : null,
-      group: isRecent ? FINDINGS_GROUP : '',
+      groups: isRecent ? [FINDINGS_GROUP] : [],
       id: one.uuid,
     })
     yield full.length

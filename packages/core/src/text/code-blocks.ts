@@ -78,3 +78,9 @@ export function quoteBlock(text: string): string {
     .map((line) => `> ${line}`)
     .join('\n')
 }
+
+/** Puts a text into a code block whose fence is longer than any in the text. */
+export function quoteCode(text: string): string {
+  const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length + 1)))
+  return `${fence}\n${text}\n${fence}`
+}

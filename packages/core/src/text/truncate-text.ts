@@ -45,6 +45,25 @@ export function truncateMiddle(text: string, each: number, id: string): string {
     : `${head}\n[${ELLIPSIS} ${missing} characters, ${formatRecordPointer(id)} ${ELLIPSIS}]\n${tail}`
 }
 
+/** Returns both ends of a text with an ellipsis between them, or the whole text if it is short enough. */
+export function cutMiddle(text: string, head: number, tail: number): string {
+  if (text.length <= head + tail) return text
+  return `${sliceText(text, 0, head)}${ELLIPSIS}${sliceText(text, -tail)}`
+}
+
+/** Returns a text on one line, with each run of white space as one blank, cut to `most` characters. */
+export function toOneLine(text: string, most: number = Number.POSITIVE_INFINITY): string {
+  // Only the beginning of a long text is read. It has enough characters unless nearly all are white space.
+  const isLong = text.length > 20 * most
+  const line = (isLong ? sliceText(text, 0, 20 * most) : text).replace(/\s+/g, ' ').trim()
+  return isLong && line.length <= most ? `${line}${ELLIPSIS}` : truncateEnd(line, most)
+}
+
+/** Returns a text in quotation marks on one line. */
+export function quoteInline(text: string, most: number): string {
+  return `"${toOneLine(text, most)}"`
+}
+
 // Functions that cut a text to its beginning or end within a number of tokens.
 
 /** Counts the tokens of a text. The count must never decrease when text is appended. */

@@ -1,22 +1,18 @@
 import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { createFactsKeeper } from '../../src/facts/session-facts.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
 import { buildSessionLog, listBranchRecords } from '../../src/log/session-log.ts'
-import { createNoteKeeper } from '../../src/notes/note-keeper.ts'
+import { runAtOnce } from '../../src/log/work-steps.ts'
 import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../../src/notes/notes-file.ts'
+import { renderNotes } from '../../src/notes/render-notes.ts'
 import { removeControlCharacters } from '../../src/text/well-formed-text.ts'
 import { CodingSession } from '../summarize/coding-session.ts'
+import { NOTES_LIMITS as LIMITS, writeNotes } from '../summarize/written-notes.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
-const countTokens = (text: string): number => Math.ceil(text.length / 4)
-const LIMITS = { sectionTokens: 2_000, decisionTokens: 3_500, totalTokens: 12_000, countTokens }
-
-function writeNotes(records: readonly KnownRecord[], limits = LIMITS): string {
-  const keeper = createNoteKeeper()
-  for (const record of records) keeper.add(record)
-  return keeper.render(limits).text
-}
+const { countTokens } = LIMITS
 
 /** One step of coding work: what is done, and which of a few files, commands and texts it is done with. */
 type Step = readonly [kind: number, which: number, text: string]
@@ -51,15 +47,12 @@ describe('the notes of the local keeper', () => {
     fc.assert(
       fc.property(steps, (done) => {
         const records = work(done)
-        const keeper = createNoteKeeper()
+        const keeper = createFactsKeeper()
         for (const record of records) {
           keeper.add(record)
-          keeper.render({ ...LIMITS, totalTokens: 500 })
+          runAtOnce(renderNotes(keeper.read(), { ...LIMITS, totalTokens: 500 }))
         }
-        expect(keeper.render(LIMITS)).toEqual({
-          text: writeNotes(records),
-          coveredUuid: records.at(-1)?.uuid ?? null,
-        })
+        expect(runAtOnce(renderNotes(keeper.read(), LIMITS))).toBe(writeNotes(records))
       }),
       runs,
     )

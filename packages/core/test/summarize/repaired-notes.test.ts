@@ -19,14 +19,14 @@ describe('notes that stand for a conversation', () => {
       repairSummary(notes, facts, { ...gateRules, author: 'notes' as const, isNotes: true }).additions,
     ).toEqual([
       'From the log, since the summary above does not have it:',
-      'Files touched:\n- /app/src/parser.ts: edited once; newest text put there: export {}\n- /app/src/notes.md: read once; 2 lines when last read',
+      'Files touched:\n- /app/src/parser.ts: edited; newest text begins: export {}\n- /app/src/notes.md: read; 2 lines when last read',
       'Commands that failed and have succeeded since:\n- `npm test` failed and has succeeded since after changes to parser.ts. Its last error:\nExit code 1\nparser.ts:1 unexpected token',
     ])
   })
 
   it('are reported to lack an error without room, but no path that can be told from its folder', () => {
     const rules = { ...gateRules, author: 'notes' as const, isNotes: true, tokens: 0 }
-    const uuid = facts.commands[0]?.uuid
+    const uuid = facts.failures[0]?.uuid
     expect(repairSummary(notes, facts, rules).unfit).toEqual([uuid])
     expect(repairSummary('Nothing.', facts, rules).unfit).toEqual([
       '/app/src/parser.ts',

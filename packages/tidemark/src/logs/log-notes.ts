@@ -5,16 +5,18 @@
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout } from 'node:timers/promises'
+import { createFactsKeeper } from '@tidemark/core/facts/session-facts'
 import type { Damage } from '@tidemark/core/log/batch'
 import { isKnownRecord, isSyntheticError, type SessionRecord } from '@tidemark/core/log/record'
 import { appendRecordAsIs, emptySessionLog, readRecordAt } from '@tidemark/core/log/session-log'
-import { createNoteKeeper, type NoteKeeper } from '@tidemark/core/notes/note-keeper'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
 import {
   NOTES_SECTION_NAMES,
   NOTES_SECTIONS,
   type NotesSectionName,
   parseNotes,
 } from '@tidemark/core/notes/notes-file'
+import { renderNotes } from '@tidemark/core/notes/render-notes'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
@@ -100,7 +102,8 @@ interface NoteTaker {
 
 function createNoteTaker(): NoteTaker {
   let session = emptySessionLog()
-  let keeper: NoteKeeper = createNoteKeeper()
+  let keeper = createFactsKeeper()
+  let coveredUuid: string | null = null
   let fed = session.branch
   let fedCount = 0
   let model = ''
@@ -111,13 +114,15 @@ function createNoteTaker(): NoteTaker {
   function feedBranch(): void {
     const { branch } = session
     if (!branch.extends(fed)) {
-      keeper = createNoteKeeper()
+      keeper = createFactsKeeper()
+      coveredUuid = null
       fedCount = 0
     }
     fed = branch
     for (; fedCount < branch.length; fedCount += 1) {
       const record = readRecordAt(session, branch.at(fedCount) ?? -1)
-      if (!isKnownRecord(record)) continue
+      if (!isKnownRecord(record) || record.isSidechain === true) continue
+      coveredUuid = record.uuid
       if (record.type === 'assistant' && !isSyntheticError(record)) model = record.message.model
       keeper.add(record)
     }
@@ -132,11 +137,23 @@ function createNoteTaker(): NoteTaker {
         session = appendRecordAsIs(session, isAgentLog === true ? { ...record, isSidechain: false } : record)
       }
       feedBranch()
-      keeper.setTitle(titles.read())
     },
     write() {
-      const notes = toLogNotes(keeper, model)
-      return isAgentLog === null ? { ...notes, coveredUuid: null } : notes
+      const { sectionTokens, decisionTokens, totalTokens } = DEFAULT_POLICY.notes
+      const found = lookUpModel(modelCatalogue, model)
+      const weights = estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate)
+      const { text: countTokens } = createEstimator(weights)
+      const limits = { sectionTokens, decisionTokens, totalTokens, countTokens }
+      const text = runAtOnce(renderNotes(keeper.read(), { ...limits, title: titles.read() }))
+      const tokens = Math.ceil(countTokens(text))
+      return {
+        ok: true,
+        notes: text,
+        sections: listSections(text),
+        tokens,
+        coveredUuid: isAgentLog === null ? null : coveredUuid,
+        damage: [],
+      }
     },
   }
 }
@@ -157,17 +174,11 @@ function createGivenTitles(): { add(record: SessionRecord): void; read(): string
   }
 }
 
-function toLogNotes(keeper: NoteKeeper, model: string): LogNotes {
-  const { sectionTokens, decisionTokens, totalTokens } = DEFAULT_POLICY.notes
-  const found = lookUpModel(modelCatalogue, model)
-  const weights = estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate)
-  const { text: countTokens } = createEstimator(weights)
-  const { text, coveredUuid } = keeper.render({ sectionTokens, decisionTokens, totalTokens, countTokens })
+function listSections(text: string): LogNotes['sections'] {
   const bodies = new Map(parseNotes(text).map(({ heading, body }) => [heading, body]))
-  const sections = Object.fromEntries(
+  return Object.fromEntries(
     NOTES_SECTION_NAMES.map((name) => [name, bodies.get(NOTES_SECTIONS[name].heading) ?? '']),
   ) as LogNotes['sections']
-  return { ok: true, notes: text, sections, tokens: Math.ceil(countTokens(text)), coveredUuid, damage: [] }
 }
 
 // The end of a live log: what was read of it so far, and what comes next.

@@ -1,26 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { createNoteKeeper } from './note-keeper.ts'
+import {
+  NOTES_LIMITS as LIMITS,
+  readNotesSection as readSection,
+  writeNotes as writeRecordNotes,
+} from '../../test/summarize/written-notes.ts'
+import { runAtOnce } from '../log/work-steps.ts'
+import { createBranchNotes } from './branch-notes.ts'
 import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
 import type { NotesRenderOptions } from './render-notes.ts'
 
-const countTokens = (text: string): number => Math.ceil(text.length / 4)
-const LIMITS: NotesRenderOptions = {
-  sectionTokens: 2_000,
-  decisionTokens: 3_500,
-  totalTokens: 12_000,
-  countTokens,
-}
+const { countTokens } = LIMITS
 
-function writeNotes(session: CodingSession, options: Partial<NotesRenderOptions> = {}): string {
-  const keeper = createNoteKeeper()
-  for (const record of session.history) keeper.add(record)
-  return keeper.render({ ...LIMITS, ...options }).text
-}
-
-function readSection(notes: string, name: NotesSectionName): string {
-  return parseNotes(notes).find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
-}
+const writeNotes = (session: CodingSession, options: Partial<NotesRenderOptions> = {}): string =>
+  writeRecordNotes(session.history, options)
 
 const section = (session: CodingSession, name: NotesSectionName): string =>
   readSection(writeNotes(session), name)
@@ -371,14 +364,17 @@ describe('the rest of the notes', () => {
   })
 
   it('leaves out subagents, and says which record it covers', () => {
+    const notes = createBranchNotes()
+    const limits = { section: 2_000, decisions: 3_500, total: 12_000, countTokens }
+    const update = ({ builder: { session } }: CodingSession) =>
+      runAtOnce(notes.update({ session, view: { branch: session.branch } }, limits))
     const session = new CodingSession()
+    expect(update(session).coveredUuid).toBeNull()
     session.says('Go.')
     const last = session.builder.answer('Gone.')
-    const keeper = createNoteKeeper()
-    expect(keeper.render(LIMITS).coveredUuid).toBeNull()
-    for (const record of session.history) keeper.add(record)
-    keeper.add({ ...last, uuid: 'other', isSidechain: true })
-    expect(keeper.render(LIMITS).coveredUuid).toBe(last.uuid)
+    session.builder.user('Said by a subagent.', { isSidechain: true })
+    expect(update(session)).toMatchObject({ coveredUuid: last.uuid })
+    expect(update(session).text).not.toContain('subagent')
   })
 
   it('uses the headings of a template, keeps its own text and adds what it lacks', () => {

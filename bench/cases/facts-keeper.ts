@@ -1,14 +1,14 @@
-/** A record added to the note keeper after 10,000 others, against one after 100: its cost must not grow with the log. */
+/** A record added to the keeper of facts after 10,000 others, against one after 100: its cost must not grow with the log. */
+import { createFactsKeeper } from '@tidemark/core/facts/session-facts'
 import type { KnownRecord } from '@tidemark/core/log/record'
-import { createNoteKeeper, type NoteKeeper } from '@tidemark/core/notes/note-keeper'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 /** Records that are added in one sample, so that the keeper stays about as long as it was. */
 const ADDED = 100
 
 export const benchCase: BenchCase = {
-  name: 'note-keeper-add',
-  compares: 'a record added to the note keeper at 10,000 records with one at 100',
+  name: 'facts-keeper-add',
+  compares: 'a record added to the keeper of facts at 10,000 records with one at 100',
   bound: { atMost: 1.5 },
   rounds: 15,
   prepare() {
@@ -29,12 +29,12 @@ interface Side {
 }
 
 function prepareSide(records: number): Side {
-  let keeper: NoteKeeper = createNoteKeeper()
+  let keeper = createFactsKeeper()
   const earlier = Array.from({ length: records }, (_, index) => recordAt(index))
   const next = Array.from({ length: ADDED }, (_, index) => recordAt(records + index))
   return {
     reset() {
-      keeper = createNoteKeeper()
+      keeper = createFactsKeeper()
       for (const record of earlier) keeper.add(record)
     },
     add() {

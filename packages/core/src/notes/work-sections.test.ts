@@ -1,20 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { createNoteKeeper } from './note-keeper.ts'
-import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
+import {
+  NOTES_LIMITS,
+  readNotesSection,
+  writeNotes as writeRecordNotes,
+} from '../../test/summarize/written-notes.ts'
+import type { NotesSectionName } from './notes-file.ts'
 
-const countTokens = (text: string): number => Math.ceil(text.length / 4)
+const { countTokens } = NOTES_LIMITS
 
-function writeNotes(session: CodingSession, totalTokens = 12_000): string {
-  const keeper = createNoteKeeper()
-  for (const record of session.history) keeper.add(record)
-  return keeper.render({ sectionTokens: 2_000, decisionTokens: 3_500, totalTokens, countTokens }).text
-}
+const writeNotes = (session: CodingSession, totalTokens = 12_000): string =>
+  writeRecordNotes(session.history, { totalTokens })
 
-function section(session: CodingSession, name: NotesSectionName, totalTokens?: number): string {
-  const sections = parseNotes(writeNotes(session, totalTokens))
-  return sections.find(({ heading }) => heading === NOTES_SECTIONS[name].heading)?.body ?? ''
-}
+const section = (session: CodingSession, name: NotesSectionName, totalTokens?: number): string =>
+  readNotesSection(writeNotes(session, totalTokens), name)
 
 describe('commands', () => {
   it('have their last result, and those that still fail their error', () => {

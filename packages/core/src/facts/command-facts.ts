@@ -1,0 +1,233 @@
+/**
+ * Commands: the status of each when it last ran, what failed and whether it has succeeded since, and the tests that
+ * failed in the newest run. Also other tool calls that failed or that the user refused.
+ */
+import { toOneLine } from '../text/truncate-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
+import { isFailure, type RunStatus, splitOutputHead } from './command-status.ts'
+import { isLookingCommand, normalizeCommand, toCommandKey, toCommandLine } from './shell-commands.ts'
+import { readFailedTests } from './test-results.ts'
+import type { ToolRun } from './tool-runs.ts'
+
+/** A command, by its text without differences of white space. */
+export interface CommandFact {
+  /** Name of the tool that ran it last. */
+  readonly tool: string
+  /** The command on one line, whole unless it is very long. */
+  readonly line: string
+  /** The command without a leading `cd` and a trailing `| tail`, by which its variants are recognized. */
+  readonly variant: string
+  readonly status: RunStatus
+  readonly runs: number
+  readonly failures: number
+  /** Index in the history of the newest call, and of the record with its newest result. */
+  readonly place: number
+  readonly resultPlace: number
+  /** The end of the newest output. */
+  readonly output: string
+  /** The line in which the output of a command that ended well reports a failure; empty if there is none. */
+  readonly reported: string
+}
+
+/** A command that has failed, with all of its variants. One that the user refused or interrupted has not. */
+export interface FailingCommand {
+  readonly command: string
+  /** The end of the command's output when it last failed. */
+  readonly error: string
+  readonly failures: number
+  /** Index of the call that first succeeded after the last failure; null if none did. */
+  readonly settledAt: number | null
+  readonly isSettled: boolean
+  /** Files edited between the command's last failure and its next success. */
+  readonly editedSince: readonly string[]
+  /** Index of the newest call that failed. */
+  readonly place: number
+  /** uuid of the record with the result of the last failure. */
+  readonly uuid: string
+}
+
+/** The newest command that printed the result of a test. */
+export interface TestRun {
+  readonly failed: readonly string[]
+  /** The command that ran the tests; empty if none did. */
+  readonly by: string
+  readonly place: number
+  /** A command with the word "test" that has succeeded since without naming any test; empty for none. */
+  readonly passedSince: string
+}
+
+/**
+ * A failed tool call that is not a command, such as an edit that found nothing to replace or a read of a missing file;
+ * or any tool call that the user refused.
+ */
+export interface FailedCall {
+  readonly tool: string
+  readonly target: string
+  readonly error: string
+  /** True if the user refused the call. It did not fail, and `error` only says that it was refused. */
+  readonly isRefused: boolean
+  readonly place: number
+  readonly uuid: string
+}
+
+interface CommandTracker {
+  /** Adds a tool call with its result. */
+  add(run: ToolRun): void
+  /** Adds the files that a call changed. */
+  addEdits(paths: readonly string[]): void
+  /** Lists the commands by their newest result, newest first. Of those that never failed, only the newest are kept. */
+  listCommands(): readonly CommandFact[]
+  /** Lists the commands that have failed, newest failure first. */
+  listFailures(): readonly FailingCommand[]
+  /** Lists the calls without a later one of the same tool on the same target that succeeded, newest first. */
+  listFailedCalls(): readonly FailedCall[]
+  readTests(): TestRun
+}
+
+interface Failure extends Omit<FailingCommand, 'editedSince' | 'isSettled'> {
+  /** Number of edits in the session when it last failed, and when it next succeeded. */
+  readonly editsBefore: number
+  readonly editsAfter: number | null
+}
+
+/** Commands that never failed may be forgotten, others never. */
+const MOST_PASSED = 300
+const CALL_ERROR_CHARACTERS = 300
+
+export function createCommandTracker(clean: (text: string) => string): CommandTracker {
+  // By key: commands that never failed, the one with the newest call last, and the others. `failures` is by variant.
+  const passed = new Map<string, CommandFact>()
+  const failed = new Map<string, CommandFact>()
+  const failures = new Map<string, Failure>()
+  const failedCalls = new Map<string, FailedCall>()
+  const edits: string[] = []
+  let tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
+
+  function addCommand(command: string, run: ToolRun): void {
+    const key = toCommandKey(command)
+    const before = failed.get(key) ?? passed.get(key)
+    if (before !== undefined && run.callIndex < before.place) return
+    const { status } = run
+    const line = before?.line ?? clean(toCommandLine(command))
+    const fact: CommandFact = {
+      tool: run.name,
+      line,
+      variant: before?.variant ?? normalizeCommand(key === toCommandLine(command) ? line : clean(key)),
+      status,
+      // A command that was still running is no other run when its end is known.
+      runs: (before?.runs ?? 0) + (before?.place === run.callIndex ? 0 : 1),
+      failures: (before?.failures ?? 0) + (isFailure(status) ? 1 : 0),
+      place: run.callIndex,
+      resultPlace: run.resultIndex ?? run.callIndex,
+      output: readOutputEnd(run.result, clean),
+      reported: status === 'ok' && !isLookingCommand(key) ? readReportedFailure(run.result, clean) : '',
+    }
+    passed.delete(key)
+    if (fact.failures > 0) failed.set(key, fact)
+    else passed.set(key, fact)
+    const [oldest] = passed.keys()
+    if (passed.size > MOST_PASSED && oldest !== undefined) passed.delete(oldest)
+    addOutcome(fact, run)
+  }
+
+  function addOutcome({ variant, status, place, output, reported, line }: CommandFact, run: ToolRun): void {
+    const before = failures.get(variant)
+    if (isFailure(status)) {
+      failures.delete(variant)
+      failures.set(variant, {
+        command: variant,
+        error: output,
+        failures: (before?.failures ?? 0) + 1,
+        settledAt: null,
+        place,
+        uuid: run.resultUuid ?? run.uuid,
+        editsBefore: edits.length,
+        editsAfter: null,
+      })
+    } else if (status === 'ok' && reported === '') {
+      if (before?.settledAt === null)
+        failures.set(variant, { ...before, settledAt: place, editsAfter: edits.length })
+      if (/\btests?\b/.test(variant) && place > tests.place) tests = { ...tests, passedSince: line }
+    }
+  }
+
+  function addTests(command: string, { callIndex, result }: ToolRun): void {
+    const names = callIndex < tests.place ? null : readFailedTests(result)
+    if (names === null) return
+    const by = clean(toCommandLine(command))
+    tests = { failed: names.map((name) => toOneLine(clean(name))), by, place: callIndex, passedSince: '' }
+  }
+
+  function addCall(run: ToolRun): void {
+    const target = run.command ?? run.touches[0]?.path ?? ''
+    const key = `${run.name} ${target}`
+    failedCalls.delete(key)
+    if (!run.failed || (run.command !== null && !run.refused)) return
+    failedCalls.set(key, {
+      tool: run.name,
+      target: clean(target),
+      // A secret that begins in what is shown is whole in what is cleaned.
+      error: sliceText(
+        clean(sliceText(run.result.trim(), 0, 10 * CALL_ERROR_CHARACTERS)),
+        0,
+        CALL_ERROR_CHARACTERS,
+      ),
+      isRefused: run.refused,
+      place: run.callIndex,
+      uuid: run.resultUuid ?? run.uuid,
+    })
+  }
+
+  return {
+    add(run) {
+      if (run.command !== null && run.kind === 'run') {
+        addTests(run.command, run)
+        addCommand(run.command, run)
+      }
+      addCall(run)
+    },
+    addEdits: (paths) => edits.push(...paths),
+    listCommands: () =>
+      [...failed.values(), ...passed.values()].toSorted(
+        (one, other) => other.resultPlace - one.resultPlace || other.place - one.place,
+      ),
+    listFailures: () =>
+      [...failures.values()].reverse().map(({ editsBefore, editsAfter, ...failure }) => ({
+        ...failure,
+        isSettled: failure.settledAt !== null,
+        // Each file once, where it was edited last.
+        editedSince: [...new Set(edits.slice(editsBefore, editsAfter ?? undefined).reverse())].reverse(),
+      })),
+    listFailedCalls: () => [...failedCalls.values()].reverse(),
+    readTests: () => tests,
+  }
+}
+
+const ERROR_END_CHARACTERS = 600
+/** Characters at the end of a long result that are cleaned when only its end is shown. */
+const CLEANED_CHARACTERS = 20_000
+
+/** Cleans the end of a text, of which less than half is shown: a secret that begins before it is then not shown either. */
+function cleanTextEnd(text: string, clean: (text: string) => string): string {
+  return clean(text.length <= CLEANED_CHARACTERS ? text : sliceText(text, -CLEANED_CHARACTERS))
+}
+
+/** Returns the end of a command's output, without what the program that ran it put before. */
+function readOutputEnd(result: string, clean: (text: string) => string): string {
+  return sliceText(cleanTextEnd(splitOutputHead(result)[1].trimEnd(), clean), -ERROR_END_CHARACTERS).trim()
+}
+
+/** Matches a line with which a program reports that it failed, also after a name in brackets: `[test] ERROR task failed`. */
+const FAILURE_LINE = /^(?:\[[^\]]*\] ?)?(?:FAIL(?:ED|URE)?|ERROR|Error|error|\d+ failed)\b/
+const FAILURE_LINES = 8
+const FAILURE_CHARACTERS = 80
+
+/**
+ * Returns the last line near the end of an output that reports a failure; empty if there is none. The status of a command
+ * such as `npm test | tail` is that of `tail`.
+ */
+function readReportedFailure(result: string, clean: (text: string) => string): string {
+  const lines = cleanTextEnd(result.trimEnd(), clean).split('\n').slice(-FAILURE_LINES)
+  const found = lines.findLast((line) => FAILURE_LINE.test(line.trim()))
+  return toOneLine(found ?? '', FAILURE_CHARACTERS)
+}

@@ -1,0 +1,242 @@
+/**
+ * What the model itself wrote, chosen by where it stands and never by its words: the last text before a change of a file
+ * and at the end of a turn (decisions), the first text after a failure (findings), its newest answer and its latest text.
+ */
+import { isTextBlock, toBlocks } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord } from '../log/record.ts'
+import { removeCodeBlocks } from '../text/code-blocks.ts'
+import { cutMiddle, type TokenCounter, toOneLine } from '../text/truncate-text.ts'
+import { sliceText } from '../text/well-formed-text.ts'
+import { isFailure } from './command-status.ts'
+import { formatCommand } from './shell-commands.ts'
+import type { ToolRun } from './tool-runs.ts'
+
+/** A text of the model, without credentials. */
+export interface AssistantText {
+  readonly uuid: string
+  /** Index of the record in the history. */
+  readonly place: number
+  readonly text: string
+}
+
+/** A text of the model with where it stands: before which change, after which failure, at the end of which turn. */
+export interface PlacedText {
+  readonly text: string
+  readonly where: string
+  /** True if the user corrected the model in the turn of the text. */
+  isCorrected: boolean
+}
+
+/** Decisions and findings by segments of the session. A segment ends at a compaction, or when it is full. */
+export interface PlacedTexts {
+  /** The segments, newest first, each with its newest text first. A text that stands in several is in the newest. */
+  readonly segments: readonly (readonly PlacedText[])[]
+  /** Number of texts that there have been, also of those that are no longer kept. */
+  readonly added: number
+}
+
+interface ModelTextTracker {
+  /** Adds a record of the branch, before its calls are added. */
+  addRecord(record: KnownRecord, place: number): void
+  /** Adds a call that begins. The text before a change of a file says why it is made. */
+  addStart(run: ToolRun): void
+  /** Adds a call with its result, which may be a failure. */
+  addRun(run: ToolRun): void
+  /** Ends the turn, because the user typed something: the latest text is an answer if no call followed it. */
+  endTurn(time: string): void
+  /** Begins a turn with a message of the user. A correction is about what the model decided in the turn before it. */
+  beginTurn(isCorrection: boolean): void
+  /** Ends a segment: what the model writes from now on has a share of its own. */
+  endSegment(): void
+  /** Lists all texts, oldest first. One that the model repeats is listed once, where it was written last. */
+  listTexts(): readonly AssistantText[]
+  listPlaced(): PlacedTexts
+  /** Returns the newest answer at the end of a turn; null if there is none. */
+  readAnswer(): string | null
+  /** Returns true if the model has ended its turn with a text, and the user has typed nothing since. */
+  hasAnswered(): boolean
+  /** Returns the place of the latest text, if no call followed it; -1 otherwise. */
+  readReplyPlace(): number
+}
+
+const ANSWER_CHARACTERS = 6_000
+const TEXT_CHARACTERS = 4_000
+const COMMAND_CHARACTERS = 60
+
+export function createModelTextTracker(clean: (text: string) => string): ModelTextTracker {
+  const texts = new Map<string, AssistantText>()
+  const placed = createSegments()
+  /** The texts of the current turn that are kept. */
+  let turnTexts: PlacedText[] = []
+  let answer: string | null = null
+  let latest: AssistantText | null = null
+  let isAnswer = false
+  let isFollowedByCall = false
+  /** True if the latest text is among those that are kept. */
+  let isKept = false
+  /** The command that failed last, until the model writes something. */
+  let failure: string | null = null
+
+  /** Keeps the latest text, unless it is kept already. */
+  function keepLatest(where: string): void {
+    if (latest === null || isKept) return
+    isKept = true
+    const one = { text: toKeptText(latest.text), where, isCorrected: false }
+    if (one.text === '') return
+    placed.add(one)
+    turnTexts.push(one)
+  }
+
+  function addCall(): void {
+    isAnswer = false
+    isFollowedByCall = true
+  }
+
+  return {
+    addRecord(record, place) {
+      for (const text of readAssistantTexts(record, clean)) {
+        latest = { uuid: record.uuid, place, text }
+        texts.delete(text)
+        texts.set(text, latest)
+        isAnswer = true
+        isFollowedByCall = false
+        isKept = false
+        if (failure !== null) keepLatest(`after ${failure} failed`)
+        failure = null
+      }
+      // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
+      if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') addCall()
+    },
+    addStart({ kind, path, touches }) {
+      addCall()
+      const isChange = kind === 'edit' || kind === 'write' || touches.some(({ action }) => action !== 'read')
+      const changed = (path ?? touches[0]?.path ?? '').split(/[\\/]/).at(-1) ?? ''
+      if (isChange) keepLatest(`before a change of ${toOneLine(clean(changed))}`)
+    },
+    addRun({ command, status }) {
+      if (command !== null && isFailure(status)) failure = formatCommand(clean(command), COMMAND_CHARACTERS)
+    },
+    endTurn(time) {
+      if (latest !== null && isAnswer) {
+        keepLatest(`${time === '' ? '' : `${time}, `}at the end of a turn`)
+        answer = sliceText(latest.text, 0, ANSWER_CHARACTERS)
+      }
+      isAnswer = false
+      failure = null
+    },
+    beginTurn(isCorrection) {
+      if (isCorrection) for (const one of turnTexts) one.isCorrected = true
+      turnTexts = []
+    },
+    endSegment: placed.endSegment,
+    listTexts: () => [...texts.values()],
+    listPlaced: placed.list,
+    readAnswer: () => (latest !== null && isAnswer ? latest.text : answer),
+    hasAnswered: () => isAnswer,
+    readReplyPlace: () => (latest === null || isFollowedByCall ? -1 : latest.place),
+  }
+}
+
+/** Returns the texts that the model wrote in a record, without empty ones. */
+function readAssistantTexts(record: KnownRecord, clean: (text: string) => string): readonly string[] {
+  if (record.type !== 'assistant' || isSyntheticError(record) || record.isCompactSummary === true) return []
+  return toBlocks(record.message.content).flatMap((block) => {
+    const text = isTextBlock(block) ? clean(block.text.trim()) : ''
+    return text === '' ? [] : [text]
+  })
+}
+
+/** Returns a text as it is kept among decisions and findings: without code and blank lines. */
+export function toKeptText(text: string): string {
+  const lines = removeCodeBlocks(text).split('\n')
+  const kept = lines.filter((line) => line.trim() !== '').join('\n')
+  return cutSentences(kept, TEXT_CHARACTERS, (part) => part.length)
+}
+
+// Segments.
+
+interface Segment {
+  /** Oldest first. */
+  readonly texts: readonly PlacedText[]
+  /** Number of texts that it has had. */
+  readonly added: number
+}
+
+const EMPTY: Segment = { texts: [], added: 0 }
+const MOST_SEGMENTS = 12
+const MOST_TEXTS = 24
+
+function createSegments() {
+  /** Oldest first, without the one that is still open. */
+  let closed: readonly Segment[] = []
+  let open = EMPTY
+
+  function endSegment(): void {
+    if (open.texts.length === 0) return
+    closed = joinSmallest([...closed, open])
+    open = EMPTY
+  }
+
+  return {
+    /** Adds a text. One that the segment has already becomes its newest. */
+    add(text: PlacedText): void {
+      const others = open.texts.filter((one) => one.text !== text.text)
+      const isNew = others.length === open.texts.length
+      open = { texts: [...others, text], added: open.added + (isNew ? 1 : 0) }
+      if (open.texts.length >= MOST_TEXTS) endSegment()
+    },
+    endSegment,
+    list(): PlacedTexts {
+      const all = [...closed, open].toReversed()
+      const seen = new Set<string>()
+      const segments = all.flatMap(({ texts }) => {
+        const own = texts.toReversed().filter(({ text }) => !seen.has(text))
+        for (const { text } of own) seen.add(text)
+        return own.length === 0 ? [] : [own]
+      })
+      return { segments, added: all.reduce((sum, { added }) => sum + added, 0) }
+    },
+  }
+}
+
+/** Joins the two neighbours that had the fewest texts, if there are too many segments. Where both are full, every second text stays. */
+function joinSmallest(segments: readonly Segment[]): readonly Segment[] {
+  if (segments.length < MOST_SEGMENTS) return segments
+  const sizes = segments.slice(1).map(({ added }, index) => added + (segments[index]?.added ?? 0))
+  const size = Math.min(...sizes)
+  const at = sizes.indexOf(size)
+  const both = segments.slice(at, at + 2).flatMap(({ texts }) => texts)
+  const texts = both.length > MOST_TEXTS ? both.filter((_, index) => index % 2 === 0) : both
+  return segments.toSpliced(at, 2, { texts, added: size })
+}
+
+/** Matches a sentence with the white space after it, in scripts with and without blanks between words, or a line. */
+const SENTENCE = /[^\n]*?(?:[.!?](?=\s)|[。！？]+|(?=\n)|$)\s*/gu
+const CUT_MARK = '[…]'
+
+/**
+ * Returns a text of at most about `most` by `measure`: sentences from its beginning, a mark of the cut, and sentences from
+ * its end. Only a sentence that is longer than half of it is cut itself.
+ */
+export function cutSentences(text: string, most: number, measure: TokenCounter): string {
+  const size = measure(text)
+  if (size <= most) return text
+  const sentences = text.match(SENTENCE)?.filter((sentence) => sentence !== '') ?? []
+  const head = takeWhole(sentences, most / 2, measure)
+  const tail = takeWhole(sentences.slice(head.length).toReversed(), most / 2, measure).toReversed()
+  if (head.length + tail.length === 0) {
+    const end = Math.floor((text.length * most) / size / 2)
+    return cutMiddle(text, end, end)
+  }
+  const parts = [head.join('').trimEnd(), CUT_MARK, tail.join('').trim()]
+  return parts.filter((part) => part !== '').join('\n')
+}
+
+function takeWhole(sentences: readonly string[], most: number, measure: TokenCounter): readonly string[] {
+  let room = most
+  const end = sentences.findIndex((sentence) => {
+    room -= measure(sentence)
+    return room < 0
+  })
+  return end === -1 ? sentences : sentences.slice(0, end)
+}

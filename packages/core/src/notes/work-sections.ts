@@ -1,0 +1,491 @@
+/**
+ * What the notes say of the work: how the latest instruction stands, todos, plan, files, commands and their errors, what
+ * the model decided and found, and the worklog.
+ */
+import type { CommandFact, FailingCommand } from '../facts/command-facts.ts'
+import { isFailure, type RunStatus } from '../facts/command-status.ts'
+import { isFileChanged, type TouchedFile } from '../facts/file-facts.ts'
+import { cutSentences, type PlacedText, toKeptText } from '../facts/model-texts.ts'
+import type { SessionFacts } from '../facts/session-facts.ts'
+import { formatCommand, isLookingCommand, isPassingCommand } from '../facts/shell-commands.ts'
+import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
+import type { ToolRun } from '../facts/tool-runs.ts'
+import type { WorkStep } from '../facts/worklog.ts'
+import { describeFile } from '../summary/summary-pieces.ts'
+import { quoteBlock, quoteCode } from '../text/code-blocks.ts'
+import { fitItems } from '../text/fit-items.ts'
+import { cutMiddle, quoteInline, toOneLine, truncateEnd, truncateStart } from '../text/truncate-text.ts'
+import {
+  formatMissing,
+  type NoteGroup,
+  type NoteItem,
+  placeItems,
+  type SectionBudget,
+  toGroup,
+} from './note-groups.ts'
+
+// Current state.
+
+const TODO_CHARACTERS = 200
+const MOST_WAITING = 5
+const LATEST_TEXT_CHARACTERS = 700
+
+/** Tells how the latest instruction stands, and which calls have no result yet. */
+export function describeProgress({
+  latest,
+  replyPlace,
+  turn,
+  openCalls,
+  clean,
+}: SessionFacts): readonly string[] {
+  const waiting = openCalls.slice(-MOST_WAITING).map((run) => `- No result yet: ${formatRun(run, clean)}`)
+  if (latest === null) return waiting
+  const { calls, last, hasBegun } = turn
+  const done =
+    last === null
+      ? ''
+      : `${formatCount(calls, 'tool call')} since then, the last one ${formatRun(last, clean)}.`
+  if (replyPlace > latest.place)
+    return [`The model has answered it, see Key results. ${done}`.trim(), ...waiting]
+  if (last !== null) return [`The model is at work on it: ${done}`, ...waiting]
+  return [hasBegun ? 'The model is at work on it.' : 'The model has not begun with it.', ...waiting]
+}
+
+function formatRun({ name, command, path }: ToolRun, clean: (text: string) => string): string {
+  if (command !== null) return `${name} ${formatCommand(clean(command))}`
+  return path === null ? name : `${name} ${toOneLine(clean(path))}`
+}
+
+export function listTodos({ todos, areTodosOlder }: SessionFacts): readonly NoteGroup[] {
+  const open = todos.filter(isOpenTodo)
+  if (todos.length === 0) return []
+  const age = areTodosOlder ? ', last changed before the latest instruction' : ''
+  const count = `${todos.length - open.length} of ${todos.length} done${age}`
+  if (open.length === 0) return [toGroup('', [`Todo list, ${count}.`])]
+  const lines = open.map(
+    (item) => `- [${isTodoInProgress(item) ? '>' : ' '}] ${toOneLine(item.text, TODO_CHARACTERS)}`,
+  )
+  return [toGroup(`Todo list, ${count}:`, lines, 0)]
+}
+
+export function listLatestText({ texts, latest, hasAnswered }: SessionFacts): readonly NoteGroup[] {
+  const text = texts.at(-1)
+  // Key results have the answer.
+  if (text === undefined || (latest?.place ?? -1) > text.place || hasAnswered) return []
+  return [
+    toGroup("The model's latest text:", [quoteBlock(truncateEnd(text.text, LATEST_TEXT_CHARACTERS))], 2),
+  ]
+}
+
+// Plan, answers, an earlier summary: quoted at length where there is room.
+
+const PLAN_CHARACTERS = 4_000
+const SHORT_PLAN_CHARACTERS = 1_200
+const REQUEST_CHARACTERS = 80
+const ANSWER_CHARACTERS = 6_000
+const SHORT_ANSWER_CHARACTERS = 1_500
+const SUMMARY_CHARACTERS = 5_000
+const SHORT_SUMMARY_CHARACTERS = 1_500
+
+/** Lists the plan, the shorter the more requests share its section. */
+export function listPlan({ plan }: SessionFacts, requests: number): readonly NoteGroup[] {
+  const most = Math.max(SHORT_PLAN_CHARACTERS, PLAN_CHARACTERS - REQUEST_CHARACTERS * requests)
+  return quoteText('The plan, as last written:', plan?.text ?? '', {
+    rank: 1,
+    most,
+    least: SHORT_PLAN_CHARACTERS,
+  })
+}
+
+/** Lists the newest answer at the end of a turn. */
+export function listAnswers({ answer }: SessionFacts): readonly NoteGroup[] {
+  if (answer === null) return []
+  const full = quoteBlock(truncateEnd(answer, ANSWER_CHARACTERS))
+  const short = quoteBlock(cutMiddle(answer, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
+  return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
+}
+
+export function listEarlierSummary({ earlierSummary }: SessionFacts): readonly NoteGroup[] {
+  const title = 'Summary of an earlier part, which is not in this log:'
+  const limits = { rank: 2, most: SUMMARY_CHARACTERS, least: SHORT_SUMMARY_CHARACTERS }
+  return quoteText(title, earlierSummary?.text ?? '', limits)
+}
+
+function quoteText(
+  title: string,
+  text: string,
+  { rank, most, least }: { readonly rank: number; readonly most: number; readonly least: number },
+): readonly NoteGroup[] {
+  if (text === '') return []
+  const [full, short] = [most, least].map((length) => quoteBlock(truncateEnd(text, length)))
+  return [{ title, items: [{ full: full ?? '', short: short ?? '', rank }] }]
+}
+
+// Decisions and findings, in the words of the model.
+
+const TEXTS_TITLE = 'Decisions and findings, in the words of the model, oldest first:'
+/** Tokens reserved for the title and the line about what was left out. */
+const TITLE_TOKENS = 32
+/** A text is first shown by its ends, up to this many tokens, and whole if there is room after the others. */
+const SHORT_TOKENS = 170
+const LEAST_TOKENS = 40
+/** Tokens reserved for the line above a text. */
+const LABEL_TOKENS = 16
+
+/** Writes decisions and findings, oldest first. Each segment gives one text in turn, so that new ones never push out all old ones. */
+export function writeDecisions(
+  { decisions, answer }: SessionFacts,
+  { tokens, countTokens }: SectionBudget,
+): string {
+  const shownAnswer = answer === null ? '' : toKeptText(answer)
+  const segments = decisions.segments.map((texts) => texts.filter(({ text }) => text !== shownAnswer))
+  const elsewhere = decisions.segments.flat().length - segments.flat().length
+  const each = Math.floor(tokens / Math.max(1, segments.length)) - LABEL_TOKENS
+  const most = Math.min(SHORT_TOKENS, Math.max(LEAST_TOKENS, each))
+  const items = segments.flatMap((texts) =>
+    texts.map((placed, rank) => ({
+      rank,
+      full: formatPlaced(placed, placed.text),
+      short: formatPlaced(placed, cutSentences(placed.text, most, countTokens)),
+    })),
+  )
+  const shown = fitItems(items, {
+    tokens: tokens - TITLE_TOKENS,
+    countTokens: (text) => countTokens(text) + 1,
+    isBroad: true,
+  })
+  const missing = decisions.added - shown.size - elsewhere
+  if (shown.size + missing === 0) return ''
+  const rest = missing === 0 ? [] : [`… ${missing} more ${missing === 1 ? 'is' : 'are'} in the transcript`]
+  const lines = items.flatMap((item) => shown.get(item) ?? [])
+  return [TEXTS_TITLE, ...rest, ...lines.toReversed()].join('\n')
+}
+
+function formatPlaced({ where, isCorrected }: PlacedText, text: string): string {
+  return `- ${where}${isCorrected ? ', which the user corrected then' : ''}:\n${quoteBlock(text)}`
+}
+
+// Files.
+
+const MOST_READ_FILES = 400
+const MOST_LISTED = 12
+/** Share of the section's tokens for files that were only read. */
+const READ_SHARE = 0.25
+const HEAD_TOKENS = 60
+/** Matches documents that describe a project. */
+const PROJECT_DOCUMENT =
+  /(?:^|\/)(?:README|CLAUDE|AGENTS|CONTRIBUTING|ARCHITECTURE|DESIGN|GLOSSARY|TODO|PLAN)[^/]*\.(?:md|txt|rst)$|(?:^|\/)(?:package\.json|Cargo\.toml|go\.mod|pyproject\.toml|Makefile|mise\.toml|pom\.xml)$/i
+
+interface FileItem extends NoteItem {
+  readonly path: string
+}
+
+/**
+ * Writes the files. Every file that was changed is named, the newest in a line of its own and, where the budget is short,
+ * the others by folder. Files that were only read come after them, as many of the newest as fit.
+ */
+export function writeFiles({ files, project }: SessionFacts, budget: SectionBudget): string {
+  const show = createPathFormat(project)
+  const changed = files.filter(isFileChanged)
+  const others = files.filter((file) => !isFileChanged(file))
+  const tried = others.filter(({ refusedEdits }) => refusedEdits > 0)
+  const read = others
+    .filter(({ refusedEdits, linesRead }) => refusedEdits === 0 && linesRead !== null)
+    .slice(0, MOST_READ_FILES)
+  const folders = new Set<string>()
+  const toItem = (file: TouchedFile, rank: number): FileItem => {
+    const path = show(file)
+    const { folder, name } = splitPath(path)
+    // The folder of files is named once.
+    const short = folders.has(folder) ? name : path
+    folders.add(folder)
+    const line = `- ${describeFile({ ...file, path, movedFrom: showMoved(file, show) })}`
+    return rank === 0 ? { path, rank, short, full: line, groups: ['changed'] } : { path, rank, full: short }
+  }
+  const [own, attempts, looks] = [changed, tried, read].map((some, rank) =>
+    some.map((file) => toItem(file, rank)),
+  ) as [FileItem[], FileItem[], FileItem[]]
+  const tokens = budget.tokens - HEAD_TOKENS
+  const cap = others.length === 0 ? tokens : tokens * (1 - READ_SHARE)
+  const caps = new Map([['changed', cap]])
+  const placed = placeItems([...own, ...attempts, ...looks], { ...budget, tokens, caps })
+  const detailed = own.filter((item) => placed.get(item) === item.full)
+  const named = own.filter((item) => placed.has(item) && !detailed.includes(item))
+  const [triedPaths, readPaths] = [attempts, looks].map((some) => some.filter((item) => placed.has(item)))
+  const parts = [
+    formatList(
+      'Changed, newest first:',
+      detailed.map(({ full }) => full),
+    ),
+    formatList(
+      detailed.length === 0 ? 'Changed, by folder:' : 'Changed before, by folder:',
+      formatFolders(named),
+    ),
+    formatMissing(own.length - detailed.length - named.length, own.length),
+    formatList('A change was tried and not made:', formatFolders(triedPaths ?? [])),
+    formatList('Only read, by folder:', [
+      ...formatFolders(readPaths ?? []),
+      ...[formatMissing(looks.length - (readPaths?.length ?? 0), 1)].filter((line) => line !== ''),
+    ]),
+  ].filter((part) => part !== '')
+  const head =
+    project.base === null ? [] : [`Paths that are not whole are relative to ${formatPath(project.base)}.`]
+  return parts.length === 0 ? '' : [...head, ...parts].join('\n\n')
+}
+
+function formatList(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : [title, ...lines].join('\n')
+}
+
+/** Returns the working directory, the folders with most changed files, and project documents that were read or changed. */
+export function describeProject({ files, project, gitBranch }: SessionFacts): readonly string[] {
+  const show = createPathFormat(project)
+  const folders = groupByFolder(files.filter(isFileChanged).toReversed().map(show))
+  const most = folders.toSorted((one, other) => other.names.length - one.names.length)
+  const documents = files.filter(({ key }) => PROJECT_DOCUMENT.test(key)).slice(0, MOST_LISTED)
+  const names = documents.toReversed().map(show).join(', ')
+  return [
+    ...(project.base === null ? [] : [`- Working directory: ${formatPath(project.base)}`]),
+    ...most
+      .slice(0, MOST_LISTED)
+      .map(({ folder, names: { length } }) => `- ${folder}/: ${formatCount(length, 'file')} changed`),
+    ...(names === '' ? [] : [`- Project documents that were read or changed: ${names}`]),
+    ...(gitBranch === '' ? [] : [`- Git branch: ${toOneLine(gitBranch)}`]),
+  ]
+}
+
+type PathFormat = (file: Pick<TouchedFile, 'key' | 'isOutside'>) => string
+
+/** Creates a function that writes a path relative to the folder of the project if it is below it, with the separators of the log. */
+function createPathFormat({ base, start }: SessionFacts['project']): PathFormat {
+  return ({ key, isOutside }) => {
+    const folder = isOutside && base !== start ? null : base
+    const part = folder !== null && key.startsWith(`${folder}/`) ? key.slice(folder.length + 1) : key
+    return formatPath(part, DRIVE.test(key))
+  }
+}
+
+function showMoved({ movedFrom, isOutside }: TouchedFile, show: PathFormat): string | null {
+  return movedFrom === null ? null : show({ key: movedFrom, isOutside })
+}
+
+const DRIVE = /^[A-Za-z]:/
+
+/** Returns a path on one line, with backslashes on Windows. */
+function formatPath(path: string, isWindows: boolean = DRIVE.test(path)): string {
+  return toOneLine(isWindows ? path.replaceAll('/', '\\') : path)
+}
+
+/** Splits a path at its last separator, whichever it has. */
+function splitPath(path: string): { readonly folder: string; readonly name: string } {
+  const end = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\'))
+  return { folder: end === -1 ? '.' : path.slice(0, end), name: path.slice(end + 1) }
+}
+
+function groupByFolder(
+  paths: readonly string[],
+): readonly { readonly folder: string; readonly names: readonly string[] }[] {
+  const folders = new Map<string, string[]>()
+  for (const path of paths) {
+    const { folder, name } = splitPath(path)
+    const names = folders.get(folder)
+    if (names === undefined) folders.set(folder, [name])
+    else names.push(name)
+  }
+  return [...folders].map(([folder, names]) => ({ folder, names }))
+}
+
+function formatFolders(items: readonly FileItem[]): readonly string[] {
+  return groupByFolder(items.map(({ path }) => path)).map(
+    ({ folder, names }) => `- ${folder}: ${names.join(', ')}`,
+  )
+}
+
+// Commands.
+
+/** Number of commands of each tool that are placed before all older ones. */
+const NEWEST_COMMANDS = 20
+const MOST_FIXED = 60
+const MOST_NAMED_EDITS = 3
+const OUTPUT_CHARACTERS = 100
+const LONGER_CHARACTERS = 1_000
+const ERROR_CHARACTERS = 240
+
+/** What the status is called in the line of a command. */
+const STATUS_TEXTS: Readonly<Record<RunStatus, string>> = {
+  waiting: 'no result yet',
+  ok: 'ok',
+  failed: 'failed',
+  empty: 'printed nothing, with an exit code other than 0',
+  background: 'started in the background',
+  running: 'still running',
+  refused: 'refused by the user',
+  interrupted: 'interrupted by the user',
+  stopped: 'stopped at its time limit',
+}
+
+/** Lists the commands that did not fail when they last ran. */
+export function listWorkflow({ commands, segmentStart }: SessionFacts): readonly NoteGroup[] {
+  const counts = new Map<string, number>()
+  const items = listShown(commands, false).map(({ command, shown }) => {
+    const newer = counts.get(command.tool) ?? 0
+    counts.set(command.tool, newer + 1)
+    return toCommandItem(command, shown, {
+      isNew: newer < NEWEST_COMMANDS,
+      hasEnd: command.place >= segmentStart,
+    })
+  })
+  return [{ title: 'Commands, newest first:', items }]
+}
+
+/**
+ * Lists commands with the text that shows them, newest first. Of those that begin alike, the newest is listed, unless one
+ * of them failed and another did not: these are shown at greater length, so that they can be told apart.
+ */
+function listShown(
+  commands: readonly CommandFact[],
+  failed: boolean,
+): readonly { readonly command: CommandFact; readonly shown: string }[] {
+  const isOwn = ({ status }: CommandFact): boolean => isFailure(status) === failed
+  const others = new Set(commands.filter((one) => !isOwn(one)).map(({ line }) => formatCommand(line)))
+  const listed = new Map<string, CommandFact>()
+  for (const one of commands.filter(isOwn)) {
+    const brief = formatCommand(one.line)
+    const whole = others.has(brief) ? formatCommand(one.line, Number.POSITIVE_INFINITY) : brief
+    const shown = whole.length <= LONGER_CHARACTERS ? whole : brief
+    if (!listed.has(shown)) listed.set(shown, one)
+  }
+  return [...listed].map(([shown, command]) => ({ shown, command }))
+}
+
+function toCommandItem(
+  { variant, status, runs, output, reported }: CommandFact,
+  shown: string,
+  { isNew, hasEnd }: { readonly isNew: boolean; readonly hasEnd: boolean },
+): NoteItem {
+  const but = reported === '' ? '' : `, but its output says "${reported}"`
+  const line = `- ${shown} → ${STATUS_TEXTS[status]}${but}`
+  // What a command printed that only looks around is a part of a file or a list: its end says nothing.
+  const saysEnd = hasEnd && status === 'ok' && !isLookingCommand(variant)
+  const end = saysEnd ? truncateStart(toOneLine(output), OUTPUT_CHARACTERS) : ''
+  const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
+  const detail = more.filter((part) => part !== '').join('; ')
+  const rank = isNew ? 1 : isPassingCommand(variant) ? 4 : runs > 1 ? 2 : 3
+  return detail === '' ? { full: line, rank } : { full: `${line} (${detail})`, short: line, rank }
+}
+
+export function listFailingTests({ tests: { failed, by, passedSince } }: SessionFacts): readonly NoteGroup[] {
+  const since = passedSince === '' ? '' : ` (${formatCommand(passedSince)} has succeeded since)`
+  return [
+    toGroup(
+      `Failing tests in the newest run that names tests, ${formatCommand(by)}${since}:`,
+      failed.map((name) => `- failing test: ${name}`),
+      2,
+    ),
+  ]
+}
+
+/** Lists the commands that failed when they last ran. */
+export function listFailing(facts: SessionFacts): readonly NoteGroup[] {
+  const byVariant = new Map(facts.failures.map((failure) => [failure.command, failure]))
+  const all = listShown(facts.commands, true).map(({ command, shown }) => {
+    const failure = byVariant.get(command.variant)
+    return {
+      hasPassed: (failure?.settledAt ?? -1) > command.place,
+      item: toFailingItem(command, shown, failure),
+    }
+  })
+  const list = (hasPassed: boolean) =>
+    all.filter((one) => one.hasPassed === hasPassed).map(({ item }) => item)
+  return [
+    { title: 'Commands that failed when last run, newest first:', items: list(false) },
+    { title: 'Failed as well, but a variant of the command has succeeded since:', items: list(true) },
+  ]
+}
+
+function toFailingItem(
+  { status, failures, output }: CommandFact,
+  shown: string,
+  failure: FailingCommand | undefined,
+): NoteItem {
+  const line = `- ${shown} → ${STATUS_TEXTS[status]}`
+  const often = failures > 1 ? ` (${failures} times)` : ''
+  const named = failure?.settledAt === null ? nameEdits(failure) : ''
+  const changed = named === '' ? '' : `; changed since: ${named}`
+  return {
+    full: `${line}${often}: ${cutOutput(output)}${changed}`,
+    short: line,
+    ...withWholeError(`${line}${often}${changed}`, output),
+    rank: 0,
+  }
+}
+
+/** Lists the commands that failed and have succeeded since. */
+export function listFixed({ failures }: SessionFacts): readonly NoteGroup[] {
+  const fixed = failures
+    .filter(({ isSettled }) => isSettled)
+    .toSorted((one, other) => (other.settledAt ?? 0) - (one.settledAt ?? 0))
+  const items = fixed.slice(0, MOST_FIXED).map((failure) => {
+    const [shown, named] = [formatCommand(failure.command), nameEdits(failure)]
+    const after = named === '' ? '' : ` after changes to ${named}`
+    return {
+      full: `- fixed: ${shown} had failed (${cutOutput(failure.error)}); ok${after}`,
+      ...withWholeError(`- fixed: ${shown} had failed; ok${after}`, failure.error),
+      rank: 4,
+    }
+  })
+  return [{ title: 'Errors that were fixed, newest first:', items, dropped: fixed.length - items.length }]
+}
+
+/** Names the files that were edited last. */
+function nameEdits({ editedSince }: FailingCommand): string {
+  const names = editedSince.toReversed().map((path) => toOneLine(splitPath(path).name))
+  return [...new Set(names)].slice(0, MOST_NAMED_EDITS).join(', ')
+}
+
+function cutOutput(output: string): string {
+  return output === '' ? 'no output' : truncateStart(toOneLine(output), ERROR_CHARACTERS)
+}
+
+/** Returns the longer form of an item, with the error letter for letter; none if its one line has it all. */
+function withWholeError(line: string, error: string): Pick<NoteItem, 'longer'> {
+  return cutOutput(error) === error || error === ''
+    ? {}
+    : { longer: `${line}. Its output ended:\n${quoteCode(error)}` }
+}
+
+// The worklog: one terse line per step.
+
+const MOST_STEPS = 200
+const STEP_TEXT_CHARACTERS = 60
+const MOST_STEP_FILES = 4
+const MESSAGE_CHARACTERS = 90
+
+export function listSteps({ steps }: SessionFacts): readonly NoteGroup[] {
+  const items = steps.slice(0, MOST_STEPS).map((step) => ({ full: formatStep(step), rank: 3 }))
+  return [{ title: '', items, isOldestFirst: true, dropped: steps.length - items.length }]
+}
+
+function formatStep({ time, text, files, calls, commands, failed, end }: WorkStep): string {
+  const named = [...files].slice(0, MOST_STEP_FILES).map((path) => toOneLine(splitPath(path).name))
+  const more = files.size > MOST_STEP_FILES ? ` and ${files.size - MOST_STEP_FILES} more` : ''
+  const others = calls - commands
+  const done = [
+    files.size === 0 ? '' : `changed ${named.join(', ')}${more}`,
+    commands === 0 ? '' : `${formatCount(commands, 'command')}${failed === 0 ? '' : ` (${failed} failed)`}`,
+    commands > 0 || files.size > 0 || others === 0 ? '' : formatCount(others, 'call'),
+    end === null ? '' : formatStepEnd(end),
+  ]
+  const result = done.filter((part) => part !== '').join('; ')
+  const asked = text === '' ? '' : `user: ${quoteInline(text, STEP_TEXT_CHARACTERS)}`
+  const start = `- ${time === '' ? '' : `${time} `}`
+  return `${start}${[asked, result].filter((part) => part !== '').join(' → ')}`
+}
+
+function formatStepEnd({ kind, text }: NonNullable<WorkStep['end']>): string {
+  return kind === 'done' ? `done: ${text}` : `committed ${quoteInline(text, MESSAGE_CHARACTERS)}`
+}
+
+function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}

@@ -134,7 +134,7 @@ export const mutants: readonly Mutant[] = [
     law: 'stay while files with results of tests are read',
     file: 'packages/core/src/facts/command-facts.ts',
     find: "if (run.command !== null && run.kind === 'run') {",
-    replace: "addTests(run.name, run)\n      if (run.command !== null && run.kind === 'run') {",
+    replace: "this.#addTests(run.name, run)\n      if (run.command !== null && run.kind === 'run') {",
     tests: [COMMANDS],
   },
   {
@@ -213,8 +213,8 @@ export const mutants: readonly Mutant[] = [
     name: 'notes-take-a-text-before-a-call-for-an-answer',
     law: 'says that the model is at work while its call has no result',
     file: 'packages/core/src/facts/model-texts.ts',
-    find: 'isFollowedByCall = true',
-    replace: 'isFollowedByCall = false',
+    find: 'this.#isFollowedByCall = true',
+    replace: 'this.#isFollowedByCall = false',
     tests: [STATE],
   },
   {
@@ -261,8 +261,8 @@ export const mutants: readonly Mutant[] = [
     name: 'what-stood-before-a-correction-still-stands',
     law: 'mark what the model had decided',
     file: 'packages/core/src/facts/model-texts.ts',
-    find: 'if (isCorrection) for (const one of turnTexts) one.isCorrected = true',
-    replace: 'if (isCorrection) turnTexts = []',
+    find: 'if (isCorrection) for (const one of this.#turnTexts) one.isCorrected = true',
+    replace: 'if (isCorrection) this.#turnTexts = []',
     tests: [KEEPER],
   },
   {

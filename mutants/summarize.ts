@@ -185,8 +185,8 @@ export const mutants: readonly Mutant[] = [
     name: 'a-text-before-a-call-ends-the-turn',
     law: 'a request is in progress while the turn goes on',
     file: 'packages/core/src/facts/model-texts.ts',
-    find: 'latest === null || isFollowedByCall ? -1',
-    replace: 'latest === null ? -1',
+    find: 'this.#latest === null || this.#isFollowedByCall ? -1',
+    replace: 'this.#latest === null ? -1',
     tests: ['packages/core/src/summary/local-summary.test'],
   },
   {

@@ -70,20 +70,6 @@ export interface FailedCall {
   readonly uuid: string
 }
 
-interface CommandTracker {
-  /** Adds a tool call with its result. */
-  add(run: ToolRun): void
-  /** Adds the files that a call changed. */
-  addEdits(paths: readonly string[]): void
-  /** Lists the commands by their newest result, newest first. Of those that never failed, only the newest are kept. */
-  listCommands(): readonly CommandFact[]
-  /** Lists the commands that have failed, newest failure first. */
-  listFailures(): readonly FailingCommand[]
-  /** Lists the calls without a later one of the same tool on the same target that succeeded, newest first. */
-  listFailedCalls(): readonly FailedCall[]
-  readTests(): TestRun
-}
-
 interface Failure extends Omit<FailingCommand, 'editedSince' | 'isSettled'> {
   /** Number of edits in the session when it last failed, and when it next succeeded. */
   readonly editsBefore: number
@@ -94,112 +80,136 @@ interface Failure extends Omit<FailingCommand, 'editedSince' | 'isSettled'> {
 const MOST_PASSED = 300
 const CALL_ERROR_CHARACTERS = 300
 
-export function createCommandTracker(clean: (text: string) => string): CommandTracker {
-  // By key: commands that never failed, the one with the newest call last, and the others. `failures` is by variant.
-  const passed = new Map<string, CommandFact>()
-  const failed = new Map<string, CommandFact>()
-  const failures = new Map<string, Failure>()
-  const failedCalls = new Map<string, FailedCall>()
-  const edits: string[] = []
-  let tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
+/** Keeps the commands of a session, call by call. `clean` removes credentials from every text. */
+export class CommandTracker {
+  // By key: commands that never failed, the one with the newest call last, and the others. `#failures` is by variant.
+  readonly #passed = new Map<string, CommandFact>()
+  readonly #failed = new Map<string, CommandFact>()
+  readonly #failures = new Map<string, Failure>()
+  readonly #failedCalls = new Map<string, FailedCall>()
+  readonly #edits: string[] = []
+  readonly #clean: (text: string) => string
+  #tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
 
-  function addCommand(command: string, run: ToolRun): void {
+  constructor(clean: (text: string) => string) {
+    this.#clean = clean
+  }
+
+  /** Adds a tool call with its result. */
+  add(run: ToolRun): void {
+    if (run.command !== null && run.kind === 'run') {
+      this.#addTests(run.command, run)
+      this.#addCommand(run.command, run)
+    }
+    this.#addCall(run)
+  }
+
+  /** Adds the files that a call changed. */
+  addEdits(paths: readonly string[]): void {
+    this.#edits.push(...paths)
+  }
+
+  /** Lists the commands by their newest result, newest first. Of those that never failed, only the newest are kept. */
+  listCommands(): readonly CommandFact[] {
+    return [...this.#failed.values(), ...this.#passed.values()].toSorted(
+      (one, other) => other.resultPlace - one.resultPlace || other.place - one.place,
+    )
+  }
+
+  /** Lists the commands that have failed, newest failure first. */
+  listFailures(): readonly FailingCommand[] {
+    return [...this.#failures.values()].reverse().map(({ editsBefore, editsAfter, ...failure }) => ({
+      ...failure,
+      isSettled: failure.settledAt !== null,
+      // Each file once, where it was edited last.
+      editedSince: [...new Set(this.#edits.slice(editsBefore, editsAfter ?? undefined).reverse())].reverse(),
+    }))
+  }
+
+  /** Lists the calls without a later one of the same tool on the same target that succeeded, newest first. */
+  listFailedCalls(): readonly FailedCall[] {
+    return [...this.#failedCalls.values()].reverse()
+  }
+
+  readTests(): TestRun {
+    return this.#tests
+  }
+
+  #addCommand(command: string, run: ToolRun): void {
     const key = toCommandKey(command)
-    const before = failed.get(key) ?? passed.get(key)
+    const before = this.#failed.get(key) ?? this.#passed.get(key)
     if (before !== undefined && run.callIndex < before.place) return
     const { status } = run
-    const line = before?.line ?? clean(toCommandLine(command))
+    const line = before?.line ?? this.#clean(toCommandLine(command))
     const fact: CommandFact = {
       tool: run.name,
       line,
-      variant: before?.variant ?? normalizeCommand(key === toCommandLine(command) ? line : clean(key)),
+      variant: before?.variant ?? normalizeCommand(key === toCommandLine(command) ? line : this.#clean(key)),
       status,
       // A command that was still running is no other run when its end is known.
       runs: (before?.runs ?? 0) + (before?.place === run.callIndex ? 0 : 1),
       failures: (before?.failures ?? 0) + (isFailure(status) ? 1 : 0),
       place: run.callIndex,
       resultPlace: run.resultIndex ?? run.callIndex,
-      output: readOutputEnd(run.result, clean),
-      reported: status === 'ok' && !isLookingCommand(key) ? readReportedFailure(run.result, clean) : '',
+      output: readOutputEnd(run.result, this.#clean),
+      reported: status === 'ok' && !isLookingCommand(key) ? readReportedFailure(run.result, this.#clean) : '',
     }
-    passed.delete(key)
-    if (fact.failures > 0) failed.set(key, fact)
-    else passed.set(key, fact)
-    const [oldest] = passed.keys()
-    if (passed.size > MOST_PASSED && oldest !== undefined) passed.delete(oldest)
-    addOutcome(fact, run)
+    this.#passed.delete(key)
+    if (fact.failures > 0) this.#failed.set(key, fact)
+    else this.#passed.set(key, fact)
+    const [oldest] = this.#passed.keys()
+    if (this.#passed.size > MOST_PASSED && oldest !== undefined) this.#passed.delete(oldest)
+    this.#addOutcome(fact, run)
   }
 
-  function addOutcome({ variant, status, place, output, reported, line }: CommandFact, run: ToolRun): void {
-    const before = failures.get(variant)
+  #addOutcome({ variant, status, place, output, reported, line }: CommandFact, run: ToolRun): void {
+    const before = this.#failures.get(variant)
     if (isFailure(status)) {
-      failures.delete(variant)
-      failures.set(variant, {
+      this.#failures.delete(variant)
+      this.#failures.set(variant, {
         command: variant,
         error: output,
         failures: (before?.failures ?? 0) + 1,
         settledAt: null,
         place,
         uuid: run.resultUuid ?? run.uuid,
-        editsBefore: edits.length,
+        editsBefore: this.#edits.length,
         editsAfter: null,
       })
     } else if (status === 'ok' && reported === '') {
       if (before?.settledAt === null)
-        failures.set(variant, { ...before, settledAt: place, editsAfter: edits.length })
-      if (/\btests?\b/.test(variant) && place > tests.place) tests = { ...tests, passedSince: line }
+        this.#failures.set(variant, { ...before, settledAt: place, editsAfter: this.#edits.length })
+      if (/\btests?\b/.test(variant) && place > this.#tests.place)
+        this.#tests = { ...this.#tests, passedSince: line }
     }
   }
 
-  function addTests(command: string, { callIndex, result }: ToolRun): void {
-    const names = callIndex < tests.place ? null : readFailedTests(result)
+  #addTests(command: string, { callIndex, result }: ToolRun): void {
+    const names = callIndex < this.#tests.place ? null : readFailedTests(result)
     if (names === null) return
-    const by = clean(toCommandLine(command))
-    tests = { failed: names.map((name) => toOneLine(clean(name))), by, place: callIndex, passedSince: '' }
+    this.#tests = {
+      failed: names.map((name) => toOneLine(this.#clean(name))),
+      by: this.#clean(toCommandLine(command)),
+      place: callIndex,
+      passedSince: '',
+    }
   }
 
-  function addCall(run: ToolRun): void {
+  #addCall(run: ToolRun): void {
     const target = run.command ?? run.touches[0]?.path ?? ''
     const key = `${run.name} ${target}`
-    failedCalls.delete(key)
+    this.#failedCalls.delete(key)
     if (!run.failed || (run.command !== null && !run.refused)) return
-    failedCalls.set(key, {
+    // A secret that begins in what is shown is whole in what is cleaned.
+    const beginning = this.#clean(sliceText(run.result.trim(), 0, 10 * CALL_ERROR_CHARACTERS))
+    this.#failedCalls.set(key, {
       tool: run.name,
-      target: clean(target),
-      // A secret that begins in what is shown is whole in what is cleaned.
-      error: sliceText(
-        clean(sliceText(run.result.trim(), 0, 10 * CALL_ERROR_CHARACTERS)),
-        0,
-        CALL_ERROR_CHARACTERS,
-      ),
+      target: this.#clean(target),
+      error: sliceText(beginning, 0, CALL_ERROR_CHARACTERS),
       isRefused: run.refused,
       place: run.callIndex,
       uuid: run.resultUuid ?? run.uuid,
     })
-  }
-
-  return {
-    add(run) {
-      if (run.command !== null && run.kind === 'run') {
-        addTests(run.command, run)
-        addCommand(run.command, run)
-      }
-      addCall(run)
-    },
-    addEdits: (paths) => edits.push(...paths),
-    listCommands: () =>
-      [...failed.values(), ...passed.values()].toSorted(
-        (one, other) => other.resultPlace - one.resultPlace || other.place - one.place,
-      ),
-    listFailures: () =>
-      [...failures.values()].reverse().map(({ editsBefore, editsAfter, ...failure }) => ({
-        ...failure,
-        isSettled: failure.settledAt !== null,
-        // Each file once, where it was edited last.
-        editedSince: [...new Set(edits.slice(editsBefore, editsAfter ?? undefined).reverse())].reverse(),
-      })),
-    listFailedCalls: () => [...failedCalls.values()].reverse(),
-    readTests: () => tests,
   }
 }
 

@@ -35,105 +35,118 @@ export interface PlacedTexts {
   readonly added: number
 }
 
-interface ModelTextTracker {
-  /** Adds a record of the branch, before its calls are added. */
-  addRecord(record: KnownRecord, place: number): void
-  /** Adds a call that begins. The text before a change of a file says why it is made. */
-  addStart(run: ToolRun): void
-  /** Adds a call with its result, which may be a failure. */
-  addRun(run: ToolRun): void
-  /** Ends the turn, because the user typed something: the latest text is an answer if no call followed it. */
-  endTurn(time: string): void
-  /** Begins a turn with a message of the user. A correction is about what the model decided in the turn before it. */
-  beginTurn(isCorrection: boolean): void
-  /** Ends a segment: what the model writes from now on has a share of its own. */
-  endSegment(): void
-  /** Lists all texts, oldest first. One that the model repeats is listed once, where it was written last. */
-  listTexts(): readonly AssistantText[]
-  listPlaced(): PlacedTexts
-  /** Returns the newest answer at the end of a turn; null if there is none. */
-  readAnswer(): string | null
-  /** Returns true if the model has ended its turn with a text, and the user has typed nothing since. */
-  hasAnswered(): boolean
-  /** Returns the place of the latest text, if no call followed it; -1 otherwise. */
-  readReplyPlace(): number
-}
-
 const ANSWER_CHARACTERS = 6_000
 const TEXT_CHARACTERS = 4_000
 const COMMAND_CHARACTERS = 60
 
-export function createModelTextTracker(clean: (text: string) => string): ModelTextTracker {
-  const texts = new Map<string, AssistantText>()
-  const placed = createSegments()
+/** Keeps the model's texts, record by record and call by call. `clean` removes credentials from every text. */
+export class ModelTextTracker {
+  readonly #texts = new Map<string, AssistantText>()
+  readonly #placed = createSegments()
+  readonly #clean: (text: string) => string
   /** The texts of the current turn that are kept. */
-  let turnTexts: PlacedText[] = []
-  let answer: string | null = null
-  let latest: AssistantText | null = null
-  let isAnswer = false
-  let isFollowedByCall = false
+  #turnTexts: PlacedText[] = []
+  #answer: string | null = null
+  #latest: AssistantText | null = null
+  #isAnswer = false
+  #isFollowedByCall = false
   /** True if the latest text is among those that are kept. */
-  let isKept = false
+  #isKept = false
   /** The command that failed last, until the model writes something. */
-  let failure: string | null = null
+  #failure: string | null = null
+
+  constructor(clean: (text: string) => string) {
+    this.#clean = clean
+  }
+
+  /** Adds a record of the branch, before its calls are added. */
+  addRecord(record: KnownRecord, place: number): void {
+    for (const text of readAssistantTexts(record, this.#clean)) {
+      this.#latest = { uuid: record.uuid, place, text }
+      this.#texts.delete(text)
+      this.#texts.set(text, this.#latest)
+      this.#isAnswer = true
+      this.#isFollowedByCall = false
+      this.#isKept = false
+      if (this.#failure !== null) this.#keepLatest(`after ${this.#failure} failed`)
+      this.#failure = null
+    }
+    // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
+    if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') this.#addCall()
+  }
+
+  /** Adds a call that begins. The text before a change of a file says why it is made. */
+  addStart({ kind, path, touches }: ToolRun): void {
+    this.#addCall()
+    const isChange = kind === 'edit' || kind === 'write' || touches.some(({ action }) => action !== 'read')
+    const changed = (path ?? touches[0]?.path ?? '').split(/[\\/]/).at(-1) ?? ''
+    if (isChange) this.#keepLatest(`before a change of ${toOneLine(this.#clean(changed))}`)
+  }
+
+  /** Adds a call with its result, which may be a failure. */
+  addRun({ command, status }: ToolRun): void {
+    if (command !== null && isFailure(status))
+      this.#failure = formatCommand(this.#clean(command), COMMAND_CHARACTERS)
+  }
+
+  /** Ends the turn, because the user typed something: the latest text is an answer if no call followed it. */
+  endTurn(time: string): void {
+    if (this.#latest !== null && this.#isAnswer) {
+      this.#keepLatest(`${time === '' ? '' : `${time}, `}at the end of a turn`)
+      this.#answer = sliceText(this.#latest.text, 0, ANSWER_CHARACTERS)
+    }
+    this.#isAnswer = false
+    this.#failure = null
+  }
+
+  /** Begins a turn with a message of the user. A correction is about what the model decided in the turn before it. */
+  beginTurn(isCorrection: boolean): void {
+    if (isCorrection) for (const one of this.#turnTexts) one.isCorrected = true
+    this.#turnTexts = []
+  }
+
+  /** Ends a segment: what the model writes from now on has a share of its own. */
+  endSegment(): void {
+    this.#placed.endSegment()
+  }
+
+  /** Lists all texts, oldest first. One that the model repeats is listed once, where it was written last. */
+  listTexts(): readonly AssistantText[] {
+    return [...this.#texts.values()]
+  }
+
+  listPlaced(): PlacedTexts {
+    return this.#placed.list()
+  }
+
+  /** Returns the newest answer at the end of a turn; null if there is none. */
+  readAnswer(): string | null {
+    return this.#latest !== null && this.#isAnswer ? this.#latest.text : this.#answer
+  }
+
+  /** Returns true if the model has ended its turn with a text, and the user has typed nothing since. */
+  hasAnswered(): boolean {
+    return this.#isAnswer
+  }
+
+  /** Returns the place of the latest text, if no call followed it; -1 otherwise. */
+  readReplyPlace(): number {
+    return this.#latest === null || this.#isFollowedByCall ? -1 : this.#latest.place
+  }
+
+  #addCall(): void {
+    this.#isAnswer = false
+    this.#isFollowedByCall = true
+  }
 
   /** Keeps the latest text, unless it is kept already. */
-  function keepLatest(where: string): void {
-    if (latest === null || isKept) return
-    isKept = true
-    const one = { text: toKeptText(latest.text), where, isCorrected: false }
+  #keepLatest(where: string): void {
+    if (this.#latest === null || this.#isKept) return
+    this.#isKept = true
+    const one = { text: toKeptText(this.#latest.text), where, isCorrected: false }
     if (one.text === '') return
-    placed.add(one)
-    turnTexts.push(one)
-  }
-
-  function addCall(): void {
-    isAnswer = false
-    isFollowedByCall = true
-  }
-
-  return {
-    addRecord(record, place) {
-      for (const text of readAssistantTexts(record, clean)) {
-        latest = { uuid: record.uuid, place, text }
-        texts.delete(text)
-        texts.set(text, latest)
-        isAnswer = true
-        isFollowedByCall = false
-        isKept = false
-        if (failure !== null) keepLatest(`after ${failure} failed`)
-        failure = null
-      }
-      // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
-      if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') addCall()
-    },
-    addStart({ kind, path, touches }) {
-      addCall()
-      const isChange = kind === 'edit' || kind === 'write' || touches.some(({ action }) => action !== 'read')
-      const changed = (path ?? touches[0]?.path ?? '').split(/[\\/]/).at(-1) ?? ''
-      if (isChange) keepLatest(`before a change of ${toOneLine(clean(changed))}`)
-    },
-    addRun({ command, status }) {
-      if (command !== null && isFailure(status)) failure = formatCommand(clean(command), COMMAND_CHARACTERS)
-    },
-    endTurn(time) {
-      if (latest !== null && isAnswer) {
-        keepLatest(`${time === '' ? '' : `${time}, `}at the end of a turn`)
-        answer = sliceText(latest.text, 0, ANSWER_CHARACTERS)
-      }
-      isAnswer = false
-      failure = null
-    },
-    beginTurn(isCorrection) {
-      if (isCorrection) for (const one of turnTexts) one.isCorrected = true
-      turnTexts = []
-    },
-    endSegment: placed.endSegment,
-    listTexts: () => [...texts.values()],
-    listPlaced: placed.list,
-    readAnswer: () => (latest !== null && isAnswer ? latest.text : answer),
-    hasAnswered: () => isAnswer,
-    readReplyPlace: () => (latest === null || isFollowedByCall ? -1 : latest.place),
+    this.#placed.add(one)
+    this.#turnTexts.push(one)
   }
 }
 

@@ -11,13 +11,13 @@ import { toOneLine } from '../text/truncate-text.ts'
 import { removeControlCharacters } from '../text/well-formed-text.ts'
 import {
   type CommandFact,
-  createCommandTracker,
+  CommandTracker,
   type FailedCall,
   type FailingCommand,
   type TestRun,
 } from './command-facts.ts'
 import { createFileTracker, type ProjectFolders, type TouchedFile } from './file-facts.ts'
-import { type AssistantText, createModelTextTracker, type PlacedTexts } from './model-texts.ts'
+import { type AssistantText, ModelTextTracker, type PlacedTexts } from './model-texts.ts'
 import { createTodoTracker, isOpenTodo, readPlanText, type TodoItem } from './todo-list.ts'
 import { createToolRunTracker, type ToolRun } from './tool-runs.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from './user-prompts.ts'
@@ -128,9 +128,9 @@ class BranchFacts implements FactsKeeper {
   readonly #prompts = createUserPromptReader(this.#clean)
   readonly #runs = createToolRunTracker()
   readonly #todos = createTodoTracker()
-  readonly #texts = createModelTextTracker(this.#clean)
+  readonly #texts = new ModelTextTracker(this.#clean)
   readonly #files = createFileTracker(this.#clean)
-  readonly #commands = createCommandTracker(this.#clean)
+  readonly #commands = new CommandTracker(this.#clean)
   readonly #worklog = createWorklog(this.#clean)
   readonly #messages: KeptMessage[] = []
   readonly #calls = new Map<string, ToolRun>()

@@ -7,6 +7,30 @@ const CHAINS = ['packages/cli/test/attacks/chain-attacks']
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'programs-of-a-repository-need-no-trust',
+    law: 'is of no use to a repository that was unpacked with its own',
+    file: `${AGENT}/permissions.ts`,
+    find: 'if (program === null && matchesWholeCall(',
+    replace: 'if (matchesWholeCall(',
+    tests: CHAINS,
+  },
+  {
+    name: 'unknown-keys-of-git-name-no-program',
+    law: 'that may name a program needs trust',
+    file: `${AGENT}/git-programs.ts`,
+    find: "return known === 'all' || known?.has(name) === true",
+    replace: "return known !== 'all' || name !== ''",
+    tests: ['packages/cli/src/agent/git-programs'],
+  },
+  {
+    name: 'endless-commands-are-read',
+    law: 'a command that no shell could be started with is refused at once',
+    file: `${AGENT}/permissions.ts`,
+    find: '> MOST_COMMAND_BYTES)',
+    replace: '> MOST_COMMAND_BYTES * 1_000)',
+    tests: ATTACKS,
+  },
+  {
     name: 'unknown-option-fits-a-prefix',
     law: 'options that write a file or run a program',
     file: `${AGENT}/command-use.ts`,

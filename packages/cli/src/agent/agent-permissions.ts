@@ -6,7 +6,7 @@ import type { PromptFilePlaces } from 'tidemark/internal'
 import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
-import { resolveRealPath } from '../tools/tool-paths.ts'
+import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
 import {
   type Agent,
   type AgentOptions,
@@ -15,6 +15,8 @@ import {
   isOffered,
   type PermissionDenial,
 } from './agent-options.ts'
+import { formatTrustItem } from './folder-trust.ts'
+import { listGitPrograms } from './git-programs.ts'
 import { mayReadUnasked } from './memory-sources.ts'
 import {
   decidePermission,
@@ -75,6 +77,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     guardedPaths: settings.hookFiles ?? [],
     protectedFolders: [home, dirname(findUserSettings(options.env))].map((path) => resolveRealPath(path)),
     ownRules: settings.ownRules ?? [],
+    findGitProgram: createGitCheck(settings, folder),
     get sandbox() {
       return sandbox?.ok === true ? sandbox.sandbox : undefined
     },
@@ -106,6 +109,18 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     switchMode: plan.switchTo,
     listPromptFiles: prompts.list,
     cleanups: [forgetRules],
+  }
+}
+
+/** Returns a check of what the repository lets Git run, as it is at each call: a checkout may bring other hooks. */
+function createGitCheck(
+  { isItemTrusted = () => false }: AgentOptions['settings'],
+  folder: string,
+): NonNullable<PermissionContext['findGitProgram']> {
+  return (start) => {
+    const places = isPathWithin(start, folder) ? [folder] : [folder, start]
+    const item = places.flatMap(listGitPrograms).find((each) => !isItemTrusted(each))
+    return item === undefined ? null : formatTrustItem(item).replace(/^git: /, '')
   }
 }
 
@@ -143,6 +158,7 @@ async function inheritPermissions(
     guardedPaths: starter.guardedPaths ?? [],
     protectedFolders: starter.protectedFolders ?? [],
     ownRules: starter.ownRules ?? [],
+    ...(starter.findGitProgram === undefined ? {} : { findGitProgram: starter.findGitProgram }),
   }
   const { skills, sources, skillFolders, list } = await openPrompts(options, context)
   readableFolders.push(...skillFolders)

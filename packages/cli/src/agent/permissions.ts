@@ -59,6 +59,8 @@ export interface PermissionContext {
   /** Allow rules of the user's own settings: only they except a protected path. */
   readonly ownRules?: readonly string[]
   readonly home?: string
+  /** Returns what Git would run in a folder that the repository names and the user has not trusted; null if nothing. */
+  readonly findGitProgram?: (folder: string) => string | null
   /** Confines commands, so that they need no question. Default: they are not confined. */
   readonly sandbox?: Sandbox | undefined
 }
@@ -86,6 +88,8 @@ export function decidePermission(
 ): PermissionDecision {
   if (access.paths.some((path) => path.length > MAX_PATH_CHARACTERS))
     return { decision: 'deny', reason: LONG_PATH_REASON, suggestions: [] }
+  if (Buffer.byteLength(access.command ?? '') > MOST_COMMAND_BYTES)
+    return { decision: 'deny', reason: LONG_COMMAND_REASON, suggestions: [] }
   const { deny, ask, allow } = context.rules
   const read = access.command === undefined ? null : readCommand(access.command)
   const call = { tool, access, context, read }
@@ -113,12 +117,15 @@ export function decidePermission(
   const outside = access.paths.find((path) => !isReadableHere(path, access, context))
   const guarded = access.kind === 'write' ? access.paths.find((path) => isGuarded(path, context)) : undefined
   const hidden = findHidingRule(call)
-  if (matchesWholeCall(allow, call, (outside ?? guarded ?? hidden) === undefined))
+  const program = findGitProgram(call)
+  if (program === null && matchesWholeCall(allow, call, (outside ?? guarded ?? hidden) === undefined))
     return { decision: 'allow', reason: 'A rule allows it.', suggestions: [] }
   if (hidden !== undefined)
     return { decision: 'ask', reason: `Its words do not tell whether ${hidden} covers it.`, suggestions }
   if (context.mode === 'allow-all')
     return { decision: 'allow', reason: 'Everything is allowed.', suggestions: [] }
+  if (program !== null)
+    return { decision: 'ask', reason: `Git would run ${program}, ${GIT_REASON}`, suggestions: [] }
   if (outside !== undefined)
     return { decision: 'ask', reason: `${outside} is outside the working directory.`, suggestions }
   if (guarded !== undefined)
@@ -140,6 +147,10 @@ const CHANGING_KINDS: ReadonlySet<ToolAccess['kind']> = new Set(['write', 'execu
 const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user has approved a plan.'
 
 const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS} characters.`
+
+/** Linux starts no program with a longer argument than 128 KiB, and a shell gets its command as one. */
+const MOST_COMMAND_BYTES = 120_000
+const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MOST_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
 
 /** Reasons that a question for the permission shows already. */
 export function isUsualReason(reason: string): boolean {
@@ -187,6 +198,23 @@ export function isProtectedFile(path: string, context: PermissionContext): boole
     findProtected({ tool: 'Edit', access: { kind: 'write', paths: [path] }, context, read: null }) !==
     undefined
   )
+}
+
+const GIT_REASON =
+  'which this repository names and you have not trusted. To see and trust it: tidemark trust.'
+
+/**
+ * Returns what Git would run that is not trusted, if a rule would let the command run; null if nothing. A rule for all of
+ * `Bash` lets the model run anything, and so does the mode that allows everything.
+ */
+function findGitProgram(call: CheckedCall): string | null {
+  const { context, access } = call
+  if (context.findGitProgram === undefined || !/git/i.test(access.command ?? '')) return null
+  const isWhole = context.rules.allow.some((text) => {
+    const rule = parseRule(text)
+    return rule?.pattern === null && coversTool(rule, call.tool)
+  })
+  return isWhole ? null : context.findGitProgram(access.folder ?? context.folder)
 }
 
 /** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */

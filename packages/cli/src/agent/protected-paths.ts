@@ -7,39 +7,32 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import { listProtectedTargets } from './protected-targets.ts'
 
-/** Names of files and folders that are protected wherever they are, with all that is in them. */
+/**
+ * Names of files and folders that are protected wherever they are, with all that is in them: a usual tool of this machine
+ * runs or obeys them without being asked. `.gitattributes` only chooses among programs that are named elsewhere, and a
+ * workflow of a CI service runs on another machine, after a push.
+ */
 const PROTECTED_NAMES: readonly string[] = [
   // Start-up files of shells and sessions.
   ...['.bashrc', '.bash_profile', '.bash_login', '.bash_logout', '.bash_aliases', '.profile', '.inputrc'],
   ...['.zshrc', '.zshenv', '.zprofile', '.zlogin', '.zlogout', '.kshrc', '.mkshrc', '.cshrc', '.tcshrc'],
   ...['.login', '.logout', '.xprofile', '.xinitrc', '.xsession', '.xsessionrc', '.pam_environment', '.envrc'],
-  // Git.
-  ...['.git', '.gitmodules', '.gitconfig', '.husky'],
+  // Version control, and what runs at its events.
+  ...['.git', '.gitmodules', '.gitconfig', '.husky', '.hg', '.hgrc', '.svn', '.jj', '.bzr'],
+  ...['.pre-commit-config.yaml', '.pre-commit-config.yml', '.overcommit.yml', '.lefthook', 'lefthook.yml'],
+  ...['lefthook.yaml', 'lefthook-local.yml', '.lefthook.yml', '.lefthook.yaml', '.lefthook-local.yml'],
   // Agents and editors.
-  ...[
-    '.claude',
-    '.claude.json',
-    '.tidemark',
-    '.codex',
-    '.cursor',
-    '.gemini',
-    '.mcp.json',
-    '.vscode',
-    '.idea',
-  ],
-  ...['.vimrc', '.exrc', '.nvimrc', '.emacs', '.emacs.d', '.gdbinit', '.lldbinit', '.tmux.conf'],
-  // Package managers and tools that read options from files.
-  ...[
-    '.npmrc',
-    '.yarnrc',
-    '.yarnrc.yml',
-    '.pnpmfile.cjs',
-    '.ripgreprc',
-    '.curlrc',
-    '.wgetrc',
-    '.netrc',
-    '.pypirc',
-  ],
+  ...['.claude', '.claude.json', '.tidemark', '.codex', '.cursor', '.gemini', '.mcp.json', '.aider.conf.yml'],
+  ...['.vscode', '.idea', '.zed', '.fleet', '.devcontainer', '.devcontainer.json', '.gdbinit', '.lldbinit'],
+  ...['.vimrc', '.exrc', '.nvimrc', '.nvim.lua', '.emacs', '.emacs.d', '.dir-locals.el', '.dir-locals-2.el'],
+  ...['.tmux.conf', '.screenrc', '.lessfilter', '.mailcap', '.forward'],
+  // What interpreters and consoles of languages and databases run at their start.
+  ...['.pdbrc', '.pythonrc', '.irbrc', '.pryrc', '.rprofile', '.ghci', '.ocamlinit', '.sqliterc', '.psqlrc'],
+  // What shells and version managers load on entering a folder.
+  ...['.direnv', '.mise', '.mise.toml', 'mise.toml', 'mise.local.toml', '.mise.local.toml', '.tool-versions'],
+  // Package managers and tools that read options from files, among them programs to run.
+  ...['.npmrc', '.yarnrc', '.yarnrc.yml', '.pnp.cjs', '.pnp.loader.mjs', '.pnpmfile.cjs'],
+  ...['.bazelrc', '.ripgreprc', '.curlrc', '.wgetrc', '.netrc', '.pypirc', '.pydistutils.cfg', '.gemrc'],
   // Keys.
   ...['.ssh', '.gnupg'],
 ]
@@ -47,6 +40,19 @@ const PROTECTED_NAMES: readonly string[] = [
 /** The same for names that mean something only below others. */
 const PROTECTED_PLACES: readonly string[] = [
   'node_modules/.bin',
+  '.cargo/config',
+  '.cargo/config.toml',
+  '.bundle/config',
+  '.docker/config.json',
+  '.kube/config',
+  '.aws/config',
+  '.gradle/init.d',
+  '.config/mise',
+  '.config/direnv',
+  '.config/pip',
+  '.mvn/extensions.xml',
+  '.mvn/jvm.config',
+  '.mvn/maven.config',
   '.config/git',
   '.config/fish',
   '.config/autostart',
@@ -86,9 +92,10 @@ function listTargets({ folder, home }: ProtectedPlace): readonly string[] {
   return listProtectedTargets({ folder, home, names: ROOT_NAMES, isProtected: isProtectedEntry })
 }
 
-/** Returns true for a protected name. Of plain names, only those with a dot in front or a tilde can be one. */
+/** Returns true for a protected name. Most names are plain, and tell at once that they are none. */
 function isProtectedEntry(name: string): boolean {
-  return !/^[\w@+-][\w@+. -]*$/.test(name) && hasProtectedName(normalizeName(name))
+  const isPlain = /^[\w@+-][\w@+. -]*$/.test(name) && !/^(?:lefthook|mise)/i.test(name)
+  return !isPlain && hasProtectedName(normalizeName(name))
 }
 
 /** Returns true if a path, or a pattern for paths, has a protected name in it. */

@@ -2,9 +2,10 @@
  * Places that are protected because something protected leads to them: a symbolic link, or the configuration of Git, which
  * names folders of hooks, further files of configuration, and programs.
  */
-import { type Dirent, existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { type Dirent, lstatSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import { findRepository, listGitFolders, readGitConfig, readText } from './git-config.ts'
 
 interface TargetSearch {
   readonly folder: string
@@ -57,7 +58,10 @@ function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string
 }
 
 /** Calls `visit` with each entry, nearest first; it returns true if a folder is to be searched too. */
-function walkFolders(root: string, visit: (name: string, at: string, isLink: boolean) => boolean): void {
+export function walkFolders(
+  root: string,
+  visit: (name: string, at: string, isLink: boolean) => boolean,
+): void {
   const folders = [{ path: root, depth: 0 }]
   for (let at = 0; at < folders.length; at += 1) {
     const { path, depth } = folders[at] ?? { path: root, depth: 0 }
@@ -100,7 +104,7 @@ function readEntries(path: string): readonly Dirent[] {
 
 /** Returns what the configuration of Git names: folders of hooks, included files, and programs of the project. */
 export function listGitTargets(folder: string, home: string): readonly string[] {
-  const root = findWorkTree(folder)
+  const root = findRepository(folder)
   const own = root === null ? [] : listGitFolders(join(root, '.git'))
   const files = [
     ...own.flatMap((each) => [join(each, 'config'), join(each, 'config.worktree')]),
@@ -110,7 +114,8 @@ export function listGitTargets(folder: string, home: string): readonly string[] 
   // Included files are added while the list is read.
   for (let at = 0; at < files.length && at < 20; at += 1) {
     const file = files[at] ?? ''
-    for (const { key, value } of readGitValues(file)) {
+    for (const { section, name, value } of readGitConfig(readText(file) ?? '')) {
+      const key = `${section}.${name}`
       const toPath = (base: string): string =>
         value.startsWith('~/') ? join(home, value.slice(2)) : resolve(base, value)
       if (key === 'include.path' || key === 'includeif.path') files.push(toPath(dirname(file)))
@@ -121,58 +126,6 @@ export function listGitTargets(folder: string, home: string): readonly string[] 
     }
   }
   return [...targets].flatMap((path) => [path, resolveRealPath(path)])
-}
-
-function findWorkTree(folder: string): string | null {
-  for (let each = folder; ; each = dirname(each)) {
-    if (existsSync(join(each, '.git'))) return each
-    if (each === dirname(each)) return null
-  }
-}
-
-/** Returns the folder of Git and, for a linked work tree, the one that it shares. */
-function listGitFolders(path: string): readonly string[] {
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return [path]
-  const linked = resolve(
-    dirname(path),
-    readText(path)
-      .replace(/^gitdir: /, '')
-      .trim(),
-  )
-  return [linked, resolve(linked, readText(join(linked, 'commondir')).trim())]
-}
-
-const MOST_CONFIG_BYTES = 1_000_000
-
-function readText(path: string): string {
-  try {
-    const found = statSync(path)
-    return found.isFile() && found.size <= MOST_CONFIG_BYTES ? readFileSync(path, 'utf8') : ''
-  } catch {
-    return ''
-  }
-}
-
-/** Returns the values of a file of configuration, each with section and name in lower case and without subsection. */
-function readGitValues(file: string): readonly { readonly key: string; readonly value: string }[] {
-  let section = ''
-  return readText(file)
-    .replaceAll(/\\\r?\n/g, '')
-    .split('\n')
-    .flatMap((line) => {
-      const header = /^\s*\[\s*([\w.-]+)[^\]]*\]/.exec(line)
-      if (header !== null) section = (header[1] ?? '').toLowerCase()
-      const [, name, value] =
-        /^\s*([A-Za-z][\w-]*)\s*=\s*(.*)$/.exec(line.slice(header?.[0].length ?? 0)) ?? []
-      if (name === undefined || value === undefined) return []
-      return [{ key: `${section}.${name.toLowerCase()}`, value: readGitValue(value) }]
-    })
-}
-
-/** Removes comments and quotes. */
-function readGitValue(text: string): string {
-  const [bare = ''] = text.includes('"') ? [text] : text.split(/\s*[#;]/)
-  return bare.replaceAll(/\\(.)|"/g, '$1').trim()
 }
 
 const USUAL_HOOKS = [

@@ -22,6 +22,7 @@ import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-paths.ts'
 import { listDefinitionItems } from './agent-definitions.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
+import { listGitPrograms } from './git-programs.ts'
 import { createContentCheck, listHookFiles, listHookParts } from './hook-files.ts'
 import {
   createServerCheck,
@@ -74,6 +75,8 @@ export interface AgentSettings {
     readonly items: readonly TrustItem[]
     /** Those that the user has not trusted as they are now. */
     readonly untrusted: readonly TrustItem[]
+    /** Those of the untrusted ones that are asked about before the agent starts. */
+    readonly offered: readonly TrustItem[]
     /** Those of the untrusted ones that the user trusted before they changed. */
     readonly changed: readonly TrustItem[]
   }
@@ -151,12 +154,14 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const project = files.reduce(mergeFiles, { mcpServers: servers })
   // What MCP servers are started with, so that the files that are checked are those that run.
   const serverEnv = { ...env, ...user.env }
-  const parts = await listParts(project, folder, { serverEnv, userHome: env.HOME ?? homedir() })
+  const userHome = env.HOME ?? homedir()
+  const parts = await listParts(project, folder, { serverEnv, userHome })
   const { isTrusted, covers, coveredBefore } = await readTrust(tidemarkHome(env), folder)
   const isItemTrusted = (item: TrustItem): boolean => isInTrusted || covers(item)
   const applied = parts.filter(({ item }) => isItemTrusted(item))
   const untrusted = parts.filter((part) => !applied.includes(part)).map(({ item }) => item)
   const changed = untrusted.filter(coveredBefore)
+  const offered = omitUnusedPrograms(untrusted, [user, project])
   const merged = [limitUntrusted(project), ...applied.map(({ settings }) => settings)].reduce(
     mergeFiles,
     user,
@@ -188,13 +193,15 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     isTrusted: isInTrusted || isTrusted,
     isItemTrusted,
     wasItemTrusted: coveredBefore,
-    ...(parts.length === 0 ? {} : { trust: { items: parts.map(({ item }) => item), untrusted, changed } }),
+    ...(parts.length === 0
+      ? {}
+      : { trust: { items: parts.map(({ item }) => item), untrusted, offered, changed } }),
     // A file that is not read grants nothing, so an untrusted project may exclude files too.
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
     notices: [
       ...notices,
       ...describeUsersOwn(project, findUserSettings(env)),
-      ...describeUntrusted(untrusted, changed, folder),
+      ...describeUntrusted(offered, changed, folder),
     ],
   }
 }
@@ -220,11 +227,21 @@ async function listParts(
   const files = [
     ...(await listPromptItems(folder, userHome)),
     ...(await listDefinitionItems(folder, userHome)),
+    ...listGitPrograms(folder),
   ]
   return [
     ...(await listTrustedParts(project, folder, serverEnv)),
     ...files.map((item) => ({ item, settings: {} })),
   ]
+}
+
+/** Leaves out what Git runs, unless a rule lets it run without a question. */
+function omitUnusedPrograms(
+  items: readonly TrustItem[],
+  files: readonly SettingsFile[],
+): readonly TrustItem[] {
+  const rules = files.flatMap(({ permissions }) => permissions?.allow ?? [])
+  return rules.some((rule) => /git/i.test(rule)) ? items : items.filter(({ setting }) => setting !== 'git')
 }
 
 /** Settings that a project cannot set, whether it is trusted or not. */
@@ -252,12 +269,21 @@ function describeUntrusted(
           `The settings of this project want to set ${names}, which is not applied: ${why}. To see and trust it: tidemark trust ${quoted}`,
         ]
   }
+  const isOfGit = ({ setting }: TrustItem): boolean => setting === 'git'
   return [
     ...describe(
-      untrusted.filter((item) => !changed.includes(item)),
+      untrusted.filter((item) => !changed.includes(item) && !isOfGit(item)),
       'you have not trusted it',
     ),
-    ...describe(changed, 'it has changed since you trusted it'),
+    ...describe(
+      changed.filter((item) => !isOfGit(item)),
+      'it has changed since you trusted it',
+    ),
+    ...(untrusted.some(isOfGit)
+      ? [
+          `Git would run programs that this repository names, so that its commands are asked about. To see and trust them: tidemark trust ${quoted}`,
+        ]
+      : []),
   ]
 }
 

@@ -113,14 +113,11 @@ export const hooksCommand: SlashCommand = {
       colors.bold(event),
       ...(groups ?? []).map((group) => `  ${sanitizeText(JSON.stringify(group))}`),
     ])
-    const { untrusted = [] } = chat.start.settings.trust ?? {}
+    const { offered = [] } = chat.start.settings.trust ?? {}
     const note =
-      untrusted.length === 0
+      offered.length === 0
         ? []
-        : [
-            '',
-            `${formatCount(untrusted.length, 'part')} of the project's settings not trusted: tidemark trust`,
-          ]
+        : ['', `${formatCount(offered.length, 'part')} of the project's settings not trusted: tidemark trust`]
     await showPage(chat, 'Hooks', [...(rows.length === 0 ? ['No hooks are set.'] : rows), ...note].join('\n'))
   },
 }

@@ -87,8 +87,8 @@ export async function offerTrust(
   settings: AgentSettings,
   terminal: Terminal,
 ): Promise<AgentSettings> {
-  const { items = [], untrusted = [] } = settings.trust ?? {}
-  if (untrusted.length === 0) return settings
+  const { items = [], offered = [] } = settings.trust ?? {}
+  if (offered.length === 0) return settings
   const isTrusted = await askForTrust(listItems(folder, settings.trust), terminal)
   if (isTrusted !== true) return settings
   await writeTrust(tidemarkHome(terminal.env), folder, items)

@@ -1,6 +1,6 @@
 /** Chains of calls by a model that attacks, through `tidemark chat -p`, where nobody can be asked. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type ChatWorld, createChatWorld, playSteps, type Step } from '../chat-world.ts'
@@ -86,6 +86,44 @@ describe('a model that attacks', () => {
       ['--permission-mode', 'accept-edits', '--allowed-tools', 'Bash(git status:*)', 'Bash(cd:*)'],
     )
     expect(existsSync(join(home, 'MARK'))).toBe(false)
+  })
+
+  it.each([
+    { name: 'configuration', files: { '.git/config': '[core]\n\tfsmonitor = "touch $HOME/MARK; false"\n' } },
+    {
+      name: 'included configuration',
+      files: { '.git/config': '[include]path=../c', c: '[core]\n\tpager = touch $HOME/MARK' },
+    },
+    { name: 'hooks', files: { '.git/hooks/post-index-change': `#!/bin/sh\n${EVIL}` } },
+    {
+      name: 'filter',
+      files: {
+        '.git/config': '[filter "x"]\n\tclean = touch $HOME/MARK; cat\n',
+        '.gitattributes': '* filter=x',
+      },
+    },
+  ])('is of no use to a repository that was unpacked with its own $name', async ({ files }) => {
+    const commands = [
+      'git status',
+      'git diff',
+      'git add -A',
+      'git log',
+      'cd sub && git status',
+      'git commit -m x',
+    ]
+    const { home, world } = await attack(
+      commands.map((command) => ({ Bash: { command } })),
+      ['--allowed-tools', ...commands.map((command) => `Bash(${command}:*)`), 'Bash(git status)'],
+      ({ path, write }) => {
+        for (const [name, text] of Object.entries(files)) {
+          write(name, text)
+          if (text.startsWith('#!')) chmodSync(path(name), 0o755)
+        }
+        write('sub/a', 'changed')
+      },
+    )
+    expect(existsSync(join(home, 'MARK'))).toBe(false)
+    expect(world.lastResults().at(-1)).toMatch(/Git would run .* tidemark trust/)
   })
 
   it('runs no script of another folder by a rule for this one', async () => {

@@ -37,6 +37,38 @@ const PROTECTED = listLines(`
   .yarnrc.yml
   .mcp.json
   .ripgreprc
+  .hg/hgrc
+  .hgrc
+  .svn/entries
+  .jj/repo/config.toml
+  .devcontainer/devcontainer.json
+  .devcontainer.json
+  .zed/tasks.json
+  .fleet/run.json
+  .pre-commit-config.yaml
+  lefthook.yml
+  LEFTHOOK.YML
+  packages/x/lefthook.yaml
+  .lefthook.yml
+  .lefthook/pre-commit/x.sh
+  .cargo/config.toml
+  packages/x/.cargo/config
+  .pnp.cjs
+  .pnp.loader.mjs
+  .bazelrc
+  .direnv/bin/x
+  .tool-versions
+  mise.toml
+  .mise.toml
+  .mise/tasks/x
+  .nvim.lua
+  .dir-locals.el
+  .pdbrc
+  .Rprofile
+  .irbrc
+  .ghci
+  .mvn/extensions.xml
+  .bundle/config
   .bashrc
   .zshenv
   .ssh/config
@@ -112,6 +144,11 @@ export const PATH_ATTACKS: readonly AttackClass[] = [
       src/a.ts
       .gitignore
       .gitattributes
+      .yarn/releases/notes.md
+      .cargo/audit.toml
+      docs/mise.md
+      src/lefthook.ts
+      hg/x
       .github/workflows/ci.yml
       .eslintrc.json
       .prettierrc

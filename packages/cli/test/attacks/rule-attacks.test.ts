@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { decidePermission, NO_RULES } from '../../src/agent/permissions.ts'
+import { decidePermission, NO_RULES, type PermissionMode } from '../../src/agent/permissions.ts'
 import { describeToolAccess } from '../../src/tools/tool-access.ts'
 import { FOLDER, HOME, listAttempts, USUAL_RULES } from './attack.ts'
 import { COMMAND_ATTACKS } from './command-attacks.ts'
@@ -408,6 +408,20 @@ describe('on the disk', () => {
   it('a command that is too long to be read is asked about, though a rule would fit it', () => {
     const run = (length: number) => decide(`ls ${'x'.repeat(length)}`, USUAL_RULES).decision
     expect([run(9_000), run(12_000)]).toEqual(['allow', 'ask'])
+  })
+
+  it('a command that no shell could be started with is refused at once, in every mode', () => {
+    const decideLong = (command: string, mode: PermissionMode) =>
+      decidePermission(
+        'Bash',
+        { kind: 'execute', paths: [], command },
+        { rules: { ...NO_RULES, allow: ['Bash'] }, mode, folder: FOLDER, home: HOME },
+      )
+    for (const mode of ['default', 'allow-all'] as const) {
+      expect(decideLong(`echo ${'é'.repeat(60_000)}`, mode)).toMatchObject({ decision: 'deny' })
+      expect(decideLong(`echo ${'x'.repeat(4_000_000)}`, mode).reason).toMatch(/120,000 bytes/)
+      expect(decideLong(`echo ${'x'.repeat(119_000)}`, mode).decision).toBe('allow')
+    }
   })
 
   it('a link that appears after a decision protects the place it leads to at the next one', () => {

@@ -96,7 +96,6 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     ...(prompts.skills === null ? {} : { skills: prompts.skills }),
     ...(plan.isUsed ? { endPlanMode: () => plan.end() } : {}),
   }
-  const sources = [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])]
   const forgetRules = createRuleCleanup(() => {
     granted = []
   })
@@ -104,7 +103,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     context,
     sandbox,
     promptTools,
-    sources,
+    sources: [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])],
     expandPrompt,
     switchMode: plan.switchTo,
     listPromptFiles: prompts.list,

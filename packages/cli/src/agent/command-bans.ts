@@ -5,7 +5,7 @@
 import { basename } from 'node:path'
 import { compileGlob } from '@tidemark/core/sources/path-glob'
 import { type LaunchedPart, matchesCommand, type ReadCommand, readCommand } from './command-rules.ts'
-import { INTERPRETERS, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from './command-table.ts'
+import { INTERPRETERS, isRunner, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from './command-table.ts'
 import { findNamedRow, isTableUse } from './command-use.ts'
 import { type CommandWord, trimCommand } from './command-words.ts'
 
@@ -104,10 +104,6 @@ function runsText({ launch }: LaunchedPart): boolean {
 
 /** Programs whose scripts can run a command. The table knows scripts that do not. */
 const SCRIPTED = /^(?:find|sed|[gm]?awk|xargs|env|flock)$/
-
-function isRunner(name: string): boolean {
-  return SHELLS.test(name) || INTERPRETERS.test(name)
-}
 
 /** Returns true if what a shell is given does not tell what it runs. A file that it is given is not read. */
 function hidesShellText(name: string, rest: readonly CommandWord[], depth: number): boolean {

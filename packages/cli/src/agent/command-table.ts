@@ -437,6 +437,14 @@ export const SHELLS =
 export const INTERPRETERS =
   /^(?:node(?:js)?|deno|bun|tsx|ts-node|(?:python|pypy|perl|ruby|php|lua|tclsh|Rscript|julia)[\d.]*|osascript|pwsh|gdb)$/
 
+/** Programs that run files that they are given, besides shells and interpreters. */
+const FILE_RUNNERS = /^(?:source|\.|run-parts|electron|go|dotnet)$/
+
+/** Returns true for the name of a program that runs its words, what comes in, or files that it is given. */
+export function isRunner(name: string): boolean {
+  return SHELLS.test(name) || INTERPRETERS.test(name) || FILE_RUNNERS.test(name)
+}
+
 /** Variables whose values say nothing about what a command runs. */
 export const PLACE_VARIABLES = /\$(?:PWD|HOME|USER|OLDPWD|TMPDIR|\?)(?![\w])/g
 

@@ -35,7 +35,7 @@ const HOSTILE: readonly string[] = [
   '[core]\n\taskPass = ./evil',
   '[core]\n\tgitProxy = ./evil',
   '[core]\n\talternateRefsCommand = ./evil',
-  '[core]\n\tworktree = /home/ann',
+  '[core]\n\tworktree = /users/ann',
   '[sequence]\n\teditor = ./evil',
   '[diff]\n\texternal = ./evil',
   '[diff "x"]\n\tcommand = ./evil',
@@ -95,7 +95,7 @@ function decide(folder: string, command: string, allow: readonly string[], mode:
     'Bash',
     { kind: 'execute', paths: [], command },
     {
-      ...{ rules: { ...NO_RULES, allow }, mode, folder, home: '/home/ann' },
+      ...{ rules: { ...NO_RULES, allow }, mode, folder, home: '/users/ann' },
       findGitProgram: (start) => (listGitPrograms(start).length === 0 ? null : 'a program'),
     },
   )

@@ -9,6 +9,7 @@ import { compileGlob } from '@tidemark/core/sources/path-glob'
 import { HOOK_EVENTS, type HookCommandSettings, type HookSettings } from 'tidemark/internal'
 import { type FileContent, readWholeFile } from '../tools/file-content.ts'
 import { isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-paths.ts'
+import { isRunner } from './command-table.ts'
 import { parseCommand } from './command-words.ts'
 import type { TrustItem } from './folder-trust.ts'
 
@@ -100,7 +101,7 @@ function listNamedPaths(words: readonly string[], base: string, folder: string):
   const names = [...new Set(words.flatMap(listPathNames))]
   const bases = [...listBases(names, base, folder)]
   const defining = words.flatMap((word, index) => listDefiningFiles(basename(word), words.slice(index + 1)))
-  const isRun = names.some((name) => RUNNERS.test(basename(name)))
+  const isRun = names.some((name) => isRunner(basename(name)))
   const isEach = names.some((name) => RUNS_EACH.test(basename(name)))
   const short = names.filter(
     (name) => /\w$/.test(name) && !name.startsWith('-') && (isRun || name.includes('/')),
@@ -121,9 +122,6 @@ function listNamedPaths(words: readonly string[], base: string, folder: string):
   ])
 }
 
-/** Programs that run the files that they are given. */
-const RUNNERS =
-  /^(?:(?:ba|da|z|k|fi)?sh|source|\.|run-parts|eval|node(?:js)?|bun|deno|tsx|ts-node|electron|(?:python|pypy|ruby|perl|php|lua)[\d.]*|go|dotnet)$/
 /** Programs that run a package of the project if they are given its path. */
 const PACKAGE_STARTERS = /^(?:npx|bunx|pnpx|npm|pnpm|yarn)$/
 /** Programs and words of a shell that run something for each of several files. */
@@ -142,8 +140,7 @@ function listStartedFolders(words: readonly string[], bases: readonly string[]):
   let isStarting = false
   for (const word of words) {
     const name = basename(word.replace(/^\w+=/, ''))
-    const isRunner = RUNNERS.test(name) && /\w/.test(word)
-    if (isRunner || PACKAGE_STARTERS.test(name)) isStarting = true
+    if ((isRunner(name) && /\w/.test(word)) || PACKAGE_STARTERS.test(name)) isStarting = true
     else if (isStarting) {
       // A variable alone is taken for the folder of the project.
       const names = /^\$(?:\w+|\{[^}]*\})$/.test(word) ? ['.'] : listPathNames(word)

@@ -201,7 +201,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-without-their-sections-stored',
     law: 'that loses sections',
-    file: 'packages/core/src/notes/notes-limits.ts',
+    file: 'packages/core/src/notes/notes-file.ts',
     find: 'if (count !== 1)',
     replace: 'if (count > 1)',
     tests: UPDATE_TESTS,

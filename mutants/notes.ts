@@ -148,7 +148,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tests-that-passed-in-go-still-fail',
     law: 'are gone once the packages of Go pass',
-    file: 'packages/core/src/facts/test-results.ts',
+    file: 'packages/core/src/facts/command-facts.ts',
     find: '(?:\\d[\\d.]*s\\b|\\(cached\\))',
     replace: '(?:never)',
     tests: [COMMANDS],
@@ -156,7 +156,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-cross-of-a-linter-is-a-failing-test',
     law: 'are not the lines that a linter begins with a cross',
-    file: 'packages/core/src/facts/test-results.ts',
+    file: 'packages/core/src/facts/command-facts.ts',
     find: '(hasCount ? CROSSED_TEST_LINE.exec(line) : null)',
     replace: 'CROSSED_TEST_LINE.exec(line)',
     tests: [COMMANDS],
@@ -188,7 +188,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failing-tests-of-an-older-run-stay',
     law: 'are gone once a newer run has none',
-    file: 'packages/core/src/facts/test-results.ts',
+    file: 'packages/core/src/facts/command-facts.ts',
     find: 'names.size > 0 || hasCount || TEST_RESULT.test(text) ? [...names] : null',
     replace: 'names.size > 0 ? [...names] : null',
     tests: [COMMANDS],

@@ -201,8 +201,8 @@ export const mutants: readonly Mutant[] = [
     name: 'small-summaries-lose-the-request',
     law: 'a target that is too small is refused with the smallest one that works',
     file: 'packages/core/src/summary/local-summary.ts',
-    find: 'made.tokens <= rules.tokens && made.hasRequests',
-    replace: 'made.tokens <= rules.tokens',
+    find: 'boolean => rank === REQUESTS_RANK',
+    replace: 'boolean => rank < REQUESTS_RANK',
     tests: ['packages/tidemark/src/compact/compact-log.test'],
   },
   {

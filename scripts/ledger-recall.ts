@@ -2,9 +2,10 @@
  * How much of what the next calls use a ledger holds, at each logged compaction of recorded sessions and at cuts a
  * fixed number of calls apart: `node --conditions=tidemark-source scripts/ledger-recall.ts FOLDER [--every CALLS]`.
  */
+
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { buildLedger } from '../packages/core/src/summary/ledger.ts'
+import { buildLedger } from '../packages/core/test/summarize/summary-rules.ts'
 import { type RecordedHistory, readHistories } from './recorded/history.ts'
 import { artificialPlaces, foundIn, type PathRule, wantedAfter } from './recorded/recall.ts'
 import { estimatorFor } from './recorded/summarise.ts'

@@ -9,8 +9,7 @@ import { createLogReader } from '@tidemark/wire/readers/log-format'
 import { anthropic, createTidemark, type Tools } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { extractSessionFacts } from '../../packages/core/src/facts/session-facts.ts'
-import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
-import { summaryRules } from '../../packages/core/test/summarize/summary-rules.ts'
+import { summaryRules, writeLocalSummary } from '../../packages/core/test/summarize/summary-rules.ts'
 import { writeNotes } from '../../packages/core/test/summarize/written-notes.ts'
 
 const WORDS = [

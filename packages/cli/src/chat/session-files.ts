@@ -14,6 +14,7 @@ import {
   type SessionRecord,
 } from '@tidemark/core/log/record'
 import { buildSessionLog, listBranchRecords } from '@tidemark/core/log/session-log'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { createReceipt, type Receipt } from '@tidemark/core/summary/receipt'
 import type { CostTotals } from 'tidemark'
 import { lookUpModel, modelCatalogue, pricesAtDate } from 'tidemark/catalogue'
@@ -127,17 +128,19 @@ function makeReceipt(
   const before = buildContextView(log).entries.toArray()
   const after = buildContextView(buildSessionLog(records.slice(0, end))).entries.toArray()
   const shown = new Set(after.map(({ record }) => record.uuid))
-  return createReceipt({
-    before,
-    after,
-    history: listBranchRecords(log),
-    summarised: before.filter((entry) => isVisibleToModel(entry) && !shown.has(entry.record.uuid)),
-    carried: added.flatMap((record) => {
-      if (record.type !== 'attachment') return []
-      const { type = 'attachment', key } = record.attachment
-      return [{ kind: type, key: typeof key === 'string' ? key : type }]
+  return runAtOnce(
+    createReceipt({
+      before,
+      after,
+      history: listBranchRecords(log),
+      summarised: before.filter((entry) => isVisibleToModel(entry) && !shown.has(entry.record.uuid)),
+      carried: added.flatMap((record) => {
+        if (record.type !== 'attachment') return []
+        const { type = 'attachment', key } = record.attachment
+        return [{ kind: type, key: typeof key === 'string' ? key : type }]
+      }),
     }),
-  })
+  )
 }
 
 /** Returns the index behind the last record that was appended together with one; without a batch, the next message. */

@@ -24,7 +24,7 @@ import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listDiscoveredTools } from '../request/announced-prefix.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
 import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
-import { createReceiptInSteps, type Receipt } from '../summary/receipt.ts'
+import { createReceipt, type Receipt } from '../summary/receipt.ts'
 import { type CompactionSpan, listKeptUuids, readMessageRole } from '../summary/select-span.ts'
 import { chooseContinuation, createSummaryRecord } from '../summary/summary-message.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
@@ -343,7 +343,7 @@ export function createDraftReceipt(
   { plan, sourcesBefore, sourcesAfter, failedSources, hookContext, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Steps<Receipt> {
-  return createReceiptInSteps({
+  return createReceipt({
     before: before.view.entries.toArray(),
     history: listSummarizedRecords(before, plan),
     after: after.view.entries.toArray(),

@@ -25,9 +25,9 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
-import { buildLedgerInSteps } from '../summary/ledger.ts'
-import { limitNames, writeLocalSummaryInSteps, writeMissingSections } from '../summary/local-summary.ts'
-import { repairSummaryInSteps } from '../summary/repair-summary.ts'
+import { buildLedger } from '../summary/ledger.ts'
+import { limitNames, writeLocalSummary, writeMissingSections } from '../summary/local-summary.ts'
+import { repairSummary } from '../summary/repair-summary.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -315,7 +315,7 @@ function* writeLocally(
   plan: CompactionPlan,
   { facts, ...limits }: LocalLimits,
 ): Steps<string> {
-  const { text } = yield* writeLocalSummaryInSteps(facts, {
+  const { text } = yield* writeLocalSummary(facts, {
     form: plan.span.form,
     messages: computeMessageBudget(turn, compaction, plan),
     ...limits,
@@ -390,7 +390,7 @@ export async function completeSummary(
     isNotes: written.summarizer === 'notes',
     keptMessages: extractSessionFacts(keptRecords).messages,
   }
-  const repair = repairSummaryInSteps(written.text, readFacts(state, plan), rules)
+  const repair = repairSummary(written.text, readFacts(state, plan), rules)
   const { text, additions, unfit } = await finishTurnSteps(turn, repair)
   const filled = await fillSections(turn, compaction, plan, written)
   await pauseTurn(turn)
@@ -399,7 +399,7 @@ export async function completeSummary(
     ? limitNames(estimator.text(written.text) - countUserWords(turn, compaction, plan))
     : nameTokens
   const nameRules = { tokens: Math.min(ledger.names, most), estimate: estimator }
-  const names = await finishTurnSteps(turn, buildLedgerInSteps(listSummarizedRecords(state, plan), nameRules))
+  const names = await finishTurnSteps(turn, buildLedger(listSummarizedRecords(state, plan), nameRules))
   const listed = names.text === '' ? [] : [redact(names.text)]
   const complete = { ...written, ledger: names.lines.map(redact), missingFacts: unfit }
   if (written.block !== null) return { ...complete, besideBlock: [...additions, ...listed].join('\n\n') }

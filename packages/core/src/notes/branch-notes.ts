@@ -7,7 +7,7 @@ import { addRecords, createFactsKeeper, type FactsKeeper } from '../facts/sessio
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { chooseTemplate, type NotesLimits } from './notes-limits.ts'
+import { chooseTemplate, type NotesLimits } from './notes-file.ts'
 import { type NotesUse, renderNotes } from './render-notes.ts'
 
 export interface BranchNotes {

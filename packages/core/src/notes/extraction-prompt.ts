@@ -5,8 +5,7 @@
 
 import { describeToolCall, type FileToolNames } from '../facts/tool-calls.ts'
 import type { ToolUseBlock } from '../log/block.ts'
-import { formatNotes, parseNotes } from './notes-file.ts'
-import { findExcess, type NotesLimits } from './notes-limits.ts'
+import { findExcess, formatNotes, type NotesLimits, parseNotes } from './notes-file.ts'
 
 interface ExtractionPromptInput {
   readonly notes: string

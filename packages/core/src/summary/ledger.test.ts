@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { estimate } from '../../test/summarize/summary-rules.ts'
+import { buildLedger, estimate } from '../../test/summarize/summary-rules.ts'
 import { findNames } from '../text/names-in-text.ts'
-import { buildLedger } from './ledger.ts'
 
 const rules = { tokens: 1_500, estimate }
 

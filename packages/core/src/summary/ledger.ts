@@ -13,11 +13,10 @@ import {
 import { readUserInputs } from '../facts/user-input.ts'
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { EXTENSION, findNames, type NamesInText, toFileName } from '../text/names-in-text.ts'
 import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { formatLedger, type LedgerFileLine } from './ledger-text.ts'
 
 interface Ledger {
   readonly files: readonly LedgerFileLine[]
@@ -33,11 +32,7 @@ interface LedgerBudget {
   readonly estimate: Estimator
 }
 
-export function buildLedger(history: readonly KnownRecord[], rules: LedgerBudget): Ledger {
-  return runAtOnce(buildLedgerInSteps(history, rules))
-}
-
-export function* buildLedgerInSteps(history: readonly KnownRecord[], rules: LedgerBudget): Steps<Ledger> {
+export function* buildLedger(history: readonly KnownRecord[], rules: LedgerBudget): Steps<Ledger> {
   const ranked: LedgerCandidate[] = []
   for (const candidate of (yield* rankNames(history, rules.estimate)).slice(0, rules.tokens)) {
     if (redact(candidate.text) === candidate.text) ranked.push(candidate)
@@ -333,4 +328,75 @@ function redactLines(text: string): string {
     .split('\n')
     .map((line) => (SECRET_CUE.test(line) ? redact(line) : line))
     .join('\n')
+}
+
+// The text of the list.
+
+interface LedgerFileLine {
+  readonly path: string
+  /** Identifiers that were last mentioned together with this file. */
+  readonly symbols: readonly string[]
+}
+
+/**
+ * Formats the names: one line for each file, followed by the file's identifiers. The folder that most files share is named
+ * once in the heading, and files of the same folder are listed below its name, so that more names fit. Every path can
+ * still be put together from its lines.
+ */
+function formatLedger(files: readonly LedgerFileLine[], names: readonly string[]): readonly string[] {
+  const listed = files.filter((file) => !isBareName(file))
+  const root = findSharedFolder(listed.map(({ path }) => path))
+  const folders = new Map<string, LedgerFileLine[]>()
+  for (const file of listed) {
+    const path = shortenPath(file.path, root)
+    const folder = path.slice(0, path.lastIndexOf('/') + 1)
+    folders.set(folder, [...(folders.get(folder) ?? []), file])
+  }
+  const body = [...folders].flatMap(([folder, own]) => {
+    const isShort = own.length === 1 || folder === ''
+    const lines = own.map((file) => `${isShort ? folder : ' '}${formatFileLine(file)}`)
+    return isShort ? lines : [folder, ...lines]
+  })
+  const also = [...files.filter(isBareName).map(({ path }) => path), ...names]
+  const heading = root === '' ? LEDGER_HEADING : `${LEDGER_HEADING}, in ${root}`
+  return [heading, ...body, ...(also.length === 0 ? [] : [`Also: ${also.join(' ')}`])]
+}
+
+/**
+ * Shortens a path below the folder in the heading. Of a path that is known only by its end, it is unknown whether it is in
+ * that folder, so it begins with `…/`.
+ */
+function shortenPath(path: string, root: string): string {
+  if (root === '' || !path.includes('/')) return path
+  if (path.startsWith(root)) return path.slice(root.length)
+  return ABSOLUTE_PATH.test(path) ? path : `…/${path.replace(/^\.\//, '')}`
+}
+
+const LEDGER_HEADING = 'In use'
+const ABSOLUTE_PATH = /^(?:[A-Za-z]:)?\//
+
+/** Finds the folder whose omission from all paths below it saves most characters; an empty text if none saves any. */
+function findSharedFolder(paths: readonly string[]): string {
+  const counts = new Map<string, number>()
+  for (const path of paths) {
+    if (!ABSOLUTE_PATH.test(path)) continue
+    for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) {
+      const folder = path.slice(0, end + 1)
+      counts.set(folder, (counts.get(folder) ?? 0) + 1)
+    }
+  }
+  const saved = [...counts].map(([folder, count]) => ({ folder, saved: (count - 1) * folder.length }))
+  const [best] = saved.toSorted(
+    (one, other) => other.saved - one.saved || (one.folder < other.folder ? -1 : 1),
+  )
+  return best === undefined || best.saved === 0 ? '' : best.folder
+}
+
+/** Returns true if a file is known by its bare name only, without folder or identifiers. It gets no line of its own. */
+function isBareName({ path, symbols }: LedgerFileLine): boolean {
+  return !path.includes('/') && symbols.length === 0
+}
+
+function formatFileLine({ path, symbols }: LedgerFileLine): string {
+  return `${path.slice(path.lastIndexOf('/') + 1)}${symbols.length === 0 ? '' : `: ${symbols.join(' ')}`}`
 }

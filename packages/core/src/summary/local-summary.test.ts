@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
+import { estimate, summaryRules, writeLocalSummary } from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce } from '../log/work-steps.ts'
-import { limitLocalSummary, limitNames, writeLocalSummary, writeMissingSections } from './local-summary.ts'
+import { limitLocalSummary, limitNames, writeMissingSections } from './local-summary.ts'
 import { findSections } from './summary-prompt.ts'
 
 function createWorkedSession(): CodingSession {

@@ -5,7 +5,7 @@
  */
 
 import type { SessionFacts } from '../facts/session-facts.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import {
@@ -71,22 +71,13 @@ const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, sn
  * Writes the local summary within `given.tokens`. It always has the first request and the latest message: where not even
  * these fit, it is the smallest summary that has them, and exceeds its tokens.
  */
-export function writeLocalSummary(facts: SessionFacts, given: LocalSummaryOptions): LocalSummary {
-  return runAtOnce(writeLocalSummaryInSteps(facts, given))
-}
-
-export function* writeLocalSummaryInSteps(
-  facts: SessionFacts,
-  given: LocalSummaryOptions,
-): Steps<LocalSummary> {
+export function* writeLocalSummary(facts: SessionFacts, given: LocalSummaryOptions): Steps<LocalSummary> {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
   const others = yield* listPieces(facts)
   const isSmall = Math.min(rules.tokens, rules.restTokens ?? rules.tokens) < TIGHT_TOKENS
-  for (const isTight of isSmall ? [true] : [false, true]) {
-    const made = yield* fillLocalSummary(facts, rules, others, isTight)
-    if (made.tokens <= rules.tokens && made.hasRequests) return made
-  }
-  return writeLeastSummary(facts, rules, others)
+  const made = isSmall ? null : yield* fillLocalSummary(facts, rules, others, false)
+  if (made !== null && made.tokens <= rules.tokens) return made
+  return yield* fillLocalSummary(facts, rules, others, true)
 }
 
 function* fillLocalSummary(
@@ -110,20 +101,6 @@ function* fillLocalSummary(
     else return made
     made = yield* fitLocalSummary(facts, rules, others, { room, rest, isTight })
   }
-}
-
-/** Writes the smallest summary that tells what the work is: the first request and the latest message, both shortened. */
-function writeLeastSummary(
-  facts: SessionFacts,
-  rules: LocalSummaryOptions,
-  others: readonly SummaryPiece[],
-): LocalSummary {
-  const requests = others.filter(({ rank }) => rank === REQUESTS_RANK)
-  const placed = requests.map(({ section, full, short }) => ({ section, text: short ?? full }))
-  const leftOut = others.filter(({ rank }) => rank !== REQUESTS_RANK)
-  const text = facts.clean(formatSections({ placed, leftOut }, rules, true))
-  const ids = [...leftOut.flatMap(({ id }) => id ?? []), ...facts.messages.map(({ uuid }) => uuid)]
-  return { text, tokens: rules.estimate.text(text), leftOut: ids }
 }
 
 /** Creates an estimator that measures each text once, since the same pieces are fitted several times. */
@@ -200,8 +177,6 @@ function measureMust(
 }
 
 interface FittedSummary extends LocalSummary {
-  /** True if the summary has the first request and the latest message. */
-  readonly hasRequests: boolean
   /** Tokens of everything that is not a user message. */
   readonly restTokens: number
 }
@@ -222,7 +197,8 @@ function* fitLocalSummary(
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * shared],
     [REST_GROUP, rest - measureMust(others, rules)],
   ])
-  const fitted = placePieces(pieces, { tokens: room, caps, countTokens: rules.estimate.text })
+  const isKept = ({ rank }: SummaryPiece): boolean => rank === REQUESTS_RANK
+  const fitted = placePieces(pieces, { tokens: room, caps, countTokens: rules.estimate.text, isKept })
   yield pieces.reduce((sum, { full }) => sum + full.length, 0)
   const text = facts.clean(formatSections(fitted, rules, isTight))
   yield text.length
@@ -232,7 +208,6 @@ function* fitLocalSummary(
     tokens,
     restTokens: tokens - fitted.messageTokens,
     leftOut: fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id])),
-    hasRequests: fitted.leftOut.every(({ rank }) => rank !== REQUESTS_RANK),
   }
 }
 

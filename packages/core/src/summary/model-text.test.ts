@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
+import {
+  gateRules,
+  repairSummary,
+  summaryRules,
+  writeLocalSummary,
+} from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
-import { writeLocalSummary } from './local-summary.ts'
 import { createQuotationTest, markForeignQuotations, NOT_THE_USERS } from './model-text.ts'
-import { repairSummary } from './repair-summary.ts'
 
 const PROMPTS = [
   'Make a parser.\nNo globals please, they broke the build twice.',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
+import { createReceipt } from '../../test/summarize/summary-rules.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
-import { createReceipt } from './receipt.ts'
 
 const rules = {
   carried: [{ kind: 'todos', key: 'todos', more: 1 }],

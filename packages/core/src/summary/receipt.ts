@@ -8,7 +8,7 @@ import { addRecords, createFactsKeeper } from '../facts/session-facts.ts'
 import { collectJsonStrings } from '../facts/tool-calls.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { createPathFinder, findNames } from '../text/names-in-text.ts'
 import { redact } from '../text/redact.ts'
 import { removeControlCharacters } from '../text/well-formed-text.ts'
@@ -89,11 +89,7 @@ interface ReceiptInput {
 
 const MAX_IDENTIFIERS = 200
 
-export function createReceipt(input: ReceiptInput): Receipt {
-  return runAtOnce(createReceiptInSteps(input))
-}
-
-export function* createReceiptInSteps(input: ReceiptInput): Steps<Receipt> {
+export function* createReceipt(input: ReceiptInput): Steps<Receipt> {
   const { before, after, summarised, carried, leftOut = [], unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))
   return {

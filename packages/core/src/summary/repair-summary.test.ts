@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
+import {
+  estimate,
+  gateRules,
+  repairSummary,
+  summaryRules,
+  writeLocalSummary,
+} from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
-import { writeLocalSummary } from './local-summary.ts'
-import { repairSummary } from './repair-summary.ts'
 
 const SUMMARY = `Summary:
 1. Primary request and intent

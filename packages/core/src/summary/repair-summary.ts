@@ -8,7 +8,7 @@ import { isFileEdited, type TouchedFile } from '../facts/file-facts.ts'
 import type { SessionFacts } from '../facts/session-facts.ts'
 import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/names-in-text.ts'
 import { sliceText } from '../text/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -71,14 +71,10 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
 }
 
-export function repairSummary(summary: string, facts: SessionFacts, rules: RepairRules): RepairedSummary {
-  return runAtOnce(repairSummaryInSteps(summary, facts, rules))
-}
-
 /** The quotations of a text are looked for in every message: a character costs as much as reading this many. */
 const MARKING_WORK = 4
 
-export function* repairSummaryInSteps(
+export function* repairSummary(
   summary: string,
   facts: SessionFacts,
   rules: RepairRules,

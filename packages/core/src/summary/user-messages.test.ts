@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
+import {
+  estimate,
+  gateRules,
+  repairSummary,
+  summaryRules,
+  writeLocalSummary,
+} from '../../test/summarize/summary-rules.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { createPolicy } from '../policy/create-policy.ts'
-import { writeLocalSummary } from './local-summary.ts'
-import { repairSummary } from './repair-summary.ts'
 import {
   computeUserMessageBudget,
   countMissingCharacters,

@@ -1,9 +1,8 @@
 /** What the gate adds to notes, which shorten paths and errors, before they stand for a conversation. */
 import { describe, expect, it } from 'vitest'
 import { extractSessionFacts } from '../../src/facts/session-facts.ts'
-import { repairSummary } from '../../src/summary/repair-summary.ts'
 import { CodingSession } from './coding-session.ts'
-import { gateRules } from './summary-rules.ts'
+import { gateRules, repairSummary } from './summary-rules.ts'
 
 describe('notes that stand for a conversation', () => {
   const work = new CodingSession()

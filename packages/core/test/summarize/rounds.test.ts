@@ -7,14 +7,18 @@ import { extractSessionFacts } from '../../src/facts/session-facts.ts'
 import { collectJsonStrings } from '../../src/facts/tool-calls.ts'
 import { toBlocks } from '../../src/log/block.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
-import { buildLedger } from '../../src/summary/ledger.ts'
-import { writeLocalSummary } from '../../src/summary/local-summary.ts'
-import { repairSummary } from '../../src/summary/repair-summary.ts'
 import { hasUserPrompt } from '../../src/summary/user-messages.ts'
 import { findNames } from '../../src/text/names-in-text.ts'
 import { redact } from '../../src/text/redact.ts'
 import { CodingSession } from './coding-session.ts'
-import { estimate, gateRules, summaryRules } from './summary-rules.ts'
+import {
+  buildLedger,
+  estimate,
+  gateRules,
+  repairSummary,
+  summaryRules,
+  writeLocalSummary,
+} from './summary-rules.ts'
 
 const ROUNDS = 20
 const SECRET = `ghp_${'aB3'.repeat(12)}`

@@ -1,15 +1,18 @@
-/** The rules for summaries in tests: default budgets and a plain estimator. */
+/** Summaries in tests: default budgets, a plain estimator, and work that is done in slices elsewhere, done at once. */
 
+import { runAtOnce, type Steps } from '../../src/log/work-steps.ts'
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
-import type { LocalSummaryOptions } from '../../src/summary/local-summary.ts'
-import type { RepairRules } from '../../src/summary/repair-summary.ts'
+import * as ledger from '../../src/summary/ledger.ts'
+import * as local from '../../src/summary/local-summary.ts'
+import * as receipt from '../../src/summary/receipt.ts'
+import * as repair from '../../src/summary/repair-summary.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 
 export const estimate: Estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 
 const messages = { each: 20_000, total: 20_000 }
 
-export const summaryRules: LocalSummaryOptions = {
+export const summaryRules: local.LocalSummaryOptions = {
   form: 'full',
   tokens: 20_000,
   messages,
@@ -17,7 +20,7 @@ export const summaryRules: LocalSummaryOptions = {
   estimate,
 }
 
-export const gateRules: RepairRules = {
+export const gateRules: repair.RepairRules = {
   author: 'model',
   messages,
   files: 2_000,
@@ -25,3 +28,14 @@ export const gateRules: RepairRules = {
   tokens: 25_000,
   estimate,
 }
+
+function doAtOnce<Input extends readonly unknown[], Result>(
+  work: (...input: Input) => Steps<Result>,
+): (...input: Input) => Result {
+  return (...input) => runAtOnce(work(...input))
+}
+
+export const writeLocalSummary = doAtOnce(local.writeLocalSummary)
+export const repairSummary = doAtOnce(repair.repairSummary)
+export const buildLedger = doAtOnce(ledger.buildLedger)
+export const createReceipt = doAtOnce(receipt.createReceipt)

@@ -1,7 +1,7 @@
 /** Stores in memory: a journal, blobs and notes. The journal stores JSON text, so callers cannot change stored records. */
 import type { AppendOutcome, BlobStore, Journal, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
-import { isClaimDead } from '@tidemark/core/notes/notes-limits'
+import { isClaimDead } from '@tidemark/core/notes/notes-file'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {
   checkAppendPosition,

@@ -26,7 +26,6 @@ import {
   findLargestResult,
   refuseIrreducible,
 } from './plan-compaction.ts'
-import { countUserWords } from './write-summary.ts'
 
 export type DraftResult = CompactionDraft | RefusedRewrite
 
@@ -60,7 +59,7 @@ export function fitDraft(
   const isLocal = whole.summary.summarizer === 'local'
   const tokens = countSummaryTokens(turn, compaction, whole)
   const smaller = isLocal
-    ? findSmallerLocal(fitted, tokens, () => countUserWords(turn, compaction, plan))
+    ? findSmallerLocal(fitted, tokens, whole.summary.userTokens)
     : findSmallerSummary(fitted, tokens)
   return {
     createOutcome: () => createOutcome(turn, compaction, fitted),
@@ -93,7 +92,7 @@ async function createOutcome(
   const { plan } = draft
   const refusal = findRefusal(fitted)
   if (refusal === 'not-smaller') {
-    const message = describeSmallGain(plan, after.expected, countUserWords(turn, compaction, plan))
+    const message = describeSmallGain(plan, after.expected, draft.summary.userTokens)
     return refuseRewrite('not-smaller', message)
   }
   const { limit, request, span } = plan
@@ -150,7 +149,7 @@ const SMALLEST_STEP = 0.25
 function findSmallerLocal(
   { draft, after }: MeasuredDraft,
   tokens: number,
-  countWords: () => number,
+  userTokens: number,
 ): SmallerSummary | null {
   const { plan } = draft
   const aboveTarget = -countTokensBelowTarget(plan, after)
@@ -159,7 +158,7 @@ function findSmallerLocal(
   const aboveLimit = countAboveLimit(plan, after)
   if (aboveLimit > 0) return { tokens: Math.max(tokens - aboveLimit, Math.floor(tokens * SMALLEST_STEP)) }
   const missing = countMissingGain(plan, after)
-  const rest = missing <= 0 ? 0 : tokens - countWords()
+  const rest = missing <= 0 ? 0 : tokens - userTokens
   return rest <= 0 ? null : { restTokens: Math.max(0, Math.floor(rest - missing)) }
 }
 

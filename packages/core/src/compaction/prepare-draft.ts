@@ -22,7 +22,7 @@ import type { CompactionDraft, UnmeasuredDraft } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import { emitRestored, placeSources, type ReattachedSources, reattachSources } from './reattach-sources.ts'
-import { cacheSummarizedHistory } from './summarized-history.ts'
+import { readSummarizedHistory } from './summarized-history.ts'
 import {
   completeSummary,
   type WriteSummaryInput,
@@ -74,8 +74,9 @@ async function* runDraftSteps(
   const hooked = given ?? (yield* runPreCompactHooks(turn, compaction, plan))
   if (!hooked.ok) return hooked
   yield { type: 'phase', phase: 'compacting' }
-  if (!(await cacheSummarizedHistory(turn, compaction, plan))) return ABORTED_REWRITE
-  const task = { plan, instructions: hooked.instructions }
+  const history = await readSummarizedHistory(turn, compaction, plan)
+  if (history === null) return ABORTED_REWRITE
+  const task = { plan, history, instructions: hooked.instructions }
   const written = yield* writeSummary(turn, compaction, task)
   if (!written.ok) return written
   if (!(await pauseTurn(turn))) return ABORTED_REWRITE
@@ -276,7 +277,7 @@ async function createDraft(
 ): Promise<UnmeasuredDraft> {
   const { plan } = input.task
   await pauseTurn(turn)
-  const summary = await completeSummary(turn, compaction, plan, input.written.summary, input.nameTokens)
+  const summary = await completeSummary(turn, compaction, input.task, input.written.summary, input.nameTokens)
   const placed = await placeSources(turn, { plan, summary }, input.sources)
   return { plan, summary, ...placed, hookContext: input.hooks, durationMs: 0 }
 }

@@ -5,6 +5,7 @@ import type { Deadlines, Model, Signal } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
 import { planCompaction } from './plan-compaction.ts'
 import { createBoundedModel } from './run-summary-attempt.ts'
+import { readSummarizedHistory } from './summarized-history.ts'
 import { createAttemptsInput } from './write-summary.ts'
 
 const alive: ReplyEvent = { type: 'reply-alive' }
@@ -175,7 +176,9 @@ describe('what the chain of asking is told', () => {
     const { run, room, host } = await openTestSession(toldChainContext(usage).records)
     const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
     if (!plan.ok) throw new Error(plan.message)
-    const { unclearedTokens } = createAttemptsInput(run, room, { plan, instructions: null })
+    const history = await readSummarizedHistory(run, room, plan)
+    if (history === null) throw new Error('aborted')
+    const { unclearedTokens } = createAttemptsInput(run, room, { plan, history, instructions: null })
     expect(unclearedTokens - plan.before.expected).toBe(more)
   })
 })

@@ -2,7 +2,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { expect, it } from 'vitest'
 import { openTestSession } from '../../test/engine/test-session.ts'
 import { planCompaction } from './plan-compaction.ts'
-import { readFacts } from './summarized-history.ts'
+import { readSummarizedHistory } from './summarized-history.ts'
 
 it('a prompt whose answer is among the messages kept counts as answered, so that it is cut and not left out', async () => {
   const session = new SessionBuilder()
@@ -16,8 +16,8 @@ it('a prompt whose answer is among the messages kept counts as answered, so that
   const request = { trigger: 'auto', cause: 'threshold', form: 'up_to', pivot: pivot.uuid } as const
   const plan = planCompaction(run.state, request, { host, compaction: room })
   if (!plan.ok) throw new Error(plan.message)
-  const { messages } = readFacts(run.state, plan)
-  expect(messages.map(({ text, isAnswered }) => [text.slice(0, 12), isAnswered])).toEqual([
+  const history = await readSummarizedHistory(run, room, plan)
+  expect(history?.facts.messages.map(({ text, isAnswered }) => [text.slice(0, 12), isAnswered])).toEqual([
     ['Begin.', true],
     ['Now the long', true],
   ])

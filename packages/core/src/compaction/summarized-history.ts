@@ -1,57 +1,40 @@
-/**
- * The records that a compaction summarizes, the facts in them, and the names in them. A long log is read in slices, once
- * for all steps of the compaction.
- */
+/** The records that a compaction summarizes, read once for all of its steps: the facts and the names in them. */
 import type { CompactionServices } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import {
-  addRecords,
-  createFactsKeeper,
-  extractSessionFacts,
-  type SessionFacts,
-} from '../facts/session-facts.ts'
+import { addRecords, createFactsKeeper, type SessionFacts } from '../facts/session-facts.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
-import { rankNames } from '../summary/ledger.ts'
+import type { Steps } from '../log/work-steps.ts'
+import { type RankedName, rankNames } from '../summary/ledger.ts'
 import { listPieces } from '../summary/local-summary.ts'
-import type { CompactionSpan } from '../summary/select-span.ts'
+import type { SummaryPiece } from '../summary/summary-pieces.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
-/**
- * Reads the records to summarize in slices: their facts, the names in them, and, unless the summary is the notes, the
- * pieces of a local summary. The steps that follow find them ready. Returns false if the turn was aborted.
- */
-export async function cacheSummarizedHistory(
-  turn: TurnContext,
-  { estimator }: CompactionServices,
-  plan: CompactionPlan,
-): Promise<boolean> {
-  const history = listSummarizedRecords(turn.state, plan)
-  const keeper = createFactsKeeper()
-  const known = factsBySpan.get(plan.span)
-  if (known === undefined && (await runTurnSteps(turn, addRecords(keeper, history))) === null) return false
-  const facts = known ?? withAnsweredMessages(keeper.read())
-  factsBySpan.set(plan.span, facts)
-  if ((await runTurnSteps(turn, rankNames(history, estimator))) === null) return false
-  return plan.request.notesText !== undefined || (await runTurnSteps(turn, listPieces(facts))) !== null
+export interface SummarizedHistory {
+  readonly facts: SessionFacts
+  /** The names in the records, those that are most likely to be needed first. */
+  readonly names: readonly RankedName[]
+  /** What a summary without a model may say; empty if the notes are the summary, since none is written then. */
+  readonly pieces: readonly SummaryPiece[]
 }
 
-// Caches the records to summarize and their facts. Both stay the same for a plan: new records come later, and after a
-// rewind the plan is stale.
-const historyBySpan = new WeakMap<CompactionSpan, readonly KnownRecord[]>()
-const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
+/** Reads the records to summarize in slices. Returns null if the turn was aborted. */
+export function readSummarizedHistory(
+  turn: TurnContext,
+  { estimator }: Pick<CompactionServices, 'estimator'>,
+  plan: CompactionPlan,
+): Promise<SummarizedHistory | null> {
+  const records = listSummarizedRecords(turn.state, plan)
+  return runTurnSteps(turn, readInSteps())
 
-/**
- * Returns the facts (user messages, files, errors, todos) of the records to summarize. They are cached because several
- * steps need them and reading a long log takes time.
- */
-export function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
-  const facts =
-    factsBySpan.get(plan.span) ??
-    withAnsweredMessages(extractSessionFacts(listSummarizedRecords(state, plan)))
-  factsBySpan.set(plan.span, facts)
-  return facts
+  function* readInSteps(): Steps<SummarizedHistory> {
+    const keeper = createFactsKeeper()
+    yield* addRecords(keeper, records)
+    const facts = withAnsweredMessages(keeper.read())
+    const names = yield* rankNames(records, estimator)
+    return { facts, names, pieces: plan.request.notesText === undefined ? yield* listPieces(facts) : [] }
+  }
 }
 
 /**
@@ -71,8 +54,6 @@ export function listSummarizedRecords(
   { session, view }: SessionState,
   { span }: CompactionPlan,
 ): readonly KnownRecord[] {
-  const known = historyBySpan.get(span)
-  if (known !== undefined) return known
   const shown = new Set([...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record.uuid))
   const indexes = span.summarised.map(({ index }) => index)
   const last = indexes.reduce((most, index) => Math.max(most, index), -1)
@@ -84,6 +65,5 @@ export function listSummarizedRecords(
     const record = readRecordAt(session, index)
     if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)
   }
-  historyBySpan.set(span, records)
   return records
 }

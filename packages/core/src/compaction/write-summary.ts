@@ -9,7 +9,7 @@ import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } f
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
-import { extractSessionFacts, type SessionFacts } from '../facts/session-facts.ts'
+import { extractSessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
 import {
@@ -26,17 +26,24 @@ import type {
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
 import { buildLedger } from '../summary/ledger.ts'
-import { limitNames, writeLocalSummary, writeMissingSections } from '../summary/local-summary.ts'
+import {
+  type LocalSummaryInput,
+  limitNames,
+  listPieces,
+  writeLocalSummary,
+  writeMissingSections,
+} from '../summary/local-summary.ts'
 import { repairSummary } from '../summary/repair-summary.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionPlan, describeSmallGain, findLargestResult } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, limitToPlan, runSummaryAttempt } from './run-summary-attempt.ts'
-import { listSummarizedRecords, readFacts } from './summarized-history.ts'
+import type { SummarizedHistory } from './summarized-history.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan
+  readonly history: SummarizedHistory
   /** Combined instructions of user, policy and hooks, cut to their limit; null if there are none. */
   readonly instructions: string | null
 }
@@ -65,7 +72,7 @@ export async function* writeSummary(
     const author = notesBy === 'local' ? 'notes' : 'model'
     return { ok: true, summary: toSummary(notesText, author, 'notes'), attempts: null }
   }
-  const size = estimateLeastSize(turn, compaction, plan)
+  const size = estimateLeastSize(turn, compaction, task)
   const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
   if (after > findLargestResult(plan))
@@ -146,28 +153,27 @@ function toSummary(
 function estimateLeastSize(
   turn: TurnContext,
   compaction: CompactionServices,
-  plan: CompactionPlan,
+  { plan, history }: WriteSummaryInput,
 ): { readonly least: number; readonly withMessages: number; readonly words: number } {
   const count = createTextCounter(turn.state, turn.host, compaction)
   const staying = plan.stayingTokens
-  const facts = readFacts(turn.state, plan)
-  const words = countUserWords(turn, compaction, plan)
+  const words = countUserWords(turn, compaction, { plan, history })
+  const least = runAtOnce(writeLocally(turn, compaction, plan, { history, tokens: 0 }))
   return {
-    least: Math.round(staying + count(runAtOnce(writeLocally(turn, compaction, plan, { facts, tokens: 0 })))),
+    least: Math.round(staying + count(least)),
     withMessages: Math.round(staying + words),
     words,
   }
 }
 
 /** Estimates the tokens of the user's messages in a summary of any kind: all of them, as far as their budget allows. */
-export function countUserWords(
+function countUserWords(
   turn: TurnContext,
   compaction: CompactionServices,
-  plan: CompactionPlan,
+  { plan, history }: Pick<WriteSummaryInput, 'plan' | 'history'>,
 ): number {
   const count = createTextCounter(turn.state, turn.host, compaction)
-  const { messages } = readFacts(turn.state, plan)
-  const words = messages.reduce((sum, { lead, text }) => sum + count(`${lead}${text}`), 0)
+  const words = history.facts.messages.reduce((sum, { lead, text }) => sum + count(`${lead}${text}`), 0)
   return Math.min(computeMessageBudget(turn, compaction, plan).total, words)
 }
 
@@ -189,7 +195,7 @@ export function createAttemptsInput(
   const isOutOfReach =
     request.target !== undefined &&
     compact.chain.local !== 'never' &&
-    estimateLeastSize(turn, compaction, task.plan).least > request.target
+    estimateLeastSize(turn, compaction, task).least > request.target
   const isLocalOnly = request.summarizer === 'local' || isOutOfReach
   const own = {
     model,
@@ -220,7 +226,7 @@ async function* runAttempts(
   task: WriteSummaryInput,
   first: SummaryAttemptState,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
-  const { plan } = task
+  const { plan, history } = task
   for (let chain = first; ; ) {
     const { next } = chain
     if (isAttemptsOutcome(next)) {
@@ -232,7 +238,7 @@ async function* runAttempts(
     else if (next.kind === 'local') {
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
       const { maximumTokens: tokens, restTokens } = next
-      const input = { facts: readFacts(turn.state, plan), tokens, restTokens }
+      const input = { history, tokens, restTokens }
       const text = await runTurnSteps(turn, writeLocally(turn, compaction, plan, input))
       result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
     } else result = yield* runSummaryAttempt(turn, compaction, limitToPlan(next, plan, turn.state))
@@ -287,7 +293,8 @@ function writeCover(
   if (entries.length === 0) return ''
   const tokens = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
   const facts = extractSessionFacts(entries.map(({ record }) => record))
-  const text = runAtOnce(writeLocally(turn, compaction, plan, { facts, tokens, messages: null }))
+  const history = { facts, pieces: runAtOnce(listPieces(facts)) }
+  const text = runAtOnce(writeLocally(turn, compaction, plan, { history, tokens, messages: null }))
   const many = entries.length === 1 ? 'One record' : `${entries.length} records`
   const title = `${many} did not fit into the summariser's window. This was taken from the log without a model:`
   return `${title}\n\n${text.replace(SUMMARY_HEADING, '').trim()}`
@@ -302,7 +309,7 @@ function describeFallback({ fallbackReason, trace }: SummaryAttemptsOutcome): st
 }
 
 interface LocalLimits {
-  readonly facts: SessionFacts
+  readonly history: LocalSummaryInput
   readonly tokens: number
   readonly restTokens?: number
   /** Null if the text is not to list the user's messages. */
@@ -313,9 +320,9 @@ function* writeLocally(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
-  { facts, ...limits }: LocalLimits,
+  { history, ...limits }: LocalLimits,
 ): Steps<string> {
-  const { text } = yield* writeLocalSummary(facts, {
+  const { text } = yield* writeLocalSummary(history, {
     form: plan.span.form,
     messages: computeMessageBudget(turn, compaction, plan),
     ...limits,
@@ -347,17 +354,16 @@ function countSummarized({ estimator }: CompactionServices, { span }: Compaction
 }
 
 /** Writes the sections that a model's summary lacks, from the log. What a provider wrote itself stays as it is. */
-async function fillSections(
-  turn: TurnContext,
+function fillSections(
   compaction: CompactionServices,
-  plan: CompactionPlan,
+  { plan, history }: WriteSummaryInput,
   { text, summarizer }: RawSummary,
-): Promise<readonly string[]> {
+): readonly string[] {
   if (summarizer !== 'model') return []
   const { ledger } = compaction.scaled.budgets
   const tokens = Math.min(ledger.files, Math.floor(countSummarized(compaction, plan) / FILLED_PART))
   const options = { form: plan.span.form, tokens, estimate: compaction.estimator }
-  return finishTurnSteps(turn, writeMissingSections(text, readFacts(turn.state, plan), options))
+  return writeMissingSections(text, history, options)
 }
 
 /**
@@ -367,12 +373,12 @@ async function fillSections(
 export async function completeSummary(
   turn: TurnContext,
   compaction: CompactionServices,
-  plan: CompactionPlan,
+  task: WriteSummaryInput,
   written: RawSummary,
   nameTokens: number = compaction.scaled.budgets.ledger.names,
 ): Promise<CompleteSummary> {
-  const { state, host } = turn
   const { scaled, estimator } = compaction
+  const { plan, history } = task
   const { span } = plan
   const { ledger } = scaled.budgets
   const messages = computeMessageBudget(turn, compaction, plan)
@@ -384,24 +390,23 @@ export async function completeSummary(
     cover: written.cover,
     messages,
     files: ledger.files,
-    errors: host.policy.ledger.errors,
+    errors: turn.host.policy.ledger.errors,
     tokens: isLocal ? 0 : messages.total + ledger.files + ledger.names,
     estimate: estimator,
     isNotes: written.summarizer === 'notes',
     keptMessages: extractSessionFacts(keptRecords).messages,
   }
-  const repair = repairSummary(written.text, readFacts(state, plan), rules)
+  const repair = repairSummary(written.text, history.facts, rules)
   const { text, additions, unfit } = await finishTurnSteps(turn, repair)
-  const filled = await fillSections(turn, compaction, plan, written)
+  const filled = fillSections(compaction, task, written)
   await pauseTurn(turn)
   // The list of names becomes smaller with a local summary.
-  const most = isLocal
-    ? limitNames(estimator.text(written.text) - countUserWords(turn, compaction, plan))
-    : nameTokens
+  const userTokens = countUserWords(turn, compaction, task)
+  const most = isLocal ? limitNames(estimator.text(written.text) - userTokens) : nameTokens
   const nameRules = { tokens: Math.min(ledger.names, most), estimate: estimator }
-  const names = await finishTurnSteps(turn, buildLedger(listSummarizedRecords(state, plan), nameRules))
+  const names = await finishTurnSteps(turn, buildLedger(history.names, nameRules))
   const listed = names.text === '' ? [] : [redact(names.text)]
-  const complete = { ...written, ledger: names.lines.map(redact), missingFacts: unfit }
+  const complete = { ...written, userTokens, ledger: names.lines.map(redact), missingFacts: unfit }
   if (written.block !== null) return { ...complete, besideBlock: [...additions, ...listed].join('\n\n') }
   const whole = [isLocal ? written.text : text, ...filled, ...listed].join('\n\n')
   return { ...complete, text: whole, besideBlock: '' }

@@ -292,6 +292,8 @@ export interface CompleteSummary extends RawSummary {
    * change.
    */
   readonly besideBlock: string
+  /** Tokens of the user's messages in it, which are not cut to make it smaller. */
+  readonly userTokens: number
   /** Lines with the files in use and their code identifiers. */
   readonly ledger: readonly string[]
   /** Facts that are missing from the summary and were too large to be added. */

@@ -32,31 +32,24 @@ interface LedgerBudget {
   readonly estimate: Estimator
 }
 
-export function* buildLedger(history: readonly KnownRecord[], rules: LedgerBudget): Steps<Ledger> {
-  const ranked: LedgerCandidate[] = []
-  for (const candidate of (yield* rankNames(history, rules.estimate)).slice(0, rules.tokens)) {
+/** Writes the ledger of a history with the names that `rankNames` has found in it. */
+export function* buildLedger(names: readonly RankedName[], rules: LedgerBudget): Steps<Ledger> {
+  const ranked: RankedName[] = []
+  for (const candidate of names.slice(0, rules.tokens)) {
     if (redact(candidate.text) === candidate.text) ranked.push(candidate)
     yield 2 * NAME_WORK
   }
   return yield* fitLedger(ranked, rules)
 }
 
-/** The names of a history in the order of rank, since a ledger is built in several sizes. */
-const rankedByHistory = new WeakMap<
-  readonly KnownRecord[],
-  { readonly estimate: Estimator; readonly ranked: readonly LedgerCandidate[] }
->()
-
-/** Ranks the names in a history by weight per token. The ranking is kept with the history. */
+/** Ranks the names in a history by weight per token. */
 export function* rankNames(
   history: readonly KnownRecord[],
   estimate: Estimator,
-): Steps<readonly LedgerCandidate[]> {
-  const known = rankedByHistory.get(history)
-  if (known?.estimate === estimate) return known.ranked
+): Steps<readonly RankedName[]> {
   const { files, identifiers } = yield* weighNames(yield* findMentions(history))
   const weights = new Map(identifiers.map(({ name, weight }) => [name, weight]))
-  const candidates: readonly LedgerCandidate[] = [
+  const candidates: readonly RankedName[] = [
     ...files.map((file) => {
       // A file such as `tide_table.ts` also names the identifier `tide_table`.
       const stem = weights.get(toFileName(file.path).replace(EXTENSION, '')) ?? 0
@@ -64,25 +57,23 @@ export function* rankNames(
     }),
     ...identifiers.map((name) => ({ weight: name.weight, text: name.name, file: null, name })),
   ]
-  const measured: { readonly candidate: LedgerCandidate; readonly density: number }[] = []
+  const measured: { readonly candidate: RankedName; readonly density: number }[] = []
   for (const candidate of candidates) {
     measured.push({ candidate, density: candidate.weight / measureName(candidate.text, estimate) })
     yield NAME_WORK
   }
-  const ranked = measured
+  return measured
     .toSorted(
       (one, other) => other.density - one.density || (one.candidate.text < other.candidate.text ? -1 : 1),
     )
     .map(({ candidate }) => candidate)
-  rankedByHistory.set(history, { estimate, ranked })
-  return ranked
 }
 
 /**
  * Writes the ledger with as many of the ranked names as fit into the token budget. Their number is found by binary
  * search, because more names almost always need more tokens.
  */
-function* fitLedger(ranked: readonly LedgerCandidate[], rules: LedgerBudget): Steps<Ledger> {
+function* fitLedger(ranked: readonly RankedName[], rules: LedgerBudget): Steps<Ledger> {
   let fits = 0
   let most = ranked.length + 1
   while (most - fits > 1) {
@@ -94,7 +85,7 @@ function* fitLedger(ranked: readonly LedgerCandidate[], rules: LedgerBudget): St
   return renderLedger(ranked.slice(0, fits), rules)
 }
 
-function renderLedger(chosen: readonly LedgerCandidate[], rules: LedgerBudget): Ledger {
+function renderLedger(chosen: readonly RankedName[], rules: LedgerBudget): Ledger {
   const listed = new Set(chosen.flatMap(({ file }) => (file === null ? [] : [file.path])))
   const pathWords = new Set([...listed].flatMap((path) => path.split(/[^A-Za-z0-9_$]+/)))
   const names = chosen.flatMap(({ name }) => (name === null || pathWords.has(name.name) ? [] : [name]))
@@ -113,7 +104,7 @@ function renderLedger(chosen: readonly LedgerCandidate[], rules: LedgerBudget): 
  * A file or an identifier that may be listed in the ledger. `name` is null for a file, `file` is null for an
  * identifier.
  */
-interface LedgerCandidate {
+export interface RankedName {
   readonly weight: number
   readonly text: string
   readonly file: FileWeight | null

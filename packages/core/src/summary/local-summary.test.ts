@@ -4,7 +4,7 @@ import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules, writeLocalSummary } from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce } from '../log/work-steps.ts'
-import { limitLocalSummary, limitNames, writeMissingSections } from './local-summary.ts'
+import { limitLocalSummary, limitNames, listPieces, writeMissingSections } from './local-summary.ts'
 import { findSections } from './summary-prompt.ts'
 
 function createWorkedSession(): CodingSession {
@@ -366,8 +366,10 @@ it('sections that a summary of a model lacks are written from the log', () => {
   work.answers('The parser is half done; the lexer is next.')
   const facts = extractSessionFacts(work.history)
   const rules = { form: 'full', tokens: 1_000, estimate: summaryRules.estimate } as const
-  const filled = runAtOnce(
-    writeMissingSections('Summary:\n1. Primary request and intent\nA parser.', facts, rules),
+  const filled = writeMissingSections(
+    'Summary:\n1. Primary request and intent\nA parser.',
+    { facts, pieces: runAtOnce(listPieces(facts)) },
+    rules,
   )
   expect(filled.map((section) => section.split('\n')[0])).toContain('8. Current work')
   expect(filled.join('\n')).toContain('The parser is half done; the lexer is next.')

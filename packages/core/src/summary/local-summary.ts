@@ -37,6 +37,12 @@ export interface LocalSummaryOptions {
   readonly estimate: Pick<Estimator, 'text'>
 }
 
+export interface LocalSummaryInput {
+  readonly facts: SessionFacts
+  /** The pieces that `listPieces` makes of the facts. */
+  readonly pieces: readonly SummaryPiece[]
+}
+
 interface LocalSummary {
   /** The local summary under the heading `Summary:`, with credentials removed. */
   readonly text: string
@@ -71,13 +77,15 @@ const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, sn
  * Writes the local summary within `given.tokens`. It always has the first request and the latest message: where not even
  * these fit, it is the smallest summary that has them, and exceeds its tokens.
  */
-export function* writeLocalSummary(facts: SessionFacts, given: LocalSummaryOptions): Steps<LocalSummary> {
+export function* writeLocalSummary(
+  { facts, pieces }: LocalSummaryInput,
+  given: LocalSummaryOptions,
+): Steps<LocalSummary> {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
-  const others = yield* listPieces(facts)
   const isSmall = Math.min(rules.tokens, rules.restTokens ?? rules.tokens) < TIGHT_TOKENS
-  const made = isSmall ? null : yield* fillLocalSummary(facts, rules, others, false)
+  const made = isSmall ? null : yield* fillLocalSummary(facts, rules, pieces, false)
   if (made !== null && made.tokens <= rules.tokens) return made
-  return yield* fillLocalSummary(facts, rules, others, true)
+  return yield* fillLocalSummary(facts, rules, pieces, true)
 }
 
 function* fillLocalSummary(
@@ -118,12 +126,9 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
 /**
  * Lists the pieces of a local summary except the user messages, each a text about one fact. Pieces with a lower rank are
  * placed first: the first request and the latest message (rank -1), open tasks (0), user messages (1 and 2, added by
- * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue. They
- * are kept with the facts, since a summary is written in several sizes.
+ * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue.
  */
 export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]> {
-  const known = piecesByFacts.get(facts)
-  if (known !== undefined) return known
   const work = createWorkPieces(facts, {
     requests: REQUESTS_RANK,
     must: MUST_RANK,
@@ -132,17 +137,13 @@ export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]>
     last: 14,
   })
   yield work.reduce((sum, { full }) => sum + full.length, 0)
-  const pieces = [
+  return [
     ...work,
     ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),
     ...createErrorPieces(facts.failures, facts.failedCalls, { open: 3, settled: 7, calls: 12 }),
     ...(yield* createFindingPieces(facts, { recent: 6, older: 10 })),
   ].map((piece) => (piece.rank <= MUST_RANK ? piece : { ...piece, groups: [...piece.groups, REST_GROUP] }))
-  piecesByFacts.set(facts, pieces)
-  return pieces
 }
-
-const piecesByFacts = new WeakMap<SessionFacts, readonly SummaryPiece[]>()
 
 /** Everything but user messages and what the work cannot continue without. */
 const REST_GROUP = 'rest'
@@ -241,17 +242,17 @@ const FILLED_SECTIONS: ReadonlySet<number> = new Set([1, 2, 5, 8, 9])
  * Writes the sections that a model's summary lacks from the log, within `tokens`: the request, the concepts, what was
  * solved, the work in hand and the next step. Files, errors, messages and tasks are added by `repairSummary`.
  */
-export function* writeMissingSections(
+export function writeMissingSections(
   summary: string,
-  facts: SessionFacts,
+  { facts, pieces }: LocalSummaryInput,
   { form, tokens, estimate }: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'estimate'>,
-): Steps<readonly string[]> {
+): readonly string[] {
   const titles = listSectionTitles(form)
   const found = new Set(findSections(summary))
   const isMissing = (section: number): boolean =>
     FILLED_SECTIONS.has(section) && !found.has(section) && !hasTitle(summary, titles[section - 1] ?? '')
-  const pieces = (yield* listPieces(facts)).filter(({ section }) => isMissing(section))
-  const { placed } = placePieces(pieces, { tokens, countTokens: estimate.text })
+  const missing = pieces.filter(({ section }) => isMissing(section))
+  const { placed } = placePieces(missing, { tokens, countTokens: estimate.text })
   return titles.flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     return own.length === 0 ? [] : [facts.clean([`${index + 1}. ${title}`, ...own].join('\n'))]

@@ -1,5 +1,7 @@
 /** Summaries in tests: default budgets, a plain estimator, and work that is done in slices elsewhere, done at once. */
 
+import type { SessionFacts } from '../../src/facts/session-facts.ts'
+import type { KnownRecord } from '../../src/log/record.ts'
 import { runAtOnce, type Steps } from '../../src/log/work-steps.ts'
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
 import * as ledger from '../../src/summary/ledger.ts'
@@ -35,7 +37,14 @@ function doAtOnce<Input extends readonly unknown[], Result>(
   return (...input) => runAtOnce(work(...input))
 }
 
-export const writeLocalSummary = doAtOnce(local.writeLocalSummary)
+export const writeLocalSummary = doAtOnce(function* (facts: SessionFacts, rules: local.LocalSummaryOptions) {
+  return yield* local.writeLocalSummary({ facts, pieces: yield* local.listPieces(facts) }, rules)
+})
 export const repairSummary = doAtOnce(repair.repairSummary)
-export const buildLedger = doAtOnce(ledger.buildLedger)
+export const buildLedger = doAtOnce(function* (
+  history: readonly KnownRecord[],
+  rules: { readonly tokens: number; readonly estimate: Estimator },
+) {
+  return yield* ledger.buildLedger(yield* ledger.rankNames(history, rules.estimate), rules)
+})
 export const createReceipt = doAtOnce(receipt.createReceipt)

@@ -154,6 +154,9 @@ describe('slash commands', () => {
     await see(/Not compacted: the draft was discarded\. The draft has cost/)
     await send('/compact')
     await see('Preview of the compaction')
+    // The numbers of the sections are those of the summary.
+    press('End')
+    await see(/^6\. All user messages$/m)
     press('Enter')
     await see('▲ Compacted:')
     press('C-t')

@@ -29,6 +29,7 @@ const KEYS: Readonly<Record<string, string>> = {
   Up: '\u001b[A',
   Down: '\u001b[B',
   'C-c': '\u0003',
+  End: '\u001b[F',
   'C-d': '\u0004',
   'C-j': '\n',
   'C-o': '\u000f',

@@ -7,7 +7,6 @@ import type { CompactionDraft, CompactOptions } from 'tidemark'
 import { formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import { describeLostError, shortenFact } from '../screen/compaction-text.ts'
-import { drawMarkdownText } from '../screen/draw-items.ts'
 import { type PanelResult, toPageRows } from '../screen/panel.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
 
@@ -55,12 +54,9 @@ async function reviewDraft(
   for (;;) {
     const result: PanelResult | null = await chat.screen.openPanel({
       title: 'Preview of the compaction: the context is unchanged so far',
-      rows: (width) => [
-        ...toPageRows(formatDraft(draft, facts, chat)),
-        ...drawMarkdownText(sanitizeLines(dropHeading(draft.summary.text)), width, chat.theme).map(
-          (text) => ({ text }),
-        ),
-      ],
+      // Not drawn as Markdown, which would number the sections anew.
+      rows: () =>
+        toPageRows(`${formatDraft(draft, facts, chat)}\n${sanitizeLines(dropHeading(draft.summary.text))}`),
       actions: [
         { key: 'enter', label: 'compact' },
         { key: 'e', label: 'edit the summary' },

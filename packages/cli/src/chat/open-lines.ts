@@ -1,8 +1,8 @@
 /** Opens what the transcript shows in short form: rewrites of the context, cache breaks, tool calls and thinking. */
 import { createTimeFormat } from '../render/screen.ts'
-import { sanitizeText, showExactLines, toOneLinePreview } from '../render/text.ts'
+import { sanitizeLines, sanitizeText, showExactLines, toOneLinePreview } from '../render/text.ts'
 import { formatReceipt } from '../screen/compaction-text.ts'
-import { drawChange, drawMarkdownText } from '../screen/draw-items.ts'
+import { drawChange } from '../screen/draw-items.ts'
 import type { LineDetail } from '../screen/event-lines.ts'
 import { highlightCode } from '../screen/highlight-code.ts'
 import { type PanelRow, toPageRows } from '../screen/panel.ts'
@@ -134,16 +134,12 @@ async function openCompaction(
   ].join('\n')
   await chat.screen.openPanel({
     title,
-    rows: (width) => [
-      ...toPageRows(head),
-      ...(logged?.summary == null
-        ? []
-        : [
-            { text: '' },
-            { text: colors.bold('What the model is shown instead') },
-            ...drawMarkdownText(logged.summary, width, chat.theme).map((line) => ({ text: line })),
-          ]),
-    ],
+    rows: () =>
+      toPageRows(
+        logged?.summary == null
+          ? head
+          : `${head}\n\n${colors.bold('What the model is shown instead')}\n${sanitizeLines(logged.summary)}`,
+      ),
     actions: [],
   })
 }

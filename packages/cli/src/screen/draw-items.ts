@@ -83,11 +83,6 @@ function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): 
   return blocks.flatMap(({ lines }, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-/** Draws a whole text as Markdown. */
-export function drawMarkdownText(text: string, width: number, { markdown }: ScreenTheme): readonly string[] {
-  return new Markdown(text.trim(), 0, 0, markdown).render(width)
-}
-
 /**
  * Splits Markdown at empty lines before a line that begins something new: not inside a code block, and not where a list or
  * an indented part goes on. Appending text changes only the last part.

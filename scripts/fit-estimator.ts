@@ -6,12 +6,12 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { constantsFile } from './estimator/constants-file.ts'
 import {
   type EstimatorError,
   measurePredictionError,
   type PredictedGrowth,
-} from '../packages/tidemark/src/inspect/estimator-error.ts'
-import { constantsFile } from './estimator/constants-file.ts'
+} from './estimator/estimator-error.ts'
 import { fitConstants } from './estimator/fitted.ts'
 import { entryOf, FAMILY, leftOutTurns, rowsOfEach } from './estimator/leave-out.ts'
 import { type RecordedSession, readSessions } from './estimator/sessions.ts'

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { measurePredictionError } from '../packages/tidemark/src/inspect/estimator-error.ts'
+import { measurePredictionError } from '../scripts/estimator/estimator-error.ts'
 import { entryOf, FAMILY, leftOutTurns } from '../scripts/estimator/leave-out.ts'
 import { readSessions } from '../scripts/estimator/sessions.ts'
 

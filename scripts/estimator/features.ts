@@ -6,7 +6,7 @@ import {
   countCharacters,
 } from '../../packages/core/src/tokens/character-classes.ts'
 import { splitBlock } from '../../packages/core/src/tokens/estimator.ts'
-import { listReminderTokens, type MeasuredCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
+import { listReminderTokens, type MeasuredCall } from './estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 
 /** Columns behind the counts of characters and runs. */

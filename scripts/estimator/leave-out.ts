@@ -2,14 +2,11 @@
 
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
 import { createEstimator } from '../../packages/core/src/tokens/estimator.ts'
-import { type PredictedGrowth, predictGrowth } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import type { FittedConstants } from '../../packages/wire/src/catalogue/estimator-constants.ts'
-import {
-  CLAUDE_CODE_REMINDER,
-  createFittedWeights,
-} from '../../packages/wire/src/catalogue/estimator-weights.ts'
+import { createFittedWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
 import type { ModelEntry } from '../../packages/wire/src/catalogue/model-entry.ts'
+import { CLAUDE_CODE_REMINDER, type PredictedGrowth, predictGrowth } from './estimator-error.ts'
 import { type Row, rowsOf } from './features.ts'
 import { fitConstants } from './fitted.ts'
 import type { RecordedSession } from './sessions.ts'

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createLogLineReader } from '../../packages/core/src/log/decode-log.ts'
 import type { SessionRecord } from '../../packages/core/src/log/record.ts'
-import { listMeasuredCalls, type MeasuredCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { isClaudeCodeRestart } from '../../packages/wire/src/readers/claude-code-reader.ts'
+import { listMeasuredCalls, type MeasuredCall } from './estimator-error.ts'
 
 export interface RecordedSession {
   /** The first letters of the session's id: all that is ever told about it. */

@@ -1,8 +1,10 @@
 /** The permissions of an agent's session: what decides about its tool calls, asks the user, and hides files from searches. */
+
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ContextSource, SessionHooks, TidemarkOptions } from 'tidemark'
 import type { PromptFilePlaces } from 'tidemark/internal'
+import { PERMISSION_HOOK } from '../render/describe-event.ts'
 import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
@@ -22,7 +24,6 @@ import {
   decidePermission,
   formatAllowedTools,
   hasSearchLimits,
-  PERMISSION_HOOK,
   type PermissionContext,
   PLAN_TOOL,
   REFUSED_BY_USER,

@@ -2,14 +2,14 @@
  * Output of `tidemark chat -p`: the answer as text, one JSON value, or one JSON line for each thing that happens. The
  * field names are those that programs around agents know.
  */
-import type { EventOf, RunOutcome, SessionEvent } from 'tidemark'
-import { formatCost, formatTokens } from '../render/format-numbers.ts'
+import type { RunOutcome, SessionEvent } from 'tidemark'
+import { describeEvent } from '../render/describe-event.ts'
+import { formatCost } from '../render/format-numbers.ts'
 import { formatJson } from '../render/json-output.ts'
-import { SUMMARY_NAMES } from '../render/rewrite-text.ts'
 import { sanitizeLines, sanitizeText, showExactly } from '../render/text.ts'
 import { createColors, type Terminal } from '../terminal.ts'
 import type { Agent } from './agent-options.ts'
-import { formatAllowedTools, PERMISSION_HOOK, PLAN_TOOL } from './permissions.ts'
+import { formatAllowedTools, PLAN_TOOL } from './permissions.ts'
 import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -28,17 +28,14 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
   const print = (line: object): void => terminal.write(`${formatJson(line)}\n`)
   const note = (event: SessionEvent): void => {
     calls.add(event)
-    const warning = describeWarning(event)
-    if (warning !== null) terminal.warn(`tidemark: ${sanitizeText(warning)}\n`)
+    const told = describeEvent(event)
+    if (told?.tone === 'warning' || event.type === 'compact') terminal.warn(`tidemark: ${told?.text}\n`)
   }
   if (format === 'text')
     return {
       begin() {},
       subagent() {},
-      event(event) {
-        note(event)
-        if (event.type === 'compact') terminal.warn(`tidemark: ${describeCompaction(event)}\n`)
-      },
+      event: note,
       end(outcome, agent) {
         printAnswer(outcome, agent, terminal)
         if (terminal.isErrorTty === true) printSessionLine(agent, terminal)
@@ -248,36 +245,10 @@ function toStreamLines(event: SessionEvent): readonly object[] {
         },
       ]
     default: {
-      const message = describeWarning(event)
-      return message === null ? [] : [{ type: 'system', subtype: 'notice', message }]
+      const told = describeEvent(event)
+      return told?.tone === 'warning' ? [{ type: 'system', subtype: 'notice', message: told.text }] : []
     }
   }
-}
-
-/** Returns one line that says that the conversation was compacted, and with what. */
-function describeCompaction({ compaction }: EventOf<'compact'>): string {
-  const { tokensBefore, tokensAfter, summarizer } = compaction
-  const sizes = `from ${formatTokens(tokensBefore)} to ${formatTokens(tokensAfter)} tokens`
-  return `The conversation was compacted ${sizes}, with ${SUMMARY_NAMES[summarizer]}. The log has all of it.`
-}
-
-/** Returns what the user must know about the settings, hooks, the log or the cost; null for an event that needs no warning. */
-export function describeWarning(event: SessionEvent): string | null {
-  if (event.type === 'notice') return event.message
-  if (event.type === 'resume-cost') return event.sentence
-  if (event.type === 'hook-said') return event.message
-  if (event.type === 'hook-failed') {
-    const { hook, message } = event
-    // A question that the user broke off has not failed, and is no hook for the user.
-    if (hook === PERMISSION_HOOK && message.endsWith(' was aborted.')) return null
-    return message.startsWith(`The hook ${hook} `) ? message : `The hook ${hook} failed: ${message}`
-  }
-  if (event.type === 'veto-overruled')
-    return `The hook ${event.hook} does not want a compaction, but the conversation would not fit without it: ${event.reason}`
-  if (event.type !== 'log-damaged') return null
-  const { damage } = event
-  const places = damage.length === 1 ? 'one place' : `${damage.length} places`
-  return `The log of this session is damaged in ${places}: ${damage[0]?.why ?? ''}`
 }
 
 /** Returns one line about what the agent is doing, for the progress line; null if the event changes nothing. */

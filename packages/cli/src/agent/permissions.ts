@@ -139,8 +139,6 @@ export function decidePermission(
 
 /** What the model is told about a call that the user refused. What the user said follows. */
 export const REFUSED_BY_USER = 'The user refused it.'
-/** The name of the hook that asks the user. */
-export const PERMISSION_HOOK = 'permission'
 /** The tool with which the model submits a plan. */
 export const PLAN_TOOL = 'ExitPlanMode'
 const CHANGING_KINDS: ReadonlySet<ToolAccess['kind']> = new Set(['write', 'execute'])

@@ -22,8 +22,8 @@ import {
 } from '@tidemark/core/log/session-log'
 import { findNewestUndo, findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
 import { findMoveToUndo } from '@tidemark/core/turn/undo'
+import { formatClearing } from '../render/describe-event.ts'
 import { formatTokens } from '../render/format-numbers.ts'
-import { formatClearing } from '../render/rewrite-text.ts'
 import { toOneLinePreview } from '../render/text.ts'
 import { toScreenText } from '../screen/screen-text.ts'
 

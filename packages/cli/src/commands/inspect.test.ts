@@ -220,7 +220,7 @@ describe('--json', () => {
     const { sessions } = JSON.parse((await run([alpha, '--json'])).out)
     expect(Object.keys(sessions[0])).toEqual(
       expect.arrayContaining(
-        'file format records apiCalls toolCalls userMessages models usage hitRate peakContextTokens compactions clearings tokensByClass duplicateReads estimator costUsd outputEstimated damaged'.split(
+        'file format records apiCalls toolCalls userMessages models usage hitRate peakContextTokens compactions clearings tokensByClass duplicateReads costUsd outputEstimated damaged'.split(
           ' ',
         ),
       ),

@@ -7,6 +7,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
+import { describeEvent } from '../render/describe-event.ts'
 import {
   formatCost,
   formatCount,
@@ -15,7 +16,6 @@ import {
   formatWholePercent,
 } from '../render/format-numbers.ts'
 import { formatJson } from '../render/json-output.ts'
-import { formatClearing, formatCompaction } from '../render/rewrite-text.ts'
 import { createTimeFormat } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { createColors, type Terminal } from '../terminal.ts'
@@ -120,11 +120,10 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
   }
   return {
     printEvent(event, id) {
-      const text = describeWatchEvent(event)
-      if (text === null) return
-      const paint = event.type === 'cache-break' || event.type === 'request-passed' ? colors.yellow : String
-      print(id, paint(sanitizeText(text)))
+      const told = describeEvent(event)
+      if (told !== null) print(id, told.tone === 'warning' ? colors.yellow(told.text) : told.text)
       if (event.type !== 'priced') return
+      print(id, describeCall(event))
       costs.set(id, addCall(costs.get(id), event))
       const { cacheRead, write5m, write1h } = event.call.tokens
       const count = cacheRead + write5m + write1h > 0 ? 0 : (uncached.get(id) ?? 0) + 1
@@ -173,26 +172,6 @@ function shortenId(id: string): string {
   return (known === '' ? '-' : /^[0-9a-f]{8}-/.test(known) ? known.slice(0, ID_CHARACTERS) : known).padEnd(
     ID_CHARACTERS,
   )
-}
-
-/** Returns the line that tells of an event; null for events that a user need not see. */
-export function describeWatchEvent(event: SessionEvent): string | null {
-  switch (event.type) {
-    case 'priced':
-      return describeCall(event)
-    case 'cache-break':
-      return event.event.sentence
-    case 'microcompact':
-      return `${formatClearing(event.clearing.metadata, event.clearing.freedTokens)}.`
-    case 'compact':
-      return `${formatCompaction(event.compaction)}.`
-    case 'host-history-changed':
-    case 'request-passed':
-    case 'notice':
-      return event.message
-    default:
-      return null
-  }
 }
 
 function describeCall({ call, totals }: EventOf<'priced'>): string {

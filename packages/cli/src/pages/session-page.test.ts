@@ -97,10 +97,6 @@ describe('the page of the sample session', () => {
       Rewrites                                    1 compaction, 1 clearing by the host
         ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
         △ cleared 1 result           131 saved  after call 9, 2026-03-09 09:28
-
-      Estimator
-        7 turns predicted: median error 67 tokens, 33.1% over in total
-        excluded: 1 after a compaction, 1 after a clearing
       "
     `)
   })
@@ -156,10 +152,6 @@ describe('the page of the sample session', () => {
         total                                   $0.03
         the cache saved $0.06
         cache writes without a lifetime are counted as 5-minute writes
-
-      Estimator
-        7 turns predicted: median error 67 tokens, 33.1% over in total
-        excluded: 1 after a compaction, 1 after a clearing
       "
     `)
   })
@@ -223,13 +215,6 @@ function crowded(given: SessionReport): SessionReport {
       { at: '', tokensRewritten: 1e9, costUsd: null, breakEvenCalls: 1e9, by: 'host', model: 'm' },
     ],
     agents: Array.from({ length: 7 }, () => ({ id: long, apiCalls: 12_345, usage, costUsd: null })),
-    estimator: {
-      ...given.estimator,
-      excluded: [
-        { reason: 'boundary', count: 12_345 },
-        { reason: long, count: 1 },
-      ],
-    },
     damaged,
     copiedCalls: 12_345,
     callsWithoutUsage: 12_345,
@@ -308,7 +293,6 @@ it('a session without a model response says so and shows no figures', () => {
     money: { ...report.money, byClass: { ...report.money.byClass, ...noTokens(report) } },
     compactions: [],
     clearings: [],
-    estimator: { turns: 0, medianAbsError: null, bias: null, excluded: [] },
     firstPrompt: null,
   }
   expect(renderSessionPage(empty, screen(80))).toBe(

@@ -60,7 +60,7 @@ export function renderSessionPage(
     placeSideBySide(of(renderLargestItems), of(renderRepeatedReads))(screen),
     placeSideBySide(of(renderCosts), of(renderRewrites))(screen),
     renderCacheBreaks(report, screen),
-    placeSideBySide(of(renderEstimator), of(renderAgents))(screen),
+    of(renderAgents)(screen),
     renderWarnings(report, screen),
   ]
   return `${stackBlocks(blocks).join('\n')}\n`
@@ -164,33 +164,7 @@ function formatPeak({ peakContextTokens, context: { window } }: SessionReport): 
   return `${used} of ${formatLimit(window)} (${formatWholePercent(peakContextTokens / window)})`
 }
 
-// Accuracy of the token estimates, subagents, and warnings about the log.
-
-const EXCLUSION_REASONS: Readonly<Record<string, string>> = {
-  boundary: 'after a compaction',
-  clearing: 'after a clearing',
-  restart: 'after a restart',
-  rewind: 'after a rewind',
-  'model-change': 'after a change of model',
-  'negative-growth': 'where the context shrank',
-}
-
-function renderEstimator({ estimator }: SessionReport, screen: Screen): readonly string[] {
-  const { turns, medianAbsError, bias, excluded } = estimator
-  if (turns === 0 || medianAbsError === null || bias === null) return []
-  const direction = Math.abs(bias) < 0.0005 ? 'off' : bias > 0 ? 'over' : 'under'
-  const apart = excluded.map(
-    ({ reason, count }) => `${formatInteger(count)} ${EXCLUSION_REASONS[reason] ?? reason}`,
-  )
-  const text = `${formatCount(turns, 'turn')} predicted: median error ${formatTokens(medianAbsError)} tokens, ${formatPercent(Math.abs(bias))} ${direction} in total`
-  return [
-    screen.colors.bold('Estimator'),
-    ...wrapText(text, screen.columns, '  '),
-    ...(apart.length === 0
-      ? []
-      : wrapText(`excluded: ${apart.join(', ')}`, screen.columns, '  ').map(screen.colors.dim)),
-  ]
-}
+// Subagents, and warnings about the log.
 
 const MAX_AGENTS = 5
 

@@ -1,8 +1,8 @@
 /** A compaction in words, when its line is opened: why and how it was made, what left the context, what was attached again. */
 import type { Receipt } from '@tidemark/core/summary/receipt'
 import type { EventOf } from 'tidemark'
+import { SUMMARY_NAMES } from '../render/describe-event.ts'
 import { formatCount, formatDuration, formatInteger, formatTokens } from '../render/format-numbers.ts'
-import { SUMMARY_NAMES } from '../render/rewrite-text.ts'
 import { sanitizeText, toOneLinePreview } from '../render/text.ts'
 
 /** Returns the receipt of a compaction: what left the context, and what was attached again. */

@@ -13,10 +13,15 @@ import {
   type SystemRecord,
 } from '@tidemark/core/log/record'
 import type { EventOf, SessionEvent } from 'tidemark'
-import { describeWarning } from '../agent/chat-output.ts'
 import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts'
+import {
+  describeEvent,
+  formatClearing,
+  formatCompaction,
+  formatModelSwitch,
+  formatUndo,
+} from '../render/describe-event.ts'
 import { formatCount, formatDollars, formatTokens } from '../render/format-numbers.ts'
-import { formatClearing, formatCompaction } from '../render/rewrite-text.ts'
 import { sanitizeLines, sanitizeText } from '../render/text.ts'
 import {
   describeAttempts,
@@ -46,64 +51,28 @@ export interface LineDetail {
 
 /** Returns the line of an event; null for an event that needs none. */
 export function describeEventLine(event: SessionEvent): EventLine | null {
-  switch (event.type) {
-    case 'compact':
-      return describeCompaction(event)
-    case 'microcompact':
-      return describeClearing(event)
-    case 'cache-break':
-      return describeBreak(event)
-    case 'act-paid':
-      return quietLine('$', sanitizeText(event.act.sentence))
-    case 'undone':
-      return describeUndo(event.kind)
-    case 'compact-failed':
-      return warningLine(`Not compacted: ${event.refused.message}`)
-    case 'breaker-open':
-      return warningLine(
-        `Automatic compaction is paused after ${formatCount(event.failures, 'failure')}: ${event.reason}`,
-      )
-    case 'media-dropped':
-      return quietLine(
-        '△',
-        `${formatCount(event.items, 'old image or document is', 'old images and documents are')} no longer sent. /undo restores them.`,
-      )
-    case 'thinking-dropped':
-      return quietLine(
-        '△',
-        `The thinking of ${formatCount(event.responses, 'response')} is no longer sent: the provider refused it.`,
-      )
-    case 'summary-dropped':
-      return quietLine('△', `The prepared summary is not used: ${sanitizeText(event.message)}`)
-    case 'sm-compact-threshold-exceeded':
-      return quietLine(
-        '△',
-        `The notes are not used: with them the context would have ${formatTokens(event.tokens)} tokens, and is compacted from ${formatTokens(event.threshold)} on. A summary is written.`,
-      )
-    case 'sm-compact-refused':
-      // Other reasons say that there are no notes yet, or are told by the refusal itself.
-      return event.reason === 'refused' || event.reason === 'error'
-        ? quietLine('△', `The notes are not used: ${sanitizeText(event.message)}`)
-        : null
-    case 'model-switched':
-      return describeModel(event.to)
-    case 'answer-continued':
-      return quietLine('…', 'The output limit ended the answer; the model was asked to continue it.')
-    default: {
-      const warning = describeWarning(event)
-      return warning === null ? null : warningLine(warning)
-    }
-  }
+  if (event.type === 'compact') return describeCompaction(event)
+  const told = describeEvent(event)
+  if (told === null) return null
+  const mark = told.tone === 'warning' ? '!' : (EVENT_MARKS[event.type] ?? '△')
+  return { ...told, mark, detail: describeDetail(event, told.text) }
+}
+
+/** Marks of events that are no warning; what leaves the context has △. */
+const EVENT_MARKS: Readonly<Partial<Record<SessionEvent['type'], string>>> = {
+  'act-paid': '$',
+  undone: '↶',
+  'model-switched': '→',
+  'answer-continued': '…',
+}
+
+function describeDetail(event: SessionEvent, title: string): LineDetail | null {
+  if (event.type === 'microcompact') return { title, text: listClearingFigures(event) }
+  return event.type === 'cache-break' ? describeBreak(event) : null
 }
 
 const WENT_BACK = 'Went back. What followed stays in the log: /undo returns to it.'
 export const NEW_CONVERSATION = 'A new conversation begins. /undo returns to the old one.'
-
-const UNDONE_NAMES = { compact: 'compaction', clear: 'clearing' } as const
-
-function describeUndo(kind: keyof typeof UNDONE_NAMES): EventLine {
-  return quietLine('↶', `Undone: the context is as it was before the ${UNDONE_NAMES[kind]}.`)
-}
 
 /** Returns the line of a record of a log that was written before; null for a record that needs none. */
 export function describeRecord(record: KnownRecord): EventLine | null {
@@ -111,8 +80,8 @@ export function describeRecord(record: KnownRecord): EventLine | null {
   if (isCompactBoundary(record)) return describeLoggedCompaction(record.uuid, record.compactMetadata)
   if (isMicrocompactBoundary(record)) return describeLoggedClearing(record)
   if (record.cacheLoss !== undefined) return describeLoss(record, record.cacheLoss)
-  if (record.subtype === 'compact_undone') return describeUndo('compact')
-  if (record.subtype === 'clear_undone') return describeUndo('clear')
+  if (record.subtype === 'compact_undone') return quietLine('↶', formatUndo('compact'))
+  if (record.subtype === 'clear_undone') return quietLine('↶', formatUndo('clear'))
   // After an undo or a redo, the branch that is shown says how things are.
   if (!isBranchSwitch(record) || record.of !== undefined) return null
   return quietLine('↶', record.parentUuid === null ? NEW_CONVERSATION : WENT_BACK)
@@ -159,7 +128,7 @@ function describeLoss(
 }
 
 export function describeModel(model: string): EventLine {
-  return quietLine('→', `The model is now ${sanitizeText(model)}.`)
+  return quietLine('→', formatModelSwitch(model))
 }
 
 function quietLine(mark: string, text: string): EventLine {
@@ -192,29 +161,20 @@ function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
   }
 }
 
-function describeClearing({ clearing, tokensBefore, tokensAfter, way }: EventOf<'microcompact'>): EventLine {
-  const { metadata, freedTokens, rewrittenTokens, cost, breakEvenCalls, why, released } = clearing
-  const what = formatClearing(metadata, freedTokens)
-  return {
-    tone: 'quiet',
-    mark: '△',
-    text: what,
-    detail: {
-      title: what,
-      text: [
-        `Why: ${sanitizeText(why)}`,
-        `How: ${CLEAR_WAYS[way]}`,
-        `Context: ${formatTokens(tokensBefore)} → ${formatTokens(tokensAfter)} tokens`,
-        `Cached again: ${formatTokens(rewrittenTokens)} tokens${cost === null ? '' : `, ${formatDollars(cost)} more than reading them from the cache`}`,
-        breakEvenCalls === null
-          ? 'It does not pay for itself in money.'
-          : `Pays for itself after ${formatCount(Math.ceil(breakEvenCalls), 'call')}.`,
-        ...listSection('Files that are no longer in view', released.filePaths, (path) => path),
-        '',
-        CLEARED_RESULTS_NOTE,
-      ].join('\n'),
-    },
-  }
+function listClearingFigures({ clearing, tokensBefore, tokensAfter, way }: EventOf<'microcompact'>): string {
+  const { rewrittenTokens, cost, breakEvenCalls, why, released } = clearing
+  return [
+    `Why: ${sanitizeText(why)}`,
+    `How: ${CLEAR_WAYS[way]}`,
+    `Context: ${formatTokens(tokensBefore)} → ${formatTokens(tokensAfter)} tokens`,
+    `Cached again: ${formatTokens(rewrittenTokens)} tokens${cost === null ? '' : `, ${formatDollars(cost)} more than reading them from the cache`}`,
+    breakEvenCalls === null
+      ? 'It does not pay for itself in money.'
+      : `Pays for itself after ${formatCount(Math.ceil(breakEvenCalls), 'call')}.`,
+    ...listSection('Files that are no longer in view', released.filePaths, (path) => path),
+    '',
+    CLEARED_RESULTS_NOTE,
+  ].join('\n')
 }
 
 const CLEARED_RESULTS_NOTE =
@@ -228,26 +188,21 @@ const CLEAR_WAYS: Readonly<Record<EventOf<'microcompact'>['way'] | 'size', strin
   native: 'by the provider',
 }
 
-function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): EventLine {
+function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): LineDetail {
   const { at, sentence, expected, read, moneyLost, also, provider, ours } = event
   return {
-    tone: 'warning',
-    mark: '!',
-    text: sanitizeText(sentence),
-    detail: {
-      title: 'Cache break',
-      diffAt: at,
-      text: [
-        sanitizeText(sentence),
-        '',
-        `Read from the cache: ${formatTokens(read)} of ${formatTokens(expected)} tokens expected`,
-        ...(moneyLost === null ? [] : [`Cost: ${formatDollars(moneyLost)} more than reading them`]),
-        ...(ours === null ? [] : [`Intended change: ${sanitizeText(ours.act)}`]),
-        ...(provider === null ? [] : [`The provider reports: ${describeReport(provider)}`]),
-        ...(diffProblem === null ? [] : [`The diff could not be written: ${sanitizeText(diffProblem)}`]),
-        ...listSection('Also changed', also, describeCause),
-      ].join('\n'),
-    },
+    title: 'Cache break',
+    diffAt: at,
+    text: [
+      sanitizeText(sentence),
+      '',
+      `Read from the cache: ${formatTokens(read)} of ${formatTokens(expected)} tokens expected`,
+      ...(moneyLost === null ? [] : [`Cost: ${formatDollars(moneyLost)} more than reading them`]),
+      ...(ours === null ? [] : [`Intended change: ${sanitizeText(ours.act)}`]),
+      ...(provider === null ? [] : [`The provider reports: ${describeReport(provider)}`]),
+      ...(diffProblem === null ? [] : [`The diff could not be written: ${sanitizeText(diffProblem)}`]),
+      ...listSection('Also changed', also, describeCause),
+    ].join('\n'),
   }
 }
 

@@ -48,7 +48,6 @@ async function readFigures(path: string): Promise<object> {
     ...{ apiCalls, callsWithoutUsage, toolCalls, userMessages, usage, hitRate, project, agents, startedAt },
     ...{ costUsd, money, outputEstimatedCalls, outputTokensEstimated, spending },
     ...{ window, windowFrom, autoCompact },
-    estimator: report.estimator,
     breaks: report.cacheBreaks.map(({ at, costUsd: lost, cause }) => ({ at, lost, cause })),
   }
 }

@@ -28,7 +28,6 @@ import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import type { TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter } from '../logs/read-log.ts'
-import type { ModelEstimator } from './estimator-error.ts'
 import type { LoggedCall } from './logged-calls.ts'
 import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
 
@@ -201,7 +200,7 @@ function preview(text: string): string {
 }
 
 interface ModelEstimators {
-  forModel(model: string): ModelEstimator
+  forModel(model: string): Estimator
   /** Returns the estimated tokens of the content blocks of a call's response. */
   countResponse(call: Pick<LoggedCall, 'model' | 'blocks'>): number
 }
@@ -212,8 +211,8 @@ interface ModelEstimators {
  */
 export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
   const families = new Map<TokenizerFamily | null, Estimator>()
-  const models = new Map<string, ModelEstimator>()
-  function forModel(model: string): ModelEstimator {
+  const models = new Map<string, Estimator>()
+  function forModel(model: string): Estimator {
     const known = models.get(model)
     if (known !== undefined) return known
     const found = lookUpModel(catalogue, model)
@@ -222,15 +221,13 @@ export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
       families.get(family) ??
       withBlockCache(createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate)))
     families.set(family, estimator)
-    const stripsThinking = found.found && found.model.thinking.keepsPrior === false
-    const entry = { estimator, stripsThinking }
-    models.set(model, entry)
-    return entry
+    models.set(model, estimator)
+    return estimator
   }
   return {
     forModel,
     countResponse: ({ model, blocks }) =>
-      blocks.reduce((sum, block) => sum + forModel(model).estimator.block(block), 0),
+      blocks.reduce((sum, block) => sum + forModel(model).block(block), 0),
   }
 }
 

@@ -224,7 +224,6 @@ it('a log without any response has an empty report', () => {
     hitRate: null,
     costUsd: 0,
     peakContextTokens: 0,
-    estimator: { turns: 0, medianAbsError: null, bias: null, excluded: [] },
   })
 })
 

@@ -112,14 +112,6 @@ describe('the report of a session', () => {
     )
   })
 
-  it('leaves turns after a compaction or clearing out of the estimator error, and counts them', () => {
-    expect(report.estimator.turns).toBe(1)
-    expect(report.estimator.excluded).toEqual([
-      { reason: 'clearing', count: 1 },
-      { reason: 'boundary', count: 1 },
-    ])
-  })
-
   it('has no damage for an intact log', () => {
     expect(report.damaged).toEqual([])
   })

@@ -7,7 +7,6 @@ import { findUserPrompts, type LogContents } from '../logs/read-log.ts'
 import { findCacheBreaks } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
-import { reportEstimatorError } from './estimator-error.ts'
 import { findHostTotals, findUnloggedCalls, findWindowName } from './host-totals.ts'
 import {
   computeHitRate,
@@ -64,8 +63,7 @@ export function inspectLog(
     },
   })
   const estimates = createModelEstimators(catalogue)
-  const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
-  const estimator = reportEstimatorError(records, identity.copiedFrom ?? log.format, estimates.forModel)
+  const contents = measureContents(log.records, estimates.forModel(mainModel).block)
 
   // Cache breaks of the log, and the cost of all calls.
   let damaged: readonly LogDamage[] = []
@@ -88,7 +86,6 @@ export function inspectLog(
     ...prompts,
     ...context,
     ...contents,
-    estimator,
     ...spending,
     ...cacheReport,
     damaged,

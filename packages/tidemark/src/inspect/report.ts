@@ -46,7 +46,6 @@ export interface SessionReport extends CacheReport {
   readonly byTool: readonly ToolTokens[]
   readonly largest: readonly LargeBlock[]
   readonly duplicateReads: readonly RepeatedRead[]
-  readonly estimator: EstimatorReport
   /** Total cost in dollars; null if the price of any call is unknown. */
   readonly costUsd: number | null
   readonly money: CostReport
@@ -165,16 +164,6 @@ interface RepeatedRead {
   readonly count: number
   /** Tokens that reading the file only once would have saved. */
   readonly tokens: number
-}
-
-export interface EstimatorReport {
-  readonly turns: number
-  readonly medianAbsError: number | null
-  /**
-   * Sum of (predicted − reported) context growth divided by the sum of reported growth; null if no call was compared.
-   */
-  readonly bias: number | null
-  readonly excluded: readonly { readonly reason: string; readonly count: number }[]
 }
 
 export interface CostReport extends CostSummary, CacheLossCosts {

@@ -33,22 +33,6 @@ export function estimatorWeights(
   }
 }
 
-/** A reminder that a host sends to the model when certain tools were not used for a while. It is not in the log. */
-export interface ReminderRule {
-  /** Names of the tools. A call of one of them postpones the reminder. */
-  readonly tools: readonly string[]
-  /** Number of content blocks in responses between two reminders. Thinking blocks are not counted. */
-  readonly every: number
-  readonly tokens: number
-}
-
-/** The reminder of those Claude Code versions that did not log it. */
-export const CLAUDE_CODE_REMINDER: ReminderRule = {
-  tools: ['TodoWrite', 'TaskCreate', 'TaskUpdate'],
-  every: 10,
-  tokens: FITTED_CONSTANTS.reminder,
-}
-
 const FITTED_TEXT_WEIGHTS: TextWeights = {
   characters: FITTED_CONSTANTS.characters,
   runs: FITTED_CONSTANTS.runs,

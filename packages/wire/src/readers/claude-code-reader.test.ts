@@ -2,12 +2,7 @@ import type { AttachmentRecord, SessionRecord } from '@tidemark/core/log/record'
 import { isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
-import {
-  createRecordReader,
-  findReminderRule,
-  isClaudeCodeRestart,
-  readClaudeCodeTotals,
-} from './claude-code-reader.ts'
+import { createRecordReader, isClaudeCodeRestart, readClaudeCodeTotals } from './claude-code-reader.ts'
 import { createLogReader } from './log-format.ts'
 
 function user(uuid: string, more: object = {}): string {
@@ -206,13 +201,6 @@ describe('a message queued while the model worked', () => {
       prompts([user('a'), JSON.stringify(inBlocks), JSON.stringify({ ...inBlocks, operation: 'remove' })]),
     ).toEqual([])
   })
-
-  it('does not change the guess about reminders that are not logged', () => {
-    for (const ops of [[queue('remove')], []]) {
-      const { records } = readAll([user('a'), queue('enqueue', 'also the tests'), ...ops], 'claude-code')
-      expect(findReminderRule(records.map(({ record }) => record))?.every).toBe(10)
-    }
-  })
 })
 
 describe('a log of our own', () => {
@@ -330,11 +318,4 @@ it('a log of Tidemark has the context window of its last prefix snapshot', () =>
   const reader = createRecordReader('tidemark')
   for (const text of [epoch('a', 200_000), epoch('b', 32_000)]) reader.readLine(text)
   expect(reader.finish().meta.contextWindow).toBe(32_000)
-})
-
-describe('claudeCodeReminder', () => {
-  it('is a guess for logs that leave out what the program adds', () => {
-    expect(findReminderRule([line({}), said('go')])?.every).toBe(10)
-    expect(findReminderRule([said('go'), line({ type: 'attachment', attachment: {} })])).toBeUndefined()
-  })
 })

@@ -4,7 +4,6 @@ import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { createLogLineReader, type LogLineReader, type LogReaderOptions } from '@tidemark/core/log/decode-log'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
-import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
 import {
   createDamageCollector,
   createMetaCollector,
@@ -302,18 +301,4 @@ function toModelTotals(name: string, used: { readonly [field: string]: unknown }
 
 function isAmount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
-}
-
-/**
- * Returns the rule for reminders that Claude Code sent without logging them. Returns undefined for a log with
- * attachment records, because those versions log reminders.
- */
-export function findReminderRule(records: Iterable<SessionRecord>): ReminderRule | undefined {
-  for (const record of records) if (record.type === 'attachment' && !isFromQueue(record)) return undefined
-  return CLAUDE_CODE_REMINDER
-}
-
-/** Checks whether the reader made an attachment from the queue of messages. The program did not log it. */
-function isFromQueue(record: SessionRecord): boolean {
-  return readField(record, 'operation') !== undefined
 }

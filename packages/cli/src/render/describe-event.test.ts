@@ -1,5 +1,7 @@
+import type { SessionEvent } from 'tidemark'
 import { expect, it } from 'vitest'
-import { formatClearing, formatCompaction } from './rewrite-text.ts'
+import { describeEventLine } from '../screen/event-lines.ts'
+import { describeEvent, formatClearing, formatCompaction } from './describe-event.ts'
 
 const compacted = {
   tokensBefore: 40_000,
@@ -36,4 +38,26 @@ it.each([
   [{ compactedToolIds: [], clearedThinking: ['c'] }, 0, 'Cleared 1 response of its thinking'],
 ])('a clearing of %j', (content, freed, text) => {
   expect(formatClearing(content, freed)).toBe(text)
+})
+
+it.each([
+  [
+    { type: 'breaker-open', failures: 3, reason: 'no summary came.' },
+    'Automatic compaction is paused after 3 failures: no summary came.',
+  ],
+  [{ type: 'request-passed', reason: 'failed', message: 'It was\u0007 passed on.' }, 'It was passed on.'],
+  [
+    { type: 'hook-failed', hook: 'guard', message: 'it ended with 1.' },
+    'The hook guard failed: it ended with 1.',
+  ],
+])('%j is a warning, wherever it is shown', (event, text) => {
+  expect(describeEvent(event as SessionEvent)).toEqual({ tone: 'warning', text })
+  expect(describeEventLine(event as SessionEvent)).toMatchObject({ mark: '!', text })
+})
+
+it.each([
+  { type: 'hook-failed', hook: 'permission', message: 'The question was aborted.' },
+  { type: 'sm-compact-refused', reason: 'none', message: 'There are no notes.' },
+])('%j needs no word', (event) => {
+  expect(describeEvent(event as SessionEvent)).toBeNull()
 })

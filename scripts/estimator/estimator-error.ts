@@ -1,7 +1,7 @@
 /**
  * Measures the error of the token estimator on a logged session. For each call after the first, the predicted growth of
- * the context is compared with the growth that the provider reported. `inspect` shows the result, and
- * scripts/fit-estimator.ts uses it to fit the estimator's weights.
+ * the context is compared with the growth that the provider reported. scripts/fit-estimator.ts fits the estimator's
+ * weights with it, and test/estimator.test.ts holds them.
  */
 import { isTurnEnd, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
 import { type Block, isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
@@ -16,7 +16,6 @@ import {
   type SessionRecord,
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
-import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
 import type { Estimator } from '@tidemark/core/tokens/estimator'
 import {
@@ -27,32 +26,22 @@ import {
   readCalibrationScale,
   startCalibration,
 } from '@tidemark/core/tokens/usage'
-import type { ReminderRule } from '@tidemark/wire/catalogue/estimator-weights'
-import { findReminderRule, isClaudeCodeRestart } from '@tidemark/wire/readers/claude-code-reader'
-import type { LogFormat } from '@tidemark/wire/readers/log-reader'
-import type { EstimatorReport } from './report.ts'
+import { FITTED_CONSTANTS } from '@tidemark/wire/catalogue/estimator-constants'
 
-export function reportEstimatorError(
-  records: readonly SessionRecord[],
-  format: LogFormat,
-  forModel: PredictionOptions['forModel'],
-): EstimatorReport {
-  const isClaudeCodes = format === 'claude-code'
-  // In a copy of a log of Claude Code, only the records of Tidemark have a position in the log.
-  const logged = records.filter(({ seq }) => seq === undefined)
-  const reminder = isClaudeCodes ? findReminderRule(logged) : undefined
-  const turns = predictGrowth(listMeasuredCalls(records, isClaudeCodes ? isClaudeCodeRestart : undefined), {
-    policy: DEFAULT_POLICY.estimate,
-    forModel,
-    ...(reminder === undefined ? {} : { reminder }),
-  })
-  const { turns: counted, medianAbsError, bias, excluded } = measurePredictionError(turns)
-  return {
-    turns: counted,
-    medianAbsError: counted === 0 ? null : medianAbsError,
-    bias: counted === 0 ? null : Math.round(bias * 1e4) / 1e4,
-    excluded,
-  }
+/** A reminder that a host sends to the model when certain tools were not used for a while. It is not in the log. */
+export interface ReminderRule {
+  /** Names of the tools. A call of one of them postpones the reminder. */
+  readonly tools: readonly string[]
+  /** Number of content blocks in responses between two reminders. Thinking blocks are not counted. */
+  readonly every: number
+  readonly tokens: number
+}
+
+/** The reminder of those Claude Code versions that did not log it. */
+export const CLAUDE_CODE_REMINDER: ReminderRule = {
+  tools: ['TodoWrite', 'TaskCreate', 'TaskUpdate'],
+  every: 10,
+  tokens: FITTED_CONSTANTS.reminder,
 }
 
 type ExclusionReason = IncomparableReason | 'model-change' | 'negative-growth'

@@ -60,9 +60,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-take-in-subagents',
     law: 'leaves out subagents',
-    file: 'packages/core/src/notes/branch-notes.ts',
-    find: 'if (!isKnownRecord(record) || record.isSidechain === true) continue',
-    replace: 'if (!isKnownRecord(record)) continue',
+    file: 'packages/core/src/log/session-log.ts',
+    find: "typeof record.uuid === 'string' && record.isSidechain !== true",
+    replace: "typeof record.uuid === 'string'",
     tests: [KEEPER],
   },
   {

@@ -5,6 +5,30 @@ const ROUNDS = 'packages/core/test/summarize/rounds'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'summaries-do-not-know-the-tools-of-the-policy',
+    law: 'todo tool that only the policy names',
+    file: 'packages/core/src/compaction/summarized-history.ts',
+    find: 'createFactsKeeper({ tools: listToolNames(turn.host.policy) })',
+    replace: 'createFactsKeeper()',
+    tests: ['packages/core/src/compaction/summarized-history.test'],
+  },
+  {
+    name: 'a-run-that-prints-a-failure-settles-a-command',
+    law: 'are not settled by a run that ends well and prints a failure',
+    file: 'packages/core/src/facts/command-facts.ts',
+    find: "} else if (status === 'ok' && reported === '') {",
+    replace: "} else if (status === 'ok') {",
+    tests: ['packages/core/src/facts/session-facts.test'],
+  },
+  {
+    name: 'a-relative-path-is-another-file',
+    law: 'are one under the whole path and the path relative to the working directory',
+    file: 'packages/core/src/facts/file-facts.ts',
+    find: 'const key = normalizePath(given, cwd)',
+    replace: 'const key = normalizePath(given)',
+    tests: ['packages/core/src/facts/session-facts.test'],
+  },
+  {
     name: 'plan-does-not-calibrate-what-is-re-attached',
     law: 'where the provider counts more than the estimate, the plan counts what is re-attached likewise',
     file: 'packages/tidemark/src/compact/compact-log.ts',

@@ -4,6 +4,20 @@ import { openTestSession } from '../../test/engine/test-session.ts'
 import { planCompaction } from './plan-compaction.ts'
 import { readSummarizedHistory } from './summarized-history.ts'
 
+it('a summary knows the open tasks of a todo tool that only the policy names', async () => {
+  const session = new SessionBuilder()
+  session.user('Begin.')
+  session.call('board', { cards: [{ content: 'Write the parser', status: 'pending' }] }, 'ok')
+  session.answer()
+  const { run, room, host } = await openTestSession(session.records, {
+    policy: { rehydrate: { todoTools: ['board'] } },
+  })
+  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
+  if (!plan.ok) throw new Error(plan.message)
+  const history = await readSummarizedHistory(run, room, plan)
+  expect(history?.facts.todos).toEqual([{ text: 'Write the parser', status: 'pending' }])
+})
+
 it('a prompt whose answer is among the messages kept counts as answered, so that it is cut and not left out', async () => {
   const session = new SessionBuilder()
   session.user('Begin.')

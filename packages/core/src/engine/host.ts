@@ -4,6 +4,7 @@ import type { RedactText } from '../cache/request-diff.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
+import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { Attachment, CompactMetadata, RecordedUserInput } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
@@ -310,3 +311,9 @@ export interface HostSummaryInput {
 
 /** Writes a summary on behalf of the engine. If it returns null or throws, the compaction is refused. */
 export type SummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
+
+/** Lists the tools for files and for the todo list that the policy names. */
+export function listToolNames({ rehydrate }: Policy): NonNullable<FactsOptions['tools']> {
+  const { readTools, writeTools } = rehydrate.files
+  return { readTools, writeTools, todoTools: rehydrate.todoTools }
+}

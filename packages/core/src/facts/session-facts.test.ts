@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { extractSessionFacts } from './session-facts.ts'
+import { createFactsKeeper, extractSessionFacts } from './session-facts.ts'
 
 describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {
@@ -65,6 +65,19 @@ describe('a text with characters that cannot be sent', () => {
 })
 
 describe('files', () => {
+  it('are one under the whole path and the path relative to the working directory', () => {
+    const work = new CodingSession()
+    const edit = (id: string, path: string): void => {
+      const input = { file_path: path, old_string: 'a', new_string: 'b' }
+      work.builder.assistant(id, [{ type: 'tool_use', id, name: 'Edit', input }], { cwd: '/shop' })
+      work.builder.result(id, 'ok', { cwd: '/shop' })
+    }
+    edit('one', 'src/a.ts')
+    edit('two', '/shop/src/a.ts')
+    edit('three', 'src/../src/a.ts')
+    expect(extractSessionFacts(work.history).files).toMatchObject([{ path: '/shop/src/a.ts', edits: 3 }])
+  })
+
   it('have what was done to them and their last state, newest first', () => {
     const work = new CodingSession()
     work.reads('/src/a.ts', 'one\ntwo\n')
@@ -86,6 +99,27 @@ describe('files', () => {
       ['/src/a.ts', 1, 1, 1, false, 'const a = 1', 2],
       ['/src/new.ts', 1, 0, 0, true, 'export {}', null],
     ])
+  })
+})
+
+describe('the todo list', () => {
+  it('is that of the tool which the policy names, whatever its input is called', () => {
+    const work = new CodingSession()
+    work.calls('board', { cards: [{ content: 'Write the parser', status: 'pending' }] }, 'ok')
+    const keeper = createFactsKeeper({ tools: { todoTools: ['board'] } })
+    for (const record of work.history) keeper.add(record)
+    expect(keeper.read().todos).toEqual([{ text: 'Write the parser', status: 'pending' }])
+    expect(extractSessionFacts(work.history).todos).toEqual([])
+  })
+
+  it('is older than an instruction, but not than an answer or the refusal of a call', () => {
+    const work = new CodingSession()
+    work.says('Build it.')
+    work.lists([{ content: 'parse', status: 'pending' }])
+    work.calls('AskUserQuestion', { question: 'Tabs?' }, 'User answered: tabs')
+    expect(extractSessionFacts(work.history).areTodosOlder).toBe(false)
+    work.says('Now something else.')
+    expect(extractSessionFacts(work.history).areTodosOlder).toBe(true)
   })
 })
 
@@ -117,6 +151,15 @@ describe('the rest', () => {
 })
 
 describe('commands that failed', () => {
+  it('are not settled by a run that ends well and prints a failure', () => {
+    const work = new CodingSession()
+    work.runs('npm test', 'error', true)
+    work.runs('npm test | tail -3', 'FAIL src/a.test.ts')
+    expect(extractSessionFacts(work.history).failures).toMatchObject([{ isSettled: false }])
+    work.runs('npm test | tail -3', '12 passed')
+    expect(extractSessionFacts(work.history).failures).toMatchObject([{ isSettled: true }])
+  })
+
   it('have their last error, how often they failed, and what was changed since', () => {
     const work = new CodingSession()
     work.runs('npm test', 'first error', true)

@@ -19,6 +19,7 @@ import {
 import { createFileTracker, type ProjectFolders, type TouchedFile } from './file-facts.ts'
 import { type AssistantText, ModelTextTracker, type PlacedTexts } from './model-texts.ts'
 import { createTodoTracker, isOpenTodo, readPlanText, type TodoItem } from './todo-list.ts'
+import type { FileToolNames } from './tool-calls.ts'
 import { createToolRunTracker, type ToolRun } from './tool-runs.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from './user-prompts.ts'
 import { createWorklog, type WorkStep } from './worklog.ts'
@@ -115,9 +116,16 @@ const MOST_RESULTS = 40
 const SHORTEST_RESULT = 60
 const TODO_CHARACTERS = 100
 
-/** Creates a keeper for one branch. After a rewind a new one is needed. `cwd`: the working directory, if it is known. */
-export function createFactsKeeper({ cwd }: { readonly cwd?: string } = {}): FactsKeeper {
-  return new BranchFacts(cwd)
+export interface FactsOptions {
+  /** The working directory, if it is known. */
+  readonly cwd?: string
+  /** Names of the host's tools for files and for its todo list, as the policy has them. */
+  readonly tools?: FileToolNames & { readonly todoTools?: readonly string[] }
+}
+
+/** Creates a keeper for one branch. After a rewind a new one is needed. */
+export function createFactsKeeper(options: FactsOptions = {}): FactsKeeper {
+  return new BranchFacts(options)
 }
 
 type KeptMessage = Omit<UserPrompt, 'isAnswered' | 'hasCalls'> & { hasCalls: boolean }
@@ -126,8 +134,8 @@ class BranchFacts implements FactsKeeper {
   readonly #redact = createRedactor()
   readonly #clean = (text: string): string => this.#redact(removeControlCharacters(text))
   readonly #prompts = createUserPromptReader(this.#clean)
-  readonly #runs = createToolRunTracker()
-  readonly #todos = createTodoTracker()
+  readonly #runs: ReturnType<typeof createToolRunTracker>
+  readonly #todos: ReturnType<typeof createTodoTracker>
   readonly #texts = new ModelTextTracker(this.#clean)
   readonly #files = createFileTracker(this.#clean)
   readonly #commands = new CommandTracker(this.#clean)
@@ -151,7 +159,9 @@ class BranchFacts implements FactsKeeper {
   #segmentStart = 0
   #place = -1
 
-  constructor(cwd: string | undefined) {
+  constructor({ cwd, tools = {} }: FactsOptions) {
+    this.#runs = createToolRunTracker(tools)
+    this.#todos = createTodoTracker(tools.todoTools)
     if (cwd !== undefined) this.#files.setFolder(cwd)
   }
 

@@ -3,7 +3,7 @@
  * a rewind to another branch, the notes are made again from that branch.
  */
 import type { ContextView } from '../context/context-view.ts'
-import { addRecords, createFactsKeeper, type FactsKeeper } from '../facts/session-facts.ts'
+import { addRecords, createFactsKeeper, type FactsKeeper, type FactsOptions } from '../facts/session-facts.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
@@ -42,7 +42,7 @@ interface BranchReading {
   covered: string | null
 }
 
-export function createBranchNotes(options: { readonly cwd?: string } = {}): BranchNotes {
+export function createBranchNotes(options: FactsOptions = {}): BranchNotes {
   let newest: BranchReading | null = null
 
   function findReading(branch: ContextView['branch']): BranchReading {
@@ -70,7 +70,7 @@ export function createBranchNotes(options: { readonly cwd?: string } = {}): Bran
   }
 }
 
-/** Lists the records of a branch that were not added yet. Records of subagents are left out. */
+/** Lists the records of a branch that were not added yet. */
 function* listNewRecords(
   reading: BranchReading,
   session: SessionLog,
@@ -79,7 +79,7 @@ function* listNewRecords(
   while (reading.added < branch.length) {
     const record = readRecordAt(session, branch.at(reading.added) ?? -1)
     reading.added += 1
-    if (!isKnownRecord(record) || record.isSidechain === true) continue
+    if (!isKnownRecord(record)) continue
     reading.covered = record.uuid
     yield record
   }

@@ -11,11 +11,12 @@ import {
 } from '@tidemark/core/compaction/plan-compaction'
 import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
-import type {
-  CompactionServices,
-  ModelSettings,
-  SeparateSummaryModel,
-  TurnHost,
+import {
+  type CompactionServices,
+  listToolNames,
+  type ModelSettings,
+  type SeparateSummaryModel,
+  type TurnHost,
 } from '@tidemark/core/engine/host'
 import type { Clock, Journal, Model } from '@tidemark/core/engine/ports'
 import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
@@ -104,7 +105,9 @@ export async function openLoggedSession(
     room,
     plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
     planWithNotes: async (asked) =>
-      choice === null ? planWithLogNotes(run, room, asked, createBranchNotes(cwd)) : null,
+      choice === null
+        ? planWithLogNotes(run, room, asked, createBranchNotes({ ...cwd, tools: listToolNames(policy) }))
+        : null,
     prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
     commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),
     undo: (asked) => drainEvents({ events: undoRewrite(run, room, asked), onEvent }),

@@ -121,7 +121,7 @@ function createNoteTaker(): NoteTaker {
     fed = branch
     for (; fedCount < branch.length; fedCount += 1) {
       const record = readRecordAt(session, branch.at(fedCount) ?? -1)
-      if (!isKnownRecord(record) || record.isSidechain === true) continue
+      if (!isKnownRecord(record)) continue
       coveredUuid = record.uuid
       if (record.type === 'assistant' && !isSyntheticError(record)) model = record.message.model
       keeper.add(record)

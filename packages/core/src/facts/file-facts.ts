@@ -170,7 +170,9 @@ function isCreation({ result, touches }: ToolRun): boolean {
 }
 
 function countLines(text: string): number {
-  return text === '' ? 0 : text.replace(/\n$/, '').split('\n').length
+  let lines = text === '' || text.endsWith('\n') ? 0 : 1
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines += 1
+  return lines
 }
 
 const MOST_NAMES = 6

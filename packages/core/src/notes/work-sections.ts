@@ -167,7 +167,6 @@ function formatPlaced({ where, isCorrected }: PlacedText, text: string): string 
 
 // Files.
 
-const MOST_READ_FILES = 400
 const MOST_LISTED = 12
 /** Share of the section's tokens for files that were only read. */
 const READ_SHARE = 0.25
@@ -186,12 +185,6 @@ interface FileItem extends NoteItem {
  */
 export function writeFiles({ files, project }: SessionFacts, budget: SectionBudget): string {
   const show = createPathFormat(project)
-  const changed = files.filter(isFileChanged)
-  const others = files.filter((file) => !isFileChanged(file))
-  const tried = others.filter(({ refusedEdits }) => refusedEdits > 0)
-  const read = others
-    .filter(({ refusedEdits, linesRead }) => refusedEdits === 0 && linesRead !== null)
-    .slice(0, MOST_READ_FILES)
   const folders = new Set<string>()
   const toItem = (file: TouchedFile, rank: number): FileItem => {
     const path = show(file)
@@ -199,38 +192,47 @@ export function writeFiles({ files, project }: SessionFacts, budget: SectionBudg
     // The folder of files is named once.
     const short = folders.has(folder) ? name : path
     folders.add(folder)
-    const line = `- ${describeFile({ ...file, path, movedFrom: showMoved(file, show) })}`
-    return rank === 0 ? { path, rank, short, full: line, groups: ['changed'] } : { path, rank, full: short }
+    if (rank !== CHANGED) return { path, rank, full: short }
+    const full = `- ${describeFile({ ...file, path, movedFrom: showMoved(file, show) })}`
+    return { path, rank, short, full, groups: ['changed'] }
   }
-  const [own, attempts, looks] = [changed, tried, read].map((some, rank) =>
-    some.map((file) => toItem(file, rank)),
-  ) as [FileItem[], FileItem[], FileItem[]]
+  const items = [CHANGED, TRIED, READ].flatMap((rank) =>
+    files.filter((file) => rankFile(file) === rank).map((file) => toItem(file, rank)),
+  )
   const tokens = budget.tokens - HEAD_TOKENS
-  const cap = others.length === 0 ? tokens : tokens * (1 - READ_SHARE)
-  const caps = new Map([['changed', cap]])
-  const placed = placeItems([...own, ...attempts, ...looks], { ...budget, tokens, caps })
-  const detailed = own.filter((item) => placed.get(item) === item.full)
-  const named = own.filter((item) => placed.has(item) && !detailed.includes(item))
-  const [triedPaths, readPaths] = [attempts, looks].map((some) => some.filter((item) => placed.has(item)))
+  const isAlone = items.every(({ rank }) => rank === CHANGED)
+  const caps = new Map([['changed', isAlone ? tokens : tokens * (1 - READ_SHARE)]])
+  const placed = placeItems(items, { ...budget, tokens, caps })
+  const list = (rank: number): readonly FileItem[] =>
+    items.filter((item) => item.rank === rank && placed.has(item))
+  const noteMissing = (rank: number): readonly string[] => {
+    const missing = items.filter((item) => item.rank === rank && !placed.has(item)).length
+    return missing === 0 ? [] : [formatMissing(missing, 1)]
+  }
+  const isWhole = (item: FileItem): boolean => placed.get(item) === item.full
+  const detailed = list(CHANGED).filter(isWhole)
+  const named = list(CHANGED).filter((item) => !isWhole(item))
+  const title = detailed.length === 0 ? 'Changed, by folder:' : 'Changed before, by folder:'
   const parts = [
     formatList(
       'Changed, newest first:',
       detailed.map(({ full }) => full),
     ),
-    formatList(
-      detailed.length === 0 ? 'Changed, by folder:' : 'Changed before, by folder:',
-      formatFolders(named),
-    ),
-    formatMissing(own.length - detailed.length - named.length, own.length),
-    formatList('A change was tried and not made:', formatFolders(triedPaths ?? [])),
-    formatList('Only read, by folder:', [
-      ...formatFolders(readPaths ?? []),
-      ...[formatMissing(looks.length - (readPaths?.length ?? 0), 1)].filter((line) => line !== ''),
-    ]),
+    formatList(title, [...formatFolders(named), ...noteMissing(CHANGED)]),
+    formatList('A change was tried and not made:', formatFolders(list(TRIED))),
+    formatList('Only read, by folder:', [...formatFolders(list(READ)), ...noteMissing(READ)]),
   ].filter((part) => part !== '')
   const head =
     project.base === null ? [] : [`Paths that are not whole are relative to ${formatPath(project.base)}.`]
   return parts.length === 0 ? '' : [...head, ...parts].join('\n\n')
+}
+
+const [CHANGED, TRIED, READ] = [0, 1, 2]
+
+/** Returns the rank of a file; null for one that could not even be read. */
+function rankFile(file: TouchedFile): number | null {
+  if (isFileChanged(file)) return CHANGED
+  return file.refusedEdits > 0 ? TRIED : file.linesRead === null ? null : READ
 }
 
 function formatList(title: string, lines: readonly string[]): string {

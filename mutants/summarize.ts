@@ -8,7 +8,7 @@ export const mutants: readonly Mutant[] = [
     name: 'summaries-do-not-know-the-tools-of-the-policy',
     law: 'todo tool that only the policy names',
     file: 'packages/core/src/compaction/summarized-history.ts',
-    find: 'createFactsKeeper({ tools: listToolNames(turn.host.policy) })',
+    find: 'createFactsKeeper({ tools: readHostToolNames(turn.host.policy) })',
     replace: 'createFactsKeeper()',
     tests: ['packages/core/src/compaction/summarized-history.test'],
   },

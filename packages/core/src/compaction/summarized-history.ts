@@ -1,5 +1,5 @@
 /** The records that a compaction summarizes, read once for all of its steps: the facts and the names in them. */
-import { type CompactionServices, listToolNames } from '../engine/host.ts'
+import { type CompactionServices, readHostToolNames } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { addRecords, createFactsKeeper, type SessionFacts } from '../facts/session-facts.ts'
@@ -29,7 +29,7 @@ export function readSummarizedHistory(
   return runTurnSteps(turn, readInSteps())
 
   function* readInSteps(): Steps<SummarizedHistory> {
-    const keeper = createFactsKeeper({ tools: listToolNames(turn.host.policy) })
+    const keeper = createFactsKeeper({ tools: readHostToolNames(turn.host.policy) })
     yield* addRecords(keeper, records)
     const facts = withAnsweredMessages(keeper.read())
     const names = yield* rankNames(records, estimator)

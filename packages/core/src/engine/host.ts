@@ -312,8 +312,8 @@ export interface HostSummaryInput {
 /** Writes a summary on behalf of the engine. If it returns null or throws, the compaction is refused. */
 export type SummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
 
-/** Lists the tools for files and for the todo list that the policy names. */
-export function listToolNames({ rehydrate }: Policy): NonNullable<FactsOptions['tools']> {
+/** Returns the names of tools for files and for the todo list that the policy has. */
+export function readHostToolNames({ rehydrate }: Policy): NonNullable<FactsOptions['tools']> {
   const { readTools, writeTools } = rehydrate.files
   return { readTools, writeTools, todoTools: rehydrate.todoTools }
 }

@@ -13,8 +13,8 @@ import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
 import {
   type CompactionServices,
-  listToolNames,
   type ModelSettings,
+  readHostToolNames,
   type SeparateSummaryModel,
   type TurnHost,
 } from '@tidemark/core/engine/host'
@@ -106,7 +106,7 @@ export async function openLoggedSession(
     plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
     planWithNotes: async (asked) =>
       choice === null
-        ? planWithLogNotes(run, room, asked, createBranchNotes({ ...cwd, tools: listToolNames(policy) }))
+        ? planWithLogNotes(run, room, asked, createBranchNotes({ ...cwd, tools: readHostToolNames(policy) }))
         : null,
     prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
     commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),

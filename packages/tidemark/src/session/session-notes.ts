@@ -5,7 +5,7 @@
 import { findNewestCompaction } from '@tidemark/core/background/prepare-summary'
 import { areNotesBehind, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
 import type { TurnEvent } from '@tidemark/core/engine/events'
-import { keepsNotes, listToolNames, type NotesServices } from '@tidemark/core/engine/host'
+import { keepsNotes, type NotesServices, readHostToolNames } from '@tidemark/core/engine/host'
 import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { createBranchNotes } from '@tidemark/core/notes/branch-notes'
@@ -21,7 +21,7 @@ export function createNotesServices(
 ): NotesServices {
   const { extractor } = policy.notes
   const usesModel = extractor === 'model' || (extractor === 'auto' && notes?.model === true)
-  const local = createBranchNotes({ ...omitUndefined({ cwd }), tools: listToolNames(policy) })
+  const local = createBranchNotes({ ...omitUndefined({ cwd }), tools: readHostToolNames(policy) })
   return usesModel ? { store, local: null, fallback: local } : { store, local }
 }
 

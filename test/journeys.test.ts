@@ -9,8 +9,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
   'prompt to bytes': { files: 96, changes: 302 },
-  'automatic compaction': { files: 150, changes: 573 },
-  inspect: { files: 89, changes: 317 },
+  'automatic compaction': { files: 144, changes: 553 },
+  inspect: { files: 88, changes: 313 },
   "client's request to bytes": { files: 96, changes: 311 },
   'chat turn with a question, CLI part': { files: 46, changes: 150 },
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 
 /** What every run shares. Tests run on the sources: the `tidemark-source` condition of each package names them. */
@@ -6,8 +7,8 @@ export const shared = {
   ssr: { resolve: { conditions: ['tidemark-source'], externalConditions: ['tidemark-source'] } },
   test: {
     reporters: ['default', './scripts/totals-reporter.ts'],
-    // Left to itself, vitest keeps one core for itself: on two cores that is half of them.
-    maxWorkers: '100%',
+    // More workers than cores: tests that start processes wait most of the time.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
     isolate: false,
     globalSetup: ['./scripts/test-environment.ts'],

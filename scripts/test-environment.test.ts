@@ -1,7 +1,6 @@
-import { homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { homedir } from 'node:os'
 import { expect, it } from 'vitest'
-import { createTestEnvironment } from './test-environment.ts'
+import { COMPILED, createTestEnvironment } from './test-environment.ts'
 
 it('a test sees nothing of the shell, the user and the program that started the run', () => {
   const shell = {
@@ -31,7 +30,7 @@ it('a test sees nothing of the shell, the user and the program that started the 
     TIDEMARK_SEED: '7',
     ...home,
     ...fixed,
-    NODE_COMPILE_CACHE: join(tmpdir(), 'tidemark-test-compiled'),
+    NODE_COMPILE_CACHE: COMPILED,
   })
 })
 

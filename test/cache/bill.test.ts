@@ -5,7 +5,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { countPropertyRuns, createChoices } from '@tidemark/core/testing'
+import { countPropertyRuns, createChoices, sampleCases } from '@tidemark/core/testing'
 import { createManualClock, type RequestRecord } from '@tidemark/simulator'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import type { ModelEntry } from '@tidemark/wire/catalogue/model-entry'
@@ -130,7 +130,12 @@ describe('the bill', () => {
     expect(report?.money.spentOnClearings).toBeCloseTo(spentOnClearing.total ?? 0, 2)
   })
 
-  it.each(listProfiles().map((entry, index) => [entry.id, entry, index] as const))(
+  it.each(
+    sampleCases(
+      listProfiles().map((entry, index) => [entry.id, entry, index] as const),
+      5,
+    ),
+  )(
     'of %s is the same in money(), in the events, in inspect and at the provider, and every call is judged',
     async (_, entry, index) => {
       for (let number = 0; number < SESSIONS; number += 1)

@@ -1,4 +1,5 @@
 /** Whatever a host does to its own list between two requests, the model sees the list as it is now. */
+import { isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createDropInWorld, HostAgent, type HostBlock, type HostMessage, sumRequests } from './host-agent.ts'
 
@@ -105,7 +106,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
 }
 
 const SEEDS = Array.from({ length: 24 }, (_, index) => index + 1).filter(
-  (seed) => process.env.TIDEMARK_RUN_SHARE === '1' || seed % 4 === 1,
+  (seed) => isFullRun() || seed % 8 === 1,
 )
 
 describe('a host that changes its list at random', () => {

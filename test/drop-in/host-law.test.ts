@@ -128,7 +128,7 @@ describe.each(Object.keys(HABITS))('conversations of a host with the habit "%s"'
   )
 })
 
-it.each(['none', 'clock', 'order', 'defaults'])(
+it.each(sampleCases(['none', 'clock', 'order', 'defaults'], 2))(
   'a model whose thinking is bound to what came before it refuses nothing of a host with the habit "%s", also where it refuses the host’s own, and is no dearer',
   async (habit) => {
     const change = HABITS[habit] as (body: Body, number: number) => Body

@@ -2,6 +2,7 @@
  * The law of `tide.fetch` for runs that end at any point, also just where the window is full: no dearer than direct while
  * direct lives, and the work goes on where direct dies.
  */
+import { isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createDropInWorld, type DropInOptions, HostAgent, sumRequests, withMarkers } from './host-agent.ts'
 
@@ -9,7 +10,7 @@ const WINDOW = 30_000
 
 /** Numbers of steps. With `npm run test:full`, all of them. */
 const LENGTHS = Array.from({ length: 60 }, (_, index) => index + 10).filter(
-  (length) => process.env.TIDEMARK_RUN_SHARE === '1' || length % 8 === 1,
+  (length) => isFullRun() || length % 16 === 9,
 )
 
 interface Run {

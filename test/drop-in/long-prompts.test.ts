@@ -1,4 +1,5 @@
 /** A host that asks a long question after a long conversation: the request that fits is sent, with a summary. */
+import { sampleCases } from '@tidemark/core/testing'
 import { createSummarizer, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { createDropInWorld } from './host-agent.ts'
@@ -17,14 +18,19 @@ const answers = withSummaries(
 )
 
 describe.each(['claude-sonnet-5-5', 'claude-sonnet-4-5', 'claude-opus-5-5'])('on %s', (modelId) => {
-  it.each([
-    [100_000, 0.5],
-    [100_000, 0.8],
-    [100_000, 0.94],
-    [30_000, 0.85],
-    [30_000, 0.9],
-    [30_000, 0.94],
-  ])(
+  it.each(
+    sampleCases(
+      [
+        [100_000, 0.5],
+        [100_000, 0.8],
+        [100_000, 0.94],
+        [30_000, 0.85],
+        [30_000, 0.9],
+        [30_000, 0.94],
+      ] as const,
+      2,
+    ),
+  )(
     'a long prompt after a long conversation is answered where prompt and summary fit (window %i, %f of it)',
     async (window, share) => {
       const world = createDropInWorld({

@@ -1,4 +1,5 @@
 /** Real clients make the same tool calls with Tidemark as without it, until what the model is shown is first rewritten. */
+import { sampleCases } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { RunCall } from '../../bench/dropin/client.ts'
 import { aiSdkClients } from '../../bench/dropin/clients/ai-sdk.ts'
@@ -28,17 +29,20 @@ describe.each(
     (client) => [client.name, client] as const,
   ),
 )('%s', (_, client) => {
-  it.each(CONVERSATIONS)('makes the same calls: $coder.seed, window $window', async (conversation) => {
-    const direct = await runClient(client, { ...conversation, window: LARGE, isManaged: false })
-    const managed = await runClient(client, { ...conversation, isManaged: true, inMemory: true })
-    expect(direct).toMatchObject({ error: null, steps: STEPS, refused: 0 })
-    expect(managed).toMatchObject({ error: null, steps: STEPS, answer: direct.answer })
-    // The first request that does not fit may be refused, as the host's own would be: the size is not known to the token.
-    expect(managed.refused).toBeLessThanOrEqual(conversation.window < LARGE ? 1 : 0)
-    expect(managed.callsBeforeRewrite !== null).toBe(conversation.window < LARGE)
-    const shared = managed.callsBeforeRewrite ?? direct.calls.length
-    expect(shared).toBeGreaterThan(5)
-    expect(listCalls(managed.calls.slice(0, shared))).toEqual(listCalls(direct.calls.slice(0, shared)))
-    expect(managed.door.remarks).toEqual([])
-  })
+  it.each(sampleCases(CONVERSATIONS, 2))(
+    'makes the same calls: $coder.seed, window $window',
+    async (conversation) => {
+      const direct = await runClient(client, { ...conversation, window: LARGE, isManaged: false })
+      const managed = await runClient(client, { ...conversation, isManaged: true, inMemory: true })
+      expect(direct).toMatchObject({ error: null, steps: STEPS, refused: 0 })
+      expect(managed).toMatchObject({ error: null, steps: STEPS, answer: direct.answer })
+      // The first request that does not fit may be refused, as the host's own would be: the size is not known to the token.
+      expect(managed.refused).toBeLessThanOrEqual(conversation.window < LARGE ? 1 : 0)
+      expect(managed.callsBeforeRewrite !== null).toBe(conversation.window < LARGE)
+      const shared = managed.callsBeforeRewrite ?? direct.calls.length
+      expect(shared).toBeGreaterThan(5)
+      expect(listCalls(managed.calls.slice(0, shared))).toEqual(listCalls(direct.calls.slice(0, shared)))
+      expect(managed.door.remarks).toEqual([])
+    },
+  )
 })

@@ -1,5 +1,5 @@
 /** Summarisers that answer wrong, however a compaction comes about: a good view, or a refusal that changed nothing. */
-import { countPropertyRuns } from '@tidemark/core/testing'
+import { countPropertyRuns, sampleCases } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { openTestSession } from '../support/test-tidemark.ts'
@@ -21,19 +21,21 @@ const named = (list: readonly Trial[]): readonly (readonly [string, Trial])[] =>
   list.map((trial) => [`${trial.adversary}, ${trial.trigger}, ${trial.window} tokens`, trial])
 
 describe('a summariser that answers wrong', () => {
-  it.each(named(trials(someWindows, 'last')))(
+  it.each(sampleCases(named(trials(someWindows, 'last')), 24))(
     '%s: the view is valid and under its target',
     async (_, trial) => {
       expect(await runTrial(trial)).toMatchObject({ committed: true })
     },
   )
 
-  it.each(named(trials(() => [8_000], 'never')).filter(([, { adversary }]) => adversary !== 'injection'))(
-    '%s, and no other way allowed: refused, and nothing has changed',
-    async (_, trial) => {
-      expect(await runTrial(trial)).toMatchObject({ committed: false, summarizer: 'no-summary' })
-    },
-  )
+  it.each(
+    sampleCases(
+      named(trials(() => [8_000], 'never')).filter(([, { adversary }]) => adversary !== 'injection'),
+      12,
+    ),
+  )('%s, and no other way allowed: refused, and nothing has changed', async (_, trial) => {
+    expect(await runTrial(trial)).toMatchObject({ committed: false, summarizer: 'no-summary' })
+  })
 })
 
 describe('a window that is smaller than anybody said', () => {
@@ -70,27 +72,29 @@ describe('what cannot be made smaller', () => {
 })
 
 describe('called off', () => {
-  it.each(TRIGGERS.flatMap((trigger) => [1, 2, 4].map((call) => [trigger, call] as const)))(
-    '%s, at call %d for a summary: nothing has changed, and it can be done again',
-    async (trigger, call) => {
-      const adversary = 'empty'
-      const stage = await startTrial({ adversary, trigger, window: 16_000, local: 'last' })
-      const before = takeSnapshot(stage)
-      const stop = new AbortController()
-      let calls = 0
-      const off = stage.session.on('side-sent', () => {
-        calls += 1
-        if (calls === call) stop.abort()
-      })
-      const { session } = stage
-      const { signal } = stop
-      const end =
-        trigger === 'manual' ? session.compact({ signal }) : session.run('And then?', { signal }).outcome
-      expect(await end).toMatchObject({ ok: false, reason: 'aborted' })
-      expect(calls).toBe(call)
-      expectUntouched(stage, before)
-      off()
-      expect(await session.compact()).toMatchObject({ ok: true })
-    },
-  )
+  it.each(
+    sampleCases(
+      TRIGGERS.flatMap((trigger) => [1, 2, 4].map((call) => [trigger, call] as const)),
+      4,
+    ),
+  )('%s, at call %d for a summary: nothing has changed, and it can be done again', async (trigger, call) => {
+    const adversary = 'empty'
+    const stage = await startTrial({ adversary, trigger, window: 16_000, local: 'last' })
+    const before = takeSnapshot(stage)
+    const stop = new AbortController()
+    let calls = 0
+    const off = stage.session.on('side-sent', () => {
+      calls += 1
+      if (calls === call) stop.abort()
+    })
+    const { session } = stage
+    const { signal } = stop
+    const end =
+      trigger === 'manual' ? session.compact({ signal }) : session.run('And then?', { signal }).outcome
+    expect(await end).toMatchObject({ ok: false, reason: 'aborted' })
+    expect(calls).toBe(call)
+    expectUntouched(stage, before)
+    off()
+    expect(await session.compact()).toMatchObject({ ok: true })
+  })
 })

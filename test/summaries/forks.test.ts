@@ -1,4 +1,5 @@
 /** What the call for a summary does to the cache, to bound thinking, and to what `undo` gives back. */
+import { sampleCases } from '@tidemark/core/testing'
 import {
   createCoder,
   createSummarizer,
@@ -76,29 +77,31 @@ function unmarked(body: string): object {
 }
 
 describe('the fork that writes a summary', () => {
-  it.each(MODELS.flatMap((model) => (['full', 'from'] as const).map((form) => [model, form] as const)))(
-    '%s, %s: reads all that was sent before it, and writes nothing',
-    async (model, form) => {
-      const { session, simulator, bodies, events, pivot } = await worked(model)
-      const [parent] = simulator.requests.slice(-1)
-      const end = await session.compact(form === 'full' ? {} : { form, pivot })
-      expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model', fallbackReason: null } })
-      const [fork] = simulator.requests.slice(-1)
-      expect(isSummaryBody(bodies.at(-1) ?? '')).toBe(true)
-      if (parent === undefined || fork === undefined) throw new Error('nothing was sent')
-      expect((fork.usage?.cacheRead ?? 0) / promptOf(parent)).toBeGreaterThanOrEqual(0.99)
-      expect(fork.usage).toMatchObject({ write5m: 0, write1h: 0 })
-      const told = events.flatMap((event) => (event.type === 'fork' ? [event.fork] : []))
-      const read = fork.usage?.cacheRead ?? 0
-      expect(told).toEqual([
-        { source: 'compact', expected: read, read, share: read / promptOf(fork), missed: null },
-      ])
-    },
-  )
+  it.each(
+    sampleCases(
+      MODELS.flatMap((model) => (['full', 'from'] as const).map((form) => [model, form] as const)),
+      4,
+    ),
+  )('%s, %s: reads all that was sent before it, and writes nothing', async (model, form) => {
+    const { session, simulator, bodies, events, pivot } = await worked(model)
+    const [parent] = simulator.requests.slice(-1)
+    const end = await session.compact(form === 'full' ? {} : { form, pivot })
+    expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model', fallbackReason: null } })
+    const [fork] = simulator.requests.slice(-1)
+    expect(isSummaryBody(bodies.at(-1) ?? '')).toBe(true)
+    if (parent === undefined || fork === undefined) throw new Error('nothing was sent')
+    expect((fork.usage?.cacheRead ?? 0) / promptOf(parent)).toBeGreaterThanOrEqual(0.99)
+    expect(fork.usage).toMatchObject({ write5m: 0, write1h: 0 })
+    const told = events.flatMap((event) => (event.type === 'fork' ? [event.fork] : []))
+    const read = fork.usage?.cacheRead ?? 0
+    expect(told).toEqual([
+      { source: 'compact', expected: read, read, share: read / promptOf(fork), missed: null },
+    ])
+  })
 })
 
 describe('a summary of what is before a message', () => {
-  it.each(UP_TO)(
+  it.each(sampleCases(UP_TO, 3))(
     '%s: reads the cache through that message, sends what was sent, and writes nothing',
     async (modelId, policy) => {
       const { session, simulator, bodies, events, pivot } = await worked(modelId, policy)

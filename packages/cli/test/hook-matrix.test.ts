@@ -1,6 +1,8 @@
 /** Every hook event that a chat reaches, from a real settings file, with commands that misbehave in each way. */
+
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { sampleCases } from '@tidemark/core/testing'
 import { withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { createChatWorld, type Printed, playSteps } from './chat-world.ts'
@@ -97,7 +99,7 @@ describe('a command that blocks', () => {
     expect([code, err, sent.length]).toEqual([1, expect.stringContaining('Not on Fridays.'), 0])
   })
 
-  it.each(['PreToolUse', 'PermissionRequest', 'PostToolUse'] as const)(
+  it.each(sampleCases(['PreToolUse', 'PermissionRequest', 'PostToolUse'] as const, 1))(
     'at %s is told to the model',
     async (event) => {
       const { code, out, sent } = await blocked(event)
@@ -122,7 +124,7 @@ describe('a command that blocks', () => {
     expect(err).toContain('The conversation was compacted')
   })
 
-  it.each(['PostCompact', 'SessionStart', 'SessionEnd', 'InstructionsLoaded'] as const)(
+  it.each(sampleCases(['PostCompact', 'SessionStart', 'SessionEnd', 'InstructionsLoaded'] as const, 2))(
     'at %s, where nothing can be blocked, has failed',
     async (event) => {
       const { code, out, err } = await blocked(event)

@@ -141,8 +141,8 @@ const USES = [
 
 describe('what the agent adds by itself', () => {
   it.each([
-    ['of many turns', 'allow-all', isFullRun() ? 200 : 70],
-    ['in plan mode', 'plan', 40],
+    ['of many turns', 'allow-all', isFullRun() ? 200 : 44],
+    ['in plan mode', 'plan', isFullRun() ? 40 : 12],
   ] as const)(
     'in a session %s is added once, and idle turns add nothing',
     async (_, mode, turns) => {

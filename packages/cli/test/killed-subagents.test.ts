@@ -1,9 +1,11 @@
 /** `tidemark chat` as a process that is killed while its subagents work: nothing of them is lost. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { isFullRun } from '@tidemark/core/testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_SOURCES } from './simulate-process.ts'
 import {
@@ -97,59 +99,62 @@ it('five subagents, of which two have ended, are killed with the program; the ot
   expect(world.server.simulator.requests.filter(({ status }) => status >= 400)).toEqual([])
 })
 
-it('subagents that are killed again and again, at any moment, end with one result each', async () => {
-  const FILES = 6
-  const kills: number[] = []
-  const world = await createSubagentWorld(async ({ name, text }) => {
-    const part = /PART (\w+)\./.exec(text)?.[1] ?? ''
-    if (name !== 'main') {
-      await wait(40)
-      const next = Array.from({ length: FILES }, (_, index) => index).find(
-        (index) => !text.includes(`${part}-${index}.txt`),
-      )
-      return next === undefined ? `RESULT ${part}.` : { Read: { file_path: `${part}-${next}.txt` } }
-    }
-    const missing = PARTS.filter((each) => !text.includes(`RESULT ${each}.`))
-    if (missing.length === 0) return 'All have ended.'
-    const calls = missing.map((each) => {
-      const id = [...text.matchAll(/(agent-\w+) \(explore, \w+\): Part (\w+)/g)].findLast(
-        ([, , known]) => known === each,
-      )?.[1]
-      return { ...task('explore', each), ...(id === undefined ? {} : { resume: id }) }
+it.runIf(isFullRun())(
+  'subagents that are killed again and again, at any moment, end with one result each',
+  async () => {
+    const FILES = 6
+    const kills: number[] = []
+    const world = await createSubagentWorld(async ({ name, text }) => {
+      const part = /PART (\w+)\./.exec(text)?.[1] ?? ''
+      if (name !== 'main') {
+        await wait(40)
+        const next = Array.from({ length: FILES }, (_, index) => index).find(
+          (index) => !text.includes(`${part}-${index}.txt`),
+        )
+        return next === undefined ? `RESULT ${part}.` : { Read: { file_path: `${part}-${next}.txt` } }
+      }
+      const missing = PARTS.filter((each) => !text.includes(`RESULT ${each}.`))
+      if (missing.length === 0) return 'All have ended.'
+      const calls = missing.map((each) => {
+        const id = [...text.matchAll(/(agent-\w+) \(explore, \w+\): Part (\w+)/g)].findLast(
+          ([, , known]) => known === each,
+        )?.[1]
+        return { ...task('explore', each), ...(id === undefined ? {} : { resume: id }) }
+      })
+      return { Task: calls }
     })
-    return { Task: calls }
-  })
-  for (const part of PARTS)
-    for (let index = 0; index < FILES; index += 1) world.write(`${part}-${index}.txt`, part)
-  const sessions = join(world.home, 'sessions')
-  const findId = (): string | undefined =>
-    (existsSync(sessions) ? readdirSync(sessions) : []).flatMap(
-      (name) => /^(.*)\.jsonl$/.exec(name)?.[1] ?? [],
-    )[0]
-  for (let kill = 0; kill < 5; kill += 1) {
-    const id = findId()
-    const before = Object.keys(world.requests).length + (world.requests.main?.length ?? 0)
-    const chat = startChat(world, ...(id === undefined ? ['-p', 'Go.'] : ['--resume', id, '-p', '']))
-    const countRequests = (): number =>
-      Object.keys(world.requests).length + (world.requests.main?.length ?? 0)
-    await expect.poll(countRequests).toBeGreaterThan(before)
-    const delay = Math.random() * 250
-    kills.push(Math.round(delay))
-    await wait(delay)
-    const ended = once(chat, 'exit')
-    chat.kill('SIGKILL')
-    await ended
-  }
-  console.log(`killed after ${kills.join(', ')} ms`)
-  const last = startChat(world, '--resume', findId() ?? '', '-p', '')
-  let out = ''
-  last.stdout?.on('data', (chunk) => {
-    out += chunk
-  })
-  expect((await once(last, 'close'))[0]).toBe(0)
-  const { result, subagents } = JSON.parse(out)
-  expect(result).toBe('All have ended.')
-  const finished = subagents.filter(({ status }: { status: string }) => status === 'finished')
-  expect([subagents.length, finished.length]).toEqual([5, 5])
-  expect(world.server.simulator.requests.filter(({ status }) => status >= 400)).toEqual([])
-})
+    for (const part of PARTS)
+      for (let index = 0; index < FILES; index += 1) world.write(`${part}-${index}.txt`, part)
+    const sessions = join(world.home, 'sessions')
+    const findId = (): string | undefined =>
+      (existsSync(sessions) ? readdirSync(sessions) : []).flatMap(
+        (name) => /^(.*)\.jsonl$/.exec(name)?.[1] ?? [],
+      )[0]
+    for (let kill = 0; kill < 5; kill += 1) {
+      const id = findId()
+      const before = Object.keys(world.requests).length + (world.requests.main?.length ?? 0)
+      const chat = startChat(world, ...(id === undefined ? ['-p', 'Go.'] : ['--resume', id, '-p', '']))
+      const countRequests = (): number =>
+        Object.keys(world.requests).length + (world.requests.main?.length ?? 0)
+      await expect.poll(countRequests).toBeGreaterThan(before)
+      const delay = Math.random() * 250
+      kills.push(Math.round(delay))
+      await wait(delay)
+      const ended = once(chat, 'exit')
+      chat.kill('SIGKILL')
+      await ended
+    }
+    console.log(`killed after ${kills.join(', ')} ms`)
+    const last = startChat(world, '--resume', findId() ?? '', '-p', '')
+    let out = ''
+    last.stdout?.on('data', (chunk) => {
+      out += chunk
+    })
+    expect((await once(last, 'close'))[0]).toBe(0)
+    const { result, subagents } = JSON.parse(out)
+    expect(result).toBe('All have ended.')
+    const finished = subagents.filter(({ status }: { status: string }) => status === 'finished')
+    expect([subagents.length, finished.length]).toEqual([5, 5])
+    expect(world.server.simulator.requests.filter(({ status }) => status >= 400)).toEqual([])
+  },
+)

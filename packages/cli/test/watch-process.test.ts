@@ -1,4 +1,5 @@
 /** `tidemark watch` as a process, between the official client and the simulator: what it sends, prints and refuses. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -6,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Anthropic from '@anthropic-ai/sdk'
+import { sampleCases } from '@tidemark/core/testing'
 import { type Coder, createCoder, type RequestRecord, serve, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
@@ -76,7 +78,7 @@ async function work(baseURL: string, coder: Coder, how: 'create' | 'stream'): Pr
 }
 
 describe('tidemark watch', () => {
-  it.each(['create', 'stream'] as const)(
+  it.each(sampleCases(['stream', 'create'] as const, 1))(
     'manages an agent past its window, by %s, and says so',
     async (how) => {
       const { url, coder, requests, home, printed, child } = await startWatch([], 24_000)

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isFullRun } from '@tidemark/core/testing'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
@@ -67,7 +68,7 @@ describe('tidemark tour', () => {
     expect([code, out]).toEqual([130, ''])
   })
 
-  it('as JSON is one value, with every step and the bills', async () => {
+  it.runIf(isFullRun())('as JSON is one value, with every step and the bills', async () => {
     const { code, out, err } = await run(['tour', '--json'])
     expect([code, err]).toEqual([0, ''])
     const { steps } = JSON.parse(out) as { readonly steps: readonly Record<string, unknown>[] }

@@ -9,6 +9,8 @@ export const shared = {
     reporters: ['default', './scripts/totals-reporter.ts'],
     // More workers than cores: tests that start processes wait most of the time.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    // Most objects of a test die young: a larger space for them saves a tenth of the time.
+    execArgv: ['--max-semi-space-size=64'],
     // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
     isolate: false,
     globalSetup: ['./scripts/test-environment.ts'],

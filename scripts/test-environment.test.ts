@@ -37,7 +37,7 @@ it('a test sees nothing of the shell, the user and the program that started the 
 it('the workers of this run have that environment, with a home of their own', () => {
   const { HOME = '', TZ, npm_command, TERM } = process.env
   expect([TZ, npm_command, TERM]).toEqual(['UTC', undefined, undefined])
-  expect(HOME).toContain('tidemark-test-home-')
+  expect(HOME).toMatch(/tidemark-tests-\w+[\\/]home-\w+$/)
   expect(homedir()).toBe(HOME)
   expect(new Date(0).getTimezoneOffset()).toBe(0)
 })

@@ -3,11 +3,13 @@
  * where they lie: what the next request says still holds every changed file, every message of the person and every
  * last error of the whole session before it. Skips where the folder is absent.
  */
+
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { isCompactBoundary, isKnownRecord, type KnownRecord } from '@tidemark/core/log/record'
+import { sampleCases } from '@tidemark/core/testing'
 import { validateRequest } from '@tidemark/core/validate/validate'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
@@ -43,7 +45,7 @@ function findingsIn(messages: readonly ApiMessage[], model: string): readonly un
 }
 
 describe.skipIf(files.length === 0)(`compacting recorded sessions where they were compacted${note}`, () => {
-  it.each(files)('%s', async (file) => {
+  it.each(sampleCases(files, 4))('%s', async (file) => {
     const { log, records } = await opened(file)
     const logged = records.flatMap((record, place) => (isCompactBoundary(record) ? [place] : []))
     for (const place of logged.length === 0 ? [records.length] : logged) {

@@ -2,8 +2,10 @@
  * Summaries without a model, at each logged compaction of real sessions, read where they lie: what may not be lost is
  * there, and the ledger holds what the next calls use. Skips where the folder is absent.
  */
+
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { sampleCases } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { extractSessionFacts } from '../packages/core/src/facts/session-facts.ts'
 import { buildLedger, gateRules, repairSummary } from '../packages/core/test/summarize/summary-rules.ts'
@@ -15,7 +17,10 @@ import { estimatorFor, summarise } from '../scripts/recorded/summarise.ts'
 const folder = fileURLToPath(new URL('../../shared/transcripts/', import.meta.url))
 const histories = existsSync(folder) ? readHistories(folder) : []
 const note = histories.length === 0 ? ' (skipped: the folder is not there)' : ''
-const points = histories.flatMap((history) => history.compactions.map((place) => ({ history, place })))
+const points = sampleCases(
+  histories.flatMap((history) => history.compactions.map((place) => ({ history, place }))),
+  6,
+)
 
 describe.skipIf(points.length === 0)(`at each compaction of recorded sessions${note}`, () => {
   it.each(points.map((point) => [`${point.history.name} at record ${point.place}`, point] as const))(

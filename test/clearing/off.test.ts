@@ -1,7 +1,9 @@
 /** The switches that turn clearing off, each way; and taking a clearing back. */
+
 import type { TurnHost } from '@tidemark/core/engine/host'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import type { Switches } from '@tidemark/core/policy/switches'
+import { sampleCases } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type ObservedCall, SimulatedSession } from '../support/simulated-session.ts'
 import { refusals } from './laws.ts'
@@ -17,7 +19,12 @@ function traces({ cleared, noted, edits, management, dropped, isExtended }: Obse
   )
 }
 
-describe.each(WAYS.filter(({ name }) => !name.includes(',')))('$name', (way) => {
+describe.each(
+  sampleCases(
+    WAYS.filter(({ name }) => !name.includes(',')),
+    3,
+  ),
+)('$name', (way) => {
   it.each(['DISABLE_MICROCOMPACT', 'DISABLE_COMPACT'] as const)('does nothing with %s', async (name) => {
     const switches: Switches = { set: [name], autoCompactPercent: null }
     const session = await new SimulatedSession({ ...sized(way, SMALL), switches }).until(55)
@@ -30,7 +37,7 @@ describe.each(WAYS.filter(({ name }) => !name.includes(',')))('$name', (way) => 
   })
 })
 
-describe.each(['budget', 'idle', 'budget, thinking bound'])('%s, undone', (name) => {
+describe.each(sampleCases(['budget', 'idle', 'budget, thinking bound'], 2))('%s, undone', (name) => {
   it('sends what it had sent, to the byte, and is not refused', async () => {
     const { before, cleared } = await untilCleared(name)
     await cleared.undo()

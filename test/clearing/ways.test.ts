@@ -6,7 +6,7 @@ import { figuresOf, pricedClearings, rewrittenCalls } from './figures.ts'
 import { refusals, rewritesInARow, unforeseen, unlikePaid } from './laws.ts'
 import { SMALL, sized, WAYS } from './ways.ts'
 
-describe.each(sampleCases(WAYS, 4))('$name, call after call', (way) => {
+describe.each(sampleCases(WAYS, 3))('$name, call after call', (way) => {
   const session = new SimulatedSession(sized(way, SMALL))
 
   beforeAll(async () => {

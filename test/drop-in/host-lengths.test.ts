@@ -2,7 +2,7 @@
  * The law of `tide.fetch` for runs that end at any point, also just where the window is full: no dearer than direct while
  * direct lives, and the work goes on where direct dies.
  */
-import { isFullRun } from '@tidemark/core/testing'
+import { isFullRun, sampleCases } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createDropInWorld, type DropInOptions, HostAgent, sumRequests, withMarkers } from './host-agent.ts'
 
@@ -60,7 +60,7 @@ const CASES: readonly (readonly [string, HostCase])[] = [
   ],
 ]
 
-describe.each(CASES)('%s', (_, options) => {
+describe.each(sampleCases(CASES, 2))('%s', (_, options) => {
   it.each([
     ['with its own cache markers', withMarkers],
     ['without cache markers', (body: Body) => body],
@@ -82,7 +82,6 @@ describe.each(CASES)('%s', (_, options) => {
       }
       expect(Math.min(ends.alive, ends.dead)).toBeGreaterThan(0)
     },
-    120_000,
   )
 })
 

@@ -133,7 +133,6 @@ it.each(sampleCases(CASES, 5))(
     expect(sent.slice(-4).join()).not.toContain('7Hq2')
     await tide.close()
   },
-  60_000,
 )
 
 const SUMMARIES = WAYS['a summary by the model']
@@ -147,7 +146,7 @@ it('a secret that is removed after two compactions is in no later request', asyn
   host.messages = writeInto(host.messages, 'prompt', '')
   expect(await findLeaks(/7Hq2|8831/, goOn)).toEqual([])
   await tide.close()
-}, 60_000)
+})
 
 it('a second secret that is removed later goes as the first did', async () => {
   const { host, tide, goOn, findLeaks } = await startHost(SUMMARIES)
@@ -158,7 +157,7 @@ it('a second secret that is removed later goes as the first did', async () => {
   host.messages = writeInto(host.messages, 'prompt', 'Keys: *** and ***.')
   expect(await findLeaks(/7Hq2|8831|horse|battery/, goOn)).toEqual([])
   await tide.close()
-}, 60_000)
+})
 
 it('so does a secret of plain words, if the client deletes the short message that has it', async () => {
   const { host, tide, bodies, goOn, findLeaks } = await startHost(SUMMARIES)
@@ -173,7 +172,7 @@ it('so does a secret of plain words, if the client deletes the short message tha
   )
   expect(await findLeaks(/horse|battery/, goOn)).toEqual([])
   await tide.close()
-}, 60_000)
+})
 
 it('so does a secret that the client removes from a message which the compaction has kept', async () => {
   const { host, tide, bodies, count, findLeaks } = await startHost(SUMMARIES)
@@ -193,7 +192,7 @@ it('so does a secret that the client removes from a message which the compaction
   })
   expect([leaks, count()]).toEqual([[], 1])
   await tide.close()
-}, 60_000)
+})
 
 const NOTE = `For now the key is ${SECRET}.`
 
@@ -217,7 +216,7 @@ it('so does a secret that the client removes while it drops its oldest messages'
   host.messages[0] = { role: 'user', content: 'Note: the key is [gone], for now.' }
   expect(await findLeaks(/7Hq2|8831/, goOn)).toEqual([])
   await tide.close()
-}, 60_000)
+})
 
 it('so does a secret that the client removes from a prompt which the compaction has kept', async () => {
   // The model has the secret from elsewhere too, as from thinking that the client leaves out.
@@ -237,7 +236,7 @@ it('so does a secret that the client removes from a prompt which the compaction 
   })
   expect([leaks, count()]).toEqual([[], 1])
   await tide.close()
-}, 60_000)
+})
 
 it('so does a secret that the client removes after a restart', async () => {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-removed-'))
@@ -255,7 +254,7 @@ it('so does a secret that the client removes after a restart', async () => {
   expect(sent.join()).toContain('The key is gone.')
   expect(sent.join()).not.toMatch(/7Hq2|8831/)
   await tide.close()
-}, 60_000)
+})
 
 const FACTS = ['- parseHeader reads the version', '- the cookie jar is shared by all requests']
 const LISTING = `export function parseHeader reads the version\nthe cookie jar is shared by all requests\n${'and so on, for many lines, one after the other\n'.repeat(10)}${Array.from({ length: 40 }, (_, line) => `line${String.fromCharCode(97 + (line % 26))}${line}`).join(' ')}`
@@ -266,49 +265,43 @@ const TRIMMED = {
   'keeps the beginning and the end': (text: string) => `${text.slice(0, 20)}\n...\n${text.slice(-20)}`,
 }
 
-it.each(Object.entries(TRIMMED))(
-  'a client that %s loses no fact of the summary',
-  async (_, shorten) => {
-    const summarizer = createSummarizer({ plant: { 1: FACTS.join('\n') } })
-    const script = withSummaries(createCoder(CODER).script, summarizer)
-    const { host, tide, events, sent } = dropIn(
-      { system: 'You are a careful coder.' },
-      // A conversation that fills the window would not fit that of the summarizer.
-      {
-        window: 20_000,
-        ...CODER,
-        policy: { ...SUMMARIES.policy, dropIn: { rewrite: 'early' } },
-        simulator: { script },
-      },
-    )
-    const count = (): number => events.filter(({ type }) => type === 'compact').length
-    host.messages.push({ role: 'user', content: 'Fix the sums.' })
-    await host.step()
-    host.messages = writeInto(host.messages, 'result', LISTING)
-    while (count() === 0) await host.step()
-    await host.step()
-    const own = sent.at(-1) ?? ''
-    host.messages = host.messages.map(({ role, content }) => ({
-      role,
-      content:
-        typeof content === 'string'
-          ? content
-          : content.map((block) =>
-              block.type === 'tool_result' && String(block.content).includes('cookie jar')
-                ? { ...block, content: shorten(String(block.content)) }
-                : block,
-            ),
-    }))
-    await host.step()
-    const [before, after] = [own, sent.at(-1) ?? ''].map((text) =>
-      FACTS.filter((fact) => text.includes(fact)),
-    )
-    expect([before, after, count()]).toEqual([FACTS, FACTS, 1])
-    expect(sent.at(-1)).not.toContain('[removed]')
-    await tide.close()
-  },
-  60_000,
-)
+it.each(Object.entries(TRIMMED))('a client that %s loses no fact of the summary', async (_, shorten) => {
+  const summarizer = createSummarizer({ plant: { 1: FACTS.join('\n') } })
+  const script = withSummaries(createCoder(CODER).script, summarizer)
+  const { host, tide, events, sent } = dropIn(
+    { system: 'You are a careful coder.' },
+    // A conversation that fills the window would not fit that of the summarizer.
+    {
+      window: 20_000,
+      ...CODER,
+      policy: { ...SUMMARIES.policy, dropIn: { rewrite: 'early' } },
+      simulator: { script },
+    },
+  )
+  const count = (): number => events.filter(({ type }) => type === 'compact').length
+  host.messages.push({ role: 'user', content: 'Fix the sums.' })
+  await host.step()
+  host.messages = writeInto(host.messages, 'result', LISTING)
+  while (count() === 0) await host.step()
+  await host.step()
+  const own = sent.at(-1) ?? ''
+  host.messages = host.messages.map(({ role, content }) => ({
+    role,
+    content:
+      typeof content === 'string'
+        ? content
+        : content.map((block) =>
+            block.type === 'tool_result' && String(block.content).includes('cookie jar')
+              ? { ...block, content: shorten(String(block.content)) }
+              : block,
+          ),
+  }))
+  await host.step()
+  const [before, after] = [own, sent.at(-1) ?? ''].map((text) => FACTS.filter((fact) => text.includes(fact)))
+  expect([before, after, count()]).toEqual([FACTS, FACTS, 1])
+  expect(sent.at(-1)).not.toContain('[removed]')
+  await tide.close()
+})
 
 it('a client that drops its oldest messages loses no fact of the summary', async () => {
   const { host, tide, sent, goOn, count } = await startHost(SUMMARIES)
@@ -320,4 +313,4 @@ it('a client that drops its oldest messages loses no fact of the summary', async
   expect(sent.at(-1)).toContain('Fix the sums.')
   expect([count(), sent.at(-1)?.includes('[removed]')]).toEqual([1, false])
   await tide.close()
-}, 60_000)
+})

@@ -8,4 +8,4 @@ it('docs/events.md lists every event with its fields (npm run events brings it u
   expect(page.match(/^\| `/gm)?.length).toBeGreaterThan(50)
   expect(page).toContain('`compaction` (`id`, ')
   expect(page).toBe(updateEventsPage(page))
-}, 60_000)
+})

@@ -143,44 +143,40 @@ describe('what the agent adds by itself', () => {
   it.each([
     ['of many turns', 'allow-all', isFullRun() ? 200 : 44],
     ['in plan mode', 'plan', isFullRun() ? 40 : 12],
-  ] as const)(
-    'in a session %s is added once, and idle turns add nothing',
-    async (_, mode, turns) => {
-      const { world, sent } = await createMeasuredWorld()
-      const { run, compact, rewrites, problems } = await openMeasuredAgent(world, mode, sent)
-      const added = new Map<string, number>()
-      let idle = 0
-      let isCompacted = false
-      for (let turn = 0; turn < turns; turn += 1) {
-        const isIdle = turn % 4 !== 0
-        const [before, rewritten] = [sent.at(-1) ?? [], rewrites.length]
-        const first = sent.length
-        await run(isIdle ? `Say: turn ${turn}.` : (USES[(turn / 4) % USES.length] ?? ''))
-        for (const messages of sent.slice(first)) expect(findTwice(messages)).toEqual([])
-        const known = new Set(listInjected(before))
-        // A rewritten context is written to the cache again, and what stands in it with it.
-        const isRewritten = rewritten !== rewrites.length || isCompacted
-        const news = listInjected(sent.at(-1) ?? []).filter((text) => isRewritten || !known.has(text))
-        for (const kind of news.map(nameKind)) added.set(kind, (added.get(kind) ?? 0) + 1)
-        if (isIdle && !isRewritten) {
-          idle += 1
-          expect(news).toEqual([])
-        }
-        isCompacted = turn % 60 === 59
-        if (isCompacted) await compact()
+  ] as const)('in a session %s is added once, and idle turns add nothing', async (_, mode, turns) => {
+    const { world, sent } = await createMeasuredWorld()
+    const { run, compact, rewrites, problems } = await openMeasuredAgent(world, mode, sent)
+    const added = new Map<string, number>()
+    let idle = 0
+    let isCompacted = false
+    for (let turn = 0; turn < turns; turn += 1) {
+      const isIdle = turn % 4 !== 0
+      const [before, rewritten] = [sent.at(-1) ?? [], rewrites.length]
+      const first = sent.length
+      await run(isIdle ? `Say: turn ${turn}.` : (USES[(turn / 4) % USES.length] ?? ''))
+      for (const messages of sent.slice(first)) expect(findTwice(messages)).toEqual([])
+      const known = new Set(listInjected(before))
+      // A rewritten context is written to the cache again, and what stands in it with it.
+      const isRewritten = rewritten !== rewrites.length || isCompacted
+      const news = listInjected(sent.at(-1) ?? []).filter((text) => isRewritten || !known.has(text))
+      for (const kind of news.map(nameKind)) added.set(kind, (added.get(kind) ?? 0) + 1)
+      if (isIdle && !isRewritten) {
+        idle += 1
+        expect(news).toEqual([])
       }
-      expect(idle).toBeGreaterThan(turns / 2)
-      expect(problems).toEqual([])
-      expect(sent.every((messages) => JSON.stringify(messages).includes('Root canary.'))).toBe(true)
-      // Once in the session, once in each context, or only where something is brought back after a rewrite.
-      const { memory, hook, ...rest } = Object.fromEntries(added)
-      expect([memory, hook, rest['skill listing']]).toEqual([rewrites.length + 1, 1, 1])
-      expect(rest['plan mode'] ?? 0).toBe(mode === 'plan' ? 1 : 0)
-      expect(rest['skill in use'] ?? 0).toBe(rewrites.length)
-      expect(rest.other ?? 0).toBe(0)
-    },
-    120_000,
-  )
+      isCompacted = turn % 60 === 59
+      if (isCompacted) await compact()
+    }
+    expect(idle).toBeGreaterThan(turns / 2)
+    expect(problems).toEqual([])
+    expect(sent.every((messages) => JSON.stringify(messages).includes('Root canary.'))).toBe(true)
+    // Once in the session, once in each context, or only where something is brought back after a rewrite.
+    const { memory, hook, ...rest } = Object.fromEntries(added)
+    expect([memory, hook, rest['skill listing']]).toEqual([rewrites.length + 1, 1, 1])
+    expect(rest['plan mode'] ?? 0).toBe(mode === 'plan' ? 1 : 0)
+    expect(rest['skill in use'] ?? 0).toBe(rewrites.length)
+    expect(rest.other ?? 0).toBe(0)
+  })
 })
 
 /** Returns what a request has more than once: injected texts, and rules that must be there once. */

@@ -97,7 +97,6 @@ describe('tidemark watch', () => {
       expect(await once(child, 'exit')).toEqual([0, null])
       expect(printed()).toMatch(/^\d+ calls in 1 session, \$\d.* tidemark sessions lists them\.\n$/m)
     },
-    60_000,
   )
 
   it('with --observe sends what the agent sent, and records it', async () => {

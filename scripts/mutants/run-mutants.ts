@@ -68,7 +68,10 @@ async function tryMutant(mutant: Mutant, copy: string, limits: TestLimits): Prom
   if (!applied.ok) return stale(mutant, applied.why)
   writeFileSync(path, applied.text)
   try {
-    return judge(mutant, await runTests(copy, mutant.tests, limits))
+    const verdict = judge(mutant, await runTests(copy, mutant.tests, limits))
+    // `npm test` runs a sample of some tests. What it misses may be noticed by `npm run test:full`.
+    if (verdict.kind === 'noticed') return verdict
+    return judge(mutant, await runTests(copy, [...mutant.tests, '--mode=full'], limits))
   } finally {
     writeFileSync(path, original)
   }

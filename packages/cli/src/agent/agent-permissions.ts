@@ -8,7 +8,7 @@ import { PERMISSION_HOOK } from '../render/describe-event.ts'
 import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { describeToolAccess } from '../tools/tool-access.ts'
-import { isPathWithin, resolveRealPath } from '../tools/tool-paths.ts'
+import { resolveRealPath } from '../tools/tool-paths.ts'
 import {
   type Agent,
   type AgentOptions,
@@ -117,9 +117,10 @@ function createGitCheck(
   { isItemTrusted = () => false }: AgentOptions['settings'],
   folder: string,
 ): NonNullable<PermissionContext['findGitProgram']> {
-  return (start) => {
-    const places = isPathWithin(start, folder) ? [folder] : [folder, start]
-    const item = places.flatMap(listGitPrograms).find((each) => !isItemTrusted(each))
+  return (starts) => {
+    const item = [...new Set([folder, ...starts])]
+      .flatMap(listGitPrograms)
+      .find((each) => !isItemTrusted(each))
     return item === undefined ? null : formatTrustItem(item).replace(/^git: /, '')
   }
 }

@@ -18,6 +18,8 @@ function createFolder(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
+const DEEP = 'c/d/e/f/g'
+
 const CORE =
   '[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n'
 
@@ -69,6 +71,8 @@ const HOSTILE: readonly string[] = [
   '[init]\n\ttemplateDir = ./evil',
   '[hook "x"]\n\tcommand = ./evil\n\tevent = pre-commit',
   '[lfs "customtransfer.x"]\n\tpath = ./evil',
+  '[gc]\n\trecentObjectsHook = ./evil',
+  '[http]\n\tcookieFile = /users/ann/.bashrc\n\tsaveCookies = true',
   '[some-new-section]\n\tprogram = ./evil',
   '[include]\n\tpath = ../shared.gitconfig',
   '[includeIf "gitdir:**"]\n\tpath = ../shared.gitconfig',
@@ -88,6 +92,12 @@ const HARMLESS: readonly string[] = [
   '[credential]\n\thelper = osxkeychain\n[pager]\n\tdiff = false\n[extensions]\n\tworktreeConfig = true',
 ]
 
+const MANY = 1_200
+
+function listFiles(write: (at: number) => readonly [string, string]): Readonly<Record<string, string>> {
+  return Object.fromEntries(Array.from({ length: MANY }, (_, at) => write(at)))
+}
+
 const FILES = { evil: '#!/bin/sh\ntouch MARK\n', 'shared.gitconfig': '[core]\n\tpager = ./evil\n' }
 
 function decide(folder: string, command: string, allow: readonly string[], mode: PermissionMode = 'default') {
@@ -96,7 +106,7 @@ function decide(folder: string, command: string, allow: readonly string[], mode:
     { kind: 'execute', paths: [], command },
     {
       ...{ rules: { ...NO_RULES, allow }, mode, folder, home: '/users/ann' },
-      findGitProgram: (start) => (listGitPrograms(start).length === 0 ? null : 'a program'),
+      findGitProgram: (starts) => (starts.flatMap(listGitPrograms).length === 0 ? null : 'a program'),
     },
   )
 }
@@ -145,6 +155,32 @@ describe('the configuration of a repository', () => {
       name: 'a configuration that is too large to be read',
       files: { '.git/config': `#${'x'.repeat(1_100_000)}` },
     },
+    {
+      name: 'a folder that is shared',
+      files: { '.git/config': '', '.git/commondir': '../x\n', 'x/config': '[core]\npager=./evil' },
+    },
+    {
+      name: 'a shared folder of a repository without a work tree',
+      files: { HEAD: '', commondir: 'x\n', 'x/config': '[core]\npager=./evil' },
+    },
+    {
+      name: 'a rebase that is under way',
+      files: { '.git/rebase-merge/git-rebase-todo': 'pick 1 a\nexec ./evil\n' },
+    },
+    {
+      name: 'the last of many included files',
+      files: listFiles((at) => [
+        at === 0 ? '.git/config' : `.git/${at}`,
+        at === MANY - 1 ? '[core]pager=x' : `[include]path=${at + 1}`,
+      ]),
+    },
+    {
+      name: 'a hook behind many other files',
+      files: listFiles((at) => [
+        `.git/hooks/${at === MANY - 1 ? 'post-index-change' : `a-${at}`}`,
+        '#!/bin/sh\n',
+      ]),
+    },
   ])('counts in $name', ({ files }) => {
     expect(listGitPrograms(createFolder({ ...FILES, ...files })).length).toBeGreaterThan(0)
   })
@@ -154,6 +190,31 @@ describe('the configuration of a repository', () => {
     execFileSync('git', ['init', '-q'], { cwd: folder, env: { PATH: process.env.PATH, HOME: folder } })
     expect(listGitPrograms(folder)).toEqual([])
   })
+
+  it.each([2, 4])(
+    'counts in a repository of the index, however deep it is (index of version %i)',
+    (version) => {
+      const folder = createFolder({ 'a/b.txt': 'x', [`${DEEP}/x.txt`]: 'x' })
+      const env = {
+        PATH: process.env.PATH,
+        HOME: folder,
+        GIT_AUTHOR_NAME: 'a',
+        GIT_COMMITTER_NAME: 'a',
+        EMAIL: 'a@b',
+      }
+      const git = (cwd: string, ...words: string[]) => execFileSync('git', words, { cwd, env, stdio: 'pipe' })
+      const inner = join(folder, DEEP)
+      for (const at of [inner, folder]) {
+        git(at, 'init', '-q')
+        git(at, 'config', 'index.version', String(version))
+        git(at, 'add', '.')
+        git(at, 'commit', '-qm', 'x')
+      }
+      expect(listGitPrograms(folder)).toEqual([])
+      git(inner, 'config', 'core.fsmonitor', './evil')
+      expect(listGitPrograms(folder)).toMatchObject([{ parts: ['core.fsmonitor', './evil'] }])
+    },
+  )
 
   it('is trusted with the content of the files that it names', () => {
     const config = '[core]\n\tfsmonitor = ./evil\n'
@@ -171,6 +232,22 @@ describe('the configuration of a repository', () => {
   })
 })
 
+describe('a hostile configuration', () => {
+  it.each([
+    { name: 'blanks', text: `[core]\n\tpager = a${' '.repeat(900_000)}b` },
+    { name: 'comments', text: `[core]\n\tpager = a${' #'.repeat(400_000)}` },
+    { name: 'headers', text: '[a]'.repeat(300_000) },
+    { name: 'open headers', text: `[a "${'\\"'.repeat(400_000)}` },
+    { name: 'words', text: `[core]\n\tpager = ${'a '.repeat(400_000)}` },
+    { name: 'lines', text: '[core]\n'.repeat(120_000) },
+  ])('of many $name takes no time to speak of', ({ text }) => {
+    const folder = createFolder({ '.git/config': text })
+    const started = process.cpuUsage()
+    listGitPrograms(folder)
+    expect(process.cpuUsage(started).user).toBeLessThan(1_500_000)
+  })
+})
+
 describe('a rule for Git', () => {
   const folder = () => createFolder({ ...FILES, '.git/config': '[core]\n\tfsmonitor = ./evil\n' })
 
@@ -179,11 +256,24 @@ describe('a rule for Git', () => {
     { command: 'git status --short', allow: 'Bash(git status:*)' },
     { command: 'ls && git diff --stat', allow: 'Bash(git *)' },
     { command: '/usr/bin/git log', allow: 'Bash(/usr/bin/git log:*)' },
+    { command: 'cd a/b/c/d/e && git status', allow: 'Bash(cd a/b/c/d/e && git status:*)' },
+    { command: 'gi\\\nt status', allow: 'Bash(git status:*)' },
+    { command: "g'i't status", allow: 'Bash(* status)' },
     { command: 'npm test | xargs git add', allow: 'Bash(npm test | xargs git add)' },
   ])('does not let it run what a repository names: $command', ({ command, allow }) => {
     const { decision, reason, suggestions } = decide(folder(), command, [allow, 'Bash(ls:*)'])
     expect([decision, suggestions]).toEqual(['ask', []])
     expect(reason).toContain('tidemark trust')
+  })
+
+  it('does not hold in a repository to which the command goes', () => {
+    const deep = createFolder({
+      '.git/config': CORE,
+      'a/b/c/d/e/.git/config': '[core]\n\tfsmonitor = ./evil\n',
+    })
+    const allow = ['Bash(git status:*)', 'Bash(cd a/b/c/d/e && git status:*)']
+    expect(decide(deep, 'cd a/b/c/d/e && git status', allow).decision).toBe('ask')
+    expect(decide(deep, 'git status', allow).decision).toBe('allow')
   })
 
   it('holds where the repository names nothing, and for commands without Git', () => {

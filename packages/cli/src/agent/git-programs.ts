@@ -3,7 +3,7 @@
  * `filter.x.clean`. They come with a folder that was copied or unpacked, and run at a harmless `git status`, so that they
  * count only after the user has trusted them, by their content.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isPathWithin, toShownPath } from '../tools/tool-paths.ts'
@@ -13,6 +13,7 @@ import {
   findRepository,
   isRepository,
   listGitFolders,
+  listLinkedRepositories,
   readGitConfig,
   readText,
 } from './git-config.ts'
@@ -25,7 +26,7 @@ import { walkFolders } from './protected-targets.ts'
 const HARMLESS_KEYS: ReadonlyMap<string, ReadonlySet<string> | 'all'> = new Map(
   Object.entries({
     ...Object.fromEntries(
-      'user author committer color advice status log pull push fetch rebase rerere gc pack index feature maintenance extensions commit tag column blame checkout clean grep i18n notes transfer versionsort worktree http apply am add format splitindex stash showbranch commitgraph fsck gui gitflow vscode github gitlab hub'
+      'user author committer color advice status log pull push fetch rebase rerere pack index feature maintenance extensions commit tag column blame checkout clean grep i18n notes transfer versionsort worktree apply am add format splitindex stash showbranch commitgraph fsck gui gitflow vscode github gitlab hub'
         .split(' ')
         .map((section) => [section, 'all' as const]),
     ),
@@ -41,6 +42,9 @@ const HARMLESS_KEYS: ReadonlyMap<string, ReadonlySet<string> | 'all'> = new Map(
         credential: 'username usehttppath',
         gpg: 'format',
         init: 'defaultbranch',
+        gc: 'auto autopacklimit autodetach pruneexpire worktreepruneexpire reflogexpire reflogexpireunreachable packrefs writecommitgraph',
+        // With a file for cookies, a server writes to it.
+        http: 'proxy sslverify sslcainfo sslbackend extraheader postbuffer lowspeedlimit lowspeedtime version useragent followredirects emptyauth',
         lfs: 'url pushurl repositoryformatversion access locksverify fetchinclude fetchexclude allowincompletepush skipdownloaderrors',
         url: 'insteadof pushinsteadof',
         include: 'path',
@@ -83,22 +87,20 @@ interface GitPlace {
 /** Returns what Git would run that the repositories of a folder name: those around it, and those in it. */
 export function listGitPrograms(folder: string): readonly TrustItem[] {
   const root = findRepository(folder) ?? folder
-  const items = listRepositories(folder, root).flatMap((gitFolder) => listOwnPrograms({ gitFolder, root }))
-  return items.slice(0, MOST_ITEMS)
+  return listRepositories(folder, root).flatMap((gitFolder) => listOwnPrograms({ gitFolder, root }))
 }
-
-const MOST_ITEMS = 100
 
 /** Returns the folders of Git: of the repository, of work trees that share it, of submodules, and of repositories inside. */
 function listRepositories(folder: string, root: string): readonly string[] {
   const found = new Set<string>()
   const add = (at: string): void => {
-    const inner = existsSync(join(at, '.git'))
-      ? listGitFolders(join(at, '.git'))
-      : isRepository(at)
-        ? [at]
-        : []
-    for (const each of inner) found.add(each)
+    const path = existsSync(join(at, '.git')) ? join(at, '.git') : at
+    if (path === at && !isRepository(at)) return
+    for (const each of listGitFolders(path)) {
+      if (found.has(each)) continue
+      found.add(each)
+      for (const link of listLinkedRepositories(each)) add(resolve(at, link))
+    }
   }
   add(root)
   walkFolders(folder, (name, at) => {
@@ -107,59 +109,82 @@ function listRepositories(folder: string, root: string): readonly string[] {
   })
   for (const each of [...found])
     walkFolders(join(each, 'modules'), (name, at) => {
-      if (name === 'config') found.add(at)
+      if (name === 'config') for (const path of listGitFolders(at)) found.add(path)
       return !/^(?:objects|refs|logs|hooks)$/.test(name)
     })
   return [...found]
 }
 
-const MOST_FILES = 20
+/** More configuration than this is not read. */
+const MOST_CHARACTERS = 1_000_000
 
 function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   const { gitFolder, root } = place
-  const files = [join(gitFolder, 'config'), join(gitFolder, 'config.worktree')]
+  const files = new Set([join(gitFolder, 'config'), join(gitFolder, 'config.worktree')])
   const items: TrustItem[] = []
-  let hooks = join(gitFolder, 'hooks')
+  const hooks = new Set([join(gitFolder, 'hooks')])
+  let characters = 0
   // Included files are added while the list is read.
-  for (let at = 0; at < files.length && at < MOST_FILES; at += 1) {
-    const file = files[at] ?? ''
+  for (const file of files) {
     const text = readText(file)
-    if (text === null && existsSync(file))
-      items.push({ setting: 'git', parts: [toShownPath(file, root), 'cannot be read'] })
+    characters += 1_000 + (text ?? '').length
+    if (characters > MOST_CHARACTERS || (text === null && existsSync(file)))
+      return [createUntrustable(toShownPath(file, root))]
     for (const entry of readGitConfig(text ?? '')) {
       const { key, value } = entry
       // What is in the home is the user's own.
       const isIncluded = entry.section.startsWith('include') && entry.name === 'path' && !/^[~%]/.test(value)
-      if (isIncluded) files.push(resolve(dirname(file), value))
-      if (key === 'core.hookspath') hooks = resolve(findWorkTree(place), value)
+      if (isIncluded) files.add(resolve(dirname(file), value))
+      if (key === 'core.hookspath') hooks.add(resolve(findWorkTree(place), value))
       else if (!isHarmless(entry, place)) items.push(toItem(entry, place))
     }
   }
-  return [...items, ...listHooks(hooks, root)]
+  return [...items, ...[...hooks].flatMap((each) => listHooks(each, root)), ...listPendingCommands(place)]
+}
+
+/** Returns an item for commands that a rebase which is under way still has to run. */
+function listPendingCommands({ gitFolder, root }: GitPlace): readonly TrustItem[] {
+  const todo = join(gitFolder, 'rebase-merge', 'git-rebase-todo')
+  const hasCommands = /^\s*(?:x|exec)\s/m.test(readText(todo) ?? '')
+  return hasCommands ? [withFiles({ setting: 'git', parts: ['rebase'] }, [todo], root)] : []
 }
 
 function findWorkTree({ gitFolder, root }: GitPlace): string {
   return basename(gitFolder) === '.git' ? dirname(gitFolder) : root
 }
 
+/** Returns an item that is another one each time, so that it is never trusted: what cannot be read is not known. */
+function createUntrustable(what: string): TrustItem {
+  return { setting: 'git', parts: [what, 'cannot be read', randomUUID()] }
+}
+
+/** A longer value names no file. */
+const MOST_VALUE_CHARACTERS = 2_000
+
 function toItem({ key, value }: ConfigEntry, place: GitPlace): TrustItem {
   const { root } = place
-  const named = value.split(/[\s!;&|()'"]+/).flatMap((word) => {
+  const words = value.length > MOST_VALUE_CHARACTERS ? [] : value.split(/[\s!;&|()'"]+/)
+  const named = words.flatMap((word) => {
     const path = resolve(findWorkTree(place), word)
     return word !== '' && isPathWithin(path, root) && isFile(path) ? [path] : []
   })
   return withFiles({ setting: 'git', parts: [key, value] }, named, root)
 }
 
+/** Names of hooks have a dash, but for one. */
+const HOOK_NAME = /^(?:update|[a-z0-9]+(?:-[a-z0-9]+)+)$/
+const MOST_HOOKS = 200
+
 /** Returns an item for each hook. With husky, those that run are beside the folder that Git is told of. */
 function listHooks(folder: string, root: string): readonly TrustItem[] {
   const folders = basename(folder) === '_' ? [folder, dirname(folder)] : [folder]
-  return folders.flatMap((each) =>
+  const paths = folders.flatMap((each) =>
     listNames(each)
-      .filter((name) => !name.endsWith('.sample') && isFile(join(each, name)))
-      .filter((name) => basename(each) !== 'hooks' || isExecutable(join(each, name)))
-      .map((name) => withFiles({ setting: 'git', parts: ['hook'] }, [join(each, name)], root)),
+      .filter((name) => HOOK_NAME.test(name))
+      .map((name) => join(each, name)),
   )
+  if (paths.length > MOST_HOOKS) return [createUntrustable(toShownPath(folder, root))]
+  return paths.filter(isFile).map((path) => withFiles({ setting: 'git', parts: ['hook'] }, [path], root))
 }
 
 function withFiles(item: TrustItem, paths: readonly string[], root: string): TrustItem {
@@ -167,17 +192,21 @@ function withFiles(item: TrustItem, paths: readonly string[], root: string): Tru
   return { ...item, files: paths.map((path) => ({ path: toShownPath(path, root), hash: hashFile(path) })) }
 }
 
+const MOST_FILE_BYTES = 10_000_000
+
+/** Returns the hash of a file; one that cannot be read has another each time. */
 function hashFile(path: string): string {
   try {
+    if (statSync(path).size > MOST_FILE_BYTES) return randomUUID()
     return createHash('sha256').update(readFileSync(path)).digest('hex')
   } catch {
-    return 'unreadable'
+    return randomUUID()
   }
 }
 
 function listNames(folder: string): readonly string[] {
   try {
-    return readdirSync(folder).slice(0, MOST_ITEMS)
+    return readdirSync(folder)
   } catch {
     return []
   }
@@ -185,8 +214,4 @@ function listNames(folder: string): readonly string[] {
 
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true
-}
-
-function isExecutable(path: string): boolean {
-  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0
 }

@@ -3,11 +3,12 @@
  * A rule is the name of a tool, optionally with a pattern: `Bash(npm test:*)`, `Edit(docs/**)`,
  * `WebFetch(domain:example.com)`, `mcp__files__*`. Deny rules come before ask rules, and ask rules before allow rules.
  */
+import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, relative, resolve, sep } from 'node:path'
 import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core/sources/path-glob'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { quoteForShell } from '../tools/shell-process.ts'
+import { MAX_COMMAND_BYTES, quoteForShell } from '../tools/shell-process.ts'
 import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
 import { isPathWithin, MAX_PATH_CHARACTERS, resolveRealPath } from '../tools/tool-paths.ts'
 import { type BanVerdict, judgeBan } from './command-bans.ts'
@@ -59,8 +60,8 @@ export interface PermissionContext {
   /** Allow rules of the user's own settings: only they except a protected path. */
   readonly ownRules?: readonly string[]
   readonly home?: string
-  /** Returns what Git would run in a folder that the repository names and the user has not trusted; null if nothing. */
-  readonly findGitProgram?: (folder: string) => string | null
+  /** Returns what Git would run in some folders that a repository names and the user has not trusted; null if nothing. */
+  readonly findGitProgram?: (folders: readonly string[]) => string | null
   /** Confines commands, so that they need no question. Default: they are not confined. */
   readonly sandbox?: Sandbox | undefined
 }
@@ -88,7 +89,7 @@ export function decidePermission(
 ): PermissionDecision {
   if (access.paths.some((path) => path.length > MAX_PATH_CHARACTERS))
     return { decision: 'deny', reason: LONG_PATH_REASON, suggestions: [] }
-  if (Buffer.byteLength(access.command ?? '') > MOST_COMMAND_BYTES)
+  if (Buffer.byteLength(access.command ?? '') > MAX_COMMAND_BYTES)
     return { decision: 'deny', reason: LONG_COMMAND_REASON, suggestions: [] }
   const { deny, ask, allow } = context.rules
   const read = access.command === undefined ? null : readCommand(access.command)
@@ -146,9 +147,7 @@ const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user 
 
 const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS} characters.`
 
-/** Linux starts no program with a longer argument than 128 KiB, and a shell gets its command as one. */
-const MOST_COMMAND_BYTES = 120_000
-const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MOST_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
+const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MAX_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
 
 /** Reasons that a question for the permission shows already. */
 export function isUsualReason(reason: string): boolean {
@@ -207,12 +206,27 @@ const GIT_REASON =
  */
 function findGitProgram(call: CheckedCall): string | null {
   const { context, access } = call
-  if (context.findGitProgram === undefined || !/git/i.test(access.command ?? '')) return null
+  const words = (call.read?.parts ?? []).flatMap((part) => part.words.map(({ text }) => text))
+  // As the shell sees them: a line end after a backslash, or a quote, may be in the middle of the name.
+  const isGit = [access.command ?? '', ...words].some((text) => /git/i.test(text))
+  if (context.findGitProgram === undefined || !isGit) return null
   const isWhole = context.rules.allow.some((text) => {
     const rule = parseRule(text)
     return rule?.pattern === null && coversTool(rule, call.tool)
   })
-  return isWhole ? null : context.findGitProgram(access.folder ?? context.folder)
+  if (isWhole) return null
+  const start = access.folder ?? context.folder
+  // Where `cd` may lead, or an option such as `-C`.
+  const named = words.map((text) => resolve(start, text)).filter(isFolder)
+  return context.findGitProgram([start, ...named.slice(0, MOST_NAMED_FOLDERS)])
+}
+
+const MOST_NAMED_FOLDERS = 200
+
+function isFolder(path: string): boolean {
+  return (
+    path.length <= MAX_PATH_CHARACTERS && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+  )
 }
 
 /** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */

@@ -30,7 +30,7 @@ export interface ShellProcess {
 }
 
 /** Linux passes no longer argument to a program. */
-const MAX_COMMAND_BYTES = 120_000
+export const MAX_COMMAND_BYTES = 120_000
 
 export function startShell(given: ShellCommand): ShellProcess {
   const { command, cwd, env, cwdFile, onOutput, args = [], wrap = (...call) => call } = given

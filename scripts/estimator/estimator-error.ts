@@ -16,7 +16,7 @@ import {
   type SessionRecord,
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
-import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
+import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import type { Estimator } from '@tidemark/core/tokens/estimator'
 import {
   addGrowthObservation,

@@ -6,7 +6,7 @@
 
 import type { ModelPrices } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
-import type { CacheBreaksPolicy } from '../policy/policy.ts'
+import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { BlockIndex } from '../request/block-index.ts'
 import {

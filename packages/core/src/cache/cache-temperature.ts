@@ -5,7 +5,7 @@
 
 import { isKnownRecord, type SessionRecord, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
-import type { ClearPolicy } from '../policy/policy.ts'
+import type { ClearPolicy } from '../policy/clear-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'

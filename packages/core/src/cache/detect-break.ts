@@ -5,7 +5,7 @@
 
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
-import type { CacheBreaksPolicy } from '../policy/policy.ts'
+import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import { type BlockPosition, findFirstDifference, readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { TokensByClass } from '../tokens/usage.ts'
 import {

@@ -14,7 +14,7 @@ import {
 } from '../facts/tool-calls.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import type { ClearPolicy } from '../policy/policy.ts'
+import type { ClearPolicy } from '../policy/clear-policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
 export interface ToolResultIndex {

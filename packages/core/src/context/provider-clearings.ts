@@ -13,7 +13,7 @@ import {
   type KnownRecord,
   type MicrocompactMetadata,
 } from '../log/record.ts'
-import type { ClearPolicy } from '../policy/policy.ts'
+import type { ClearPolicy } from '../policy/clear-policy.ts'
 import { applyClearingToEntries, type ContextEntry } from './context-entry.ts'
 
 /**

@@ -28,7 +28,7 @@ import {
 } from '../log/record.ts'
 import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
 import type { ExpectedCompactionResult } from '../planner/plan-input.ts'
-import type { AutoCompactPolicy } from '../policy/policy.ts'
+import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,

@@ -15,8 +15,8 @@ import {
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { SpilledContent, UserRecord } from '../log/record.ts'
-import type { SpillPolicy } from '../policy/policy.ts'
 import type { SpillBudgets } from '../policy/scale-policy.ts'
+import type { SpillPolicy } from '../policy/turn-policy.ts'
 import { type TokenCounter, takeHead, takeTail } from '../text/truncate-text.ts'
 
 /** The part of a blob store that writes. */

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import type { Policy, ThresholdPolicy } from './policy.ts'
+import type { Policy } from './policy.ts'
 import {
   computeThresholds,
   findSmallestWindow,
@@ -12,6 +12,7 @@ import {
   type ThresholdInput,
   type Thresholds,
 } from './scale-policy.ts'
+import type { ThresholdPolicy } from './window-policy.ts'
 
 const maxOutput = fc.option(fc.oneof(fc.constant(0), fc.nat(2_000), fc.nat(2_000_000)), { nil: null })
 const extra = fc.oneof(fc.nat(3_000), fc.nat(300_000), fc.nat(2 ** 40))

@@ -5,9 +5,10 @@
  * window never gets a lower threshold.
  */
 import { TidemarkError } from '../errors.ts'
-import type { ContentSharePolicy, Policy, ThresholdOffsetPolicy, ThresholdPolicy } from './policy.ts'
+import type { Policy } from './policy.ts'
 import { formatErrorValue } from './policy-fields.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
+import type { ContentSharePolicy, ThresholdOffsetPolicy, ThresholdPolicy } from './window-policy.ts'
 
 /** Thresholds of the context size, in tokens. A threshold is reached when the context has at least that many tokens. */
 export interface Thresholds {

@@ -2,7 +2,8 @@
  * Reads switches from environment variables, and determines which features of the engine are on. The host passes the
  * variables in; this file does not read `process.env`.
  */
-import type { Policy, SwitchPolicy } from './policy.ts'
+import type { Policy } from './policy.ts'
+import type { SwitchPolicy } from './turn-policy.ts'
 
 export type SwitchName =
   | 'DISABLE_COMPACT'

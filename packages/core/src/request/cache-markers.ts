@@ -15,7 +15,7 @@
 import type { TracedMessage } from '../context/flatten.ts'
 import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import type { CacheMarkersPolicy } from '../policy/policy.ts'
+import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
 import { isTurnScopedMessage } from '../validate/findings.ts'

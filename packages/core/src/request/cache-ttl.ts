@@ -7,7 +7,7 @@
 import type { TokenRates } from '../cost/prices.ts'
 import { isKnownRecord, type KnownRecord, type SnapshotTtl, SYNTHETIC_MODEL } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-import type { CachePolicy } from '../policy/policy.ts'
+import type { CachePolicy } from '../policy/cache-policy.ts'
 import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'
 import { countContextTokens } from '../tokens/usage.ts'

@@ -6,7 +6,7 @@ import { readPlanText, readTodoList } from '../facts/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { toBlocks } from '../log/block.ts'
 import { listBranchRecords } from '../log/session-log.ts'
-import type { DroppableSource } from '../policy/policy.ts'
+import type { DroppableSource } from '../policy/compact-policy.ts'
 import { takeHead } from '../text/truncate-text.ts'
 import {
   type ContextSource,

@@ -7,7 +7,8 @@ import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
 import { findNonJsonPath } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
-import type { CompactTargetPolicy, Policy } from '../policy/policy.ts'
+import type { CompactTargetPolicy } from '../policy/compact-policy.ts'
+import type { Policy } from '../policy/policy.ts'
 import type { TokenCounter } from '../text/truncate-text.ts'
 import {
   type CollectedSources,

@@ -26,7 +26,7 @@ import {
   type KnownRecord,
   type RawBlockText,
 } from '../log/record.ts'
-import type { DropOldestPolicy } from '../policy/policy.ts'
+import type { DropOldestPolicy } from '../policy/compact-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 
 export interface DirectInputOptions {

@@ -16,7 +16,7 @@ import {
 } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
-import type { TokenEstimatePolicy } from '../policy/policy.ts'
+import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 import {
   CHARACTER_CLASSES,
   CHARACTER_COUNTS_LENGTH,

@@ -1,6 +1,6 @@
 /** Computes from the meter how large the context is now, how fast it grows, and how long answers usually are. */
 
-import type { TokenEstimatePolicy } from '../policy/policy.ts'
+import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 import type { ContextMeter, MeasuredRun } from './context-meter.ts'
 import {
   type Calibration,

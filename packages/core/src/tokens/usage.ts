@@ -4,7 +4,7 @@
  */
 import { isObject } from '../log/json.ts'
 import { isUsage, type Usage } from '../log/record.ts'
-import type { TokenEstimatePolicy } from '../policy/policy.ts'
+import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 import type { CalibrationStart } from './estimator.ts'
 
 type UsageFields = { readonly [field: string]: unknown }

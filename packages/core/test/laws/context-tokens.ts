@@ -6,7 +6,7 @@
 import { type ContextEntry, isTurnEnd } from '../../src/context/context-entry.ts'
 import type { ContextView } from '../../src/context/context-view.ts'
 import type { Block } from '../../src/log/block.ts'
-import type { TokenEstimatePolicy } from '../../src/policy/policy.ts'
+import type { TokenEstimatePolicy } from '../../src/policy/window-policy.ts'
 import {
   findMeasuredResponse,
   type MeasuredContext,

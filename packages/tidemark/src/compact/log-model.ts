@@ -7,8 +7,8 @@ import {
   SYNTHETIC_MODEL,
   type SystemRecord,
 } from '@tidemark/core/log/record'
-import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
 import { type ProviderProfile, strictProfile } from '@tidemark/core/policy/provider-profile'
+import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { withModels } from '@tidemark/wire/catalogue/custom-models'

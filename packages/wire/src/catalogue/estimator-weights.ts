@@ -2,7 +2,7 @@
  * Weights of the token estimator for each tokenizer family. They are fitted to recorded sessions, derived from
  * published figures, or a fixed rule.
  */
-import type { TokenEstimatePolicy } from '@tidemark/core/policy/policy'
+import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import type { CharacterClass } from '@tidemark/core/tokens/character-classes'
 import {
   createEvenWeights,

@@ -8,7 +8,7 @@ import { findCutPoints } from '../context/cut-points.ts'
 import { listWaitingCallIds } from '../context/flatten.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
 import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
-import { createNotesLimits, createTextCounter, withContextState } from '../engine/measure-context.ts'
+import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import { FREE_NOTES, type NotesFallbackReason, type NotesRefusalReason } from '../engine/notes-events.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -16,7 +16,14 @@ import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../eng
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import type { BranchNotes } from '../notes/branch-notes.ts'
-import { areNotesEmpty, cutNotes, isClaimDead, limitSection, withoutTemplate } from '../notes/notes-file.ts'
+import {
+  areNotesEmpty,
+  cutNotes,
+  isClaimDead,
+  limitSection,
+  type NotesLimits,
+  withoutTemplate,
+} from '../notes/notes-file.ts'
 import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -469,4 +476,13 @@ function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): Compacti
 
 function readMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+/** Returns the limits of the notes for the model's context window. */
+export function createNotesLimits(
+  { state, host }: Pick<TurnContext, 'state' | 'host'>,
+  compaction: CompactionServices,
+): NotesLimits {
+  const { section, decisions, total } = compaction.scaled.budgets.notes
+  return { section, decisions, total, countTokens: createTextCounter(state, host, compaction) }
 }

@@ -10,7 +10,7 @@ import {
   type TurnEvent,
 } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { measureAhead, withContextState } from '../engine/measure-context.ts'
+import { measureInSlices, withContextState } from '../engine/measure-context.ts'
 import { applyCompactionAttempt, type CompactionAttemptEnd, isBreakerOpen } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
@@ -38,7 +38,7 @@ async function* runSteps(
   services: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  if (!(await measureAhead(turn, services))) return ABORTED_REWRITE
+  if (!(await measureInSlices(turn, services))) return ABORTED_REWRITE
   const compaction = withRoomBudgets(turn.state, turn.host, services)
   const { end, hooked } = yield* compactWithNotes(turn, compaction, request)
   if (end !== null) return end

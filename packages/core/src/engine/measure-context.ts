@@ -14,7 +14,6 @@ import { isObject, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
-import type { NotesLimits } from '../notes/notes-file.ts'
 import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
@@ -101,7 +100,7 @@ function* updateInSteps(
  * Measures the session in slices, so that the next step finds its planning data ready and does not hold the event loop.
  * What was appended meanwhile is measured, too. Returns false if the turn was aborted.
  */
-export async function measureAhead(turn: TurnContext, compaction: CompactionServices): Promise<boolean> {
+export async function measureInSlices(turn: TurnContext, compaction: CompactionServices): Promise<boolean> {
   const { rules, estimator } = compaction
   const { context: from, view: first } = turn.state
   // What another estimator has learned is converted at once, with the whole context in view.
@@ -418,13 +417,4 @@ export function describeUndo(undos: readonly ContextEntry[]): string {
   return isCompaction
     ? 'The compaction of this conversation was undone: the messages above are the original ones again.'
     : 'The clearing of old tool results was undone: the results above are the original ones again.'
-}
-
-/** Returns the limits of the notes for the model's context window. */
-export function createNotesLimits(
-  { state, host }: Pick<TurnContext, 'state' | 'host'>,
-  compaction: CompactionServices,
-): NotesLimits {
-  const { section, decisions, total } = compaction.scaled.budgets.notes
-  return { section, decisions, total, countTokens: createTextCounter(state, host, compaction) }
 }

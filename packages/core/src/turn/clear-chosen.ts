@@ -8,7 +8,7 @@ import { buildClearProposal, type ClearInput } from '../clearing/clear-proposal.
 import { findOldResults } from '../clearing/propose-clearing.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { gatherPlanContext, measureAhead, measureContext } from '../engine/measure-context.ts'
+import { gatherPlanContext, measureContext, measureInSlices } from '../engine/measure-context.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { readCalibrationScale } from '../tokens/usage.ts'
 import { applyClearing } from './reduce-context.ts'
@@ -23,7 +23,7 @@ export async function* clearChosenResults(
   compaction: CompactionServices,
   uuids: readonly string[],
 ): AsyncGenerator<TurnEvent, ClearResult> {
-  if (!(await measureAhead(turn, compaction))) return ABORTED_REWRITE
+  if (!(await measureInSlices(turn, compaction))) return ABORTED_REWRITE
   const { context, state } = gatherPlanContext(turn.state, turn.host, compaction, 'turn-end')
   turn.state = state
   if (context.tracking.openCalls > 0)

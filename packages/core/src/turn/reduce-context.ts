@@ -27,8 +27,8 @@ import {
   gatherPlanContext,
   isJustCompacted,
   mayFitWindow,
-  measureAhead,
   measureContext,
+  measureInSlices,
 } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
 import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
@@ -69,7 +69,7 @@ export async function* reduceContext(
   const { host } = turn
   const compaction = host.compaction
   if (compaction === undefined) return null
-  if (!(await measureAhead(turn, compaction))) return { ok: false, reason: 'aborted' }
+  if (!(await measureInSlices(turn, compaction))) return { ok: false, reason: 'aborted' }
   const at = findMoment(turn, moment)
   let { context, state } = gatherPlanContext(turn.state, host, compaction, at)
   turn.state = state

@@ -13,7 +13,7 @@ import {
 import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
-import { measureAhead } from '@tidemark/core/engine/measure-context'
+import { measureInSlices } from '@tidemark/core/engine/measure-context'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
@@ -91,7 +91,7 @@ export async function planSessionCompaction(
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
   const host = createTurnHost(session)
-  await measureAhead(run, host.compaction)
+  await measureInSlices(run, host.compaction)
   return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 

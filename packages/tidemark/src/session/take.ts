@@ -99,7 +99,7 @@ async function recordAndAnswer<Body>(
   signal: AbortSignal | undefined,
 ): Promise<TakeOutcome<Body>> {
   try {
-    const match = await recordHostMessages(session, request)
+    const match = await followClientList(session, request)
     return 'ok' in match ? match : await answerTaken<Body>(session, request, signal)
   } catch (thrown) {
     return refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown))
@@ -109,7 +109,7 @@ async function recordAndAnswer<Body>(
 /** Records the messages of a request that is sent as the host wrote it. Returns false if nothing was recorded. */
 export async function observeRequest(session: OpenSession, request: HostRequest): Promise<boolean> {
   return runInOrder(session, async () => {
-    const match = await recordHostMessages(session, request)
+    const match = await followClientList(session, request)
     if ('ok' in match) return false
     // The model is the host's in any case; a model that is not known leaves only the price unknown.
     await adoptModel(session, request.model).catch(() => null)
@@ -131,8 +131,11 @@ export function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
   return names.map((name) => name.trim()).filter((name) => name !== '')
 }
 
-/** Appends what the log does not have. A changed history becomes a branch first. */
-async function recordHostMessages(
+/**
+ * Makes the log follow the client's list: branches off where the list has changed, appends what is new, pins what a
+ * compaction must keep, and puts a compaction back that the change has not touched.
+ */
+async function followClientList(
   session: OpenSession,
   request: HostRequest,
 ): Promise<HistoryMatch | RequestNotTaken> {

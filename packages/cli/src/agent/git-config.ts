@@ -1,5 +1,5 @@
 /** Reads the configuration of Git from its files, as far as that is needed to know what it names. Nothing is run. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
 export interface ConfigEntry {
@@ -85,13 +85,19 @@ const LINKED_COMMIT = 0o160000
 const knownLinks = new Map<string, { readonly version: string; readonly links: readonly string[] }>()
 
 /**
- * Returns the paths of the repositories that the index of a repository holds: Git looks into them, whatever else names
- * them. An index that cannot be read has none, and Git does not read it either.
+ * Returns the paths of the repositories that the index of a repository holds, or a file of entries that it shares: Git looks
+ * into them, whatever else names them. An index that cannot be read has none, and Git does not read it either.
  */
 export function listLinkedRepositories(gitFolder: string): readonly string[] {
-  const path = join(gitFolder, 'index')
+  const names = existsSync(gitFolder) ? readdirSync(gitFolder) : []
+  return names
+    .filter((name) => /^(?:index$|sharedindex\.)/.test(name))
+    .flatMap((name) => readLinks(join(gitFolder, name)))
+}
+
+function readLinks(path: string): readonly string[] {
   const found = statSync(path, { throwIfNoEntry: false })
-  if (found?.isFile() !== true || found.size > 100_000_000) return []
+  if (found?.isFile() !== true || found.size > MOST_INDEX_BYTES) return []
   const version = `${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`
   const known = knownLinks.get(path)
   if (known?.version === version) return known.links
@@ -100,30 +106,51 @@ export function listLinkedRepositories(gitFolder: string): readonly string[] {
   return links
 }
 
-/** Reads the entries of an index: each has 62 bytes, or 64 with further flags, and a name that ends with a zero. */
+const MOST_INDEX_BYTES = 200_000_000
+const NAME_LENGTH = 0xfff
+
+/**
+ * Reads the entries of an index as Git does: each has 62 bytes, or 64 with further flags, and a name whose length is in the
+ * flags unless it is too long for that.
+ */
 function readIndexLinks(bytes: Buffer): readonly string[] {
   if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return []
   const [version, count] = [bytes.readUInt32BE(4), bytes.readUInt32BE(8)]
   const links: string[] = []
   let name = ''
   for (let at = 12, entry = 0; entry < count && at + 62 < bytes.length; entry += 1) {
-    const isExtended = (bytes.readUInt16BE(at + 60) & 0x4000) !== 0
-    let start = at + (isExtended ? 64 : 62)
-    let dropped = version === 4 ? 0 : name.length
-    if (version === 4) {
-      // The name begins with that of the entry before, without so many characters.
-      let byte = bytes[start] ?? 0
-      for (dropped = byte & 0x7f; (byte & 0x80) !== 0; dropped = ((dropped + 1) << 7) | (byte & 0x7f))
-        byte = bytes[++start] ?? 0
-      start += 1
-    }
-    const end = bytes.indexOf(0, start)
-    if (end === -1) break
-    name = name.slice(0, name.length - dropped) + bytes.toString('latin1', start, end)
+    const flags = bytes.readUInt16BE(at + 60)
+    const { kept, start } = readKeptLength(
+      bytes,
+      at + ((flags & 0x4000) === 0 ? 62 : 64),
+      version === 4 ? name.length : null,
+    )
+    const isLong = (flags & NAME_LENGTH) === NAME_LENGTH
+    const end = isLong ? bytes.indexOf(0, start) : start + (flags & NAME_LENGTH) - kept
+    if (end < start || end > bytes.length) break
+    name = name.slice(0, kept) + bytes.toString('latin1', start, end)
     if (bytes.readUInt32BE(at + 24) === LINKED_COMMIT)
       links.push(Buffer.from(name, 'latin1').toString('utf8'))
     // Up to version 3, entries are padded to a multiple of eight.
     at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7)
   }
   return links
+}
+
+/** Reads how much of the name before an entry of version 4 is also the beginning of its own. `before`: null for others. */
+function readKeptLength(
+  bytes: Buffer,
+  from: number,
+  before: number | null,
+): { readonly kept: number; readonly start: number } {
+  if (before === null) return { kept: 0, start: from }
+  let start = from
+  let byte = bytes[start] ?? 0
+  let dropped = byte & 0x7f
+  while ((byte & 0x80) !== 0) {
+    start += 1
+    byte = bytes[start] ?? 0
+    dropped = (dropped + 1) * 128 + (byte & 0x7f)
+  }
+  return { kept: Math.max(0, before - dropped), start: start + 1 }
 }

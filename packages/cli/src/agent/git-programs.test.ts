@@ -191,8 +191,8 @@ describe('the configuration of a repository', () => {
     expect(listGitPrograms(folder)).toEqual([])
   })
 
-  it.each([2, 4])(
-    'counts in a repository of the index, however deep it is (index of version %i)',
+  it.each(['2', '4', 'shared'])(
+    'counts in a repository of the index, however deep it is (index: %s)',
     (version) => {
       const folder = createFolder({ 'a/b.txt': 'x', [`${DEEP}/x.txt`]: 'x' })
       const env = {
@@ -206,9 +206,10 @@ describe('the configuration of a repository', () => {
       const inner = join(folder, DEEP)
       for (const at of [inner, folder]) {
         git(at, 'init', '-q')
-        git(at, 'config', 'index.version', String(version))
+        if (version !== 'shared') git(at, 'config', 'index.version', version)
         git(at, 'add', '.')
         git(at, 'commit', '-qm', 'x')
+        if (version === 'shared') git(at, 'update-index', '--split-index')
       }
       expect(listGitPrograms(folder)).toEqual([])
       git(inner, 'config', 'core.fsmonitor', './evil')

@@ -47,9 +47,12 @@ async function readWhole({ window, stream, isManaged, script = readLedger }: Run
   const world = createDropInWorld({ window, simulator: { script: summarizing, window } })
   let cuts = 0
   const upstream: Fetch = async (input, init) => {
-    const response = await world.upstream(input, init)
-    if ((await response.clone().text()).includes('model_context_window_exceeded')) cuts += 1
-    return response
+    const { status, headers, body } = await world.upstream(input, init)
+    const text = await new Response(body).text()
+    if (text.includes('model_context_window_exceeded')) cuts += 1
+    // Event by event, as over a network.
+    const events = text.split(/(?<=\n\n)/).map((event) => new TextEncoder().encode(event))
+    return new Response(ReadableStream.from(events), { status, headers })
   }
   const session = await world.tide.open('talk')
   const fetch = isManaged ? world.tide.fetch({ session, fetch: upstream }) : upstream

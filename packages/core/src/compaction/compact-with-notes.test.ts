@@ -32,9 +32,13 @@ const NOTES = formatNotes(
 )
 
 /** A conversation of so many rounds of 5,000 tokens, and the uuid of the last record of each. */
-function talk(rounds: number, thinks = false): { builder: SessionBuilder; ends: readonly string[] } {
+function talk(
+  rounds: number,
+  thinks = false,
+  prompt = 'look at the login',
+): { builder: SessionBuilder; ends: readonly string[] } {
   const builder = new SessionBuilder(SESSION)
-  builder.user('look at the login')
+  builder.user(prompt)
   const ends: string[] = []
   for (let round = 0; round < rounds; round += 1) {
     addLargeRound(builder, 5_000, thinks)
@@ -52,6 +56,8 @@ interface Given {
   readonly rounds?: number
   readonly covered?: number
   readonly thinks?: boolean
+  /** The first message of the user. */
+  readonly prompt?: string
   /** Tokens of a result that no response has answered; default none. */
   readonly newest?: number
   /** Notes from the log, for where those of the model cannot be used. */
@@ -66,7 +72,7 @@ interface Opened {
 
 async function open(given: Given = {}): Promise<Opened> {
   const { stored = {}, rounds = 7, covered = 6, thinks = false } = given
-  const { builder, ends } = talk(rounds, thinks)
+  const { builder, ends } = talk(rounds, thinks, given.prompt)
   if (given.newest !== undefined) {
     const input = { file_path: '/src/long.ts' }
     builder.assistant('newest', [{ type: 'tool_use', id: 'newest', name: 'Read', input }])
@@ -121,6 +127,21 @@ describe('an automatic compaction uses the notes', () => {
     expect(text).toContain('look at the login') // what the user said is put back by the gate
     expect(eventsOfType(session, 'sm-compact')[0]).toMatchObject({ by: 'model', cut: [] })
     expect(eventsOfType(session, 'compact')).toHaveLength(1)
+  })
+
+  it('with a long message of the user, which is cut if system prompt and tools leave little room', async () => {
+    const prompt = `first ${'plan '.repeat(5_100)} last`
+    const read = async (description: string): Promise<string> => {
+      const tools = [{ name: 'Read', description, input_schema: { type: 'object' } }]
+      const host = { modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) }
+      const { session, end } = await play({ prompt, covered: 7, options: { host } })
+      expect(end.ok).toBe(true)
+      return sentText(session)
+    }
+    expect(await read('short')).toContain(prompt)
+    const cut = await read('word '.repeat(8_000))
+    expect(cut).not.toContain(prompt)
+    expect(cut).toMatch(/first plan .* last/s)
   })
 
   it('and an undo gives the requests from before', async () => {

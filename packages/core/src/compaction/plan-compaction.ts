@@ -25,10 +25,11 @@ import {
   type PlanContext,
 } from '../planner/plan-input.ts'
 import type { Policy } from '../policy/policy.ts'
-import { limitNotes, limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
+import { countNotesTokens, limitNotes, limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
+import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { measureGrowthPerCall } from '../tokens/read-meter.ts'
 import { type ContextTokens, calibrateSize, readCalibrationScale } from '../tokens/usage.ts'
 
@@ -389,8 +390,10 @@ function findTarget(
 ): number {
   if (notesText === undefined || host.policy.compact.target.countsPrefix) return lines.target
   const prefix = estimatePrefix(state, { host, compaction })
-  const { notes, keptMessages, files, skills } = budgets
-  const whole = notes.total + keptMessages.maximum + files.total + skills.total
+  const { broughtBack, keptMessages, files, skills } = budgets
+  const messages = computeUserMessageBudget(host.policy.ledger, broughtBack).total
+  const text = countNotesTokens(budgets) + messages
+  const whole = text + keptMessages.maximum + files.total + skills.total
   const most = Math.max(0, lines.autoCompact - prefix.expected) * LARGEST_RESULT
   return Math.max(lines.target, Math.floor(prefix.expected + Math.min(most, whole)))
 }

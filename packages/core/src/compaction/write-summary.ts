@@ -334,14 +334,15 @@ function* writeLocally(
 
 /**
  * Returns the budget of user messages for one compaction, whose target may be smaller than the policy's, and whose kept
- * messages may leave less room than the target.
+ * messages may leave less room than the target. Beside notes, system prompt and tools do not count.
  */
 function computeMessageBudget(
   { host }: TurnContext,
   { scaled }: CompactionServices,
-  { target, room }: CompactionPlan,
+  { target, room, request }: CompactionPlan,
 ): { readonly each: number; readonly total: number } {
-  const usual = scaled.known ? scaled.lines.target : null
+  const isNotes = request.notesText !== undefined
+  const usual = scaled.known ? (isNotes ? scaled.budgets.broughtBack : scaled.lines.target) : null
   const sizes = [usual, target, room].filter((size) => size !== null)
   return computeUserMessageBudget(host.policy.ledger, sizes.length === 0 ? null : Math.min(...sizes))
 }

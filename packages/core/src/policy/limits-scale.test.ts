@@ -57,10 +57,10 @@ describe('the worked table, with a maximum output of 64,000', () => {
 
   it.each([
     // window, files each/middle/last/total, skills each/total, notes section/total/start/growth, kept least/most
-    [4_000, [196, 84, 33, 840], [420, 420], [46, 360, 690, 690], [690, 690]],
-    [8_000, [392, 168, 67, 1_680], [840, 840], [92, 720, 1_380, 1_380], [1_380, 1_380]],
-    [16_000, [784, 336, 134, 3_360], [1_680, 1_680], [185, 1_440, 2_760, 2_760], [1_500, 2_760]],
-    [32_000, [1_568, 672, 268, 6_720], [3_360, 3_360], [371, 2_880, 5_520, 5_000], [1_500, 3_000]],
+    [4_000, [840, 840, 840, 840], [420, 420], [46, 360, 690, 690], [690, 690]],
+    [8_000, [1_680, 1_680, 1_200, 1_680], [840, 840], [92, 720, 1_380, 1_380], [1_380, 1_380]],
+    [16_000, [3_360, 3_000, 1_200, 3_360], [1_680, 1_680], [185, 1_440, 2_760, 2_760], [1_500, 2_760]],
+    [32_000, [6_720, 3_000, 1_200, 6_720], [3_360, 3_360], [371, 2_880, 5_520, 5_000], [1_500, 3_000]],
     [128_000, [7_000, 3_000, 1_200, 30_000], [5_000, 15_120], [1_672, 12_960, 10_000, 5_000], [1_500, 3_000]],
     [200_000, [7_000, 3_000, 1_200, 30_000], [5_000, 25_000], [2_000, 15_500, 10_000, 5_000], [1_500, 3_000]],
     [
@@ -83,7 +83,7 @@ describe('the worked table, with a maximum output of 64,000', () => {
   it('has every content budget of the policy in full at the usual window of 200,000', () => {
     const { budgets } = known(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
     const unscaled = scalePolicy(DEFAULT_POLICY, { window: null, maxOutput: null })
-    expect(budgets).toEqual(unscaled.budgets)
+    expect(budgets).toEqual({ ...unscaled.budgets, broughtBack: 83_500 })
   })
 
   it.each([
@@ -236,6 +236,7 @@ describe('a window', () => {
         hookOutputCharacters: 10_000,
         spill: { threshold: 10_000, head: 1_500, tail: 1_500 },
         historyPage: 4_000,
+        broughtBack: Number.POSITIVE_INFINITY,
       },
     })
   })

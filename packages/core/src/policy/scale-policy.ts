@@ -270,6 +270,8 @@ export interface ContentBudgets {
   readonly hookOutputCharacters: number
   readonly spill: SpillBudgets
   readonly historyPage: number
+  /** Tokens of all that a compaction brings back. Beside notes, system prompt and tools do not count (`limitToRoom`). */
+  readonly broughtBack: number
 }
 
 /** Token budgets of attached files: for one file of the first ranks, of the middle and of the last ones, and for all. */
@@ -327,6 +329,7 @@ export function computeContentBudgets(policy: Policy, lines: Thresholds | null):
     ),
     spill: scaleSpill(policy, share('spill')),
     historyPage: Math.min(policy.history.pageTokens, share('spill')),
+    broughtBack: lines?.target ?? Number.POSITIVE_INFINITY,
   }
 }
 
@@ -357,22 +360,12 @@ function limitBudget(
   return { each: Math.min(eachTokens, total), total }
 }
 
-/**
- * Scales the budgets of attached files. Those of one file shrink in proportion to what all of them may have, so that as many
- * files come back in a small window, with less of each.
- */
+/** Limits the budgets of attached files. No rank has more than the first ones, and none of the last more than the middle. */
 function scaleFiles(files: Policy['rehydrate']['files'], share: number): FileBudgets {
-  const { count, middleRank, lastRank, eachTokens, middleTokens, lastTokens, totalTokens } = files
-  const total = Math.min(totalTokens, share)
-  // No rank has more than the first ones, and none of the last ranks more than those of the middle.
-  const middle = Math.min(eachTokens, middleTokens)
-  const last = Math.min(middle, lastTokens)
-  const lasts = Math.max(0, count - lastRank + 1)
-  const middles = Math.max(0, Math.min(count, lastRank - 1) - middleRank + 1)
-  const wanted = lasts * last + middles * middle + (count - lasts - middles) * eachTokens
-  const scale = total / Math.max(1, Math.min(totalTokens, wanted))
-  const limit = (tokens: number): number => Math.min(tokens, total, roundDownTokens(tokens * scale))
-  return { each: limit(eachTokens), middle: limit(middle), last: limit(last), total }
+  const total = Math.min(files.totalTokens, share)
+  const each = Math.min(files.eachTokens, total)
+  const middle = Math.min(files.middleTokens, each)
+  return { each, middle, last: Math.min(files.lastTokens, middle), total }
 }
 
 function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number }>(
@@ -386,14 +379,17 @@ function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number
   return Object.fromEntries(entries) as Budgets
 }
 
-/** Part of the tokens between system prompt and auto-compact threshold that notes may have, and all that comes back. */
-const ROOM_SHARES = { notes: 1 / 4, all: 1 / 2 }
+/**
+ * Part of the tokens between system prompt and auto-compact threshold that notes may have, with the lists that are added to
+ * them, and all that comes back.
+ */
+const ROOM_SHARES = { notes: 1 / 5, all: 1 / 2 }
 
 /**
  * Limits what a compaction brings back to the room that system prompt and tools leave below the auto-compact threshold: half
- * of it stays free for the work that follows. Notes come first, since they have the user's words, with the lists that are
- * added to them; kept messages and files share the rest in proportion to their budgets. Skills and what a host attaches are
- * rare, so they take nothing from files, and become smaller in the same proportion.
+ * of it stays free for the work that follows. Notes come first, with the lists that are added to them; kept messages and
+ * files share the rest in proportion to their budgets. The user's messages are beside it, with their own share of the half. Skills and what a host
+ * attaches are rare, so they take nothing from files, and become smaller in the same proportion.
  */
 export function limitToRoom(
   budgets: ContentBudgets,
@@ -401,9 +397,12 @@ export function limitToRoom(
   prefixTokens: number,
 ): ContentBudgets {
   const room = Math.max(0, autoCompact - prefixTokens)
-  const { keptMessages, files, skills, host } = budgets
-  const limited = limitNotes(budgets, room * ROOM_SHARES.notes)
-  const rest = room * ROOM_SHARES.all - limited.notes.total
+  const { keptMessages, files, skills, host, notes } = budgets
+  const text = countNotesTokens(budgets)
+  const fitted = limitNotes(budgets, (notes.total * room * ROOM_SHARES.notes) / Math.max(1, text))
+  const broughtBack = Math.min(budgets.broughtBack, roundDownTokens(room * ROOM_SHARES.all))
+  const limited = { ...fitted, broughtBack }
+  const rest = room * ROOM_SHARES.all - countNotesTokens(limited)
   const scale = Math.min(1, rest / Math.max(1, keptMessages.maximum + files.total))
   if (scale === 1) return limited
   return {
@@ -413,6 +412,11 @@ export function limitToRoom(
     skills: shrinkTokens(skills, scale),
     host: shrinkTokens(host, scale),
   }
+}
+
+/** Returns the most tokens of notes and of the lists of files and names that are added to them. */
+export function countNotesTokens({ notes, ledger }: ContentBudgets): number {
+  return notes.total + ledger.files + ledger.names
 }
 
 /**

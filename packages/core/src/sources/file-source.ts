@@ -88,6 +88,7 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   const isNever = createExclusion(options, policy.memoryFiles, touches)
   const isUnused = willGoUnused(options, context)
   let rank = 0
+  let left = context.budgets.files.total
   for (const path of findCandidates(options, context, touches)) {
     if (isNever(path)) continue
     tries += 1
@@ -101,7 +102,10 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
     else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
       seen.add(read.realPath)
       rank += 1
-      yield toFileItem(path, read, findFocus(touches, path), withRankLimit(context, rank))
+      const limit = limitFile(context, rank, left)
+      const item = toFileItem(path, read, findFocus(touches, path), { limit, measure: context.measure })
+      left -= Math.min(limit, context.measure(formatAttachmentText(item.attachment)))
+      yield item
     }
   }
 }
@@ -118,13 +122,22 @@ function willGoUnused(
   return percent !== null && percent < policy.dropIn.leastUsePercent
 }
 
-/** Returns the context with the largest size of the file of this rank, from 1: later files get less. */
-function withRankLimit(context: SourceContext, rank: number): SourceContext {
-  const { budgets, policy } = context
-  const { middleRank, lastRank } = policy.rehydrate.files
-  const { middle, last } = budgets.files
-  const each = rank >= lastRank ? last : rank >= middleRank ? middle : budgets.files.each
-  return { ...context, budgets: { ...budgets, files: { ...budgets.files, each } } }
+/** A smaller part of a file is not attached: it would be little more than its heading. */
+const LEAST_PART_TOKENS = 200
+
+/**
+ * Returns the most tokens of the file of this rank, from 1. Later files get less; and where not all that may follow fits
+ * into what is `left`, a file has at most half of that: the files used last are those that are most likely used next.
+ */
+function limitFile({ budgets, policy }: SourceContext, rank: number, left: number): number {
+  const { count, middleRank, lastRank } = policy.rehydrate.files
+  const { each, middle, last } = budgets.files
+  const own = rank >= lastRank ? last : rank >= middleRank ? middle : each
+  const countFrom = (from: number): number => Math.max(0, count - Math.max(rank, from - 1))
+  const [lasts, middles] = [countFrom(lastRank), countFrom(middleRank)]
+  const firsts = countFrom(0) - Math.max(lasts, middles)
+  const later = firsts * each + Math.max(0, middles - lasts) * middle + lasts * last
+  return Math.min(own, Math.max(left / 2, left - later, LEAST_PART_TOKENS))
 }
 
 /**
@@ -195,16 +208,15 @@ function toFileItem(
   path: string,
   { text, bytes, isWhole, parts, note }: FileReadResult & { readonly ok: true },
   focus: FileFocus,
-  { measure, budgets }: SourceContext,
-): SourceItem {
+  { measure, limit }: { readonly measure: SourceContext['measure']; readonly limit: number },
+): SourceItem & { readonly attachment: Attachment } {
   const create = (body: string, isShort: boolean): Attachment => ({
     type: 'file',
     filename: path,
     content: note === undefined ? body : `${note}\n${body}`,
     ...(isShort ? { truncated: true } : {}),
   })
-  const fits = (attachment: Attachment): boolean =>
-    measure(formatAttachmentText(attachment)) <= budgets.files.each
+  const fits = (attachment: Attachment): boolean => measure(formatAttachmentText(attachment)) <= limit
   const whole = create(text, false)
   const isComplete = isWhole && parts === undefined
   const regions =

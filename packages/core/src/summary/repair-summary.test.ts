@@ -145,6 +145,20 @@ parser.ts:1 unexpected token`)
     expect(gated.text).toContain(`(${gated.unfit.length} more in the transcript: `)
   })
 
+  it('adds errors of failing commands within twice the budget of files', () => {
+    const work = new CodingSession()
+    for (let at = 0; at < 40; at += 1) work.runs(`make ${at}`, `${'word '.repeat(50)} error ${at}`, true)
+    const { additions } = repair('Summary:\nx', work, {
+      ...gateRules,
+      author: 'notes',
+      files: 300,
+      isNotes: true,
+    })
+    const [errors = ''] = additions.filter((text) => text.startsWith('Commands that failed and have not'))
+    expect(estimate.text(errors)).toBeGreaterThan(300)
+    expect(estimate.text(errors)).toBeLessThan(700)
+  })
+
   it('adds the newest errors in full and the last words of the others', () => {
     const work = new CodingSession()
     for (let at = 0; at < 3; at += 1) work.runs(`make ${at}`, `${'x'.repeat(300)} error ${at}`, true)

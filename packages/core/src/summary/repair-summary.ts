@@ -23,6 +23,7 @@ import {
   createErrorPieces,
   createFilePieces,
   createMessagePieces,
+  ERRORS_GROUP,
   FILES_GROUP,
   formatLeftOut,
   formatTask,
@@ -139,6 +140,7 @@ function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: Repai
     [MESSAGES_GROUP, rules.messages.total],
     [FILES_GROUP, rules.files],
     [FIXED_ERRORS_GROUP, FIXED_ERRORS_SHARE * rules.tokens],
+    [ERRORS_GROUP, OPEN_ERRORS_FACTOR * rules.files],
   ])
   const room = { tokens: rules.tokens, caps, countTokens: rules.estimate.text }
   const fitted = placePieces(createMissingPieces(missing, facts, rules), room)
@@ -173,6 +175,8 @@ const FIXED_ERRORS_GROUP = 'fixed errors'
  * a session that fails and succeeds again and again, they would otherwise fill what the user's messages leave free.
  */
 const FIXED_ERRORS_SHARE = 0.1
+/** Errors of commands that still fail have at most this multiple of the budget of files, which fits the window. */
+const OPEN_ERRORS_FACTOR = 2
 
 /** Creates the texts to add for missing facts. A user message keeps its number in the list of all user messages. */
 function createMissingPieces(

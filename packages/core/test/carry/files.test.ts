@@ -193,7 +193,7 @@ describe('files', () => {
     expect(await names()).toEqual(['/project/b'])
   })
 
-  it('that are larger than one may be are cut with a marker; one that does not fit into the rest is skipped', async () => {
+  it('that are larger than one may be are cut with a marker; of what is left the next ones have half each', async () => {
     const { builder, disk, carrier, read } = world()
     disk.files
       .set('/project/small', 'x'.repeat(800))
@@ -205,10 +205,31 @@ describe('files', () => {
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files } }),
     )
-    expect(carried.map(({ source }) => source)).toEqual(['/project/big', '/project/small'])
+    expect(carried.map(({ source }) => source)).toEqual(['/project/big', '/project/mid'])
     expect(carried[0]?.attachment.content).toMatch(/^(line\n){200,}\[lines \d+ to 9000 are not shown\]$/)
-    expect(carried[0]?.tokens).toBeLessThanOrEqual(400)
-    expect(skipped.map(({ key }) => key)).toEqual(['files:/project/mid'])
+    expect(carried[1]?.attachment.content).toMatch(/^(line\n){40,}\[lines \d+ to 240 are not shown\]$/)
+    expect(carried[0]?.tokens).toBeLessThanOrEqual(650 / 2)
+    expect(carried[1]?.tokens).toBeLessThanOrEqual(200)
+    expect(skipped.map(({ key }) => key)).toEqual(['files:/project/small'])
+  })
+
+  it('have at most half of what is left each, unless all that may follow fits', async () => {
+    const { builder, disk, carrier, read } = world()
+    for (const name of ['a', 'b', 'c']) {
+      disk.files.set(`/project/${name}`, 'line\n'.repeat(9_000))
+      read(`/project/${name}`)
+    }
+    const sizes = async (files: object): Promise<readonly number[]> => {
+      const context = createCarryContext(builder, [], { rehydrate: { files } })
+      const { carried } = await collectSources([carrier], context)
+      return carried.map(({ tokens }) => Math.round(tokens / 100) * 100)
+    }
+    const count = { count: 3, eachTokens: 2_000, middleTokens: 2_000, lastTokens: 2_000 }
+    expect(await sizes({ ...count, totalTokens: 6_000 })).toEqual([2_000, 2_000, 2_000])
+    expect(await sizes({ ...count, totalTokens: 2_000 })).toEqual([1_000, 500, 500])
+    expect(await sizes({ ...count, middleRank: 2, middleTokens: 500, totalTokens: 3_000 })).toEqual([
+      2_000, 500, 500,
+    ])
   })
 
   it('that are long come back as the lines round the last edit and the part last read', async () => {

@@ -330,8 +330,8 @@ export const mutants: readonly Mutant[] = [
     name: 'what-comes-back-fills-a-small-window',
     law: 'leave half of the room beside a long system prompt',
     file: 'packages/core/src/policy/scale-policy.ts',
-    find: 'const ROOM_SHARES = { notes: 1 / 5, all: 1 / 2 }',
-    replace: 'const ROOM_SHARES = { notes: 1 / 5, all: 2 }',
+    find: 'const ROOM_SHARES = { notes: 1 / 6, all: 1 / 2 }',
+    replace: 'const ROOM_SHARES = { notes: 1 / 6, all: 2 }',
     tests: ['packages/core/src/policy/scale-policy.test'],
   },
   {

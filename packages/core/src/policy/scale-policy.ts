@@ -383,7 +383,7 @@ function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number
  * Part of the tokens between system prompt and auto-compact threshold that notes may have, with the lists that are added to
  * them, and all that comes back.
  */
-const ROOM_SHARES = { notes: 1 / 5, all: 1 / 2 }
+const ROOM_SHARES = { notes: 1 / 6, all: 1 / 2 }
 
 /**
  * Limits what a compaction brings back to the room that system prompt and tools leave below the auto-compact threshold: half

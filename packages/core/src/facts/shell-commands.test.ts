@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import {
-  findPrintedFile,
   isLookingCommand,
   isPassingCommand,
   listFileChanges,
+  listPrintedFiles,
   normalizeCommand,
 } from './shell-commands.ts'
 
@@ -89,10 +89,11 @@ describe('what a command does to known files', () => {
 
 describe('the file that a command prints', () => {
   const print = (command: string): string | null => {
-    const printed = findPrintedFile(command, '/repo')
-    if (printed === null) return null
-    const { path, from, to, isNumbered } = printed
-    return `${path} ${from}-${to ?? 'end'}${isNumbered ? ' numbered' : ''}`
+    const files = listPrintedFiles(command, '/repo').map(
+      ({ path, from, to, isNumbered, heading }) =>
+        `${heading === null ? '' : `${heading}: `}${path} ${from}-${to ?? 'end'}${isNumbered ? ' numbered' : ''}`,
+    )
+    return files.length === 0 ? null : files.join(', ')
   }
 
   it.each([
@@ -107,6 +108,14 @@ describe('the file that a command prints', () => {
     ['head -n 30 a.ts', '/repo/a.ts 1-30'],
     ['head -30 a.ts | sed -n 20,50p', '/repo/a.ts 20-30'],
     ['tail -n +20 /etc/hosts', '/etc/hosts 20-end'],
+    ['cat a.ts; echo ---; cat b.ts', '/repo/a.ts 1-end, ---: /repo/b.ts 1-end'],
+    [
+      "cd sub && echo '== a' && head -5 a && echo '== b' && cat b",
+      '== a: /repo/sub/a 1-5, == b: /repo/sub/b 1-end',
+    ],
+    ["sed -n 1,9p a && printf '\\n--\\n' && nl -ba b | sed -n 2,4p", '/repo/a 1-9, --: /repo/b 2-4 numbered'],
+    ["cat a && printf '\n--\n' && cat b", '/repo/a 1-end, --: /repo/b 1-end'],
+    ['nl -ba a | sed -n 1,9p && nl -ba b', '/repo/a 1-9 numbered, /repo/b 1-end numbered'],
   ])('%s', (command, expected) => {
     expect(print(command)).toBe(expected)
   })
@@ -114,7 +123,15 @@ describe('the file that a command prints', () => {
   it.each([
     ...['cat a.ts b.ts', 'cat *.ts', 'cat $FILE', 'cat a.ts > b.ts', 'cat', 'tail -20 a.ts', 'nl a.ts'],
     ...['cat a.ts | grep x', 'cat a.ts; cat b.ts', 'git diff && cat a.ts', "sed -n '/x/p' a.ts"],
-    ...["sed -i 's/a/b/' a.ts", "cat <<'END'\nx\nEND", 'cat a.ts | nl -ba'],
+    ...["sed -i 's/a/b/' a.ts", "cat <<'END'\nx\nEND", 'cat a.ts | nl -ba', 'echo a && cat a && echo b'],
+    ...[
+      'cat a; echo; cat b',
+      'cat a; echo "$X"; cat b',
+      'cat a; cd b; cat c',
+      'nl -ba a; cat b',
+      'echo a | cat',
+    ],
+    ...['cat a; git diff; cat b', 'cat a; echo x; echo y; cat b', "printf '%s' a; cat b", 'cat a && wc -l a'],
   ])('is none for %s', (command) => {
     expect(print(command)).toBe(null)
   })

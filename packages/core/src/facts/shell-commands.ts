@@ -206,7 +206,7 @@ function listOperands(words: readonly string[]): readonly string[] {
   return [...before.filter((word) => !word.startsWith('-')), ...(end === -1 ? [] : words.slice(end + 1))]
 }
 
-// Commands that print a file, or a part of it, and nothing else.
+// Commands that print files, or parts of them, and nothing else.
 
 /** Lines of a file that a command prints: `from` to `to`, counted from 1; `to` is null for the last line. */
 export interface PrintedFile {
@@ -215,32 +215,62 @@ export interface PrintedFile {
   readonly to: number | null
   /** True if each line has its number before it. */
   readonly isNumbered: boolean
+  /** The line that the command prints before those of the file; null if there is none. */
+  readonly heading: string | null
 }
 
-type PrintedLines = Omit<PrintedFile, 'path'>
+type PrintedLines = Omit<PrintedFile, 'path' | 'heading'>
 
 const ALL_LINES: PrintedLines = { from: 1, to: null, isNumbered: false }
 /** Matches a word that the shell expands or redirects, so that it does not name one file. */
 const EXPANDED = /[<>*?$`~{]/
 
 /**
- * Returns the file whose lines are all that a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and
- * `sed -n A,Bp` with a file, also piped into one of the latter. Null for any other command. `folder`: where it runs.
+ * Returns the files whose lines are all that a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and
+ * `sed -n A,Bp` with a file, also piped into one of the latter; and several of these, if the place where the next one begins
+ * can be told: by a line that `echo` or `printf` prints, or by line numbers. None for any other command. `folder`: where it
+ * runs.
  */
-export function findPrintedFile(command: string, folder: string | null): PrintedFile | null {
-  const [first, ...filters] = toCommandLines(command.replace(SHELL_PREFIX, '').replace(STREAMS, '')).filter(
-    ({ words }) => words[0] !== 'cd' || words.length !== 2,
-  )
-  const reader = first === undefined || first.isPiped ? null : readPrintCommand(first.words)
-  const path = reader?.operands.length === 1 ? (reader.operands[0] ?? '') : ''
-  if (reader === null || path === '' || EXPANDED.test(path)) return null
-  let lines = reader.lines
-  for (const { words, isPiped } of filters) {
-    const filter = isPiped ? readPrintCommand(words) : null
-    if (filter === null || filter.operands.length > 0 || filter.lines.isNumbered) return null
-    lines = narrowLines(lines, filter.lines)
+export function listPrintedFiles(command: string, folder: string | null): readonly PrintedFile[] {
+  const parts = toCommandLines(command.replace(SHELL_PREFIX, '').replace(STREAMS, ''))
+  const isMove = ({ words }: ShellPart): boolean => words[0] === 'cd' && words.length === 2
+  const work = parts.slice(parts.findIndex((part) => !isMove(part)))
+  const place = findFolder(command, folder)
+  const files: PrintedFile[] = []
+  let heading: string | null = null
+  let isOpen = false
+  for (const part of work) {
+    const printed = readPrintCommand(part.words)
+    const last = files.at(-1)
+    if (part.isPiped) {
+      if (last === undefined || !isOpen || printed === null) return []
+      if (printed.operands.length > 0 || printed.lines.isNumbered) return []
+      files.splice(-1, 1, { ...last, ...narrowLines(last, printed.lines) })
+      continue
+    }
+    isOpen = printed !== null
+    const line = printed === null ? readHeading(part) : null
+    if (printed === null && (line === null || heading !== null)) return []
+    heading = line ?? heading
+    if (printed === null) continue
+    const [path = '', ...others] = printed.operands
+    if (path === '' || others.length > 0 || EXPANDED.test(path)) return []
+    const isApart = last === undefined || heading !== null || (last.isNumbered && printed.lines.isNumbered)
+    if (!isApart) return []
+    files.push({ path: normalizePath(path, place), ...printed.lines, heading })
+    heading = null
   }
-  return { path: normalizePath(path, findFolder(command, folder)), ...lines }
+  return heading === null ? files : []
+}
+
+/** Returns the line that `echo TEXT` or `printf TEXT` prints, at most with empty lines before it; null if it is none. */
+function readHeading({ words: [program, text = '', ...others] }: ShellPart): string | null {
+  if ((program !== 'echo' && program !== 'printf') || others.length > 0 || /[%$`<>]/.test(text)) return null
+  const line = (program === 'echo' ? text : text.replaceAll('\\n', '\n').replace(/\n$/, '')).replace(
+    /^\n+/,
+    '',
+  )
+  return line.trim() === '' || /[\\\n]/.test(line) ? null : line.trim()
 }
 
 function findFolder(command: string, folder: string | null): string | null {

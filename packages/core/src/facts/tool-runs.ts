@@ -11,7 +11,7 @@ import {
   readRunStatus,
   splitOutputHead,
 } from './command-status.ts'
-import { findPrintedFile, type PrintedFile } from './shell-commands.ts'
+import { listPrintedFiles, type PrintedFile } from './shell-commands.ts'
 import {
   describeToolCall,
   type FileToolNames,
@@ -52,15 +52,15 @@ export function hasToolRunSucceeded({ resultIndex, failed }: ToolRun): boolean {
 /** Input fields in which tools that run commands are given the folder. */
 const FOLDER_FIELDS = ['workdir', 'cwd', 'working_directory']
 
-/** Returns the file that a call printed by a shell command, and nothing else; null if there is none. */
-export function findPrintedByCall({
+/** Returns the files that a call printed by a shell command, if it printed nothing else. */
+export function listPrintedByCall({
   command,
   input,
-}: Pick<ToolRun, 'command' | 'input'>): PrintedFile | null {
-  if (command === null) return null
+}: Pick<ToolRun, 'command' | 'input'>): readonly PrintedFile[] {
+  if (command === null) return []
   const fields = isObject(input) ? input : {}
   const folder = FOLDER_FIELDS.map((field) => fields[field]).find((value) => typeof value === 'string')
-  return findPrintedFile(command, folder ?? null)
+  return listPrintedFiles(command, folder ?? null)
 }
 
 /** Pairs calls with results while records are added, in the order of the branch. Holds only the calls without a result. */

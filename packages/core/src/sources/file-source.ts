@@ -12,7 +12,7 @@ import {
   normalizePath,
   readToolResultText,
 } from '../facts/tool-calls.ts'
-import { findPrintedByCall, hasToolRunSucceeded, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
+import { hasToolRunSucceeded, listPrintedByCall, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { type Attachment, isCompactBoundary } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
@@ -259,7 +259,6 @@ function findTouches(
   const runs = listToolRuns(listBranchRecords(session), tools).filter(hasToolRunSucceeded)
   const touches = runs.flatMap((run) => {
     const call = { callId: run.id, index: run.callIndex }
-    const printed = findPrintedLines(run)
     return [
       ...run.touches.map(({ path, action, edits = run.edits }) => ({
         ...call,
@@ -268,20 +267,26 @@ function findTouches(
         newTexts: action === 'edit' ? edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
         lines: action === 'read' ? readRequestedLines(run.range) : null,
       })),
-      ...(printed === null
-        ? []
-        : [{ ...call, ...printed, path: normalizePath(printed.path, folder), isWrite: false, newTexts: [] }]),
+      ...listPrintedLines(run).map(({ path, lines }) => ({
+        ...call,
+        path: normalizePath(path, folder),
+        lines,
+        isWrite: false,
+        newTexts: [],
+      })),
     ]
   })
   return touches.toReversed()
 }
 
-/** Returns the file that a shell command printed, with its lines; null for any other call. */
-function findPrintedLines(run: ToolRun): { readonly path: string; readonly lines: LineRange | null } | null {
-  const printed = findPrintedByCall(run)
-  if (printed === null) return null
-  const { path, from, to } = printed
-  return { path, lines: from === 1 && to === null ? null : { from, to: to ?? Number.POSITIVE_INFINITY } }
+/** Returns the files that a shell command printed, with their lines; null for all lines. */
+function listPrintedLines(
+  run: ToolRun,
+): readonly { readonly path: string; readonly lines: LineRange | null }[] {
+  return listPrintedByCall(run).map(({ path, from, to }) => ({
+    path,
+    lines: from === 1 && to === null ? null : { from, to: to ?? Number.POSITIVE_INFINITY },
+  }))
 }
 
 /** Returns the edits and the last read of a file. `touches`: reads and writes, newest first. */

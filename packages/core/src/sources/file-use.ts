@@ -4,7 +4,7 @@
  */
 
 import { type FileToolNames, normalizePath } from '../facts/tool-calls.ts'
-import { findPrintedByCall, hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
+import { hasToolRunSucceeded, listPrintedByCall, listToolRuns } from '../facts/tool-runs.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 
 /** Tool calls after which the next use of a file counts as coming back to it. */
@@ -52,8 +52,7 @@ function listFileCalls(
   return listToolRuns(history, tools)
     .filter(hasToolRunSucceeded)
     .map((run) => {
-      const printed = findPrintedByCall(run)
-      const read = printed === null ? [] : [{ path: printed.path, action: 'read' as const }]
+      const read = listPrintedByCall(run).map(({ path }) => ({ path, action: 'read' as const }))
       const uses = [...run.touches, ...read]
       return {
         index: run.callIndex,

@@ -183,6 +183,46 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     parts([7, 'seven\neight\nand a half'], [21, 'twenty']),
   ],
   [
+    'a file that a command printed between others, by the lines that it printed before them',
+    [
+      shell(
+        "cat /p/z && printf '\\n--\\n' && cat /p/a.ts && echo == && cat /p/y",
+        'zed\n\n--\none\ntwo\n==\nwhy\n',
+      ),
+    ],
+    whole('one\ntwo'),
+  ],
+  [
+    'a file that a command printed after another, by the numbers of its lines',
+    [
+      shell(
+        'nl -ba /p/z | sed -n 7,9p; nl -ba /p/a.ts | sed -n 2,3p',
+        '     7\tzed\n     2\ttwo\n     3\tthree\n',
+      ),
+    ],
+    parts([2, 'two\nthree']),
+  ],
+  [
+    'nothing where a line like the heading stands in one of the files',
+    [shell('cat /p/a.ts; echo ---; cat /p/z', '---\none\n---\nzed\n')],
+    undefined,
+  ],
+  [
+    'nothing where the heading cannot be found',
+    [shell('cat /p/a.ts; echo ---; cat /p/z', 'one---\nzed\n')],
+    undefined,
+  ],
+  [
+    'nothing where one file goes on with the number at which the other ends',
+    [shell('nl -ba /p/a.ts | sed -n 1,1p; nl -ba /p/z | sed -n 2,2p', '     1\tone\n     2\ttwo\n')],
+    undefined,
+  ],
+  [
+    'what is left of the first of two files if the output was cut',
+    [shell('cat /p/a.ts; echo ---; cat /p/z', 'one\ntwo…7 tokens truncated…r\nfive')],
+    parts([1, 'one']),
+  ],
+  [
     'what a program left of a long output, up to its mark',
     [
       shell(

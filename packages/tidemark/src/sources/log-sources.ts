@@ -13,7 +13,7 @@ import {
   readToolResultText,
   type TextReplacement,
 } from '@tidemark/core/facts/tool-calls'
-import { findPrintedByCall } from '@tidemark/core/facts/tool-runs'
+import { listPrintedByCall } from '@tidemark/core/facts/tool-runs'
 import { type BlobReader, restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import {
   isToolResult,
@@ -119,7 +119,7 @@ function listReadCalls(record: SessionRecord): readonly string[] {
   const calls = toBlocks(record.message.content).filter(isToolUse)
   return calls.flatMap(({ id, name, input }) => {
     const { kind, command } = describeToolCall(name, input)
-    return kind === 'read' || findPrintedByCall({ command, input }) !== null ? [id] : []
+    return kind === 'read' || listPrintedByCall({ command, input }).length > 0 ? [id] : []
   })
 }
 
@@ -264,7 +264,7 @@ type Fields = { readonly [field: string]: unknown }
 /** Updates the known text of each file that a tool call read, wrote, edited or deleted. */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
   const { touches, edits: all, command } = describeToolCall(done.call.name, done.call.input)
-  applyPrintedFile(texts, done, findPrintedByCall({ command, input: done.call.input }))
+  applyPrintedFiles(texts, done, listPrintedByCall({ command, input: done.call.input }))
   for (const { path: given, action, newText, isDeletion = false, edits } of touches) {
     // A patch that was refused is no error to the program that recorded it.
     if (edits !== undefined && !done.hasSucceeded) continue
@@ -278,16 +278,17 @@ function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): voi
   }
 }
 
-/** Updates the known text of a file that a shell command printed. */
-function applyPrintedFile(
+/** Updates the known texts of files that a shell command printed. */
+function applyPrintedFiles(
   texts: Map<string, LogText>,
   { result, hasSucceeded, folder }: AnsweredFileCall,
-  printed: PrintedFile | null,
+  files: readonly PrintedFile[],
 ): void {
-  const read = printed === null || !hasSucceeded ? null : parsePrintedLines(result, printed)
-  if (printed === null || read === null) return
-  const path = normalizePath(printed.path, folder)
-  texts.set(path, withRead(texts.get(path), read))
+  if (!hasSucceeded || files.length === 0) return
+  for (const [index, read] of parsePrintedFiles(result, files).entries()) {
+    const path = normalizePath(files[index]?.path ?? '', folder)
+    if (read !== null) texts.set(path, withRead(texts.get(path), read))
+  }
 }
 
 function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall): LogText | undefined {
@@ -457,16 +458,69 @@ const CUT_MARK = /…|\.{3}/
 /** Matches a notice in place of an output that a program has stored elsewhere. */
 const STORED_OUTPUT = /^\s*<persisted-output>/
 
-/** Parses what a command printed of a file: lines from a known one on, up to where the program that ran it cut them. */
-function parsePrintedLines(result: string, { from, to, isNumbered }: PrintedFile): LogText | null {
+/**
+ * Parses what a command printed of files, up to where the program that ran it cut the output; null for a file of which it
+ * does not show anything, or if the output does not tell where each begins.
+ */
+function parsePrintedFiles(result: string, files: readonly PrintedFile[]): readonly (LogText | null)[] {
   const output = splitOutputHead(result)[1].replace(CUT_WARNING, '').replace(/\n$/, '')
-  const lines = output.split('\n')
-  const cut = lines.findIndex(isCutLine)
-  const text = cut === -1 ? output : lines.slice(0, cut).join('\n')
+  const all = output.split('\n')
+  const cut = all.findIndex(isCutLine)
+  const lines = cut === -1 ? all : all.slice(0, cut)
+  const starts = findFileStarts(lines, files, cut !== -1)
+  return files.map((file, index) => {
+    const from = starts?.[index]
+    if (from === undefined) return null
+    const next = starts?.[index + 1]
+    const isCut = cut !== -1 && next === undefined
+    const to = next === undefined ? lines.length : next - (files[index + 1]?.heading == null ? 0 : 1)
+    // An empty line before a heading may be of the command that printed it.
+    return parsePrintedLines(lines.slice(from, to).join('\n').replace(/\n$/, ''), file, isCut)
+  })
+}
+
+/**
+ * Returns the index of the first line of each file, as far as an output that was cut has them: the one after its heading, or
+ * the one with the number of its first line. Undefined if that is not certain.
+ */
+function findFileStarts(
+  lines: readonly string[],
+  files: readonly PrintedFile[],
+  isCut: boolean,
+): readonly number[] | undefined {
+  const starts: number[] = []
+  for (const [index, file] of files.entries()) {
+    const { heading, from } = file
+    const isHeading = (line: string): boolean => line.trim() === heading
+    const isFirst = (line: string, at: number): boolean =>
+      readLineNumber(line) === from && (at === 0 || readLineNumber(lines[at - 1]) !== from - 1)
+    if (heading === null && index === 0) {
+      starts.push(0)
+      continue
+    }
+    // A line like a heading may be one of a file.
+    const wanted = files.filter((other) => other.heading === heading).length
+    if (heading !== null && lines.filter(isHeading).length > wanted) return undefined
+    const after = starts.at(-1) ?? -1
+    const at = lines.findIndex(
+      (line, place) => place > after && (heading === null ? isFirst(line, place) : isHeading(line)),
+    )
+    if (at === -1) return isCut ? starts : undefined
+    starts.push(heading === null ? at : at + 1)
+  }
+  return starts
+}
+
+function readLineNumber(line = ''): number {
+  return Number(LINE_NUMBER.exec(line)?.[1] ?? Number.NaN)
+}
+
+function parsePrintedLines(text: string, file: PrintedFile, isCut: boolean): LogText | null {
+  const { from, to, isNumbered } = file
+  const isWhole = from === 1 && to === null && !isCut
   if (text.trim() === '' || STORED_OUTPUT.test(text)) return null
-  if (isNumbered)
-    return parseNumberedLines(text, from === 1 && to === null && cut === -1 ? {} : { offset: from })
-  return { parts: [{ from, text }], isWhole: from === 1 && to === null && cut === -1 }
+  if (isNumbered) return parseNumberedLines(text, isWhole ? {} : { offset: from })
+  return { parts: [{ from, text }], isWhole }
 }
 
 /** Checks whether a line says that lines were left out. In two steps, because one pattern takes minutes on a long line of code. */

@@ -254,6 +254,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/summary/repair-summary.test'],
   },
   {
+    name: 'notes-hide-that-messages-were-left-out',
+    law: 'stays within its budgets and tells what found no room',
+    file: 'packages/core/src/summary/repair-summary.ts',
+    find: "section === MESSAGES_SECTION && rules.author === 'notes'",
+    replace: 'false',
+    tests: ['packages/core/src/summary/repair-summary.test'],
+  },
+  {
     name: 'done-work-may-be-listed-again',
     law: 'a task that is done',
     file: 'packages/core/src/summary/repair-summary.ts',

@@ -78,6 +78,52 @@ export async function compactRepeatedly(options: ChainOptions): Promise<ChainEnd
   }
 }
 
+/** Most rounds until a session has compacted by itself as often as it is asked to. */
+const MOST_ROUNDS = 600
+
+/** Works on until the session has compacted itself so many times with notes from the log. */
+export async function compactWithNotesRepeatedly(options: {
+  readonly compactions: number
+  readonly window: number
+}): Promise<ChainEnd> {
+  const { compactions, window } = options
+  const stage = await openTestSession({
+    script: withSummaries(answers),
+    window,
+    history: false,
+    policy: { notes: { extractor: 'local' } },
+  })
+  const end = createEnd()
+  const said: string[] = []
+  for (let round = 1; round <= MOST_ROUNDS && end.sizes.length < compactions; round += 1) {
+    const { prompts, talk } = buildRound(round, window, 0)
+    await stage.session.append(...talk)
+    const last = `Round ${round} ends here: write down step ${round * 7}.`
+    const before = countCompactions(stage)
+    expect(await stage.session.run(last).outcome).toMatchObject({ ok: true })
+    said.push(...prompts)
+    if (countCompactions(stage) > before) {
+      const [done] = stage.events.filter((event) => event.type === 'compact').slice(-1)
+      end.said.splice(0, end.said.length, ...said)
+      end.sizes.push(done?.compaction.tokensAfter ?? 0)
+      end.summarizers.push(done?.compaction.summarizer ?? '')
+      end.summaries.push(listSummaries(stage).at(-1) ?? '')
+    }
+    said.push(last)
+  }
+  checkNothingInvented(stage, end.summaries)
+  return {
+    ...end,
+    lost: listLost(stage),
+    recordIds: listRecordIds(stage),
+    target: stage.session.contextRemaining().lines?.autoCompact ?? 0,
+  }
+}
+
+function countCompactions({ events }: TestSession): number {
+  return events.filter(({ type }) => type === 'compact').length
+}
+
 function listRecordIds(stage: TestSession): ReadonlyMap<string, string> {
   const records = takeSnapshot(stage).log.map((line) => JSON.parse(line))
   const users = records.filter(({ type, isCompactSummary }) => type === 'user' && isCompactSummary !== true)
@@ -205,6 +251,22 @@ export function expectLasting(end: ChainEnd): void {
   expect(last).toContain('The key of the service is [redacted')
   const all = summaries.join('\n')
   expect(SECRETS.filter((secret) => all.includes(secret))).toEqual([])
+}
+
+/**
+ * Every compaction used notes, and the session stays below its threshold. A user message for which a small window has no room
+ * is on a receipt, and the last notes say that there are more.
+ */
+export function expectLastingNotes(end: ChainEnd, compactions: number): void {
+  const { sizes, summaries, summarizers, target, lost } = end
+  expect(summarizers).toEqual(Array.from({ length: compactions }, () => 'notes'))
+  expect(sizes.filter((size) => size >= target)).toEqual([])
+  const last = summaries.at(-1) ?? ''
+  const missing = missingFrom(last, end)
+  expect(missing.filter((text) => !lost.has(text))).toEqual([])
+  expect(last.includes(' more in the transcript: ')).toBe(missing.length > 0)
+  expect(last).toContain(end.said[0])
+  expect(SECRETS.filter((secret) => summaries.join('\n').includes(secret))).toEqual([])
 }
 
 /** More user text than there is room for: the size stays bounded, and the receipts list what was lost. */

@@ -143,6 +143,9 @@ parser.ts:1 unexpected token`)
     expect(gated.unfit.length).toBeGreaterThan(0)
     expect(gated.unfit.every((uuid) => facts.messages.some((message) => message.uuid === uuid))).toBe(true)
     expect(gated.text).toContain(`(${gated.unfit.length} more in the transcript: `)
+    const notes = repairSummary('# Worklog', facts, { ...tight, author: 'notes' })
+    expect(notes.unfit.length).toBeGreaterThan(0)
+    expect(notes.text).toContain(`(${notes.unfit.length} more in the transcript: `)
   })
 
   it('adds errors of failing commands within twice the budget of files', () => {

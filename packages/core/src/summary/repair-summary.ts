@@ -146,20 +146,21 @@ function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: Repai
   const fitted = placePieces(createMissingPieces(missing, facts, rules), room)
   const list = (section: number): readonly string[] =>
     fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
+  const listLeftOut = (section: number): readonly string[] =>
+    formatLeftOut(fitted.leftOut.filter((piece) => piece.section === section))
   const write = (some: readonly (readonly [section: number, heading: string])[]): readonly string[] =>
-    some.flatMap(([section, heading]) =>
-      list(section).length === 0 ? [] : [[heading, ...list(section)].join('\n')],
-    )
+    some.flatMap(([section, heading]) => {
+      // A local summary says itself what it leaves out.
+      const isTold = section === MESSAGES_SECTION && rules.author === 'notes'
+      const lines = [...list(section), ...(isTold ? listLeftOut(section) : [])]
+      return lines.length === 0 ? [] : [[heading, ...lines].join('\n')]
+    })
   const own = isEngines(rules)
     ? []
     : OWN_SECTIONS.map(([section, heading, none]) => {
         const age =
           section === TASKS_SECTION && missing.todos.length > 0 && facts.areTodosOlder ? [OLDER_LIST] : []
-        const lines = [
-          ...list(section),
-          ...formatLeftOut(fitted.leftOut.filter((piece) => piece.section === section)),
-          ...age,
-        ]
+        const lines = [...list(section), ...listLeftOut(section), ...age]
         return [heading, ...(lines.length === 0 ? [none] : lines)].join('\n')
       })
   const lacking = [...(isEngines(rules) ? write(MISSING_SECTIONS) : []), ...write(LACKING)]

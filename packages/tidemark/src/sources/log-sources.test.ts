@@ -208,6 +208,11 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
     undefined,
   ],
   [
+    'a file that was printed after an empty one',
+    [shell('echo 1; cat /p/z; echo 2; cat /p/a.ts', '1\n2\none\n')],
+    whole('one'),
+  ],
+  [
     'nothing where the heading cannot be found',
     [shell('cat /p/a.ts; echo ---; cat /p/z', 'one---\nzed\n')],
     undefined,

@@ -458,69 +458,49 @@ const CUT_MARK = /…|\.{3}/
 /** Matches a notice in place of an output that a program has stored elsewhere. */
 const STORED_OUTPUT = /^\s*<persisted-output>/
 
-/**
- * Parses what a command printed of files, up to where the program that ran it cut the output; null for a file of which it
- * does not show anything, or if the output does not tell where each begins.
- */
+/** Parses what a command printed of each file, up to where the program that ran it cut the output; null if that is not certain. */
 function parsePrintedFiles(result: string, files: readonly PrintedFile[]): readonly (LogText | null)[] {
   const output = splitOutputHead(result)[1].replace(CUT_WARNING, '').replace(/\n$/, '')
   const all = output.split('\n')
   const cut = all.findIndex(isCutLine)
   const lines = cut === -1 ? all : all.slice(0, cut)
   const starts = findFileStarts(lines, files, cut !== -1)
-  return files.map((file, index) => {
-    const from = starts?.[index]
-    if (from === undefined) return null
-    const next = starts?.[index + 1]
-    const isCut = cut !== -1 && next === undefined
-    const to = next === undefined ? lines.length : next - (files[index + 1]?.heading == null ? 0 : 1)
+  return files.map(({ from, to, isNumbered }, index) => {
+    const next = starts[index + 1]
+    const end = next === undefined || files[index + 1]?.heading === null ? next : next - 1
     // An empty line before a heading may be of the command that printed it.
-    return parsePrintedLines(lines.slice(from, to).join('\n').replace(/\n$/, ''), file, isCut)
+    const text = lines.slice(starts[index], end).join('\n').replace(/\n$/, '')
+    if (starts[index] === undefined || text.trim() === '' || STORED_OUTPUT.test(text)) return null
+    const isWhole = from === 1 && to === null && (cut === -1 || next !== undefined)
+    if (isNumbered) return parseNumberedLines(text, isWhole ? {} : { offset: from })
+    return { parts: [{ from, text }], isWhole }
   })
 }
 
 /**
- * Returns the index of the first line of each file, as far as an output that was cut has them: the one after its heading, or
- * the one with the number of its first line. Undefined if that is not certain.
+ * Returns the index of the first line of each file: after its heading, or by the number of its first line. None if one is not
+ * certain; only the first ones of an output that was cut.
  */
 function findFileStarts(
   lines: readonly string[],
   files: readonly PrintedFile[],
   isCut: boolean,
-): readonly number[] | undefined {
+): readonly number[] {
   const starts: number[] = []
-  for (const [index, file] of files.entries()) {
-    const { heading, from } = file
-    const isHeading = (line: string): boolean => line.trim() === heading
+  const readNumber = (line = ''): number => Number(LINE_NUMBER.exec(line)?.[1] ?? Number.NaN)
+  for (const { heading, from } of files) {
+    const before = starts.at(-1) ?? -1
     const isFirst = (line: string, at: number): boolean =>
-      readLineNumber(line) === from && (at === 0 || readLineNumber(lines[at - 1]) !== from - 1)
-    if (heading === null && index === 0) {
-      starts.push(0)
-      continue
-    }
+      before === -1 || (at > before && readNumber(line) === from && readNumber(lines[at - 1]) !== from - 1)
+    const isStart = heading === null ? isFirst : (line: string): boolean => line.trim() === heading
     // A line like a heading may be one of a file.
-    const wanted = files.filter((other) => other.heading === heading).length
-    if (heading !== null && lines.filter(isHeading).length > wanted) return undefined
-    const after = starts.at(-1) ?? -1
-    const at = lines.findIndex(
-      (line, place) => place > after && (heading === null ? isFirst(line, place) : isHeading(line)),
-    )
-    if (at === -1) return isCut ? starts : undefined
+    const headings = files.filter((file) => file.heading === heading).length
+    if (heading !== null && lines.filter(isStart).length > headings) return []
+    const at = lines.findIndex((line, place) => place >= before && isStart(line, place))
+    if (at === -1) return isCut ? starts : []
     starts.push(heading === null ? at : at + 1)
   }
   return starts
-}
-
-function readLineNumber(line = ''): number {
-  return Number(LINE_NUMBER.exec(line)?.[1] ?? Number.NaN)
-}
-
-function parsePrintedLines(text: string, file: PrintedFile, isCut: boolean): LogText | null {
-  const { from, to, isNumbered } = file
-  const isWhole = from === 1 && to === null && !isCut
-  if (text.trim() === '' || STORED_OUTPUT.test(text)) return null
-  if (isNumbered) return parseNumberedLines(text, isWhole ? {} : { offset: from })
-  return { parts: [{ from, text }], isWhole }
 }
 
 /** Checks whether a line says that lines were left out. In two steps, because one pattern takes minutes on a long line of code. */

@@ -204,7 +204,7 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
   ],
   [
     'nothing where a line like the heading stands in one of the files',
-    [shell('cat /p/a.ts; echo ---; cat /p/z', '---\none\n---\nzed\n')],
+    [shell('cat /p/a.ts; echo ---; cat /p/z', 'one\n---\ntwo\n---\nzed\n')],
     undefined,
   ],
   [

@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'messages-counted-as-system-prompt',
     law: 'the size of system prompt and tools is what the first response reported, less its messages',
-    file: 'packages/core/src/tokens/read-meter.ts',
+    file: 'packages/core/src/tokens/context-meter.ts',
     find: 'firstContext - readCalibrationScale(calibration) * firstEntriesTokens',
     replace: 'firstContext',
     tests: ['packages/core/src/tokens/context-meter'],

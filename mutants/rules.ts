@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'shared-folders-of-git-are-not-followed',
     law: 'counts in a folder that is shared',
-    file: `${AGENT}/git-config.ts`,
+    file: 'packages/cli/src/agent/protected-targets.ts',
     find: 'return shared === null ? [own]',
     replace: "return shared === null || shared !== '' ? [own]",
     tests: ['packages/cli/src/agent/git-programs'],
@@ -33,7 +33,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'repositories-of-the-index-are-not-read',
     law: 'counts in a repository of the index, however deep it is',
-    file: `${AGENT}/git-config.ts`,
+    file: 'packages/cli/src/agent/protected-targets.ts',
     find: 'const LINKED_COMMIT = 0o160000',
     replace: 'const LINKED_COMMIT = 0o170000',
     tests: ['packages/cli/src/agent/git-programs'],
@@ -209,7 +209,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'long-path-is-resolved',
     law: 'a path that is too long for any file is refused at once',
-    file: 'packages/cli/src/tools/tool-paths.ts',
+    file: 'packages/cli/src/tools/tool-access.ts',
     find: 'if (path.length > MAX_PATH_CHARACTERS) return path',
     replace: '',
     tests: ATTACKS,

@@ -93,7 +93,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'dangling-link-looks-inside',
     law: 'accesses the place that its path leads to',
-    file: 'packages/cli/src/tools/tool-paths.ts',
+    file: 'packages/cli/src/tools/tool-access.ts',
     find: 'const target = linksLeft > 0 ? readLink(path) : null',
     replace: 'const target = linksLeft < 0 ? readLink(path) : null',
     tests: ['packages/cli/src/tools/tool-access.test'],

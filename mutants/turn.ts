@@ -69,7 +69,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'moves-are-not-branches',
     law: 'is still there when the session is opened again',
-    file: 'packages/core/src/log/branch-switch.ts',
+    file: 'packages/core/src/log/record.ts',
     find: 'return isPrompt(record) || isBranchSwitch(record)',
     replace: 'return isPrompt(record)',
     tests: ['test/library/branches'],
@@ -101,7 +101,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'announcement-behind-interrupted-thinking',
     law: 'interrupted while the model thinks',
-    file: 'packages/core/src/context/blank-text.ts',
+    file: 'packages/core/src/context/tool-pairing.ts',
     find: "const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1",
     replace: 'const end = drafts.length',
     tests: ['test/library/changing-tools'],

@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
-  'prompt to bytes': { files: 96, changes: 302 },
-  'automatic compaction': { files: 144, changes: 553 },
-  inspect: { files: 88, changes: 313 },
-  "client's request to bytes": { files: 96, changes: 311 },
-  'chat turn with a question, CLI part': { files: 46, changes: 150 },
+  'prompt to bytes': { files: 91, changes: 296 },
+  'automatic compaction': { files: 139, changes: 545 },
+  inspect: { files: 85, changes: 306 },
+  "client's request to bytes": { files: 91, changes: 307 },
+  'chat turn with a question, CLI part': { files: 46, changes: 154 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

@@ -4,8 +4,8 @@ import {
   CHARACTER_CLASSES,
   CHARACTER_COUNTS_LENGTH,
   countCharacters,
-} from '../../packages/core/src/tokens/character-classes.ts'
-import { splitBlock } from '../../packages/core/src/tokens/estimator.ts'
+  splitBlock,
+} from '../../packages/core/src/tokens/estimator.ts'
 import { listReminderTokens, type MeasuredCall } from './estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 

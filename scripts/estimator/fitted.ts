@@ -1,5 +1,5 @@
 /** From the rows of some sessions to the constants of their tokenizer, as they stand in the catalogue. */
-import { CHARACTER_CLASSES, type CharacterClass } from '../../packages/core/src/tokens/character-classes.ts'
+import { CHARACTER_CLASSES, type CharacterClass } from '../../packages/core/src/tokens/estimator.ts'
 import type { FittedConstants } from '../../packages/wire/src/catalogue/estimator-constants.ts'
 import { ASSUMED, COLUMN_NAMES, column, type EXTRA, FREE, type Row } from './features.ts'
 import { dot, fitWeights } from './regression.ts'

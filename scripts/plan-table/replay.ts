@@ -20,9 +20,13 @@ import type { Policy } from '@tidemark/core/policy/policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
-import { type ContextMeter, createMeter, updateMeter } from '@tidemark/core/tokens/context-meter'
+import {
+  type ContextMeter,
+  createMeter,
+  measureContextTokens,
+  updateMeter,
+} from '@tidemark/core/tokens/context-meter'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
-import { measureContextTokens } from '@tidemark/core/tokens/read-meter'
 import { countContextTokens, startCalibration, type TokensByClass } from '@tidemark/core/tokens/usage'
 import { unmeasured } from './linear.ts'
 

@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import { isObject } from '@tidemark/core/log/json'
 import { onTestFinished } from 'vitest'
 import type { AgentEnvironment } from '../src/tools/agent-environment.ts'
-import { createBackgroundShells } from '../src/tools/background-shells.ts'
 import { createReadState } from '../src/tools/read-state.ts'
+import { createBackgroundShells } from '../src/tools/shell-process.ts'
 import type { AgentTool } from '../src/tools/tool-definition.ts'
 
 export interface ToolAnswer {

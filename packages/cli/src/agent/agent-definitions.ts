@@ -14,9 +14,15 @@ import {
   readMatterText,
   readPromptFiles,
 } from 'tidemark/internal'
-import { AGENT_TOOL_NAMES, DEFAULT_AGENT_TYPE, matchesToolName } from '../tools/tool-access.ts'
+import {
+  AGENT_TOOL_NAMES,
+  DEFAULT_AGENT_TYPE,
+  isPathWithin,
+  matchesToolName,
+  resolveRealPath,
+  toShownPath,
+} from '../tools/tool-access.ts'
 import { ToolError } from '../tools/tool-definition.ts'
-import { isPathWithin, resolveRealPath, toShownPath } from '../tools/tool-paths.ts'
 import type { TrustItem } from './folder-trust.ts'
 
 export interface AgentDefinition {

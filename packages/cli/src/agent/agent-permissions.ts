@@ -7,8 +7,7 @@ import type { PromptFilePlaces } from 'tidemark/internal'
 import { PERMISSION_HOOK } from '../render/describe-event.ts'
 import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
-import { describeToolAccess } from '../tools/tool-access.ts'
-import { resolveRealPath } from '../tools/tool-paths.ts'
+import { describeToolAccess, resolveRealPath } from '../tools/tool-access.ts'
 import {
   type Agent,
   type AgentOptions,

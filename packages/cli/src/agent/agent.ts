@@ -23,8 +23,8 @@ import { type HookSettings, sessionPaths } from 'tidemark/internal'
 import type { McpServers } from '../mcp/mcp-servers.ts'
 import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { createAgentTools, createToolOptions } from '../tools/agent-tools.ts'
-import { createBackgroundShells } from '../tools/background-shells.ts'
 import { createReadState } from '../tools/read-state.ts'
+import { createBackgroundShells } from '../tools/shell-process.ts'
 import {
   type Agent,
   type AgentOptions,

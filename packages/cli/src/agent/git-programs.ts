@@ -6,7 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { isPathWithin, toShownPath } from '../tools/tool-paths.ts'
+import { isPathWithin, toShownPath } from '../tools/tool-access.ts'
 import type { TrustItem } from './folder-trust.ts'
 import {
   type ConfigEntry,
@@ -16,8 +16,8 @@ import {
   listLinkedRepositories,
   readGitConfig,
   readText,
-} from './git-config.ts'
-import { walkFolders } from './protected-targets.ts'
+  walkFolders,
+} from './protected-targets.ts'
 
 /**
  * Keys that name no program, by section: those of Git, and sections of other tools that Git does not read. What is not

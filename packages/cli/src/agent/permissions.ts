@@ -9,8 +9,14 @@ import { join, relative, resolve, sep } from 'node:path'
 import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core/sources/path-glob'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { MAX_COMMAND_BYTES, quoteForShell } from '../tools/shell-process.ts'
-import { AGENT_TOOL_NAMES, matchesToolName, type ToolAccess } from '../tools/tool-access.ts'
-import { isPathWithin, MAX_PATH_CHARACTERS, resolveRealPath } from '../tools/tool-paths.ts'
+import {
+  AGENT_TOOL_NAMES,
+  isPathWithin,
+  MAX_PATH_CHARACTERS,
+  matchesToolName,
+  resolveRealPath,
+  type ToolAccess,
+} from '../tools/tool-access.ts'
 import { type BanVerdict, judgeBan } from './command-bans.ts'
 import {
   allowsCommand,

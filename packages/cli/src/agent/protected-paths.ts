@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { isPathWithin } from '../tools/tool-paths.ts'
+import { isPathWithin } from '../tools/tool-access.ts'
 import { listProtectedTargets } from './protected-targets.ts'
 
 /**

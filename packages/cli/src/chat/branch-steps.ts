@@ -3,8 +3,8 @@ import { buildContextView } from '@tidemark/core/context/context-view'
 import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
 import {
+  isBranchSwitch,
   isClearedByProvider,
   isCompactBoundary,
   isKnownRecord,

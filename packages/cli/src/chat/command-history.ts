@@ -8,8 +8,13 @@ import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import { createMatcher } from '@tidemark/core/history/search-history'
 import { restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
-import { isKnownRecord, isPrompt, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import {
+  isBranchSwitch,
+  isKnownRecord,
+  isPrompt,
+  type KnownRecord,
+  type SessionRecord,
+} from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
 import { openLogBlobs, sessionPaths } from 'tidemark/internal'
 import { formatCount, formatDuration } from '../render/format-numbers.ts'

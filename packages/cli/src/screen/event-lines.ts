@@ -3,9 +3,9 @@
  * in, cache breaks, undos. Each can be opened: its receipt, its figures or the explanation of a cache break.
  */
 import { describeCause } from '@tidemark/core/cache/explain-break'
-import { isBranchSwitch } from '@tidemark/core/log/branch-switch'
 import {
   type CompactMetadata,
+  isBranchSwitch,
   isCompactBoundary,
   isMicrocompactBoundary,
   type KnownRecord,

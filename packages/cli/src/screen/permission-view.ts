@@ -7,7 +7,7 @@ import { relative, resolve } from 'node:path'
 import type { AskPermission } from '../agent/agent-options.ts'
 import { isUsualReason, PLAN_TOOL } from '../agent/permissions.ts'
 import { hasHiddenCharacter, showExactLines, showExactly } from '../render/text.ts'
-import { isPathWithin } from '../tools/tool-paths.ts'
+import { isPathWithin } from '../tools/tool-access.ts'
 import { type DiffLine, listLineStarts } from './line-diff.ts'
 import { viewChange } from './tool-views.ts'
 

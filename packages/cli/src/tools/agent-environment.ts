@@ -1,7 +1,7 @@
 /** What the agent's tools need from the program that runs them. */
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { BackgroundShells } from './background-shells.ts'
 import type { ReadState } from './read-state.ts'
+import type { BackgroundShells } from './shell-process.ts'
 import type { SendWebRequest } from './web-request.ts'
 
 export interface AgentEnvironment {

@@ -8,12 +8,11 @@ import type { ProcessEnd } from 'tidemark/internal'
 import { formatInteger } from '../render/format-numbers.ts'
 import type { ConfinedRun, RunReport, Sandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
-import type { BackgroundShell } from './background-shells.ts'
 import { createLineFilter } from './guarded-search.ts'
 import { createOutputBuffer, MAX_OUTPUT_CHARACTERS } from './shell-output.ts'
-import { type ShellProcess, startShell } from './shell-process.ts'
+import { type BackgroundShell, type ShellProcess, startShell } from './shell-process.ts'
+import { isPathWithin, resolveRealPath } from './tool-access.ts'
 import { type AgentTool, type AgentToolContext, defineTool, ToolError } from './tool-definition.ts'
-import { isPathWithin, resolveRealPath } from './tool-paths.ts'
 
 interface BashInput {
   readonly command: string

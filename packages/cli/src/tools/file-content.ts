@@ -6,8 +6,8 @@ import { basename, dirname } from 'node:path'
 import { isObject } from '@tidemark/core/log/json'
 import { formatBytes } from '../render/format-numbers.ts'
 import type { FileVersion } from './read-state.ts'
+import { resolveRealPath, resolveToolPath } from './tool-access.ts'
 import { ToolError } from './tool-definition.ts'
-import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
 
 /** Files above this size are neither hashed nor edited, and only the requested part of them is read. */
 export const MAX_WHOLE_FILE_BYTES = 32_000_000

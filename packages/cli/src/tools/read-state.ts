@@ -3,7 +3,7 @@
  * and Edit to notice that a file was never read or has changed since; the second allows Read to answer "unchanged".
  */
 import { appendFileSync, readFileSync } from 'node:fs'
-import { resolveRealPath, resolveToolPath } from './tool-paths.ts'
+import { resolveRealPath, resolveToolPath } from './tool-access.ts'
 
 /** What identifies the content of a file: its hash, or size and modification time if it is too large to hash. */
 export type FileVersion = string

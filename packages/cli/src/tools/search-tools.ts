@@ -6,8 +6,8 @@ import type { AgentEnvironment } from './agent-environment.ts'
 import { splitGlob, toFileGlob } from './glob-pattern.ts'
 import { runSearchTask } from './search-thread.ts'
 import { type SearchQuery, searchFiles } from './text-search.ts'
+import { resolveRealPath, resolveToolPath, toShownPath } from './tool-access.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
-import { resolveRealPath, resolveToolPath, toShownPath } from './tool-paths.ts'
 import type { WalkedFile } from './walk-files.ts'
 
 interface GrepInput {

@@ -4,8 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
 import { createAgentTools } from './agent-tools.ts'
-import { describeToolAccess } from './tool-access.ts'
-import { resolveRealPath } from './tool-paths.ts'
+import { describeToolAccess, resolveRealPath } from './tool-access.ts'
 
 function open() {
   const folder = createAgentFolder()

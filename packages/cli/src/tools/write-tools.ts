@@ -23,8 +23,8 @@ import {
   type TextEdit,
   toCrlf,
 } from './text-edits.ts'
+import { resolveRealPath } from './tool-access.ts'
 import { type AgentTool, defineTool, ToolError } from './tool-definition.ts'
-import { resolveRealPath } from './tool-paths.ts'
 
 const PATH_FIELD = {
   type: 'string',

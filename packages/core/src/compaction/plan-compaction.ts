@@ -30,7 +30,7 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
-import { measureGrowthPerCall } from '../tokens/read-meter.ts'
+import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize, readCalibrationScale } from '../tokens/usage.ts'
 
 export interface CompactionOptions {

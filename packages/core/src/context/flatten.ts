@@ -18,7 +18,6 @@ import {
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
-import { withoutBlankText, withoutSilentTail } from './blank-text.ts'
 import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
 import type { ApiMessage } from './payload.ts'
@@ -32,6 +31,8 @@ import {
   pairToolCalls,
   type UnansweredCall,
   withDraftParts,
+  withoutBlankText,
+  withoutSilentTail,
 } from './tool-pairing.ts'
 
 /** A message of an API request, with the records that its blocks come from. */

@@ -16,8 +16,8 @@ import { type ContextView, emptyContextView, updateContextView } from '../contex
 import { type FlattenedContext, flattenContext } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
-import { isBranchSwitch } from '../log/branch-switch.ts'
 import {
+  isBranchSwitch,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,

@@ -7,7 +7,6 @@
 import { repairRecordText } from '../text/well-formed-text.ts'
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
-import { startsTurn } from './branch-switch.ts'
 import { AppendList, PersistentMap } from './persistent-collections.ts'
 import {
   isCompactBoundary,
@@ -15,6 +14,7 @@ import {
   type KnownRecord,
   type SessionRecord,
   type SystemRecord,
+  startsTurn,
 } from './record.ts'
 
 /** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate record. */

@@ -10,7 +10,7 @@ import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ClearMode, CompactCause } from '../log/record.ts'
 import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { measureGrowthPerCall } from '../tokens/read-meter.ts'
+import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
   type ExpectedCompactionResult,

@@ -13,8 +13,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
-import type { ContextMeter } from '../tokens/context-meter.ts'
-import { measureContextTokens } from '../tokens/read-meter.ts'
+import { type ContextMeter, measureContextTokens } from '../tokens/context-meter.ts'
 import {
   type Calibration,
   type ContextTokens,

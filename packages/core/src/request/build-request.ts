@@ -25,14 +25,15 @@ import {
   type FirstClearableMarker,
   findRecordPlace,
   findResultPlace,
+  type HostMarker,
   type MessagePlace,
   type MessagesWithCalls,
   NO_FIRST_CLEARABLE,
   type OwnMarkers,
   type PlannedMarker,
+  placeHostMarkers,
   planMarkers,
 } from './cache-markers.ts'
-import { type HostMarker, placeHostMarkers } from './host-markers.ts'
 import type { RequestPrefix } from './prefix-snapshot.ts'
 
 export interface AssembledRequest {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
-import { measureContextTokens, readReportedPrefix } from './read-meter.ts'
+import { measureContextTokens, readReportedPrefix } from './context-meter.ts'
 import { readCalibrationScale } from './usage.ts'
 
 /** The calibration after this many tokens were added and the context grew by this many. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { CHARACTER_CLASSES, type CharacterClass, countCharacters } from './character-classes.ts'
+import { CHARACTER_CLASSES, type CharacterClass, countCharacters } from './estimator.ts'
 
 type Counted = Partial<Record<CharacterClass, readonly [characters: number, runs: number]>>
 

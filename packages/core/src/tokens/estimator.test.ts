@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { CHARACTER_CLASSES } from './character-classes.ts'
 import {
+  CHARACTER_CLASSES,
   createEstimator,
   createEvenWeights,
   createFixedWeights,

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL, type Usage } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createMeter, updateMeter } from './context-meter.ts'
+import { createMeter, measureContextTokens, type ReadMeterOptions, updateMeter } from './context-meter.ts'
 import { createEstimator, createFixedWeights } from './estimator.ts'
-import { measureContextTokens, type ReadMeterOptions } from './read-meter.ts'
 import { type ContextTokens, countContextTokens, countOutputTokens, startCalibration } from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate

@@ -16,18 +16,16 @@ import {
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
 import {
   type BranchSwitch,
   isBranchSwitch,
-  NEW_CONVERSATION_SUBTYPE,
-  REWIND_SUBTYPE,
-} from '../log/branch-switch.ts'
-import { isObject } from '../log/json.ts'
-import {
   isCompactBoundary,
   isKnownRecord,
   type KnownRecord,
+  NEW_CONVERSATION_SUBTYPE,
   type PreservedMessages,
+  REWIND_SUBTYPE,
   type SessionRecord,
   type SystemRecord,
 } from '../log/record.ts'

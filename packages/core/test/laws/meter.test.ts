@@ -5,8 +5,12 @@ import { emptyContextView, updateContextView } from '../../src/context/context-v
 import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import type { Policy } from '../../src/policy/policy.ts'
-import { createMeter, updateMeter } from '../../src/tokens/context-meter.ts'
-import { measureContextTokens, measureGrowthPerCall } from '../../src/tokens/read-meter.ts'
+import {
+  createMeter,
+  measureContextTokens,
+  measureGrowthPerCall,
+  updateMeter,
+} from '../../src/tokens/context-meter.ts'
 import { calibrateSize, startCalibration } from '../../src/tokens/usage.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
 import { contextTokens } from './context-tokens.ts'

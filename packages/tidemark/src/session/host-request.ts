@@ -5,7 +5,7 @@
 import { type Block, isBlock, type MessageContent } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { stripMessageMarkers } from '@tidemark/core/request/build-request'
-import type { HostMarker } from '@tidemark/core/request/host-markers'
+import type { HostMarker } from '@tidemark/core/request/cache-markers'
 import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
 import type { HostMessage } from './messages.ts'
 

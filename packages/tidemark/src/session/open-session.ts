@@ -13,7 +13,7 @@ import {
   type WriteLock,
 } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
-import type { HostMarker } from '@tidemark/core/request/host-markers'
+import type { HostMarker } from '@tidemark/core/request/cache-markers'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
 import type { Remedies } from '@tidemark/core/turn/recover-refusal'
 import { omitUndefined } from '@tidemark/wire/optional-fields'

@@ -2,8 +2,7 @@
  * Constants of the token estimate for Claude up to 4.6. Written by `scripts/fit-estimator.ts`: change them there.
  * Method and errors: docs/estimator.md.
  */
-import type { CharacterClass } from '@tidemark/core/tokens/character-classes'
-import type { CalibrationStart } from '@tidemark/core/tokens/estimator'
+import type { CalibrationStart, CharacterClass } from '@tidemark/core/tokens/estimator'
 
 /** One set for texts of every kind: sets of their own for tool inputs and results did no better. */
 export interface FittedConstants {

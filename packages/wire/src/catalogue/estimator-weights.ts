@@ -3,8 +3,8 @@
  * published figures, or a fixed rule.
  */
 import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
-import type { CharacterClass } from '@tidemark/core/tokens/character-classes'
 import {
+  type CharacterClass,
   createEvenWeights,
   createFixedWeights,
   type EstimatorWeights,

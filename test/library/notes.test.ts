@@ -249,8 +249,10 @@ describe('notes that the model updates', () => {
     expect(forks.length).toBeGreaterThan(1)
     expect(new Set(forks.map(({ source }) => source))).toEqual(new Set(['session_memory']))
     const byNumber = simulator.requests.toSorted((one, other) => one.number - other.number)
-    const calls = byNumber.map(({ usage }, place) => {
-      const { messages } = JSON.parse(bodies[place] ?? '') as { messages: { content: unknown }[] }
+    // The conversation and its notes send at the same time: the order of the bodies need not be that of the answers.
+    const calls = byNumber.map(({ usage, bodyBytes }) => {
+      const body = bodies.find((each) => Buffer.byteLength(each) === bodyBytes) ?? ''
+      const { messages } = JSON.parse(body) as { messages: { content: unknown }[] }
       const own = messages.findIndex((message) => isNotesRequest([message]))
       return { usage: usage ?? NO_USAGE, messages: messages.length, own }
     })

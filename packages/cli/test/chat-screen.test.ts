@@ -330,7 +330,7 @@ describe('the screen', () => {
 it('the screen and its library are loaded only when it opens', () => {
   const root = join(import.meta.dirname, '../src')
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
-    (file) => file.endsWith('.ts') && !/^(screen|chat)\//.test(file),
+    (file) => /(?<!\.test)\.ts$/.test(file) && !/^(screen|chat)\//.test(file),
   )
   const importing = files.filter((file) =>
     /^import (?!type )[^']* from '(@earendil-works|(\.\.?\/)+(screen|chat)\/)/m.test(

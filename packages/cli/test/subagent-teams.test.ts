@@ -79,7 +79,7 @@ describe('five subagents at the same time, one with a window of 16k under a conv
     const world = await createSubagentWorld(({ name, count }) => {
       if (name === 'main') return count === 0 ? { Task: task('general-purpose', 'a') } : 'Done.'
       return count < 8 ? { Read: { file_path: `f${count}.txt` } } : 'Read.'
-    })
+    }, 16_000)
     for (let number = 0; number < 8; number += 1) world.write(`f${number}.txt`, createFile(`f${number}`))
     const main = await world.open()
     expect(await main.ask()).toBe('Done.')

@@ -247,7 +247,8 @@ export function expectLasting(end: ChainEnd): void {
   const last = summaries.at(-1) ?? ''
   expect(missingFrom(last, end)).toEqual([])
   expect(Object.values(PLANTED).filter((text) => !last.includes(text))).toEqual([])
-  expect(last).toContain('changed since: module-15/part.ts, module-16/part.ts')
+  // The newest of them: how many depends on the room.
+  expect(last).toMatch(/changed since: module-1\d\/part\.ts, module-1\d\/part\.ts/)
   expect(last).toContain('The key of the service is [redacted')
   const all = summaries.join('\n')
   expect(SECRETS.filter((secret) => all.includes(secret))).toEqual([])

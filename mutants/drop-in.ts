@@ -32,6 +32,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/drop-in/large-requests.test'],
   },
   {
+    name: 'long-lists-hold-up-others',
+    law: 'with many messages is recorded with pauses for other requests',
+    file: 'packages/tidemark/src/session/append.ts',
+    find: 'if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await',
+    replace: 'if (place < 0) await',
+    tests: ['test/drop-in/large-requests.test'],
+  },
+  {
     name: 'files-attached-for-a-model-that-reads-them-again',
     law: 'are attached if the model edits what it has in view, and are not if it reads it again first',
     file: 'packages/core/src/sources/file-source.ts',

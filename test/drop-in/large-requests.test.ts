@@ -6,7 +6,19 @@ import { describe, expect, it } from 'vitest'
 const tools = [{ name: 'Read', input_schema: { type: 'object' } }]
 
 function writeBody(characters: number): string {
-  const messages = [{ role: 'user', content: 'x'.repeat(characters) }]
+  return writeMessages([{ role: 'user', content: 'x'.repeat(characters) }])
+}
+
+/** A conversation with so many responses that began without Tidemark. */
+function writeConversation(responses: number): string {
+  const turns = Array.from({ length: responses }, (_, turn) => [
+    { role: 'user', content: `Question ${turn}.` },
+    { role: 'assistant', content: `Answer ${turn}.` },
+  ])
+  return writeMessages([...turns.flat(), { role: 'user', content: 'And now?' }])
+}
+
+function writeMessages(messages: readonly object[]): string {
   return JSON.stringify({ model: 'claude-opus-5', max_tokens: 100, tools, messages })
 }
 
@@ -41,5 +53,10 @@ describe('a large request of a client', () => {
     const [small, large] = [await countTurns(writeBody(10)), await countTurns(writeBody(1_000_000))]
     // Before it is parsed, after it, after it is read, and before it is sent.
     expect(large - small).toBeGreaterThanOrEqual(4)
+  })
+
+  it('with many messages is recorded with pauses for other requests', async () => {
+    const [few, many] = [await countTurns(writeConversation(2)), await countTurns(writeConversation(200))]
+    expect(many - few).toBeGreaterThanOrEqual(15)
   })
 })

@@ -6,6 +6,7 @@ import { createUndoNotice, UNDO_NOTICE_TYPE } from '@tidemark/core/engine/measur
 import type { Reply } from '@tidemark/core/engine/reply'
 import {
   appendUnlinkedRecords,
+  pauseTurn,
   refreshSession,
   type TurnContext,
   type UnlinkedRecord,
@@ -77,6 +78,9 @@ export async function writeRecords(session: OpenSession, records: readonly Unlin
 
 type WritableMessage = MessageInput | HostMessage
 
+/** Batches that are written before other work has its turn: some milliseconds. */
+const BATCHES_IN_A_ROW = 20
+
 async function writeInBatches(
   session: OpenSession,
   given: readonly WritableMessage[],
@@ -84,7 +88,10 @@ async function writeInBatches(
   isRepeated = false,
 ): Promise<readonly string[]> {
   const uuids: string[] = []
-  for (const { reply, messages } of toBatches(session, given)) {
+  const turn = createTurnContext(session)
+  for (const [place, { reply, messages }] of toBatches(session, given).entries()) {
+    // A client may join with thousands of messages, which a journal in memory takes without a pause.
+    if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(turn)
     // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
     const known =
       reply === null || session.pendingRequest !== null

@@ -47,22 +47,58 @@ export async function pauseIfLarge({ length }: string): Promise<void> {
   if (length > LARGE_TEXT) await pauseForEvents()
 }
 
-/** Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. */
+/** The signal of work that takes none. */
+const NO_SIGNAL: Signal = { aborted: false }
+
+/**
+ * Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. A turn waits in this way for
+ * every piece of a reply, so it does without what costs most: a signal that the work does not take, and events.
+ */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
   return {
-    async within(ms, work, signal) {
+    async within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal) {
       if (signal?.aborted === true) return { ok: false, why: 'aborted' }
-      const deadline = createDeadline(clock, ms, signal)
+      const end = Promise.withResolvers<DeadlineResult<T>>()
+      const inner = work.length === 0 ? null : new AbortController()
+      // A clock of the user may hand the signal to a function that takes no other than Node's.
+      const sleep = clock === systemClock ? new SleepEnd() : new AbortController()
+      const expire = (why: ExpiryReason): void => {
+        // The promise is resolved before the work is aborted, so that callers get the expiry and not the work's abort
+        // error.
+        end.resolve({ ok: false, why })
+        inner?.abort()
+      }
+      const abort = (): void => expire('aborted')
+      onAbort(signal, 'addEventListener', abort)
+      // A clock that fails must not end the process: the deadline expires instead.
+      clock.sleep(ms, sleep.signal).then(
+        () => sleep.signal.aborted || expire('timeout'),
+        () => expire('timeout'),
+      )
       try {
-        const result = work(deadline.signal).then((value) => ({ ok: true, value }) as const)
-        // If the work fails after the deadline, its promise is no longer awaited. This handler prevents an unhandled
-        // rejection.
-        result.catch(() => {})
-        return await Promise.race([result, deadline.expired.then((why) => ({ ok: false, why }) as const)])
+        work(inner?.signal ?? NO_SIGNAL).then((value) => end.resolve({ ok: true, value }), end.reject)
+        return await end.promise
       } finally {
-        deadline.end()
+        onAbort(signal, 'removeEventListener', abort)
+        sleep.abort()
+        inner?.abort(WORK_ENDED)
       }
     },
+  }
+}
+
+/** Ends a sleep as an `AbortController` does, without making an event for it. */
+class SleepEnd {
+  readonly #listeners = new Set<() => void>()
+  readonly signal = {
+    aborted: false,
+    addEventListener: (_: 'abort', listener: () => void): void => void this.#listeners.add(listener),
+    removeEventListener: (_: 'abort', listener: () => void): void => void this.#listeners.delete(listener),
+  }
+
+  abort(): void {
+    this.signal.aborted = true
+    for (const listener of this.#listeners) listener()
   }
 }
 

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSandbox } from '../../packages/cli/src/sandbox/sandbox.ts'
-import { createBackgroundShells } from '../../packages/cli/src/tools/shell-process.ts'
 import { createBashTools } from '../../packages/cli/src/tools/bash-tools.ts'
 import { createReadState } from '../../packages/cli/src/tools/read-state.ts'
+import { createBackgroundShells } from '../../packages/cli/src/tools/shell-process.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 async function openPlace() {

@@ -256,7 +256,8 @@ describe('notes that the model updates', () => {
       const own = messages.findIndex((message) => isNotesRequest([message]))
       return { usage: usage ?? NO_USAGE, messages: messages.length, own }
     })
-    const updates = calls.filter(({ own }) => own >= 0)
+    // Closing the session may stop one more update, which then is no fork that ended.
+    const updates = calls.filter(({ own }) => own >= 0).slice(0, forks.length)
     expect(updates.map(({ usage }) => usage.cacheRead)).toEqual(forks.map(({ read }) => read))
     for (const { usage, own } of updates) {
       // The conversation's own request that the update continues: the provider has cached all of it.

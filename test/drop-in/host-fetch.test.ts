@@ -199,18 +199,17 @@ describe('options of fetch', () => {
 describe('a request that is aborted before its response', () => {
   it('rejects as fetch does, and can be sent again', async () => {
     const world = createDropInWorld()
+    const stop = new AbortController()
     const hanging: Fetch = (_, init) =>
       new Promise((_resolve, reject) => {
         init?.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+        setTimeout(() => stop.abort(), 20)
       })
     let upstream = hanging
     const fetch = world.tide.fetch({ session: 'talk', fetch: (input, init) => upstream(input, init) })
     const host = new HostAgent(fetch, world.coder)
     host.messages.push({ role: 'user', content: 'Mend the sums.' })
-    const stop = new AbortController()
-    const sending = host.send({ signal: stop.signal })
-    setTimeout(() => stop.abort(), 20)
-    await expect(sending).rejects.toMatchObject({ name: 'AbortError' })
+    await expect(host.send({ signal: stop.signal })).rejects.toMatchObject({ name: 'AbortError' })
     upstream = world.upstream
     while (await host.step());
     expect(await world.tide.sessions()).toEqual(['talk'])

@@ -6,7 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { isPathWithin, toShownPath } from '../tools/tool-access.ts'
+import { isFile, isPathWithin, toShownPath } from '../tools/tool-access.ts'
 import type { TrustItem } from './folder-trust.ts'
 import {
   type ConfigEntry,
@@ -210,8 +210,4 @@ function listNames(folder: string): readonly string[] {
   } catch {
     return []
   }
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }

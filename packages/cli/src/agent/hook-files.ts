@@ -8,7 +8,7 @@ import { isObject } from '@tidemark/core/log/json'
 import { compileGlob } from '@tidemark/core/sources/path-glob'
 import { HOOK_EVENTS, type HookCommandSettings, type HookSettings } from 'tidemark/internal'
 import { type FileContent, readWholeFile } from '../tools/file-content.ts'
-import { isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-access.ts'
+import { isFile, isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-access.ts'
 import { isRunner } from './command-table.ts'
 import { parseCommand } from './command-words.ts'
 import type { TrustItem } from './folder-trust.ts'
@@ -157,10 +157,6 @@ function listStartedFolders(words: readonly string[], bases: readonly string[]):
 function isPackageName(word: string, words: readonly string[]): boolean {
   const before = words.slice(0, words.indexOf(word)).findLast((each) => !each.startsWith('-')) ?? ''
   return PACKAGE_STARTERS.test(basename(before))
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
 const MOST_BASES = 20

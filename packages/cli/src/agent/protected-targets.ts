@@ -4,7 +4,7 @@
  */
 import { type Dirent, existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
+import { isFile, isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
 
 interface TargetSearch {
   readonly folder: string
@@ -117,9 +117,11 @@ export function listGitTargets(folder: string, home: string): readonly string[] 
       const key = `${section}.${name}`
       const toPath = (base: string): string =>
         value.startsWith('~/') ? join(home, value.slice(2)) : resolve(base, value)
-      if (key === 'include.path' || key === 'includeif.path') files.push(toPath(dirname(file)))
-      if (key === 'include.path' || key === 'includeif.path') targets.add(toPath(dirname(file)))
-      else if (key === 'core.hookspath')
+      if (key === 'include.path' || key === 'includeif.path') {
+        const included = toPath(dirname(file))
+        files.push(included)
+        targets.add(included)
+      } else if (key === 'core.hookspath')
         for (const path of listHookPlaces(toPath(root ?? folder), folder)) targets.add(path)
       else for (const path of listProgramFiles(value, root)) targets.add(path)
     }
@@ -158,7 +160,7 @@ function listProgramFiles(value: string, root: string | null): readonly string[]
   return value.split(/[\s!;&|()'"]+/).flatMap((word) => {
     const path = word.includes('/') ? resolve(root, word) : root
     const isInTree = path !== root && isPathWithin(path, root) && !isPathWithin(path, join(root, '.git'))
-    return isInTree && statSync(path, { throwIfNoEntry: false })?.isFile() === true ? [path] : []
+    return isInTree && isFile(path) ? [path] : []
   })
 }
 
@@ -223,7 +225,7 @@ export function isRepository(folder: string): boolean {
 
 /** Returns the folder of Git that a path is or points to, and the one whose configuration it shares. */
 export function listGitFolders(path: string): readonly string[] {
-  const isPointer = statSync(path, { throwIfNoEntry: false })?.isFile() === true
+  const isPointer = isFile(path)
   const pointer = isPointer ? (readText(path) ?? '').replace(/^gitdir: /, '').trim() : ''
   const own = isPointer ? resolve(dirname(path), pointer) : path
   const shared = readText(join(own, 'commondir'))

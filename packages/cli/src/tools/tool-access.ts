@@ -1,6 +1,6 @@
 /** Describes what a tool call would access, so that permission rules can be checked before it runs. */
 
-import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
+import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { isObject } from '@tidemark/core/log/json'
@@ -152,4 +152,9 @@ export function isPathWithin(path: string, folder: string): boolean {
 /** Returns the path as shown to the model: relative if it lies in `cwd`, else absolute. */
 export function toShownPath(path: string, cwd: string): string {
   return isPathWithin(path, cwd) ? relative(cwd, path) || '.' : path
+}
+
+/** Returns true if a path, or the link at it, leads to a file. */
+export function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }

@@ -88,10 +88,9 @@ async function writeInBatches(
   isRepeated = false,
 ): Promise<readonly string[]> {
   const uuids: string[] = []
-  const turn = createTurnContext(session)
   for (const [place, { reply, messages }] of toBatches(session, given).entries()) {
     // A client may join with thousands of messages, which a journal in memory takes without a pause.
-    if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(turn)
+    if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(createTurnContext(session))
     // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
     const known =
       reply === null || session.pendingRequest !== null

@@ -13,7 +13,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/tokens/usage.ts',
     find: 'return { ...usage, output_tokens: output, output_tokens_estimated: true }',
     replace: 'return usage',
-    tests: ['test/drop-in/host-totals'],
+    tests: ['test/drop-in/client-totals.test'],
   },
   {
     name: 'compaction-keeps-bound-thinking',

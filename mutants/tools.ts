@@ -245,9 +245,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'idle-conversations-stay-open',
     law: 'closed after a time without requests',
-    file: 'packages/tidemark/src/session/host-conversations.ts',
-    find: 'await session.close().catch(() => undefined)',
+    file: 'packages/tidemark/src/dropin/client-conversations.ts',
+    find: 'await close().catch(() => undefined)',
     replace: '',
-    tests: ['test/drop-in/host-restart.test'],
+    tests: ['test/drop-in/client-restart.test'],
   },
 ]

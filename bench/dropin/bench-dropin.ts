@@ -1,6 +1,6 @@
 /**
  * `npm run bench:dropin [-- --only NAME] [--steps N] [--windows 200000,60000] [--drawn N] [--json] [--write]`: real clients
- * on the simulator, and hosts with habits drawn at random, direct and with Tidemark. Exits 1 if Tidemark made anything
+ * on the simulator, and clients with habits drawn at random, direct and with Tidemark. Exits 1 if Tidemark made anything
  * worse. Nothing is begun after four minutes, and what is left out is named. `--write` takes as long as it takes, and puts
  * the tables into docs/drop-in.md. `--long [--json] [--write]`: instead, runs past the window, also with the provider's
  * compaction and with a summary of the client's own.
@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
 import { installPackages } from '../harness/installed-packages.ts'
 import type { Client } from './client.ts'
-import { type DrawnPair, formatHabits, runDrawnPair } from './drawn-hosts-table.ts'
+import { type DrawnPair, formatHabits, runDrawnPair } from './drawn-clients-table.ts'
 import { findLongHarm, formatLongRuns, runLongLengths } from './long-runs-table.ts'
 import type { ClientRun } from './run-client.ts'
 import { findHarm, formatDelays, formatLengths, formatPairs, type Pair } from './tables.ts'
@@ -26,7 +26,7 @@ const LENGTHS = Array.from({ length: 15 }, (_, index) => 10 * (index + 1))
 /** Time after which nothing more is begun, so that a run without arguments ends within five minutes. */
 const MAX_START_MS = 4 * 60_000
 
-/** Hosts that are drawn; with `--write` all of them. */
+/** Clients that are drawn; with `--write` all of them. */
 const [FEW_HOSTS, ALL_HOSTS] = [60, 450]
 
 async function main(): Promise<number> {

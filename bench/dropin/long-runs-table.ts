@@ -7,8 +7,8 @@ import {
   type LongRun,
   type LongWay,
   type LongWork,
-  runLongHost,
-} from '../../test/drop-in/long-hosts.ts'
+  runLongClient,
+} from '../../test/drop-in/long-clients.ts'
 
 /** The same task in each of the ways. */
 export interface LongRuns {
@@ -29,7 +29,7 @@ export async function runLongLengths(report: (line: string) => void): Promise<re
       const runs: LongRun[] = []
       for (const way of LONG_WAYS) {
         report(`${work}, ${steps} steps, ${way}`)
-        runs.push(await runLongHost({ ...LONG_RUN, work, resultTokens: RESULT_TOKENS[work], way, steps }))
+        runs.push(await runLongClient({ ...LONG_RUN, work, resultTokens: RESULT_TOKENS[work], way, steps }))
       }
       lengths.push({ work, steps, runs })
     }

@@ -42,6 +42,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'hooks',
     'telemetry',
     'session',
+    'dropin',
+    'library',
     'proxy',
     'logs',
     'inspect',

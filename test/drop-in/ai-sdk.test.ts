@@ -2,7 +2,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { describe, expect, it } from 'vitest'
-import { createDropInWorld, type DropInWorld, type Fetch, sumRequests } from './host-agent.ts'
+import { createDropInWorld, type DropInWorld, type Fetch, sumRequests } from './client-agent.ts'
 
 type How = 'generateText' | 'streamText'
 

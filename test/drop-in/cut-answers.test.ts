@@ -1,7 +1,7 @@
-/** Answers that the context window cuts: direct they end a host's run; with Tidemark the context is made smaller, and it goes on. */
+/** Answers that the context window cuts: direct they end a client's run; with Tidemark the context is made smaller, and it goes on. */
 import { type Coder, createSummarizer, type Script, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { createDropInWorld, type Fetch, HostAgent, sumRequests } from './host-agent.ts'
+import { ClientAgent, createDropInWorld, type Fetch, sumRequests } from './client-agent.ts'
 
 const STEPS = 60
 const TOOLS = [
@@ -57,7 +57,7 @@ async function readWhole({ window, stream, isManaged, script = readLedger }: Run
   const session = await world.tide.open('talk')
   const fetch = isManaged ? world.tide.fetch({ session, fetch: upstream }) : upstream
   const fields = { stream, max_tokens: 3_000 }
-  const host = new HostAgent(fetch, tools, { fields, system: 'Careful. '.repeat(100), tools: TOOLS })
+  const host = new ClientAgent(fetch, tools, { fields, system: 'Careful. '.repeat(100), tools: TOOLS })
   await host.ask('Read the ledger.')
   const isWhole = JSON.stringify(host.messages.at(-1)).includes('The end.')
   const spent = session.money().spent.total
@@ -65,7 +65,7 @@ async function readWhole({ window, stream, isManaged, script = readLedger }: Run
   return { isWhole, cuts, steps: host.requests, spent, bill: sumRequests(world).dollars }
 }
 
-describe.each([false, true])('a host that reads streams: %s', (stream) => {
+describe.each([false, true])('a client that reads streams: %s', (stream) => {
   it.each([26_500, 28_500, 33_000])(
     'goes on where the window of %i tokens cuts an answer, which ends it when it goes direct',
     async (window) => {
@@ -94,7 +94,7 @@ it('a stream whose answer fits is passed on while it is written', async () => {
     const [start] = new TextDecoder()
       .decode(await new Response(body).arrayBuffer())
       .split('event: content_block_stop')
-    // The rest of the answer comes only once the host has read its beginning.
+    // The rest of the answer comes only once the client has read its beginning.
     const gate = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(new TextEncoder().encode(start)),
       cancel: () => {
@@ -104,7 +104,7 @@ it('a stream whose answer fits is passed on while it is written', async () => {
     return new Response(gate, { headers })
   }
   const fetch = world.tide.fetch({ session: 'talk', fetch: upstream })
-  const host = new HostAgent(fetch, tools, { fields: { stream: true }, tools: TOOLS })
+  const host = new ClientAgent(fetch, tools, { fields: { stream: true }, tools: TOOLS })
   host.messages.push({ role: 'user', content: 'Read the ledger.' })
   const { body } = await host.send()
   const reader = body?.getReader()

@@ -2,16 +2,16 @@
 import { anthropic, createTidemark, type SessionEvent } from 'tidemark'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
+  ClientAgent,
+  type ClientSettings,
   createDropInWorld,
   type DropInOptions,
   dropIn,
   type Fetch,
-  HostAgent,
-  type HostSettings,
-} from './host-agent.ts'
+} from './client-agent.ts'
 
 const SMALL: DropInOptions = { window: 20_000, turns: 60, resultTokens: 1_500 }
-const BRIEF: HostSettings = { system: 'You are a careful coder.' }
+const BRIEF: ClientSettings = { system: 'You are a careful coder.' }
 
 describe('the calls of the engine itself', () => {
   it('go to the address of the client, with its key, although the model has another key', async () => {
@@ -31,7 +31,7 @@ describe('the calls of the engine itself', () => {
       return simulator.fetch(String(input), init)
     }
     const fetch = tide.fetch({ session: 'talk', fetch: upstream })
-    const host = new HostAgent(fetch, coder, BRIEF)
+    const host = new ClientAgent(fetch, coder, BRIEF)
     host.messages.push({ role: 'user', content: 'Mend the sums.' })
     while (compacted.length === 0) await host.step()
     expect(new Set(sent.map(([, key]) => key)).size).toBe(1)

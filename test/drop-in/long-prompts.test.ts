@@ -1,8 +1,8 @@
-/** A host that asks a long question after a long conversation: the request that fits is sent, with a summary. */
+/** A client that asks a long question after a long conversation: the request that fits is sent, with a summary. */
 import { sampleCases } from '@tidemark/core/testing'
 import { createSummarizer, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { createDropInWorld } from './host-agent.ts'
+import { createDropInWorld } from './client-agent.ts'
 
 const SENTENCE = 'The ledger keeps every sum in cents, so that no part of an account is lost to rounding.\n'
 const TOOLS = [{ name: 'Read', description: 'Reads.', input_schema: { type: 'object', properties: {} } }]

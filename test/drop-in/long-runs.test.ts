@@ -5,11 +5,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isFullRun } from '@tidemark/core/testing'
 import { expect, it, onTestFinished } from 'vitest'
-import { createDropInWorld, type DropInOptions, HostAgent, sumRequests, withMarkers } from './host-agent.ts'
-import { LONG_RUN, type LongRunSettings, type LongWay, runLongHost } from './long-hosts.ts'
+import {
+  ClientAgent,
+  createDropInWorld,
+  type DropInOptions,
+  sumRequests,
+  withMarkers,
+} from './client-agent.ts'
+import { LONG_RUN, type LongRunSettings, type LongWay, runLongClient } from './long-clients.ts'
 
 const run = (way: LongWay, settings: Partial<LongRunSettings>) =>
-  runLongHost({ ...LONG_RUN, steps: 300, way, ...settings })
+  runLongClient({ ...LONG_RUN, steps: 300, way, ...settings })
 
 it('until the window is full, every request of a client costs what it costs direct', async () => {
   const small = { window: 40_000, resultTokens: 520, systemTokens: 6_000, steps: 100 }
@@ -36,14 +42,14 @@ it.runIf(isFullRun()).each([
 )
 
 it('what a compaction attaches after the messages of a client is cached with the next request', async () => {
-  const { host, simulator, events } = startHost({})
+  const { host, simulator, events } = startClient({})
   while (!events.some(({ type }) => type === 'compact')) await host.step()
   expect(simulator.requests.at(-1)?.usage?.input).toBe(0)
 })
 
 it('under a client, the notes have at most the tokens that its policy gives them', async () => {
   const sizes = [12_000, 500].map(async (notesTokens) => {
-    const { host, simulator, events } = startHost({ policy: { dropIn: { notesTokens } } })
+    const { host, simulator, events } = startClient({ policy: { dropIn: { notesTokens } } })
     while (!events.some(({ type }) => type === 'compact')) await host.step()
     const usage = simulator.requests.at(-1)?.usage
     return usage == null ? 0 : sumPrompt(usage)
@@ -55,10 +61,10 @@ it('under a client, the notes have at most the tokens that its policy gives them
 it('after a restart a client whose window was full is still compacted at the line', async () => {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-long-'))
   onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
-  const before = startHost({ home })
+  const before = startClient({ home })
   while (!before.events.some(({ type }) => type === 'rewritten')) await before.host.step()
   await before.tide.close()
-  const after = startHost({ home })
+  const after = startClient({ home })
   after.host.messages = before.host.messages
   while (!after.events.some(({ type }) => type === 'rewritten') && (await after.host.step()));
   await after.tide.close()
@@ -70,10 +76,10 @@ it('after a restart a client whose window was full is still compacted at the lin
 
 const WINDOW = 60_000
 
-function startHost(options: DropInOptions) {
+function startClient(options: DropInOptions) {
   const world = createDropInWorld({ window: WINDOW, turns: 300, resultTokens: 700, ...options })
   const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
-  const host = new HostAgent(fetch, world.coder, { prepare: withMarkers })
+  const host = new ClientAgent(fetch, world.coder, { prepare: withMarkers })
   host.messages.push({ role: 'user', content: 'Fix the sums.' })
   return { ...world, host }
 }

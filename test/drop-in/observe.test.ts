@@ -1,7 +1,13 @@
 /** `tide.fetch` in the mode `observe`: nothing is changed, everything is recorded and explained. */
 import type { SessionEvent } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { createDropInWorld, type Fetch, HostAgent, type HostSettings, withMarkers } from './host-agent.ts'
+import {
+  ClientAgent,
+  type ClientSettings,
+  createDropInWorld,
+  type Fetch,
+  withMarkers,
+} from './client-agent.ts'
 
 describe('observing', () => {
   it('changes no byte of any request or response, and records the conversation with its cost', async () => {
@@ -13,7 +19,7 @@ describe('observing', () => {
     }
     const observing = world.tide.fetch({ session: 'talk', fetch: wire, mode: 'observe' })
     const given: [unknown, unknown][] = []
-    const host = new HostAgent((input, init) => {
+    const host = new ClientAgent((input, init) => {
       given.push([input, init])
       return observing(input, init)
     }, world.coder)
@@ -21,7 +27,7 @@ describe('observing', () => {
     expect(calls.map(([input, init]) => [input, init])).toEqual(given)
     expect(calls.every(([, init], index) => init === given[index]?.[1])).toBe(true)
     const direct = createDropInWorld()
-    const alone = new HostAgent(direct.upstream, direct.coder)
+    const alone = new ClientAgent(direct.upstream, direct.coder)
     await alone.ask('Mend the sums.')
     expect(host.messages).toEqual(alone.messages)
     expect(world.sent).toEqual(direct.sent)
@@ -30,10 +36,10 @@ describe('observing', () => {
     expect(world.events.filter(({ type }) => type === 'appended').length).toBeGreaterThan(5)
   })
 
-  function observe(settings: HostSettings, turns: number) {
+  function observe(settings: ClientSettings, turns: number) {
     const world = createDropInWorld({ turns })
     const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, mode: 'observe' })
-    return { ...world, host: new HostAgent(fetch, world.coder, settings) }
+    return { ...world, host: new ClientAgent(fetch, world.coder, settings) }
   }
 
   function pick<Type extends SessionEvent['type']>(events: readonly SessionEvent[], type: Type) {
@@ -91,7 +97,7 @@ describe('a request that is passed on because the provider refused that of the e
       return Response.json({ type: 'error', error }, { status: 400 })
     }
     const session = await world.tide.open('talk')
-    const host = new HostAgent(world.tide.fetch({ session, fetch: picky }), world.coder)
+    const host = new ClientAgent(world.tide.fetch({ session, fetch: picky }), world.coder)
     host.messages.push({ role: 'user', content: 'Mend the sums.' })
     for (let step = 0; step < 4; step += 1) await host.step()
     expect(world.listMessages('request-passed')).toHaveLength(4)
@@ -108,7 +114,7 @@ describe('a request that is passed on because the provider refused that of the e
 
   it('gives the provider no message id that it does not know', async () => {
     const world = createDropInWorld({ turns: 6 })
-    const host = new HostAgent(world.tide.fetch({ session: 'talk', fetch: world.upstream }), world.coder)
+    const host = new ClientAgent(world.tide.fetch({ session: 'talk', fetch: world.upstream }), world.coder)
     host.messages.push(
       { role: 'user', content: 'Mend the sums.' },
       { role: 'assistant', content: 'Which ones?' },
@@ -126,7 +132,7 @@ it('thinking that a model drops at a new prompt is named as the cause of the bre
   const fields = { max_tokens: 8_000, thinking: { type: 'enabled', budget_tokens: 4_000 } }
   const world = createDropInWorld({ modelId: model, turns: 10, resultTokens: 1_500, thinkingTokens: 800 })
   const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream, mode: 'observe' })
-  const host = new HostAgent(fetch, world.coder, { model, fields, prepare: withMarkers })
+  const host = new ClientAgent(fetch, world.coder, { model, fields, prepare: withMarkers })
   for (const prompt of ['Fix the sums.', 'And the taxes.', 'And the rest.']) await host.ask(prompt)
   const breaks = world.events.flatMap((event) => (event.type === 'cache-break' ? [event.event] : []))
   expect(breaks.map(({ reason }) => reason.kind)).toEqual(['thinking-dropped', 'thinking-dropped'])

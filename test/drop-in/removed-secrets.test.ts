@@ -1,11 +1,17 @@
-/** What a host removes from a message that a compaction has already replaced is in no later request. */
+/** What a client removes from a message that a compaction has already replaced is in no later request. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sampleCases } from '@tidemark/core/testing'
 import { createCoder, createSummarizer, type Script, withSummaries } from '@tidemark/simulator'
 import { expect, it, onTestFinished } from 'vitest'
-import { createDropInWorld, dropIn, HostAgent, type HostBlock, type HostMessage } from './host-agent.ts'
+import {
+  ClientAgent,
+  type ClientBlock,
+  type ClientMessage,
+  createDropInWorld,
+  dropIn,
+} from './client-agent.ts'
 
 const SECRET = 'tok-7Hq2-8831-zz9'
 const CODER = { turns: 300, resultTokens: 1_500, thinkingTokens: 0 }
@@ -34,9 +40,9 @@ function createQuotingScript(bodies: SeenBody[], countSent: () => number, cue: s
 type Place = 'prompt' | 'input' | 'result' | 'text'
 
 /** Puts a text into the prompt, or into the first block of the kind. */
-function writeInto(messages: readonly HostMessage[], place: Place, text: string): HostMessage[] {
+function writeInto(messages: readonly ClientMessage[], place: Place, text: string): ClientMessage[] {
   let isDone = false
-  const once = (block: HostBlock, changed: object): HostBlock => {
+  const once = (block: ClientBlock, changed: object): ClientBlock => {
     if (isDone) return block
     isDone = true
     return { ...block, ...changed }
@@ -66,8 +72,8 @@ const WAYS = {
   'notes by the model': { notes: { model: true } },
 }
 
-/** A host on a small window, with a model that quotes the secret, and what reached the model. */
-async function startHost(options: object = {}, cue = SECRET) {
+/** A client on a small window, with a model that quotes the secret, and what reached the model. */
+async function startClient(options: object = {}, cue = SECRET) {
   const bodies: SeenBody[] = []
   let countSent = (): number => 0
   const script = createQuotingScript(bodies, () => countSent(), cue)
@@ -106,7 +112,7 @@ const CASES = PLACES.flatMap((place) =>
 it.each(sampleCases(CASES, 5))(
   'a secret that the client removes after a compaction is in no later request: $place, $way',
   async ({ place, options }) => {
-    const { host, tide, session, bodies, count, goOn, findLeaks, sent } = await startHost(options)
+    const { host, tide, session, bodies, count, goOn, findLeaks, sent } = await startClient(options)
     if (place === 'text')
       host.messages = host.messages.map((message) =>
         message.role === 'assistant' && typeof message.content !== 'string'
@@ -138,7 +144,7 @@ it.each(sampleCases(CASES, 5))(
 const SUMMARIES = WAYS['a summary by the model']
 
 it('a secret that is removed after two compactions is in no later request', async () => {
-  const { host, tide, bodies, goOn, findLeaks } = await startHost(SUMMARIES)
+  const { host, tide, bodies, goOn, findLeaks } = await startClient(SUMMARIES)
   host.messages = writeInto(host.messages, 'prompt', `The key is ${SECRET}.`)
   await goOn()
   await goOn()
@@ -149,7 +155,7 @@ it('a secret that is removed after two compactions is in no later request', asyn
 })
 
 it('a second secret that is removed later goes as the first did', async () => {
-  const { host, tide, goOn, findLeaks } = await startHost(SUMMARIES)
+  const { host, tide, goOn, findLeaks } = await startClient(SUMMARIES)
   host.messages = writeInto(host.messages, 'prompt', `Keys: ${SECRET} and correct-horse-battery.`)
   await goOn()
   host.messages = writeInto(host.messages, 'prompt', 'Keys: *** and correct-horse-battery.')
@@ -160,7 +166,7 @@ it('a second secret that is removed later goes as the first did', async () => {
 })
 
 it('so does a secret of plain words, if the client deletes the short message that has it', async () => {
-  const { host, tide, bodies, goOn, findLeaks } = await startHost(SUMMARIES)
+  const { host, tide, bodies, goOn, findLeaks } = await startClient(SUMMARIES)
   host.messages.push(
     { role: 'assistant', content: 'Which password?' },
     { role: 'user', content: 'It is correct-horse-battery.' },
@@ -175,12 +181,12 @@ it('so does a secret of plain words, if the client deletes the short message tha
 })
 
 it('so does a secret that the client removes from a message which the compaction has kept', async () => {
-  const { host, tide, bodies, count, findLeaks } = await startHost(SUMMARIES)
+  const { host, tide, bodies, count, findLeaks } = await startClient(SUMMARIES)
   while (count() === 0) {
     const last = host.messages.at(-1)
     host.messages = [
       ...host.messages.slice(0, -1).map((message) => withoutNote(message)),
-      { role: 'user', content: [...((last?.content ?? []) as HostBlock[]), { type: 'text', text: NOTE }] },
+      { role: 'user', content: [...((last?.content ?? []) as ClientBlock[]), { type: 'text', text: NOTE }] },
     ]
     await host.step()
   }
@@ -196,7 +202,7 @@ it('so does a secret that the client removes from a message which the compaction
 
 const NOTE = `For now the key is ${SECRET}.`
 
-function withoutNote({ role, content }: HostMessage): HostMessage {
+function withoutNote({ role, content }: ClientMessage): ClientMessage {
   if (typeof content === 'string') return { role, content }
   return {
     role,
@@ -205,7 +211,7 @@ function withoutNote({ role, content }: HostMessage): HostMessage {
 }
 
 it('so does a secret that the client removes while it drops its oldest messages', async () => {
-  const { host, tide, bodies, goOn, findLeaks } = await startHost(SUMMARIES)
+  const { host, tide, bodies, goOn, findLeaks } = await startClient(SUMMARIES)
   host.messages.push({
     role: 'user',
     content: [{ type: 'text', text: `Note: the key is ${SECRET}, for now.` }],
@@ -220,8 +226,8 @@ it('so does a secret that the client removes while it drops its oldest messages'
 
 it('so does a secret that the client removes from a prompt which the compaction has kept', async () => {
   // The model has the secret from elsewhere too, as from thinking that the client leaves out.
-  const { host, tide, bodies, count, findLeaks } = await startHost(SUMMARIES, '')
-  const prompt: HostMessage = { role: 'user', content: NOTE }
+  const { host, tide, bodies, count, findLeaks } = await startClient(SUMMARIES, '')
+  const prompt: ClientMessage = { role: 'user', content: NOTE }
   while (count() === 0) {
     host.messages = [...host.messages.filter(({ content }) => content !== NOTE), prompt]
     await host.step()
@@ -241,13 +247,13 @@ it('so does a secret that the client removes from a prompt which the compaction 
 it('so does a secret that the client removes after a restart', async () => {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-removed-'))
   onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
-  const before = await startHost({ ...SUMMARIES, home })
+  const before = await startClient({ ...SUMMARIES, home })
   before.host.messages = writeInto(before.host.messages, 'prompt', `The key is ${SECRET}.`)
   await before.goOn()
   await before.tide.close()
   const { tide, upstream, sent, coder } = createDropInWorld({ ...SUMMARIES, ...CODER, window: 20_000, home })
   const settings = { system: 'You are a careful coder.' }
-  const host = new HostAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder, settings)
+  const host = new ClientAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder, settings)
   host.messages = writeInto(before.host.messages, 'prompt', 'The key is gone.')
   await host.step()
   await host.step()
@@ -304,7 +310,7 @@ it.each(Object.entries(TRIMMED))('a client that %s loses no fact of the summary'
 })
 
 it('a client that drops its oldest messages loses no fact of the summary', async () => {
-  const { host, tide, sent, goOn, count } = await startHost(SUMMARIES)
+  const { host, tide, sent, goOn, count } = await startClient(SUMMARIES)
   host.messages[0] = { role: 'user', content: `Fix the sums. The key is ${SECRET}.` }
   await goOn()
   host.messages = host.messages.slice(2)

@@ -1,27 +1,27 @@
 /**
- * Compares the request that was sent with the one that a host made: prompts, tools, parameters and messages. The engine
+ * Compares the request that was sent with the one that a client made: prompts, tools, parameters and messages. The engine
  * may add cache markers, diagnostics, betas, and announcements of what changed in system prompt and tools.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { HostBlock, HostMessage } from './host-agent.ts'
+import type { ClientBlock, ClientMessage } from './client-agent.ts'
 
 /** The body of a request for messages. */
 export interface RequestBody {
   readonly model: string
-  readonly messages: readonly HostMessage[]
-  readonly system?: string | readonly HostBlock[]
-  readonly tools?: readonly HostBlock[]
+  readonly messages: readonly ClientMessage[]
+  readonly system?: string | readonly ClientBlock[]
+  readonly tools?: readonly ClientBlock[]
   readonly [field: string]: unknown
 }
 
 export interface CompareOptions {
-  /** Signatures of the thinking that the host was given: only this can it have left out. */
+  /** Signatures of the thinking that the client was given: only this can it have left out. */
   readonly received: ReadonlySet<string>
   /** True if the context was cleared or compacted, so that the messages are others. */
   readonly isRewritten: boolean
 }
 
-/** Returns what differs from the host's request without its asking, one sentence each; empty if nothing. */
+/** Returns what differs from the client's request without its asking, one sentence each; empty if nothing. */
 export function findRequestChanges(
   given: RequestBody,
   sent: RequestBody,
@@ -59,7 +59,7 @@ function findToolChanges(given: RequestBody, sent: RequestBody): readonly string
   const declared = new Map(offered)
   for (const { role, content } of sent.messages)
     for (const block of role === 'system' && typeof content !== 'string' ? content : []) {
-      const tool = Object(block.tool) as HostBlock & { readonly definition?: HostBlock }
+      const tool = Object(block.tool) as ClientBlock & { readonly definition?: ClientBlock }
       const name = toName(tool.definition ?? tool)
       if (block.type === 'tool_removal') offered.delete(name)
       if (block.type === 'tool_addition') offered.set(name, tool.definition ?? declared.get(name) ?? tool)
@@ -72,11 +72,11 @@ function findToolChanges(given: RequestBody, sent: RequestBody): readonly string
   })
 }
 
-function toName({ name, type }: HostBlock): string {
+function toName({ name, type }: ClientBlock): string {
   return String(name ?? type)
 }
 
-/** Each line of the host's system prompt must be in the one that is sent, or be announced in a message. */
+/** Each line of the client's system prompt must be in the one that is sent, or be announced in a message. */
 function findPromptChanges(given: RequestBody, sent: RequestBody): readonly string[] {
   const wanted = toSystemText(given)
   const shown = toSystemText(sent)
@@ -95,7 +95,7 @@ function toSystemText({ system = '' }: RequestBody): string {
     .join('\n')
 }
 
-/** Thinking that the host was given and left out may come back only where the provider demands it. */
+/** Thinking that the client was given and left out may come back only where the provider demands it. */
 function findReturnedThinking(
   given: RequestBody,
   sent: RequestBody,
@@ -109,7 +109,7 @@ function findReturnedThinking(
   return returned.length === 0 ? [] : [`the thinking of ${returned.length} blocks that the host left out`]
 }
 
-export function readThinkingSignatures({ content }: Pick<HostMessage, 'content'>): readonly string[] {
+export function readThinkingSignatures({ content }: Pick<ClientMessage, 'content'>): readonly string[] {
   return toBlocks(content ?? []).flatMap(({ type, signature, data }) =>
     type === 'thinking' || type === 'redacted_thinking' ? [String(signature ?? data)] : [],
   )
@@ -118,7 +118,7 @@ export function readThinkingSignatures({ content }: Pick<HostMessage, 'content'>
 function findMessageChanges(given: RequestBody, sent: RequestBody): readonly string[] {
   const wanted = toMeaning(given.messages, () => true)
   const texts = new Set(given.messages.flatMap(({ content }) => toBlocks(content).map(({ text }) => text)))
-  const isHosts = ({ type, text }: HostBlock): boolean =>
+  const isHosts = ({ type, text }: ClientBlock): boolean =>
     type !== 'text' || texts.has(text) || !/^<system-reminder/.test(String(text))
   const shown = toMeaning(sent.messages, isHosts)
   const at = wanted.findIndex((message, index) => !isDeepStrictEqual(message, shown[index]))
@@ -137,10 +137,10 @@ function findMessageChanges(given: RequestBody, sent: RequestBody): readonly str
  * user messages joined, and results first and by their call.
  */
 function toMeaning(
-  messages: readonly HostMessage[],
-  isHosts: (block: HostBlock) => boolean,
+  messages: readonly ClientMessage[],
+  isHosts: (block: ClientBlock) => boolean,
 ): readonly unknown[] {
-  const joined: { role: string; fields: object; blocks: HostBlock[] }[] = []
+  const joined: { role: string; fields: object; blocks: ClientBlock[] }[] = []
   for (const { role, content, ...fields } of messages) {
     const blocks = toBlocks(content).filter((block) => !isLeftAside(block) && isHosts(block))
     if (blocks.length === 0) continue
@@ -148,8 +148,8 @@ function toMeaning(
     if (last?.role === role && role === 'user') last.blocks.push(...blocks)
     else joined.push({ role, fields, blocks })
   }
-  const isResult = ({ type }: HostBlock): boolean => type === 'tool_result'
-  const toKey = ({ tool_use_id: id }: HostBlock): string => String(id)
+  const isResult = ({ type }: ClientBlock): boolean => type === 'tool_result'
+  const toKey = ({ tool_use_id: id }: ClientBlock): string => String(id)
   return joined.map(({ role, fields, blocks }) => ({
     role,
     fields,
@@ -162,14 +162,14 @@ function toMeaning(
 
 const LEFT_ASIDE = new Set(['thinking', 'redacted_thinking', 'tool_addition', 'tool_removal'])
 
-function isLeftAside({ type, text }: HostBlock): boolean {
+function isLeftAside({ type, text }: ClientBlock): boolean {
   return LEFT_ASIDE.has(type) || (type === 'text' && String(text).trim() === '')
 }
 
-function toBlocks(content: HostMessage['content']): readonly HostBlock[] {
+function toBlocks(content: ClientMessage['content']): readonly ClientBlock[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-function withoutMarkers({ cache_control: _, ...block }: HostBlock): HostBlock {
-  return block as HostBlock
+function withoutMarkers({ cache_control: _, ...block }: ClientBlock): ClientBlock {
+  return block as ClientBlock
 }

@@ -36,7 +36,7 @@ describe.each(
       const managed = await runClient(client, { ...conversation, isManaged: true, inMemory: true })
       expect(direct).toMatchObject({ error: null, steps: STEPS, refused: 0 })
       expect(managed).toMatchObject({ error: null, steps: STEPS, answer: direct.answer })
-      // The first request that does not fit may be refused, as the host's own would be: the size is not known to the token.
+      // The first request that does not fit may be refused, as the client's own would be: the size is not known to the token.
       expect(managed.refused).toBeLessThanOrEqual(conversation.window < LARGE ? 1 : 0)
       expect(managed.callsBeforeRewrite !== null).toBe(conversation.window < LARGE)
       const shared = managed.callsBeforeRewrite ?? direct.calls.length

@@ -1,6 +1,6 @@
 /** `session.take`: a whole request in, the request to send out. */
 import { describe, expect, it } from 'vitest'
-import { createDropInWorld } from './host-agent.ts'
+import { createDropInWorld } from './client-agent.ts'
 
 const TOOLS = [{ name: 'Read', description: 'Reads.', input_schema: { type: 'object' } }]
 
@@ -14,7 +14,7 @@ async function openTalk() {
 }
 
 describe('take', () => {
-  it('returns the request to send, with the fields of the host, and appends only what is new', async () => {
+  it('returns the request to send, with the fields of the client, and appends only what is new', async () => {
     const { session } = await openTalk()
     const first = { role: 'user', content: [{ type: 'text', text: 'Hello.' }] }
     const taken = await session.take(createBody([first], { stream: true, stop_sequences: ['END'] }), {
@@ -33,7 +33,7 @@ describe('take', () => {
     expect(session.messages()).toHaveLength(3)
   })
 
-  it('notices that the host has changed a message of its list in place', async () => {
+  it('notices that the client has changed a message of its list in place', async () => {
     const { session, listMessages } = await openTalk()
     const text = { type: 'text', text: 'Hello.' }
     const messages: object[] = [{ role: 'user', content: [text] }]
@@ -151,11 +151,11 @@ describe('take', () => {
     const taken = await session.take(createBody(summary))
     expect(taken.ok && taken.body.messages).toHaveLength(1)
     expect(listMessages('host-history-changed')).toEqual([
-      'The host began another conversation; the log keeps the old branch.',
+      'The client began another conversation; the log keeps the old branch.',
     ])
   })
 
-  it('follows the host to another model', async () => {
+  it('follows the client to another model', async () => {
     const { session } = await openTalk()
     await session.take(createBody([{ role: 'user', content: 'Hello.' }]))
     const taken = await session.take(
@@ -165,7 +165,7 @@ describe('take', () => {
     expect(session.model).toBe('claude-opus-5-5')
   })
 
-  it('never keeps the cache markers of the host, and never sends more than four', async () => {
+  it('never keeps the cache markers of the client, and never sends more than four', async () => {
     const { session } = await openTalk()
     const cache_control = { type: 'ephemeral' }
     const list: object[] = []

@@ -3,10 +3,10 @@
  * the client, because address and credentials are the client's.
  */
 import type { Middleware } from '@anthropic-ai/sdk'
-import { createHostTidemark, type HostTidemarkOptions } from './session/host-tidemark.ts'
+import { type ClientTidemarkOptions, createClientTidemark } from './library/client-tidemark.ts'
 
 /** Options of `tidemark(…)`: `session`, `mode` and `pingSeconds` as of `fetch`, and those of `createTidemark`. */
-export type TidemarkMiddlewareOptions = HostTidemarkOptions
+export type TidemarkMiddlewareOptions = ClientTidemarkOptions
 
 /** Middleware with a function that closes its sessions. */
 export type TidemarkMiddleware = Middleware & { readonly close: () => Promise<void> }
@@ -18,7 +18,7 @@ export type TidemarkMiddleware = Middleware & { readonly close: () => Promise<vo
  * @example const client = new Anthropic({ middleware: [tidemark({ session: 'fix-login' })] })
  */
 export function tidemark(options: TidemarkMiddlewareOptions = {}): TidemarkMiddleware {
-  const host = createHostTidemark(options)
+  const host = createClientTidemark(options)
   const answer: Middleware = (request, next) => {
     const { url, ...init } = request
     return host.answer(url, init as RequestInit, (input, more = {}) =>

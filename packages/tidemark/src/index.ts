@@ -38,6 +38,9 @@ export type { ContextSource } from '@tidemark/core/sources/context-source'
 export type { Receipt } from '@tidemark/core/summary/receipt'
 export { redact } from '@tidemark/core/text/redact'
 export type { UndoResult as UndoOutcome } from '@tidemark/core/turn/undo'
+export type { Session } from './library/session.ts'
+// Types of the `Tidemark` object and of the options of `open`.
+export { createTidemark, type Tidemark } from './library/tidemark.ts'
 // Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
 // export.
 export { type AnthropicOptions, anthropic } from './models/anthropic.ts'
@@ -57,9 +60,6 @@ export type { OpenOptions } from './session/open-session.ts'
 export type { TidemarkOptions } from './session/options.ts'
 export type { CompactOptions } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
-export type { Session } from './session/session.ts'
-// Types of the `Tidemark` object and of the options of `open`.
-export { createTidemark, type Tidemark } from './session/tidemark.ts'
 // The entry point: `createTidemark` opens sessions.
 export type { Tool, ToolContext, ToolOutput, Tools } from './session/tools.ts'
 export { tool } from './session/typed-tool.ts'

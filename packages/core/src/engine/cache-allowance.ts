@@ -23,7 +23,7 @@ const ADVANCE = { bare: 0.1, caching: 0.01 }
 const RECENT_PAUSES = 2
 
 /** Returns which cache markers may be added to a request, in order of preference. */
-export function listMarkerChoices({ hostMarkers, policy }: TurnHost): readonly OwnMarkers[] {
+export function listMarkerChoices({ clientMarkers: hostMarkers, policy }: TurnHost): readonly OwnMarkers[] {
   if (hostMarkers === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
   return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
 }
@@ -64,7 +64,7 @@ export function canAffordCacheWrite(
   const direct = totals.spent.priced + saved + (tokens * input) / 1_000_000
   const unread = Math.max(0, countTokensToMarker(question, last) - forecast.read)
   const premium = (unread * (write - input)) / 1_000_000
-  return premium <= saved + ADVANCE[host.hostMarkers?.length === 0 ? 'bare' : 'caching'] * direct
+  return premium <= saved + ADVANCE[host.clientMarkers?.length === 0 ? 'bare' : 'caching'] * direct
 }
 
 /** Estimates the tokens up to a cache marker; those of messages by their share in the bytes. */
@@ -86,7 +86,7 @@ const NO_RATES = { input: null, cacheRead: null, write5m: null, write1h: null }
 /** Returns true if the host's last requests came too late for the cache, so that the next one will, too. */
 function outlastsCache(
   { ttl }: AssembledRequest,
-  { hostPauses = [], profile: { cache } }: TurnHost,
+  { clientPauses: hostPauses = [], profile: { cache } }: TurnHost,
 ): boolean {
   const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
   const recent = hostPauses.slice(-RECENT_PAUSES)

@@ -13,7 +13,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
-import type { HostMarker } from '../request/cache-markers.ts'
+import type { ClientMarker } from '../request/cache-markers.ts'
 import type { TtlEntitlement } from '../request/cache-ttl.ts'
 import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
@@ -67,9 +67,9 @@ export interface TurnHost {
   /** The cache lifetime that the host asked for in the cache markers of its own request. */
   readonly requestedTtl?: string
   /** The cache markers that the host set in its own request. Undefined if it sends no requests of its own. */
-  readonly hostMarkers?: readonly HostMarker[]
+  readonly clientMarkers?: readonly ClientMarker[]
   /** Milliseconds between the host's newest requests, newest last; as far as they are known. */
-  readonly hostPauses?: readonly number[]
+  readonly clientPauses?: readonly number[]
   /**
    * uuid of the last record that the next request of the host is expected to repeat; null for none. Hosts that change
    * earlier messages with every request would pay for cache entries that nothing reads. Default: all are repeated.

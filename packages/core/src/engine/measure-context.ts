@@ -183,7 +183,7 @@ export function gatherPlanContext(
     lastEdits: known.providerEdits,
     canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
-    ...(host.rewritesWhenFull === true ? { hostLimit: findHostLimit(known, host, compaction) } : {}),
+    ...(host.rewritesWhenFull === true ? { clientLimit: findClientLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally, expectedResult } } }
@@ -222,11 +222,11 @@ function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): bo
 }
 
 /** Returns the largest prompt that the provider takes and answers: an answer of the usual size must fit the window. */
-function findHostLimit(
+function findClientLimit(
   { view, context }: MeasuredState,
   host: TurnHost,
   { scaled }: CompactionServices,
-): NonNullable<PlanContext['hostLimit']> {
+): NonNullable<PlanContext['clientLimit']> {
   const usual = host.profile.capabilities.countsMaxTokens
     ? 0
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))

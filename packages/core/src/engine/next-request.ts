@@ -142,7 +142,7 @@ function toAssembleQuestion(
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),
     ...(host.repeatedUntil === undefined ? {} : { repeatedUntil: host.repeatedUntil }),
-    hostMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (host.hostMarkers ?? []),
+    clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (host.clientMarkers ?? []),
     isRewritten: state.view.rewrites.length > 0,
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }

@@ -41,7 +41,7 @@ describe('plan', () => {
     ['does not fit, with results to clear', 196_001, 196_000, 'clear'],
   ] as const)('waits under a host whose next request %s', (_, tokens, limit, act) => {
     const plan = makeContextPlan(
-      filled(tokens, [10, 10_000]).planContext({ hostLimit: { tokens: limit, isPassed: false } }),
+      filled(tokens, [10, 10_000]).planContext({ clientLimit: { tokens: limit, isPassed: false } }),
     )
     expect(plan).toMatchObject({ act, prepare: act !== 'wait', refusal: null })
   })
@@ -51,7 +51,8 @@ describe('plan', () => {
     situation.reads(4, 10_000)
     const { expected, high } = makeContextPlan(situation.planContext()).context
     expect(high).toBeGreaterThan(expected)
-    const decide = (tokens: number, isPassed: boolean) => acts(situation, { hostLimit: { tokens, isPassed } })
+    const decide = (tokens: number, isPassed: boolean) =>
+      acts(situation, { clientLimit: { tokens, isPassed } })
     const least = 2 * expected - high
     expect([decide(least, false), decide(least - 1, false)]).toEqual(['wait', 'clear'])
     expect([decide(high, true), decide(high - 1, true)]).toEqual(['wait', 'clear'])
@@ -64,24 +65,25 @@ describe('plan', () => {
       const expectedResult = { after: 30_000, summary: 0, reattached: 0 }
       const usual = { hasNotes: true, prefixTokens: 20_000, growthPerCall: 1_000, expectedResult }
       const hostLimit = { tokens: 196_000, isPassed: true }
-      return acts(situation, { cache: warm(), ...usual, hostLimit, ...given })
+      return acts(situation, { cache: warm(), ...usual, clientLimit: hostLimit, ...given })
     }
     expect([decide(59_000), decide(60_000)]).toEqual(['wait', 'compact'])
-    expect(decide(195_000, { hostLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
+    expect(decide(195_000, { clientLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
     expect(decide(195_000, { hasNotes: false })).toBe('wait')
   })
 
   it('does not clear first under a host if the notes can replace the conversation', () => {
     const hostLimit = { tokens: 196_000, isPassed: false }
-    const decide = (hasNotes: boolean) => acts(filled(196_001, [10, 10_000]), { hostLimit, hasNotes })
+    const decide = (hasNotes: boolean) =>
+      acts(filled(196_001, [10, 10_000]), { clientLimit: hostLimit, hasNotes })
     expect([decide(false), decide(true)]).toEqual(['clear', 'compact'])
   })
 
   it('leaves the first judgement of a size that no response has told to the provider, under a host', () => {
     const situation = new Situation()
     situation.reads(24, 10_000)
-    expect(acts(situation, { hostLimit: { tokens: 1_000, isPassed: false } })).toBe('wait')
-    expect(acts(situation, { hostLimit: { tokens: 1_000, isPassed: true } })).toBe('clear')
+    expect(acts(situation, { clientLimit: { tokens: 1_000, isPassed: false } })).toBe('wait')
+    expect(acts(situation, { clientLimit: { tokens: 1_000, isPassed: true } })).toBe('clear')
   })
 
   it('takes a clearing that leaves it above the warning line only where the cache is cold, and nothing is lost', () => {

@@ -17,7 +17,7 @@ import {
   estimateCompactionResult,
   findNotesLine,
   findOptimalCompactionSize,
-  fitsHostLimit,
+  fitsClientLimit,
   isReadingFiles,
   type OptimalCompactionSize,
   type PlanContext,
@@ -89,7 +89,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     prepare: canPrepare(context, tokens, compaction) && !willProviderClear(context, tokens, clearing),
     way: clearing.way,
     native: clearing.native,
-    refusal: fitsHostLimit(context, tokens) ? null : describeRefusal(context, tokens.expected, act),
+    refusal: fitsClientLimit(context, tokens) ? null : describeRefusal(context, tokens.expected, act),
     advice: act === 'compact' ? null : compaction.advice,
     context: tokens,
     ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,
@@ -150,7 +150,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
  * leaves less and keeps more than a clearing.
  */
 function chooseAct(
-  { scaled, cache, hostLimit }: PlanContext,
+  { scaled, cache, clientLimit: hostLimit }: PlanContext,
   { expected, high }: ContextTokens,
   { proposal }: ClearingDecision,
   compaction: CompactionVerdict,
@@ -309,7 +309,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   if (!scaled.known) return verdict('none', scaled.why)
   const { autoCompact } = scaled.lines
   const isDue = notesLine !== null && tokens.expected >= notesLine && !isReadingFiles(context)
-  if (fitsHostLimit(context, tokens) && !(isDue && context.hostLimit?.isPassed === true))
+  if (fitsClientLimit(context, tokens) && !(isDue && context.clientLimit?.isPassed === true))
     return verdict('none', STILL_FITS_REASON)
   if (tokens.high >= autoCompact) {
     const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
@@ -410,7 +410,7 @@ function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
 
 /** Explains why no rewrite may start yet; null if it may. */
 function findReasonToWait(context: PlanContext, tokens: ContextTokens): string | null {
-  return findReasonAfterUndo(context, tokens) ?? (fitsHostLimit(context, tokens) ? STILL_FITS_REASON : null)
+  return findReasonAfterUndo(context, tokens) ?? (fitsClientLimit(context, tokens) ? STILL_FITS_REASON : null)
 }
 
 const STILL_FITS_REASON = "the host's request still fits the window"

@@ -71,7 +71,7 @@ export interface PlanContext {
   /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
   /** Given for a host whose requests are rewritten only when they must be. Default: the thresholds of `scaled` decide. */
-  readonly hostLimit?: {
+  readonly clientLimit?: {
     /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
     readonly tokens: number
     /** True if the context was rewritten before, so that the host's own request would no longer fit. */
@@ -219,7 +219,16 @@ const LINE_WINDOW = 200_000
  * notes cannot be used or the window is unknown.
  */
 export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
-  const { policy, hostLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
+  const {
+    policy,
+    clientLimit: hostLimit,
+    scaled,
+    prefixTokens,
+    rates,
+    write,
+    cache,
+    hasNotes = false,
+  } = context
   const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = {
     ...policy.compact.notesLine,
     ...(hostLimit === undefined ? {} : policy.dropIn.notesLine),
@@ -308,7 +317,7 @@ export function readContextSize(input: SizeInput): ContextTokens {
  * was not needed does. If no response has told the size yet, as with a conversation that began without the engine, only
  * the provider knows. Later the host could not go on by itself, and the upper bound avoids refusals.
  */
-export function fitsHostLimit({ hostLimit }: PlanContext, context: ContextTokens): boolean {
+export function fitsClientLimit({ clientLimit: hostLimit }: PlanContext, context: ContextTokens): boolean {
   if (hostLimit === undefined) return false
   if (!hostLimit.isPassed && context.source === 'estimated') return true
   return (hostLimit.isPassed ? context.high : readLowerBound(context)) <= hostLimit.tokens

@@ -21,17 +21,17 @@ import {
 } from '../validate/validate.ts'
 import { type BlockIndex, indexBlocks, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
+  type ClientMarker,
   compareMarkerPlaces,
   type FirstClearableMarker,
   findRecordPlace,
   findResultPlace,
-  type HostMarker,
   type MessagePlace,
   type MessagesWithCalls,
   NO_FIRST_CLEARABLE,
   type OwnMarkers,
   type PlannedMarker,
-  placeHostMarkers,
+  placeClientMarkers,
   planMarkers,
 } from './cache-markers.ts'
 import type { RequestPrefix } from './prefix-snapshot.ts'
@@ -84,7 +84,7 @@ export interface AssembleRequestInput {
    */
   readonly repeatedUntil?: string | null
   /** The cache markers that the host set in its own request. */
-  readonly hostMarkers?: readonly HostMarker[]
+  readonly clientMarkers?: readonly ClientMarker[]
   /** Which parts get cache markers that the host has not set itself. Default: all. */
   readonly ownMarkers?: OwnMarkers
   /** True if the engine has rewritten the context of a host. Default: false. */
@@ -138,7 +138,7 @@ function planRequestMarkers(
   counted: BlockIndex,
   ttl: string,
 ): readonly PlannedMarker[] {
-  const { front, flat, profile, markers, clears, repeatedUntil, hostMarkers = [] } = question
+  const { front, flat, profile, markers, clears, repeatedUntil, clientMarkers: hostMarkers = [] } = question
   const { edge = NO_FIRST_CLEARABLE, carriersEnd = null } = question
   return planMarkers({
     front,
@@ -151,7 +151,11 @@ function planRequestMarkers(
     firstClearable: edge.result === null ? null : findResultPlace(flat, edge.result),
     leftClearable: edge.left === null ? null : findResultPlace(flat, edge.left),
     carriersEnd: carriersEnd === null ? null : findRecordPlace(flat, carriersEnd),
-    hostMarkers: placeHostMarkers(hostMarkers, { front, messages: counted.messages, cache: profile.cache }),
+    clientMarkers: placeClientMarkers(hostMarkers, {
+      front,
+      messages: counted.messages,
+      cache: profile.cache,
+    }),
     ownMarkers: question.ownMarkers ?? 'all',
     isRewritten: question.isRewritten ?? false,
     ...(repeatedUntil === undefined

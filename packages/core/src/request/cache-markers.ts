@@ -78,7 +78,7 @@ export interface PlanMarkersInput {
    */
   readonly repeatedUntil?: MessagePlace | null
   /** The markers that the host set in its own request, placed in this one. */
-  readonly hostMarkers?: readonly PlannedMarker[]
+  readonly clientMarkers?: readonly PlannedMarker[]
   /**
    * Which parts of the request get cache markers that the host has not set itself. Default: all. `prefix`: system prompt
    * and tools, and what the host caches in any case.
@@ -97,7 +97,7 @@ type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> & Partial<PlannedMa
 
 /** Chooses the blocks that get a cache marker, up to the provider's limit. Returns the markers in request order. */
 export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[] {
-  const { policy, cache, hostMarkers = [] } = question
+  const { policy, cache, clientMarkers: hostMarkers = [] } = question
   const limit = Math.min(policy.maximum, cache.maxMarkers)
   const chosen: MarkerCandidate[] = [...hostMarkers]
   for (const candidate of listCandidates(question)) {
@@ -122,7 +122,7 @@ export const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set(['last-message', 
  * come first, or else the shortest.
  */
 function findOwnTtl(
-  { ttl, tailTtl, cache, hostMarkers = [] }: PlanMarkersInput,
+  { ttl, tailTtl, cache, clientMarkers: hostMarkers = [] }: PlanMarkersInput,
   place: MarkerPlace,
   isInTail: boolean,
 ): string {
@@ -167,7 +167,13 @@ function findTailPlaces({
  * the block, so that it can be read from the cache. A host that marks the end of its messages knows what it repeats.
  */
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
-  const { repeatedUntil, hostMarkers = [], ownMarkers = 'all', blockIndex, isRewritten = false } = question
+  const {
+    repeatedUntil,
+    clientMarkers: hostMarkers = [],
+    ownMarkers = 'all',
+    blockIndex,
+    isRewritten = false,
+  } = question
   if (ownMarkers === 'none') return false
   const last = hostMarkers.at(-1)?.place
   if (last !== undefined && compareMarkerPlaces(place, last) <= 0) return true
@@ -390,7 +396,7 @@ export function takeFirstMessages(
 // longer has is left out.
 
 /** A cache marker that a host has set. `control`: the value of its `cache_control`. */
-export type HostMarker = { readonly control: JsonObject } & (
+export type ClientMarker = { readonly control: JsonObject } & (
   | { readonly zone: 'tools'; readonly name: string }
   | { readonly zone: 'system'; readonly index: number }
   /** `block`: the marked block, without its markers. */
@@ -400,8 +406,8 @@ export type HostMarker = { readonly control: JsonObject } & (
 )
 
 /** Returns the markers in request order, at most as many as the provider allows. */
-export function placeHostMarkers(
-  markers: readonly HostMarker[],
+export function placeClientMarkers(
+  markers: readonly ClientMarker[],
   request: { readonly front: RequestPrefix; readonly messages: MessageList; readonly cache: CacheRules },
 ): readonly PlannedMarker[] {
   const placed: PlannedMarker[] = []
@@ -415,8 +421,8 @@ export function placeHostMarkers(
 }
 
 function findMarkedPlace(
-  marker: HostMarker,
-  { front, messages, cache }: Parameters<typeof placeHostMarkers>[1],
+  marker: ClientMarker,
+  { front, messages, cache }: Parameters<typeof placeClientMarkers>[1],
 ): MarkerPlace | null {
   if (marker.zone === 'end') return findLastMarkableBlock(messages, cache)
   if (marker.zone === 'messages') return findSameBlock(messages, marker.block)

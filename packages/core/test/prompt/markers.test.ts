@@ -112,13 +112,13 @@ describe('markers', () => {
     [
       'the host caches the end all the same, and what is before it costs nothing',
       LOOP,
-      { repeatedUntil: at(0, 0), hostMarkers: [hostMarker(2, 1)] },
+      { repeatedUntil: at(0, 0), clientMarkers: [hostMarker(2, 1)] },
       ['static-system system.2', 'system system.3', 'last-message 0.0', 'host 2.1'],
     ],
     [
       'the host does not cache its last block: neither do we',
       LOOP,
-      { hostMarkers: [hostMarker(2, 0)] },
+      { clientMarkers: [hostMarker(2, 0)] },
       ['last-tool tools.2', 'static-system system.2', 'system system.3', 'host 2.0'],
     ],
     [
@@ -314,7 +314,7 @@ it('only the markers that move with every request have the lifetime of the newes
     ['before-first-clearable', '5m'],
     ['last-message', '5m'],
   ])
-  expect(controls(LOOP, { hostMarkers: [hostMarker(0, 0)] }).every(([, ttl]) => ttl === '5m')).toBe(true)
+  expect(controls(LOOP, { clientMarkers: [hostMarker(0, 0)] }).every(([, ttl]) => ttl === '5m')).toBe(true)
 })
 
 describe('the front', () => {

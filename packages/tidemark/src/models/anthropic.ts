@@ -12,8 +12,8 @@ import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createAnthropicModel } from './anthropic-http.ts'
+import { fetchAsClient } from './client-connection.ts'
 import { createKeyRedactor } from './hidden-key.ts'
-import { fetchAsHost } from './host-connection.ts'
 import type { ModelChoice } from './model-choice.ts'
 
 export interface AnthropicOptions {
@@ -69,7 +69,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const baseUrl = findBaseUrl(id, options)
   if (options.fetch === undefined) checkVendor(id, entry, baseUrl)
   // Under a client, a model without an address of its own has that of the client.
-  const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsHost : undefined)
+  const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
   const sameTokenizer = new Map<string, boolean>()
   return {

@@ -15,11 +15,15 @@ import {
 import type { AddressInfo } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 import { isObject } from '@tidemark/core/log/json'
+import {
+  type ClientTidemark,
+  type ClientTidemarkOptions,
+  createClientTidemark,
+} from '../library/client-tidemark.ts'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
-import { createHostTidemark, type HostTidemark, type HostTidemarkOptions } from '../session/host-tidemark.ts'
 
-interface LoopbackProxyOptions extends HostTidemarkOptions {
+interface LoopbackProxyOptions extends ClientTidemarkOptions {
   /** Address of the API, without `/v1`. */
   readonly upstream: string
   /** The first part of the path of every request; a request without it is refused. */
@@ -43,7 +47,7 @@ export interface LoopbackProxy {
 
 export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise<LoopbackProxy> {
   const { upstream, token, port = 0, maxBodyBytes = 32_000_000, onError = () => {}, ...own } = options
-  const host = createHostTidemark(own)
+  const tide = createClientTidemark(own)
   const interimMs = (own.pingSeconds ?? DEFAULT_INTERIM_SECONDS) * 1000
   let running = 0
   const server = createServer((request, response) => {
@@ -51,7 +55,7 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
     response.on('close', () => {
       running -= 1
     })
-    const services = { host, upstream, token, onError, interimMs, maxBodyBytes }
+    const services = { tide, upstream, token, onError, interimMs, maxBodyBytes }
     answerClient(request, response, services).catch((thrown: unknown) =>
       refuseClient(response, services, 502, 'api_error', describeFault(thrown)),
     )
@@ -65,7 +69,7 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
     },
     async close() {
       await closeServer(server)
-      await host.close()
+      await tide.close()
     },
   }
 }
@@ -97,7 +101,7 @@ const DEFAULT_INTERIM_SECONDS = 5
 interface ProxyServices {
   /** Milliseconds without a response after which a client gets an interim response. */
   readonly interimMs: number
-  readonly host: HostTidemark
+  readonly tide: ClientTidemark
   readonly upstream: string
   readonly token: string
   readonly maxBodyBytes: number
@@ -109,7 +113,7 @@ async function answerClient(
   response: ServerResponse,
   services: ProxyServices,
 ): Promise<void> {
-  const { host, upstream, token, interimMs, maxBodyBytes } = services
+  const { tide, upstream, token, interimMs, maxBodyBytes } = services
   const [, given = '', ...path] = (request.url ?? '').split('/')
   if (!isSameText(given, token))
     return refuseClient(
@@ -142,7 +146,7 @@ async function answerClient(
     ? setInterval(() => sendInterimResponse(response), interimMs)
     : undefined
   try {
-    const answer = await host.answer(`${upstream}/${path.join('/')}`, init, globalThis.fetch)
+    const answer = await tide.answer(`${upstream}/${path.join('/')}`, init, globalThis.fetch)
     clearInterval(interim)
     const redirect = describeRedirect(answer)
     if (redirect !== null) return refuseClient(response, services, 502, 'api_error', redirect)

@@ -5,11 +5,11 @@ import { type Block, isTextBlock } from '@tidemark/core/log/block'
 import type { Usage } from '@tidemark/core/log/record'
 import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { listSectionTitles } from '@tidemark/core/summary/summary-prompt'
+import type { Session } from '../library/session.ts'
+import { createTidemark } from '../library/tidemark.ts'
 import { anthropic, type PriceOverrides } from '../models/anthropic.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { assistant, attachment, user } from '../session/messages.ts'
-import type { Session } from '../session/session.ts'
-import { createTidemark } from '../session/tidemark.ts'
 import { type BilledTokens, RELATIVE_RATES } from './billed-cache.ts'
 import {
   type BilledRequest,

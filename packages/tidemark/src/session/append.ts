@@ -41,8 +41,8 @@ import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { drainEvents } from './events.ts'
 import {
   type AttachmentInput,
+  type ClientMessage,
   checkMessageInput,
-  type HostMessage,
   type Message,
   type MessageInput,
 } from './messages.ts'
@@ -65,8 +65,8 @@ export async function appendMessages(
   })
 }
 
-/** Appends messages of a host's request, which may repeat those of a branch that the host has left. */
-export async function writeMessages(session: OpenSession, messages: readonly HostMessage[]): Promise<void> {
+/** Appends messages of a client's request, which may repeat those of a branch that the client has left. */
+export async function writeMessages(session: OpenSession, messages: readonly ClientMessage[]): Promise<void> {
   await trackWork(session, () => writeInBatches(session, messages, session.pendingWork.size === 0, true))
 }
 
@@ -76,7 +76,7 @@ export async function writeRecords(session: OpenSession, records: readonly Unlin
   if (records.length > 0) await trackWork(session, () => writeWithRetries(session, write))
 }
 
-type WritableMessage = MessageInput | HostMessage
+type WritableMessage = MessageInput | ClientMessage
 
 /** Batches that are written before other work has its turn: some milliseconds. */
 const BATCHES_IN_A_ROW = 20
@@ -115,7 +115,7 @@ interface Batch {
  * Each response is a batch of its own, because it ends the model call that it answers.
  */
 function toBatches(
-  { settings, model, tools, host }: OpenSession,
+  { settings, model, tools, client: host }: OpenSession,
   inputs: readonly WritableMessage[],
 ): readonly Batch[] {
   const batches: Batch[] = []
@@ -123,7 +123,7 @@ function toBatches(
     const last = batches.at(-1)
     if (input.role === 'assistant') {
       const reply = toReply(input as Message, settings.ids.next('response'), model.choice.id)
-      // The inputs of a host's calls stay as the host has them.
+      // The inputs of a client's calls stay as the client has them.
       batches.push({ reply: host === null ? fitReply(reply, tools.definitions) : reply, messages: [] })
     } else if (last === undefined || last.reply !== null) batches.push({ reply: null, messages: [input] })
     else last.messages.push(input)
@@ -184,15 +184,15 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
   checkResults(run.state.session, callIds, session.arrivingResults)
   for (const id of callIds) session.arrivingResults.add(id)
   try {
-    if (session.host !== null) for (const id of callIds) findCall(run.state.session, id)
+    if (session.client !== null) for (const id of callIds) findCall(run.state.session, id)
     const bodies: UnlinkedRecord[] = []
     for (const message of messages)
       if (message.role === 'attachment')
         bodies.push({ type: 'attachment', isMeta: true, attachment: (message as AttachmentInput).attachment })
       else if (message.role === 'system')
         bodies.push({ type: 'user', message: message as UserRecord['message'] })
-      // A host's results stay as the host sends them: it does not know that its model reads them elsewhere.
-      else if (session.host !== null) bodies.push(toHostRecord(message as HostMessage))
+      // A client's results stay as the client sends them: it does not know that its model reads them elsewhere.
+      else if (session.client !== null) bodies.push(toClientRecord(message as ClientMessage))
       else bodies.push(yield* toUserRecord(run, message as Message))
     const hasPrompt = messages.some(({ role }) => role === 'user')
     const opening = hasPrompt ? [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)] : []
@@ -202,8 +202,8 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
   }
 }
 
-/** Converts a user message of a host to a record, with the fields that the engine does not know. */
-function toHostRecord({ role: _, content, ...fields }: HostMessage): UnlinkedRecord {
+/** Converts a user message of a client to a record, with the fields that the engine does not know. */
+function toClientRecord({ role: _, content, ...fields }: ClientMessage): UnlinkedRecord {
   const messageFields = Object.keys(fields).length === 0 ? {} : { messageFields: fields as JsonObject }
   return { type: 'user', message: { role: 'user', content }, ...messageFields }
 }
@@ -285,7 +285,7 @@ function findCall(session: SessionLog, id: string): ToolUseBlock {
   )
 }
 
-/** `isRepeated`: the response came with the list of a host, and is no call. */
+/** `isRepeated`: the response came with the list of a client, and is no call. */
 async function* appendReply(
   session: OpenSession,
   reply: Reply,
@@ -336,7 +336,7 @@ function findLateAnchor({ pendingRequest, state }: OpenSession, isAlone: boolean
   return lastUuid
 }
 
-/** Billed for a response that comes with a host's list: if it came through the session, it was counted then. */
+/** Billed for a response that comes with a client's list: if it came through the session, it was counted then. */
 const NOTHING_BILLED = { input_tokens: 0, output_tokens: 0 }
 
 /** Converts a response to log records, one per content block, as `session.run` does. */

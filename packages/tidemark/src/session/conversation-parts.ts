@@ -14,11 +14,11 @@ import {
 } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
-import type { HostMessage, MessageInput } from './messages.ts'
+import type { ClientMessage, MessageInput } from './messages.ts'
 
 /** One block of a conversation, without thinking and blank text, which callers often remove. */
 export interface Part {
-  readonly role: HostMessage['role']
+  readonly role: ClientMessage['role']
   readonly block: Block
   /** Id of the response; null for other messages, and for a response that was given without its id. */
   readonly id: string | null
@@ -158,14 +158,14 @@ export function isSameJsonValue(one: unknown, other: unknown): boolean {
   )
 }
 
-export function listGivenParts(inputs: readonly (MessageInput | HostMessage)[]): readonly Part[] {
+export function listGivenParts(inputs: readonly (MessageInput | ClientMessage)[]): readonly Part[] {
   const parts: Part[] = []
   for (const [index, input] of inputs.entries()) {
     if (input.role === 'attachment') continue
-    const { role, content: _, ...fields } = input as HostMessage
+    const { role, content: _, ...fields } = input as ClientMessage
     const id = role === 'assistant' && typeof input.id === 'string' ? input.id : null
     const shared = { role, id, fields: role === 'user' ? (fields as JsonObject) : NO_FIELDS, index }
-    addParts(parts, shared, readBlocks(input as HostMessage), { isNew: role === 'assistant', thinking: [] })
+    addParts(parts, shared, readBlocks(input as ClientMessage), { isNew: role === 'assistant', thinking: [] })
   }
   return parts
 }
@@ -190,7 +190,7 @@ export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part
     const rest = addParts(
       parts,
       { role: message.role, id, fields, index },
-      readBlocks(message as HostMessage),
+      readBlocks(message as ClientMessage),
       {
         isNew,
         thinking,
@@ -201,7 +201,7 @@ export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part
   return parts
 }
 
-function readBlocks(message: HostMessage): readonly Block[] {
+function readBlocks(message: ClientMessage): readonly Block[] {
   const { role, content, ...fields } = message
   if (role !== 'system') return toBlocks(content)
   return [{ ...fields, type: SYSTEM_MESSAGE, content: [...toBlocks(content)] } as unknown as Block]

@@ -2,8 +2,13 @@
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import type { Damage } from '@tidemark/core/log/batch'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
-import type { HistoryChange } from './host-history.ts'
 import type { SessionStatus } from './status.ts'
+
+/**
+ * How the list of a client differs from the log. `rewound`: it ends earlier. `edited`: a message is another one. `pruned`:
+ * messages at the start are missing. `new`: nothing is as in the log.
+ */
+export type HistoryChange = 'rewound' | 'edited' | 'pruned' | 'new'
 
 export type SessionEvent =
   | TurnEvent
@@ -15,14 +20,14 @@ export type SessionEvent =
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
   /** What the session does has changed. */
   | { readonly type: 'status'; readonly status: SessionStatus }
-  /** The messages that a host sent differ from the log. `isBranch`: the session went back to where they part. */
+  /** The messages that a client sent differ from the log. `isBranch`: the session went back to where they part. */
   | {
       readonly type: 'host-history-changed'
       readonly change: HistoryChange
       readonly isBranch: boolean
       readonly message: string
     }
-  /** A request of a host was sent as it is. */
+  /** A request of a client was sent as it is. */
   | { readonly type: 'request-passed'; readonly reason: string; readonly message: string }
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw an exception. The operation and the other listeners are not affected. */

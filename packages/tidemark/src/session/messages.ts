@@ -16,8 +16,8 @@ export interface Message {
   readonly [field: string]: unknown
 }
 
-/** A message of a host's whole request, which may also be a system message within the conversation. */
-export interface HostMessage extends Omit<Message, 'role'> {
+/** A message of a client's whole request, which may also be a system message within the conversation. */
+export interface ClientMessage extends Omit<Message, 'role'> {
   readonly role: 'user' | 'assistant' | 'system'
   readonly content: MessageContent
   readonly [field: string]: unknown

@@ -13,7 +13,7 @@ import {
   type WriteLock,
 } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
-import type { HostMarker } from '@tidemark/core/request/cache-markers'
+import type { ClientMarker } from '@tidemark/core/request/cache-markers'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
 import type { Remedies } from '@tidemark/core/turn/recover-refusal'
 import { omitUndefined } from '@tidemark/wire/optional-fields'
@@ -21,7 +21,7 @@ import { createBodyEncoder } from '../models/anthropic-http.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
-import type { KnownHistory } from './host-history.ts'
+import type { ClientMessage } from './messages.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createReplyGate, createWriteQueue, type ReplyGate } from './session-locks.ts'
 import {
@@ -43,6 +43,17 @@ export interface SessionOptions
 /** Options of one session; they override those of `createTidemark`. */
 export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkOptions, 'system'> {
   readonly model?: TidemarkOptions['model']
+}
+
+/** A list of a client that the log has as a whole. The next list, which mostly begins with it, is compared from there on. */
+export interface KnownHistory {
+  /** A copy of the list, because a client may change its own. */
+  readonly messages: readonly ClientMessage[]
+  readonly branch: SessionState['session']['branch']
+  /** Number of blocks that are as in the log, from the start. */
+  readonly shared: number
+  /** True if the log has one of the tool calls of the list, on any branch. */
+  readonly sharesCalls: boolean
 }
 
 export interface OpenSession {
@@ -71,8 +82,8 @@ export interface OpenSession {
   /** True if the history tool is declared; without the option `history`, that is since `run` first ran the tools. */
   offersHistory: boolean
   sections: readonly PlacedSection[]
-  /** What `take` knows of the host whose request it took last; null if the session has taken none. */
-  host: {
+  /** What `take` knows of the client whose request it took last; null if the session has taken none. */
+  client: {
     /** The cache lifetime that its cache markers ask for. */
     readonly ttl: string | undefined
     /** When its last request came, in milliseconds since 1970, and the pauses before the newest ones. */
@@ -81,10 +92,10 @@ export interface OpenSession {
     /** uuid of the last record that its next request is expected to repeat; null for none, undefined for all. */
     readonly repeatedUntil: string | null | undefined
     /** Its cache markers. */
-    readonly markers: readonly HostMarker[]
+    readonly markers: readonly ClientMarker[]
   } | null
   /** The list of the request that `take` recorded last; null if there is none, or if it had only new messages. */
-  hostHistory: KnownHistory | null
+  clientHistory: KnownHistory | null
   /** How the session began, for the SessionStart hooks; null once their context is in the log. */
   startSource: SessionStartSource | null
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
@@ -141,7 +152,7 @@ export interface Refusal {
   /** The remedies tried since the last response, and how often the caller was told to wait. */
   readonly tried: Remedies
   readonly waits: number
-  /** True if the context of a host was planned again, because its request did not fit after all. */
+  /** True if the context of a client was planned again, because its request did not fit after all. */
   readonly isReplanned: boolean
 }
 
@@ -203,8 +214,8 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     tools: tools ?? readToolsFromLog(state, settings),
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
-    host: null,
-    hostHistory: null,
+    client: null,
+    clientHistory: null,
     startSource: state.position === 0 ? 'startup' : 'resume',
     pendingRequest: null,
     encodeBody: createBodyEncoder({}),

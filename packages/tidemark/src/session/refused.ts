@@ -40,8 +40,8 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
     if (failure.retryable) return planWait(session, refusal)
     const run = createTurnContext(session, { signals: [] })
     await refreshFromLog(session, run)
-    if (failure.kind === 'overflow' && !refusal.isReplanned && session.host !== null) {
-      // A host's request is rewritten only when it must be. Now it must, and the planner may have a gentler way.
+    if (failure.kind === 'overflow' && !refusal.isReplanned && session.client !== null) {
+      // A client's request is rewritten only when it must be. Now it must, and the planner may have a gentler way.
       session.refusal = { ...refusal, isReplanned: true }
       const { host } = run
       if (host.compaction !== undefined && plansRewrite(run, host.compaction))

@@ -61,7 +61,7 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
 }
 
 /** Returns when the request of a host is rewritten: only when it must be, unless the policy wants it earlier. */
-function readHostRewriting({ host, refusal, settings }: OpenSession) {
+function readHostRewriting({ client: host, refusal, settings }: OpenSession) {
   if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return {}
   return { rewritesWhenFull: true, isRefusedAsTooLong: refusal?.failure.kind === 'overflow' }
 }
@@ -85,12 +85,12 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     ...omitUndefined({
       cwd: options.cwd,
       isBedrock: choice.isBedrock,
-      requestedTtl: session.host?.ttl,
-      hostMarkers: session.host?.markers,
-      hostPauses: session.host?.pauses,
-      ...(session.host === null ? {} : { isClientLed: true }),
+      requestedTtl: session.client?.ttl,
+      hostMarkers: session.client?.markers,
+      hostPauses: session.client?.pauses,
+      ...(session.client === null ? {} : { isClientLed: true }),
       ...readHostRewriting(session),
-      repeatedUntil: session.host?.repeatedUntil,
+      repeatedUntil: session.client?.repeatedUntil,
       entitlement: settings.options.entitlement,
     }),
     ...(saveDiff === null
@@ -104,7 +104,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       const { definitions } = session.tools
       const { historyTool } = findRetrievalPaths(session)
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
-      const isHost = session.host !== null
+      const isHost = session.client !== null
       return {
         tools: offered,
         model: choice.id,

@@ -1,0 +1,364 @@
+/**
+ * Finds the session that a client's request belongs to. One client may hold several conversations: they are told apart by
+ * an id in the request, and by the messages and tool calls that it shares with the logs.
+ */
+import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { sliceText } from '@tidemark/core/text/well-formed-text'
+import type { OpenSession } from '../session/open-session.ts'
+import { isSessionId } from '../storage/home-paths.ts'
+import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
+import { type HistoryMatch, matchHistory } from './client-history.ts'
+import type { ClientRequest } from './client-request.ts'
+
+/** One conversation that goes through a `fetch`. */
+export interface ClientConversation {
+  readonly open: OpenSession
+  /** Closes the session. */
+  readonly close: () => Promise<void>
+  /** True while a request of the conversation waits for its response. */
+  isInFlight: boolean
+  /** When its last request came, in milliseconds. */
+  usedAt: number
+  /** Resolves when the last response is in the log. */
+  recording: Promise<void>
+  /** Requests of the engine in a row that the provider refused although it took the client's own. */
+  strikes: number
+  /** Watches the cache of requests that are only observed. */
+  readonly observer: CacheObserver
+}
+
+/** What identifies a conversation in a request. */
+interface RequestIdentity {
+  readonly headers: Headers
+  readonly body: JsonObject
+}
+
+/** The session of a request: the id of one, or a function that returns the id, or null to pass it on. */
+export type SessionChoice = string | ((request: RequestIdentity) => string | null)
+
+/** An open session with the operation that closes it. */
+export type OpenedSession = Pick<ClientConversation, 'open' | 'close'>
+
+export interface SessionSource {
+  /** Returns the session with this id, which is opened if it is not open yet. */
+  readonly open: (id: string) => Promise<OpenedSession>
+  readonly list: () => Promise<readonly string[]>
+  /** Returns the sessions that are not open and whose logs have one of these texts near the end, the newest first. */
+  readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
+  readonly createId: () => string
+}
+
+export interface ClientConversations {
+  /** Returns the conversation that the request continues; null if there is none, or if it is in flight. */
+  find(identity: RequestIdentity, request: ClientRequest): Promise<ClientConversation | null>
+  /**
+   * Returns the first conversation under the id that a request of no conversation names. If it has not begun yet, returns
+   * null, and `onBegin` is called when it does.
+   */
+  findOwner(
+    identity: RequestIdentity,
+    onBegin: (conversation: ClientConversation) => void,
+  ): Promise<ClientConversation | null>
+  /** As `find`, but begins a conversation if the request may be the first of one, and puts it in flight. */
+  enter(identity: RequestIdentity, request: ClientRequest): Promise<ClientConversation | null>
+}
+
+export function createClientConversations(
+  choice: OpenedSession | SessionChoice | undefined,
+  source: SessionSource,
+  idleMs: number | null,
+): ClientConversations {
+  if (typeof choice === 'object') return createFixedConversation(choice)
+  const named = choice
+  const byKey = new Map<string, Promise<Conversations>>()
+  const idle = createIdleWatch(byKey, idleMs)
+
+  async function openConversations(key: string): Promise<Conversations> {
+    await idle.closing
+    const opening = byKey.get(key) ?? openStored(key, source)
+    byKey.set(key, opening)
+    opening.catch(() => byKey.delete(key))
+    idle.start()
+    return opening
+  }
+
+  async function find(
+    identity: RequestIdentity,
+    request: ClientRequest,
+  ): Promise<{
+    readonly key: string
+    readonly all: Conversations
+    readonly found: ClientConversation | null
+  } | null> {
+    const key = readConversationKey(named, identity)
+    if (key === null) return null
+    const all = await openConversations(key)
+    await Promise.all(all.list.map(({ recording }) => recording))
+    const free = all.list.filter(({ isInFlight }) => !isInFlight)
+    const isUnnamed = key === ''
+    const found = chooseConversation(free, request, isUnnamed)
+    if (found !== null || !isUnnamed) return { key, all, found }
+    const stored = await findStored(all, request, source)
+    idle.start()
+    return { key, all, found: stored }
+  }
+
+  return {
+    find: async (identity, request) => (await find(identity, request))?.found ?? null,
+    async findOwner(identity, onBegin) {
+      const key = readConversationKey(named, identity)
+      return key === null || key === '' ? null : findFirst(await openConversations(key), onBegin)
+    },
+    async enter(identity, request) {
+      const place = await find(identity, request)
+      if (place === null) return null
+      const { key, all, found } = place
+      if (found !== null) return Object.assign(found, { isInFlight: true, usedAt: Date.now() })
+      if (!beginsConversation(request)) return null
+      const begun = await beginConversation(key, all, source)
+      idle.start()
+      return begun
+    },
+  }
+}
+
+async function beginConversation(
+  key: string,
+  all: Conversations,
+  source: SessionSource,
+): Promise<ClientConversation> {
+  all.count += 1
+  const id = key === '' ? source.createId() : all.count === 1 ? key : `${key}.${all.count}`
+  const begun = await openConversation(id, source)
+  begun.isInFlight = true
+  all.list.push(begun)
+  for (const begin of all.waiting.splice(0)) begin(begun)
+  return begun
+}
+
+/** The conversations under one id. `count` is the number of the last one, also while its session is being opened. */
+interface Conversations {
+  readonly list: ClientConversation[]
+  count: number
+  /** Called when the first one begins. */
+  readonly waiting: ((conversation: ClientConversation) => void)[]
+}
+
+interface IdleWatch {
+  /** Resolves when the last look has ended. */
+  readonly closing: Promise<unknown>
+  /** Called after a conversation was added: the last look may have ended before. */
+  start(): void
+}
+
+/** Looks for idle conversations as long as there are any, so that no timer outlives them. */
+function createIdleWatch(byKey: Map<string, Promise<Conversations>>, idleMs: number | null): IdleWatch {
+  let closing: Promise<unknown> = Promise.resolve()
+  let timer: NodeJS.Timeout | null = null
+  function start(): void {
+    if (idleMs === null || timer !== null) return
+    const look = async (): Promise<void> => {
+      timer = null
+      if (await closeIdle(byKey, idleMs)) start()
+    }
+    timer = setTimeout(() => {
+      closing = look()
+    }, idleMs / 2).unref()
+  }
+  return {
+    start,
+    get closing() {
+      return closing
+    },
+  }
+}
+
+/**
+ * Closes the sessions of conversations that have had no request for a time. Their logs are found again by a later one:
+ * those of an id by the id, once all of them are closed, the others by what the request shares with them. Returns true if
+ * conversations are left.
+ */
+async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: number): Promise<boolean> {
+  const isIdle = ({ isInFlight, usedAt }: ClientConversation): boolean =>
+    !isInFlight && Date.now() - usedAt >= idleMs
+  for (const [key, opening] of byKey) {
+    const all = await opening.catch(() => null)
+    if (all === null) continue
+    const idle = all.list.filter(isIdle)
+    if (idle.length === 0 || (key !== '' && idle.length < all.list.length)) continue
+    if (key !== '') byKey.delete(key)
+    else all.list.splice(0, all.list.length, ...all.list.filter((each) => !idle.includes(each)))
+    for (const { recording, close } of idle) {
+      await recording.catch(() => undefined)
+      await close().catch(() => undefined)
+    }
+  }
+  const left = await Promise.all([...byKey.values()].map((opening) => opening.catch(() => null)))
+  return left.some((all) => all !== null && all.list.length > 0)
+}
+
+/** Returns the first conversation; null if it has not begun, when `onBegin` will be called. */
+function findFirst(
+  { list: [first], waiting }: Conversations,
+  onBegin: (conversation: ClientConversation) => void,
+): ClientConversation | null {
+  if (first === undefined) waiting.push(onBegin)
+  return first ?? null
+}
+
+async function openConversation(id: string, source: SessionSource): Promise<ClientConversation> {
+  return toConversation(await source.open(id))
+}
+
+function toConversation(opened: OpenedSession): ClientConversation {
+  const observer = createCacheObserver(opened.open)
+  return {
+    ...opened,
+    isInFlight: false,
+    usedAt: Date.now(),
+    recording: Promise.resolve(),
+    strikes: 0,
+    observer,
+  }
+}
+
+/** Opens the sessions that the store has under this key: after a restart, the conversations go on. */
+async function openStored(key: string, source: SessionSource): Promise<Conversations> {
+  const ids = key === '' ? [] : (await source.list()).filter((id) => id === key || isNumbered(id, key))
+  const numbers = ids.map((id) => (id === key ? 1 : Number(id.slice(key.length + 1))))
+  const list = await Promise.all(ids.map((id) => openConversation(id, source)))
+  return { list, count: Math.max(0, ...numbers), waiting: [] }
+}
+
+/**
+ * Finds the session of a conversation that names none and that this process does not know, as after a restart: by the
+ * calls and the answer that the request ends with. Those of other conversations are closed again.
+ */
+async function findStored(
+  all: Conversations,
+  request: ClientRequest,
+  source: SessionSource,
+): Promise<ClientConversation | null> {
+  for (const id of await source.findRecent(listLastTexts(request))) {
+    const stored = await openConversation(id, source)
+    const isKnown = all.list.some(({ open }) => open === stored.open)
+    if (!isKnown && chooseConversation([stored], request, true) !== null) {
+      all.list.push(stored)
+      return stored
+    }
+    if (!isKnown) await stored.close()
+  }
+  return null
+}
+
+/** Number of responses of a request that are looked for: the log may lack the newest. */
+const SEARCHED_RESPONSES = 3
+
+/** Returns texts by which a log shows that it has a late response of the request, as they are in JSON. */
+function listLastTexts({ messages, continues }: ClientRequest): readonly string[] {
+  if (continues !== null) return [JSON.stringify(continues)]
+  const responses = messages.filter(({ role }) => role === 'assistant').slice(-SEARCHED_RESPONSES)
+  const blocks = responses.flatMap(({ content }) => [...toBlocks(content)])
+  const calls = blocks.flatMap((block) => (isToolUse(block) ? [JSON.stringify(block.id)] : []))
+  if (calls.length > 0) return calls
+  const texts = blocks.flatMap((block) => (isTextBlock(block) ? [sliceText(block.text.trim(), 0, 200)] : []))
+  return texts.filter((text) => text !== '').map((text) => JSON.stringify(text).slice(1, -1))
+}
+
+function createFixedConversation(opened: OpenedSession): ClientConversations {
+  const only = toConversation(opened)
+  const find = async (): Promise<ClientConversation | null> => {
+    await only.recording
+    return only.isInFlight ? null : only
+  }
+  return {
+    find,
+    findOwner: async () => only,
+    async enter() {
+      const found = await find()
+      if (found !== null) found.isInFlight = true
+      return found
+    },
+  }
+}
+
+function isNumbered(id: string, key: string): boolean {
+  return id.startsWith(`${key}.`) && /^\d+$/.test(id.slice(key.length + 1))
+}
+
+/**
+ * Returns the conversation that the request continues, best with its whole log. `isUnnamed`: the request names no
+ * conversation, so that a shared first message alone is not enough.
+ */
+function chooseConversation(
+  conversations: readonly ClientConversation[],
+  request: ClientRequest,
+  isUnnamed: boolean,
+): ClientConversation | null {
+  let best: { readonly conversation: ClientConversation; readonly rank: number } | null = null
+  for (const conversation of conversations) {
+    const { open } = conversation
+    const rank =
+      request.continues === null
+        ? rankMatch(matchHistory(open, request), isUnnamed)
+        : Number(open.state.session.responseStarts.get(request.continues) !== undefined)
+    if (rank > (best?.rank ?? 0)) best = { conversation, rank }
+  }
+  return best?.conversation ?? null
+}
+
+function rankMatch(
+  { isKnown, isEmpty, change, shared, sharesCalls }: HistoryMatch,
+  isUnnamed: boolean,
+): number {
+  if (isEmpty) return Number.EPSILON
+  if (!isKnown || (isUnnamed && change !== null && !sharesCalls)) return 0
+  return change === null ? 1e9 + shared : 1 + shared
+}
+
+/** A request begins a conversation if it may go on: with tools, an answer or cache markers. Others are side calls. */
+function beginsConversation({ tools, messages, ttl, continues }: ClientRequest): boolean {
+  if (continues !== null) return false
+  const hasTools = tools !== null && tools.length > 0
+  return hasTools || ttl !== undefined || messages.some(({ role }) => role === 'assistant')
+}
+
+const SESSION_HEADERS = [
+  'x-tidemark-session',
+  'x-claude-code-session-id',
+  'x-claude-session-id',
+  'x-session-id',
+]
+const SESSION_FIELDS = ['session_id', 'conversation_id']
+
+/** Returns the id that a request gives its conversation; an empty text if it gives none, null if it is not to be taken. */
+function readConversationKey(choice: SessionChoice | undefined, identity: RequestIdentity): string | null {
+  if (typeof choice === 'string') return choice
+  if (choice !== undefined) {
+    const chosen: unknown = choice(identity)
+    if (chosen === null) return null
+    if (typeof chosen === 'string' && chosen !== '') return toSessionId(chosen)
+    throw new TypeError(
+      `fetch: session(request) returned ${formatErrorValue(chosen)}; expected an id, or null to pass the request on.`,
+    )
+  }
+  const { headers, body } = identity
+  const metadata = isObject(body.metadata) ? body.metadata : {}
+  const user = typeof metadata.user_id === 'string' ? metadata.user_id : ''
+  const named = [
+    ...SESSION_HEADERS.map((name) => headers.get(name)),
+    ...SESSION_FIELDS.map((name) => metadata[name]),
+    /_session_([\w-]+)$/.exec(user)?.[1],
+    /"session_id":"([\w-]+)"/.exec(user)?.[1],
+    body.prompt_cache_key,
+  ].find((value) => typeof value === 'string' && value !== '')
+  return typeof named === 'string' ? toSessionId(named) : ''
+}
+
+/** Returns a name as the id of a session; empty if nothing of it can be used. */
+function toSessionId(name: string): string {
+  const id = name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 100)
+  return isSessionId(id) ? id : ''
+}

@@ -1,0 +1,368 @@
+/**
+ * Compares the message list of a client, which sends its whole conversation with every request, with the conversation in
+ * the log: what is new, and where the client has changed its history. It reads the log only, so a restart changes nothing.
+ */
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isToolResult, isToolUse, type ToolResultBlock } from '@tidemark/core/log/block'
+import { isObject } from '@tidemark/core/log/json'
+import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import {
+  alignParts,
+  hasSameValue,
+  isSameJsonValue,
+  isSamePart,
+  isSameResult,
+  listGivenParts,
+  listLoggedParts,
+  type Part,
+} from '../session/conversation-parts.ts'
+import type { HistoryChange } from '../session/events.ts'
+import type { ClientMessage } from '../session/messages.ts'
+import type { KnownHistory } from '../session/open-session.ts'
+import type { ClientRequest } from './client-request.ts'
+import { listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
+import { listTextChanges } from './removed-texts.ts'
+
+export interface HistoryMatch {
+  /** Messages that the log does not have yet. If the client changed its history, they follow the shared part. */
+  readonly news: readonly ClientMessage[]
+  /** How the client changed its history; null if it only added messages. */
+  readonly change: HistoryChange | null
+  /**
+   * uuid of the first record that the client's list no longer has; null if the change needs no branch, because the model
+   * is no longer shown what changed.
+   */
+  readonly divergesAt: string | null
+  /**
+   * Set if the client has another version of a message that it still has: other inputs of calls, no thinking. It is not a
+   * change of the conversation, but from there on the client's version is sent. `newest`: of the newest response.
+   * `hidden`: of a message that the model is no longer shown.
+   */
+  readonly amends: 'newest' | 'earlier' | 'hidden' | null
+  /** True if the client still has, in some version, all that a compaction has left in the context. */
+  readonly keepsCompaction: boolean
+  /** Number of blocks that are as in the log, from the start. */
+  readonly shared: number
+  /** True if the log has the first message of the list, or one of its tool calls. */
+  readonly isKnown: boolean
+  /** True if the log has one of the tool calls of the list, on any branch. */
+  readonly sharesCalls: boolean
+  /** True if the log has no message yet. */
+  readonly isEmpty: boolean
+  /** The known list that this one begins with, if it was compared from there on; else null. */
+  readonly follows: KnownHistory | null
+}
+
+/** The last list that was compared with each state of a conversation, because several steps ask for the same match. */
+const lastMatches = new WeakMap<SessionState['view'], LastMatch>()
+
+interface LastMatch {
+  readonly session: SessionState['session']
+  readonly messages: readonly ClientMessage[]
+  readonly match: HistoryMatch
+}
+
+type ComparedState = Pick<SessionState, 'session' | 'view'>
+
+/** What is known about thinking that a client has left out. */
+interface ThinkingRules {
+  /** Ids of the responses whose thinking the client was never given. */
+  readonly hidden: ReadonlySet<string>
+  /** True if the provider refuses a turn that does not begin with its thinking. */
+  readonly isRequired: boolean
+}
+
+/** What is read of an open session. `clientHistory`: an earlier list of the client that the log has; it only saves time. */
+interface ComparedSession extends ThinkingSession {
+  readonly clientHistory: KnownHistory | null
+}
+
+/** Compares the messages of a request with the log of a session. */
+export function matchHistory(session: ComparedSession, request: ClientRequest): HistoryMatch {
+  const { state, clientHistory: known } = session
+  const { messages } = request
+  const last = lastMatches.get(state.view)
+  if (last?.messages === messages && last.session === state.session) return last.match
+  const rules = readThinkingRules(session, request)
+  const match =
+    (known === null ? null : matchContinuation(state, messages, known, rules)) ??
+    matchRecords(state, messages, listBranchRecords(state.session), rules)
+  lastMatches.set(state.view, { session: state.session, messages, match })
+  return match
+}
+
+function readThinkingRules({ state, model }: ThinkingSession, { parameters }: ClientRequest): ThinkingRules {
+  const { profile } = model.choice
+  const { firstInModes, whenAbsent } = profile.thinking
+  const { thinking } = parameters
+  const mode = isObject(thinking) ? thinking.type : whenAbsent
+  return {
+    hidden: listHiddenThinking(state, profile),
+    isRequired: firstInModes.some((each) => each === mode),
+  }
+}
+
+/** Compares a list that has only the messages after the record with the uuid `after`. */
+export function matchLater(
+  state: ComparedState,
+  messages: readonly ClientMessage[],
+  after: string | undefined,
+): HistoryMatch {
+  const branch = listBranchRecords(state.session)
+  const later = branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1)
+  return matchRecords(state, messages, later, { hidden: new Set(), isRequired: true })
+}
+
+/** Returns what to remember of a list, once its new messages are in the log. */
+export function toKnownHistory(
+  { session }: ComparedState,
+  messages: readonly ClientMessage[],
+  { shared, sharesCalls, news, follows }: HistoryMatch,
+): KnownHistory {
+  const before = follows?.messages ?? []
+  const copies = [...before, ...messages.slice(before.length).map(copyJson)]
+  const added = listGivenParts(news)
+  const hasCalls = sharesCalls || added.some(({ block }) => isToolUse(block))
+  return { messages: copies, branch: session.branch, shared: shared + added.length, sharesCalls: hasCalls }
+}
+
+/** Copies lists and objects: a client may change its own later. Texts are shared, since they cannot change. */
+export function copyJson<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copyJson) as T
+  if (!isObject(value)) return value
+  const copy: Record<string, unknown> = { ...value }
+  for (const key of Object.keys(copy)) copy[key] = copyJson(copy[key])
+  return copy as T
+}
+
+/** Compares what follows a known list with what the log got since; null if that is not all that has changed. */
+function matchContinuation(
+  state: ComparedState,
+  messages: readonly ClientMessage[],
+  known: KnownHistory,
+  rules: ThinkingRules,
+): HistoryMatch | null {
+  const { branch, records } = state.session
+  if (messages.length < known.messages.length || !branch.extends(known.branch)) return null
+  if (!known.messages.every((message, index) => isSameJsonValue(message, messages[index]))) return null
+  const added = messages.slice(known.messages.length)
+  // A turn that has ended no longer needs the thinking that the client left out of it.
+  if (rules.isRequired && listGivenParts(added).some(isPromptPart)) return null
+  const later = branch.toArray(known.branch.length).flatMap((index) => {
+    const record = records.at(index)
+    return record !== undefined && isKnownRecord(record) ? [record] : []
+  })
+  const match = matchRecords(state, added, later, rules)
+  if (match.change !== null) return null
+  const sharesCalls = known.sharesCalls || match.sharesCalls
+  const shared = known.shared + match.shared
+  return { ...match, shared, sharesCalls, isKnown: true, isEmpty: false, follows: known }
+}
+
+function matchRecords(
+  state: ComparedState,
+  messages: readonly ClientMessage[],
+  branch: readonly KnownRecord[],
+  rules: ThinkingRules,
+): HistoryMatch {
+  const lists = compareLists(state, messages, branch)
+  const { known, given, shared, findRecord, isShown } = lists
+  const sharesCalls = given.some(
+    ({ block }) => isToolUse(block) && state.session.callRecords.get(block.id) !== undefined,
+  )
+  const second = known.findIndex(({ message }) => message > 0)
+  const isKnown = sharesCalls || (shared > 0 && shared >= (second === -1 ? known.length : second))
+  const isEmpty = known.length === 0
+  const base = { shared, isKnown, sharesCalls, isEmpty, follows: null, amends: null, keepsCompaction: true }
+  const change = shared === known.length ? null : nameChange(known, given, shared, isKnown)
+  const findAmendment = (from: number, to: number, shift: number): HistoryMatch | null => {
+    const isOther = createAmendmentTest(given, rules, lists.readShown)
+    for (let index = from; index < to; index += 1) {
+      const [old, now] = [known[index] as Part, given[index + shift] as Part]
+      if (!isOther(old, now, findRecord(index))) continue
+      const isNewest = known.slice(index).every(({ message }) => message === old.message)
+      const amends = isShown(index) ? (isNewest ? 'newest' : 'earlier') : 'hidden'
+      const news = listNews(messages, given.slice(index + shift))
+      const place = { shared: Math.min(shared, index), divergesAt: findRecord(index).uuid }
+      const keepsCompaction = change === null || hasShown(lists)
+      return { ...base, ...place, change, amends, news, keepsCompaction }
+    }
+    return null
+  }
+  const first = findAmendment(0, shared, 0)
+  if (first !== null) return first
+  const news = listNews(messages, given.slice(shared))
+  if (change === null) return { ...base, change, divergesAt: null, news }
+  const branched = { ...base, change, divergesAt: findRecord(shared).uuid, news }
+  const tail = findTail(lists)
+  if (tail === null) return { ...branched, keepsCompaction: hasShown(lists) }
+  const from = known.length - (tail.end - tail.start)
+  const isInPlace = known[from]?.message === given[tail.start]?.message
+  if (isInPlace || listTextChanges(known, given).length > 0)
+    return { ...branched, amends: isShown(shared) ? 'earlier' : 'hidden' }
+  const added = listNews(messages, given.slice(tail.end))
+  return (
+    findAmendment(from, known.length, tail.start - from) ?? {
+      ...base,
+      change,
+      divergesAt: null,
+      news: added,
+    }
+  )
+}
+
+/** The blocks of the log and of the client's list, side by side. */
+interface ComparedLists {
+  readonly known: readonly Part[]
+  readonly given: readonly Part[]
+  /** Number of blocks that are the same, from the start. */
+  readonly shared: number
+  readonly isSame: (old: Part | undefined, now: Part | undefined) => boolean
+  /** Returns the record of a block of the log. */
+  readonly findRecord: (index: number) => KnownRecord
+  /** True if the model is shown a block of the log. */
+  readonly isShown: (index: number) => boolean
+  readonly readShown: () => ReadonlyMap<string, ShownEntry>
+}
+
+/** The blocks of a request, which is compared with every conversation that it could continue. */
+const givenParts = new WeakMap<readonly ClientMessage[], readonly Part[]>()
+
+function compareLists(
+  state: ComparedState,
+  messages: readonly ClientMessage[],
+  branch: readonly KnownRecord[],
+): ComparedLists {
+  const records = branch.filter((record) => !isSyntheticError(record))
+  const known = sortResults(listLoggedParts(records))
+  const given = givenParts.get(messages) ?? sortResults(listGivenParts(messages))
+  givenParts.set(messages, given)
+  const readShown = createShownReader(state)
+  const findRecord = (index: number): KnownRecord => records[known[index]?.from.index ?? 0] as KnownRecord
+  const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
+    if (old === undefined || now === undefined || !isSamePart(old, now)) return false
+    if (!isToolResult(old.block) || !isToolResult(now.block) || isSameResult(old.block, now.block))
+      return true
+    return !isShownWhole(old.block, records[old.from.index] as KnownRecord, readShown)
+  }
+  let shared = 0
+  while (shared < known.length && isSame(known[shared], given[shared])) shared += 1
+  const isShown = (index: number): boolean => readShown().has(findRecord(index).uuid)
+  return { known, given, shared, isSame, findRecord, isShown, readShown }
+}
+
+/** Returns the index of the last block that the model is no longer shown; -1 if it is shown all. */
+function findLastHidden({ known, isShown }: ComparedLists): number {
+  return known.findLastIndex((_, index) => !isShown(index))
+}
+
+/** True if the client has everything that the model is shown, in some version. */
+function hasShown(lists: ComparedLists): boolean {
+  const { known, given, shared, isShown } = lists
+  if (shared > findLastHidden(lists)) return true
+  const places = alignParts(known, given)
+  return known.every((_, index) => places[index] !== null || !isShown(index))
+}
+
+/** Returns a function that reads what the model is shown: only if there are results to compare, or a change to place. */
+function createShownReader({ view }: ComparedState): () => ReadonlyMap<string, ShownEntry> {
+  let shown: ReadonlyMap<string, ShownEntry> | null = null
+  return () => {
+    shown ??= new Map(view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
+    return shown
+  }
+}
+
+function isPromptPart({ role, block }: Part): boolean {
+  return role === 'user' && !isToolResult(block)
+}
+
+/**
+ * Returns a test whether the client has another version of a block: another input of a call, another result, other fields of
+ * the message, or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
+ */
+function createAmendmentTest(
+  given: readonly Part[],
+  { hidden, isRequired }: ThinkingRules,
+  readShown: () => ReadonlyMap<string, ShownEntry>,
+): (old: Part, now: Part, record: KnownRecord) => boolean {
+  const prompt = given.findLast(isPromptPart)?.message ?? -1
+  return (old, now, { uuid, spilled }) => {
+    const { block } = old
+    // Of a large result the log has only the ends.
+    const isCut = isToolResult(block) && spilled?.some(({ toolUseId }) => toolUseId === block.tool_use_id)
+    if (isCut !== true && !hasSameValue(old, now)) return true
+    const isAdded = now.thinking.some((signature) => !old.thinking.includes(signature))
+    const isLeftOut = old.thinking.some((signature) => !now.thinking.includes(signature))
+    if (!isAdded && !isLeftOut) return false
+    if (hidden.has(old.id ?? '') || (isRequired && now.message > prompt)) return false
+    const entry = readShown().get(uuid)
+    return entry !== undefined && entry.cleared?.thinking !== true
+  }
+}
+
+/** Orders the results at the start of each user message by their call: clients differ in the order of parallel results. */
+function sortResults(parts: readonly Part[]): readonly Part[] {
+  const toKey = ({ block }: Part): string => (isToolResult(block) ? block.tool_use_id : '')
+  return parts.toSorted((one, other) => {
+    if (one.message !== other.message) return one.message - other.message
+    const [left, right] = [isToolResult(one.block), isToolResult(other.block)]
+    if (left !== right) return left ? -1 : 1
+    return left && toKey(one) !== toKey(other) ? (toKey(one) < toKey(other) ? -1 : 1) : 0
+  })
+}
+
+type ShownEntry = ReturnType<SessionState['view']['entries']['toArray']>[number]
+
+/** True if the model is shown a result as the log has it: neither replaced, nor cleared, nor only its ends. */
+function isShownWhole(
+  { tool_use_id: call }: ToolResultBlock,
+  { uuid, spilled }: KnownRecord,
+  readShown: () => ReadonlyMap<string, ShownEntry>,
+): boolean {
+  const entry = readShown().get(uuid)
+  if (entry === undefined || entry.cleared?.results.some(({ id }) => id === call) === true) return false
+  return spilled?.some(({ toolUseId }) => toolUseId === call) !== true
+}
+
+/**
+ * Returns where the given list has what the model is still shown of the log, if the change is in what it is no longer
+ * shown, and the list has all the rest in one piece; else null.
+ */
+function findTail(lists: ComparedLists): { readonly start: number; readonly end: number } | null {
+  const { known, given, shared, isSame } = lists
+  const hidden = findLastHidden(lists)
+  if (shared > hidden) return null
+  const answer = known.findLastIndex(({ role }) => role === 'assistant')
+  const tail = known.slice(Math.min(hidden + 1, answer === -1 ? known.length : answer))
+  for (let start = given.length - tail.length; tail.length > 0 && start >= 0; start -= 1)
+    if (tail.every((part, index) => isSame(part, given[start + index])))
+      return { start, end: start + tail.length }
+  return null
+}
+
+function nameChange(
+  known: readonly Part[],
+  given: readonly Part[],
+  shared: number,
+  isKnown: boolean,
+): HistoryChange {
+  if (shared === given.length) return 'rewound'
+  if (shared > 0) return 'edited'
+  if (!isKnown) return 'new'
+  return known.some((part) => isSamePart(part, given[0])) ? 'pruned' : 'edited'
+}
+
+/** Returns the messages that the parts come from; of a message that begins earlier, only these blocks. */
+function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): readonly ClientMessage[] {
+  const first = parts.reduce((least, { from }) => Math.min(least, from.index), messages.length)
+  const news = messages.slice(first)
+  const head = news[0]
+  if (head === undefined || head.role === 'system' || typeof head.content === 'string') return news
+  const taken = new Set(parts.flatMap(({ from }) => (from.index === first ? [from.block] : [])))
+  const isWhole = !listGivenParts([head]).some(({ from }) => !taken.has(from.block))
+  if (isWhole) return news
+  const content = head.content.filter((_, index) => taken.has(index))
+  return [{ ...head, content }, ...news.slice(1)]
+}

@@ -1,0 +1,91 @@
+/**
+ * Passes the response to a client's request on as it comes, and hands over the reply in it: also what arrived of one that
+ * broke off, because the provider bills that.
+ */
+import type { Reply } from '@tidemark/core/engine/reply'
+import {
+  decodeReplyBytes,
+  finishReplyBytes,
+  initialByteStreamState,
+} from '@tidemark/wire/anthropic/decode-stream'
+import { decodeResponse } from '@tidemark/wire/anthropic/response'
+import { createThinkingFilter, removeThinking } from './hidden-thinking.ts'
+
+interface ResponseReader {
+  /** True if the client is not to get the thinking. */
+  readonly hidesThinking: boolean
+  /** Called once, before the client has the end of the reply. */
+  readonly onReply: (reply: Reply) => Promise<void>
+  /** Called instead of `onReply` if the reply broke off, with what arrived of it; null if that is nothing. */
+  readonly onCut: (reply: Reply | null) => Promise<void>
+}
+
+/** Returns the response for the client, from which the reply is read as the client reads it. */
+export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
+  if (isEventStream(response) && response.body !== null)
+    return new Response(createReadStream(response.body, reader), copyHead(response))
+  const text = await response.text()
+  const read = decodeResponse(text)
+  await (read.ok ? reader.onReply(read.reply) : reader.onCut(null))
+  return new Response(reader.hidesThinking ? removeThinking(text) : text, copyHead(response))
+}
+
+export function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.includes('text/event-stream') === true
+}
+
+/** Returns status and headers of a response whose body was decoded. */
+export function copyHead({ status, statusText, headers }: Response): ResponseInit {
+  const kept = new Headers(headers)
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
+  return { status, statusText, headers: kept }
+}
+
+/** Returns a stream from which the reply is read as the client reads it. A client may also stop before it has read anything. */
+function createReadStream(
+  body: ReadableStream<Uint8Array>,
+  reader: ResponseReader,
+): ReadableStream<Uint8Array> {
+  const chunks = passChunks(body, reader)
+  let isBegun = false
+  const source = {
+    async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
+      isBegun = true
+      const step = await chunks.next()
+      if (step.done === true) controller.close()
+      else controller.enqueue(step.value)
+    },
+    async cancel(reason: unknown) {
+      if (isBegun) return void (await chunks.return(undefined))
+      await reader.onCut(null)
+      await body.cancel(reason)
+    },
+  }
+  return new ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** Passes the bytes of a stream on, and hands over the reply before its last bytes are passed on. */
+async function* passChunks(
+  body: AsyncIterable<Uint8Array>,
+  { hidesThinking, onReply, onCut }: ResponseReader,
+): AsyncGenerator<Uint8Array> {
+  const filter = hidesThinking ? createThinkingFilter() : (chunk: Uint8Array): Uint8Array => chunk
+  let state = initialByteStreamState
+  let isOver = false
+  try {
+    for await (const chunk of body) {
+      const [next, events] = decodeReplyBytes(state, chunk)
+      state = next
+      for (const event of events) {
+        if (event.type !== 'reply-ended' && event.type !== 'reply-failed') continue
+        isOver = true
+        await (event.type === 'reply-ended' ? onReply(event.reply) : onCut(event.reply))
+      }
+      yield filter(chunk)
+    }
+  } finally {
+    // The client stopped reading, or the connection broke.
+    const [, events] = isOver ? [state, []] : finishReplyBytes(state)
+    for (const event of events) if (event.type === 'reply-failed') await onCut(event.reply)
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Finds answers that the context window has cut before a client gets them: its run would end there, with and without us. The
+ * answer is kept back, so that the context can be made smaller and the model asked again.
+ */
+import { measureContext } from '@tidemark/core/engine/measure-context'
+import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
+import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
+import { CUT_SHORT_MESSAGE, hasOverflowed } from '@tidemark/core/turn/cut-answers'
+import { decodeReplyBytes, initialByteStreamState } from '@tidemark/wire/anthropic/decode-stream'
+import { decodeResponse } from '@tidemark/wire/anthropic/response'
+import type { OpenSession } from '../session/open-session.ts'
+import { createTurnHost } from '../session/turn-host.ts'
+import { copyHead, isEventStream } from './client-response.ts'
+
+interface HeldResponse {
+  /** The response to pass on, whatever was read of it. */
+  readonly response: Response
+  /** The answer that the window cut; null if it did not, or if that was not waited for. */
+  readonly cut: Reply | null
+}
+
+/**
+ * Reads a response as far as it takes to know whether the window cuts it. A response that is no stream is read whole, as
+ * its client would. Of a stream the client gets nothing before its end only if the prompt that the provider has counted leaves
+ * less room than the longest answer so far took.
+ */
+export async function holdCutAnswer(session: OpenSession, response: Response): Promise<HeldResponse> {
+  const room = findAnswerRoom(session)
+  if (room === null) return { response, cut: null }
+  if (!isEventStream(response)) {
+    const text = await response.text()
+    const read = decodeResponse(text)
+    const held = new Response(text, copyHead(response))
+    return { response: held, cut: read.ok && isCut(session, read.reply.message) ? read.reply : null }
+  }
+  if (response.body === null) return { response, cut: null }
+  return holdStream(session, response, response.body, room)
+}
+
+/** The size of the window, and of the longest answer so far. */
+interface AnswerRoom {
+  readonly window: number
+  readonly longest: number
+}
+
+/** Returns null if the window cannot cut the answer: it is not known, or the provider refuses such a request. */
+function findAnswerRoom(session: OpenSession): AnswerRoom | null {
+  const host = createTurnHost(session)
+  const { profile, compaction } = host
+  if (profile.window === null || profile.capabilities.countsMaxTokens || compaction === undefined) return null
+  const { max_tokens } = host.modelSettings().parameters
+  const { high } = measureContext(session.state, host, compaction)
+  if (high + (typeof max_tokens === 'number' ? max_tokens : 0) <= profile.window) return null
+  const outputs = listBranchRecords(session.state.session).map((record) =>
+    record.type === 'assistant' ? countOutputTokens(record.message.usage) : 0,
+  )
+  return { window: profile.window, longest: outputs.reduce((most, each) => Math.max(most, each), 0) }
+}
+
+function isCut(session: OpenSession, message: AssistantMessage): boolean {
+  return hasOverflowed(message, createTurnHost(session))
+}
+
+async function holdStream(
+  session: OpenSession,
+  response: Response,
+  body: ReadableStream<Uint8Array>,
+  { window, longest }: AnswerRoom,
+): Promise<HeldResponse> {
+  const reader = body.getReader()
+  const chunks: Uint8Array[] = []
+  let state = initialByteStreamState
+  let mustWait: boolean | null = null
+  let cut: Reply | null = null
+  let fault: { readonly thrown: unknown } | null = null
+  try {
+    while (mustWait !== false) {
+      const { done, value } = await reader.read()
+      if (done) break
+      chunks.push(value)
+      const [next, events] = decodeReplyBytes(state, value)
+      state = next
+      for (const event of events) {
+        const usage = readFirstUsage(event)
+        if (mustWait === null && usage !== null) mustWait = countContextTokens(usage) + longest > window
+        if (event.type === 'reply-ended' && isCut(session, event.reply.message)) cut = event.reply
+      }
+    }
+  } catch (thrown) {
+    fault = { thrown }
+  }
+  return { response: new Response(replay(chunks, reader, fault), copyHead(response)), cut }
+}
+
+/** Returns what the provider says about the prompt when a reply begins; null for other events. */
+function readFirstUsage(event: ReplyEvent): Usage | null {
+  if (event.type === 'reply-started') return event.message.usage ?? null
+  return event.type === 'reply-updated' ? ((event.usage as Usage | undefined) ?? null) : null
+}
+
+/** Returns a stream of what was read already and of the rest; `fault`: why reading has failed. */
+function replay(
+  chunks: Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  fault: { readonly thrown: unknown } | null,
+): ReadableStream<Uint8Array> {
+  const source = {
+    async pull(controller: ReadableStreamDefaultController<Uint8Array>) {
+      const first = chunks.shift()
+      if (first !== undefined) return controller.enqueue(first)
+      if (fault !== null) throw fault.thrown
+      const { done, value } = await reader.read()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: (reason: unknown) => reader.cancel(reason),
+  }
+  return new ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** The failure of a request whose answer the window has cut: its prompt is too long for the answer that it gets. */
+export function toOverflow({ message }: Reply): ModelFailure {
+  const actual = countContextTokens(message.usage)
+  // Room for twice what the answer took.
+  const limit = actual - countOutputTokens(message.usage)
+  return {
+    kind: 'overflow',
+    retryable: false,
+    message: CUT_SHORT_MESSAGE,
+    ...(limit > 0 ? { gap: { actual, limit } } : {}),
+  }
+}

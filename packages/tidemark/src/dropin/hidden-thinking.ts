@@ -1,0 +1,100 @@
+/**
+ * Takes the thinking out of responses before a client gets them. Some models accept thinking only after exactly what came
+ * before it. Once a session has rewritten its context, a client that left the session would be refused with its own list.
+ */
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isThinkingBlock } from '@tidemark/core/log/block'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { isCompactBoundary, isMicrocompactBoundary } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import { decodeSse, encodeSseFrame, initialSseState, type SseFrame } from '@tidemark/wire/http/sse'
+
+/** What is read of an open session. */
+export interface ThinkingSession {
+  readonly state: SessionState
+  readonly model: { readonly choice: { readonly profile: ProviderProfile } }
+}
+
+/** True if the client could not send thinking of the next response back to the provider by itself. */
+export function mustHideThinking({ state, model }: ThinkingSession): boolean {
+  return findHidingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY
+}
+
+/** Returns the ids of the responses whose thinking the client was not given. */
+export function listHiddenThinking(
+  state: Pick<SessionState, 'session'>,
+  profile: ProviderProfile,
+): ReadonlySet<string> {
+  const start = findHidingStart(state, profile)
+  const later = start === Number.POSITIVE_INFINITY ? [] : listBranchRecords(state.session).slice(start)
+  return new Set(later.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : [])))
+}
+
+/**
+ * Returns the position on the branch from which on the model is shown something else than the client sends: a summary, a
+ * placeholder, an announcement, a system prompt or tools that changed after a response. Infinite if there is none, or if
+ * the model accepts its thinking anywhere. It is read from the log, so that a restart changes nothing.
+ */
+export function findHidingStart(
+  { session }: Pick<SessionState, 'session'>,
+  { thinking }: ProviderProfile,
+): number {
+  if (thinking.binding !== 'prefix') return Number.POSITIVE_INFINITY
+  let answered: string | null = null
+  let prefix = ''
+  for (const [index, record] of listBranchRecords(session).entries()) {
+    if (isCompactBoundary(record) || isMicrocompactBoundary(record)) return index
+    if (record.type === 'assistant') answered ??= prefix
+    if (record.type !== 'system') continue
+    if (record.subtype === 'delta' && (isObject(record.delta?.sections) || isObject(record.delta?.tools)))
+      return index
+    if (record.subtype !== 'epoch') continue
+    prefix = JSON.stringify([record.epoch?.sections.map(({ text }) => text), record.epoch?.tools])
+    if (answered !== null && answered !== prefix) return index
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+/** Returns the JSON text of a response without its thinking. */
+export function removeThinking(text: string): string {
+  const message: unknown = JSON.parse(text)
+  if (!isObject(message) || !Array.isArray(message.content)) return text
+  return JSON.stringify({ ...message, content: message.content.filter((block) => !isThinkingBlock(block)) })
+}
+
+/** Returns a function that takes the thinking out of the chunks of a stream; the blocks after it move up. */
+export function createThinkingFilter(): (chunk: Uint8Array) => Uint8Array {
+  let state = initialSseState
+  const hidden = new Set<number>()
+  const encoder = new TextEncoder()
+  return (chunk) => {
+    const [next, frames] = decodeSse(state, chunk)
+    state = next
+    return encoder.encode(
+      frames
+        .flatMap((frame) => filterFrame(frame, hidden))
+        .map(encodeSseFrame)
+        .join(''),
+    )
+  }
+}
+
+function filterFrame(frame: SseFrame, hidden: Set<number>): readonly SseFrame[] {
+  const data = parseObject(frame.data)
+  const { index, content_block: block } = data ?? {}
+  if (typeof index !== 'number') return [frame]
+  if (isObject(block) && isThinkingBlock(block as never)) hidden.add(index)
+  if (hidden.has(index)) return []
+  const moved = index - [...hidden].filter((each) => each < index).length
+  return [{ ...frame, data: JSON.stringify({ ...data, index: moved }) }]
+}
+
+function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? (value as JsonObject) : null
+  } catch {
+    return null
+  }
+}

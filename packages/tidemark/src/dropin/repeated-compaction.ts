@@ -1,0 +1,121 @@
+/**
+ * Keeps a compaction in effect when a client has another version of messages that it replaced or quotes: the client's version
+ * is in the log from then on, and the compaction is made again after it, without what the client has removed.
+ */
+import type { SessionState } from '@tidemark/core/engine/session-state'
+import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
+import { repeatCompaction } from '@tidemark/core/turn/switch-branch'
+import { alignParts, listGivenParts, listLoggedParts } from '../session/conversation-parts.ts'
+import { type OpenSession, runOperation } from '../session/open-session.ts'
+import { createTurnContext } from '../session/turn-host.ts'
+import type { HistoryMatch } from './client-history.ts'
+import type { ClientRequest } from './client-request.ts'
+import { createTextChange, listTextChanges } from './removed-texts.ts'
+
+/** The newest compaction in effect, before the client's version is recorded. */
+interface StandingCompaction {
+  /** The records of the compaction, and of each clearing after it. */
+  readonly rewrites: readonly (readonly KnownRecord[])[]
+  /** True if the client has all that it left in the context, so that it can be made again. */
+  readonly canStay: boolean
+  /** Numbers, in the client's list, of the messages that it keeps after its summary, and of all that are shown. */
+  readonly preserved: ReadonlySet<number>
+  readonly shown: ReadonlySet<number>
+  /** Number, in the client's list, of the last message that the log has. */
+  readonly last: number
+  /** Removes from its texts what the client has removed; null if they have nothing of it. */
+  readonly changeText: ((text: string) => string) | null
+}
+
+/** Returns the compaction that a change by the client concerns; null if there is none. */
+export function readStandingCompaction(
+  { state }: OpenSession,
+  { continues, system, messages }: ClientRequest,
+  { divergesAt, keepsCompaction }: HistoryMatch,
+): StandingCompaction | null {
+  const rewrites = divergesAt === null || continues !== null ? [] : listRewrites(state)
+  if (rewrites[0] === undefined) return null
+  const branch = listBranchRecords(state.session).filter((record) => !isSyntheticError(record))
+  const [known, given] = [listLoggedParts(branch), listGivenParts(messages)]
+  const places = alignParts(known, given)
+  const moved = new Map<number, number>()
+  for (const [index, place] of places.entries()) {
+    const [old, now] = [known[index], given[place ?? -1]]
+    if (old !== undefined && now !== undefined) moved.set(old.message, now.message)
+  }
+  const numbers = numberMessages(branch)
+  const toNumbers = (uuids: readonly string[]): ReadonlySet<number> =>
+    new Set(uuids.flatMap((uuid) => moved.get(numbers.get(uuid) ?? -1) ?? []))
+  const kept = rewrites[0].find(isCompactBoundary)?.compactMetadata?.preservedMessages?.uuids ?? []
+  const changes = listTextChanges(known, given)
+  const changeText = createTextChange(changes, rewrites[0].map(readOwnTexts), [system, messages])
+  return {
+    rewrites,
+    // What the provider wrote as a block must not be changed: without it, the conversation is compacted anew if needed.
+    canStay:
+      keepsCompaction && (changeText === null || !rewrites[0].some(({ type }) => type === 'assistant')),
+    preserved: toNumbers(kept),
+    shown: toNumbers(state.view.entries.toArray().map(({ record }) => record.uuid)),
+    last: Math.max(-1, ...moved.values()),
+    changeText,
+  }
+}
+
+/** Makes the compaction again on the branch of the client, unless it is in effect there as it is. */
+export async function restoreCompaction(
+  session: OpenSession,
+  { rewrites, canStay, preserved, shown, last, changeText }: StandingCompaction,
+): Promise<void> {
+  if (!canStay || listRewrites(session.state).length > 0) return
+  const numbers = [...numberMessages(listBranchRecords(session.state.session))]
+  const select = (isSelected: (number: number) => boolean): readonly string[] =>
+    numbers.flatMap(([uuid, number]) => (isSelected(number) ? [uuid] : []))
+  const copy = {
+    preserved: select((number) => preserved.has(number)),
+    last: select((number) => !preserved.has(number) && (shown.has(number) || number > last)),
+    changeText: changeText ?? ((text: string) => text),
+  }
+  await runOperation(session, repeatCompaction(createTurnContext(session), rewrites, copy))
+}
+
+/** Lists the records of the newest compaction in effect, and of each clearing after it. */
+function listRewrites({ session, view }: SessionState): readonly (readonly KnownRecord[])[] {
+  const first = view.rewrites.findLastIndex(({ kind }) => kind === 'compact')
+  if (first === -1) return []
+  const branch = listBranchRecords(session)
+  return view.rewrites
+    .slice(first)
+    .map((act) =>
+      branch.filter(
+        ({ uuid, batch }) => uuid === act.uuid || (act.batchId !== null && batch?.id === act.batchId),
+      ),
+    )
+}
+
+/** Returns the parts of a record with texts that a compaction added. */
+function readOwnTexts(record: KnownRecord): unknown {
+  const { message, attachment } = record as { readonly message?: unknown; readonly attachment?: unknown }
+  return record.type === 'system' ? null : [message, attachment]
+}
+
+/** Returns the number of the message that each record of the conversation belongs to. */
+function numberMessages(branch: readonly KnownRecord[]): ReadonlyMap<string, number> {
+  const records = branch.filter((record) => !isSyntheticError(record))
+  const numbers = new Map<string, number>()
+  const responses = new Map<string, number>()
+  for (const { from, message, id } of listLoggedParts(records)) {
+    numbers.set(records[from.index]?.uuid ?? '', message)
+    if (id !== null) responses.set(id, message)
+  }
+  // Thinking is in a record of its own, before the blocks that it belongs to.
+  const all = records.flatMap((record): [string, number][] => {
+    const number =
+      numbers.get(record.uuid) ??
+      (record.type === 'assistant' && record.isCompactSummary !== true
+        ? responses.get(record.message.id)
+        : undefined)
+    return number === undefined ? [] : [[record.uuid, number]]
+  })
+  return new Map(all)
+}

@@ -1,0 +1,429 @@
+/**
+ * Implements `session.take`: a client sends its whole request; what is new is appended to the log, and the request to
+ * send instead is returned. A request that cannot be taken is to be sent as it is.
+ */
+import type { RefusedRewrite } from '@tidemark/core/engine/events'
+import type { WriteLock } from '@tidemark/core/engine/session-writer'
+import { isHostNotice } from '@tidemark/core/facts/host-texts'
+import { isTextBlock, isToolResult, isToolUse, type MessageContent, toBlocks } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
+import { isKnownRecord, type Usage } from '@tidemark/core/log/record'
+import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
+import { toHostSections } from '@tidemark/core/request/system-prompt'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { writeMessages } from '../session/append.ts'
+import { clearSession, rewindSession } from '../session/branches.ts'
+import {
+  isSameJsonValue,
+  isSamePart,
+  listGivenParts,
+  listLoggedParts,
+  type Part,
+} from '../session/conversation-parts.ts'
+import type { HistoryChange } from '../session/events.ts'
+import type { ClientMessage } from '../session/messages.ts'
+import {
+  type NextOutcome,
+  prepareReadyRequest,
+  type ReadyRequest,
+  type RequestBody,
+} from '../session/next.ts'
+import { checkSessionOpen, type OpenSession, refreshFromLog } from '../session/open-session.ts'
+import { pinSessionRecord } from '../session/rewrite.ts'
+import { createWriteQueue } from '../session/session-locks.ts'
+import { switchModel } from '../session/switch-model.ts'
+import type { Toolset } from '../session/tools.ts'
+import { createTurnContext } from '../session/turn-host.ts'
+import { copyJson, type HistoryMatch, matchHistory, matchLater, toKnownHistory } from './client-history.ts'
+import { type ClientRequest, readClientRequest } from './client-request.ts'
+import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
+
+export interface TakeOptions {
+  /** The betas of the request: the `anthropic-beta` header as text, or a list of names. */
+  readonly betas?: string | readonly string[]
+  readonly signal?: AbortSignal
+}
+
+/** The request to send instead of the client's, or why the client's own is to be sent unchanged. */
+export type TakeOutcome<Body = RequestBody> = ReadyRequest<Body> | RequestNotTaken
+
+export interface RequestNotTaken {
+  readonly ok: false
+  /**
+   * `side-call`: it does not belong to the conversation. `not-yet`: a first request that may be the only one; its
+   * conversation is taken once it goes on. `prefill`: it ends with an assistant message. `unreadable`: not a Messages
+   * request. `failed`: the engine could not make a request.
+   */
+  readonly reason: 'side-call' | 'not-yet' | 'prefill' | 'unreadable' | 'failed'
+  readonly message: string
+}
+
+const queues = new WeakMap<OpenSession, WriteLock>()
+
+export async function takeRequest<Body = RequestBody>(
+  session: OpenSession,
+  body: unknown,
+  options: TakeOptions = {},
+): Promise<TakeOutcome<Body>> {
+  checkOptionNames('take', options, ['betas', 'signal'])
+  checkSessionOpen(session)
+  const request = readClientRequest(body, readBetaNames(options.betas))
+  if (request !== null) return takeClientRequest<Body>(session, request, options.signal)
+  return emitPassed(session, refuseToTake('unreadable', UNREADABLE))
+}
+
+/** As `takeRequest`, for a request that was read already. */
+export async function takeClientRequest<Body = RequestBody>(
+  session: OpenSession,
+  request: ClientRequest,
+  signal: AbortSignal | undefined,
+): Promise<TakeOutcome<Body>> {
+  checkSessionOpen(session)
+  const outcome = await runInOrder(session, () => recordAndAnswer<Body>(session, request, signal))
+  return outcome.ok ? outcome : emitPassed(session, outcome)
+}
+
+function emitPassed({ listeners }: OpenSession, outcome: RequestNotTaken): RequestNotTaken {
+  const { reason, message } = outcome
+  listeners.emit({ type: 'request-passed', reason, message })
+  return outcome
+}
+
+const UNREADABLE = 'It is no request that the engine can read.'
+
+/** A session that fails must not keep the client from its answer: what goes wrong here is a reason to pass the request on. */
+async function recordAndAnswer<Body>(
+  session: OpenSession,
+  request: ClientRequest,
+  signal: AbortSignal | undefined,
+): Promise<TakeOutcome<Body>> {
+  try {
+    const match = await followClientList(session, request)
+    return 'ok' in match ? match : await answerTaken<Body>(session, request, signal)
+  } catch (thrown) {
+    return refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown))
+  }
+}
+
+/** Records the messages of a request that is sent as the client wrote it. Returns false if nothing was recorded. */
+export async function observeRequest(session: OpenSession, request: ClientRequest): Promise<boolean> {
+  return runInOrder(session, async () => {
+    const match = await followClientList(session, request)
+    if ('ok' in match) return false
+    // The model is the client's in any case; a model that is not known leaves only the price unknown.
+    await adoptModel(session, request.model).catch(() => null)
+    return true
+  })
+}
+
+function runInOrder<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {
+  const queue = queues.get(session) ?? createWriteQueue()
+  queues.set(session, queue)
+  return queue(work)
+}
+
+export function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
+  if (betas === undefined) return []
+  const names = typeof betas === 'string' ? betas.split(',') : betas
+  if (!Array.isArray(names) || names.some((name) => typeof name !== 'string'))
+    throw badOptionError('betas', 'take: betas: expected the anthropic-beta header, or a list of names.')
+  return names.map((name) => name.trim()).filter((name) => name !== '')
+}
+
+/**
+ * Makes the log follow the client's list: branches off where the list has changed, appends what is new, pins what a
+ * compaction must keep, and puts a compaction back that the change has not touched.
+ */
+async function followClientList(
+  session: OpenSession,
+  request: ClientRequest,
+): Promise<HistoryMatch | RequestNotTaken> {
+  // The client sends its next request, so the response to the last one will not come.
+  session.pendingRequest = null
+  const client = noteClientRequest(session, request)
+  session.client = client
+  await refreshFromLog(session, createTurnContext(session))
+  const before = findMatch(session, request)
+  const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
+  if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
+  const start = findStart(session, request, before)
+  const compaction = readStandingCompaction(session, request, before)
+  // A compaction whose texts change is made again on a branch with the client's whole list.
+  const isVoid = compaction !== null && compaction.changeText !== null
+  const match = before.divergesAt === null ? before : await branchOff(session, request, before, isVoid)
+  if ('ok' in match) return match
+  const isOlder = before.amends === 'earlier' || before.amends === 'hidden'
+  const change = before.change ?? (isOlder ? 'edited' : null)
+  if (change !== null) announceChange(session, change, before.divergesAt !== null)
+  session.client = { ...client, repeatedUntil: findRepeated(session, request, before) }
+  session.clientHistory = null
+  const written = session.state.session.records.length
+  if (match.news.length > 0)
+    await writeMessages(session, withKnownUsage(session, match.news.map(copyJson), before.divergesAt))
+  if (request.continues === null)
+    session.clientHistory = toKnownHistory(session.state, request.messages, match)
+  for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
+  if (compaction !== null) await restoreCompaction(session, compaction)
+  return match
+}
+
+/**
+ * Adds the usage that the log has to responses that are recorded again after a change: to the one before the change, and
+ * to the last one if the change was in what it answered, as with a reminder. Without it, the size would be a guess.
+ */
+function withKnownUsage(
+  { state: { session } }: OpenSession,
+  news: readonly ClientMessage[],
+  changed: string | null,
+): readonly ClientMessage[] {
+  if (changed === null) return news
+  const index = findRecordIndex(session, changed)
+  const record = index === undefined ? undefined : session.records.at(index)
+  const hasResults =
+    record !== undefined &&
+    isKnownRecord(record) &&
+    record.type === 'user' &&
+    toBlocks(record.message.content).some(isToolResult)
+  const responses = news.filter(({ role }) => role === 'assistant')
+  const before = hasResults ? 1 : 0
+  const measured = new Set(responses.slice(0, responses.length <= before + 1 ? before + 1 : before))
+  return news.map((message) => {
+    const usage = measured.has(message) ? findLoggedUsage(session, message) : undefined
+    return usage === undefined ? message : { ...message, usage }
+  })
+}
+
+/** Returns the usage of the response that made the same call, on whichever branch it is. */
+function findLoggedUsage(session: SessionLog, { content }: ClientMessage): Usage | undefined {
+  const call = typeof content === 'string' ? undefined : content.find(isToolUse)
+  const index = call === undefined ? undefined : session.callRecords.get(call.id)
+  const record = index === undefined ? undefined : session.records.at(index)
+  const isResponse = record !== undefined && isKnownRecord(record) && record.type === 'assistant'
+  return isResponse ? record.message.usage : undefined
+}
+
+/** Pauses between requests that are remembered. */
+const MAX_PAUSES = 8
+
+/** Returns what is known of the client as its next request comes. */
+function noteClientRequest(
+  { client, settings }: OpenSession,
+  { ttl, markers }: ClientRequest,
+): NonNullable<OpenSession['client']> {
+  const askedAt = settings.clock.now()
+  const pauses = client === null ? [] : [...client.pauses, askedAt - client.askedAt].slice(-MAX_PAUSES)
+  return { ttl, markers, askedAt, pauses, repeatedUntil: undefined }
+}
+
+/**
+ * Returns what the next request is expected to repeat, before the new messages are recorded. A client that has just
+ * changed a message may do so with every request, as those that add a reminder to their last message: what was before
+ * the change is expected to stay. A first request without cache markers may be the only one.
+ */
+function findRepeated(
+  { state }: OpenSession,
+  { ttl }: ClientRequest,
+  { isEmpty, divergesAt, change, amends }: HistoryMatch,
+): string | null | undefined {
+  if (isEmpty) return ttl === undefined ? null : undefined
+  // The client's version of the newest response stays as it is from now on; what the model is not shown is not repeated.
+  if (divergesAt === null || amends === 'hidden' || (change === null && amends === 'newest')) return undefined
+  const last = listBranchRecords(state.session).findLast(
+    ({ type }) => type === 'user' || type === 'assistant',
+  )
+  return last?.uuid ?? null
+}
+
+/**
+ * Returns the uuids of the new records that a compaction must keep verbatim, since the client says them once and does not
+ * know when the context is compacted: its system messages; what it sends before the first response, such as rules, memory
+ * files and the environment; and after a compaction of its own, what it says again beside its summary and the prompts.
+ * `written`: the number of records before the new ones.
+ */
+function listRecordsToPin(
+  session: OpenSession,
+  start: ReturnType<typeof findStart>,
+  written: number,
+): readonly string[] {
+  const news = session.state.session.records.toArray(written).filter(isKnownRecord)
+  const answer = news.findIndex(({ type }) => type === 'assistant')
+  const opening = new Set(start === 'opening' ? news.slice(0, answer === -1 ? news.length : answer) : [])
+  const { estimator } = createTurnContext(session).host.compaction ?? {}
+  let left = session.settings.policy.dropIn.pinTokens
+  return news.flatMap((record) => {
+    if (record.type !== 'user') return []
+    if (record.message.role === 'system' || opening.has(record)) return [record.uuid]
+    if (start !== 'compacted' || !isProgramText(record.message.content)) return []
+    const tokens = estimator?.content(record.message.content) ?? 0
+    if (tokens > left) return []
+    left -= tokens
+    return [record.uuid]
+  })
+}
+
+/**
+ * Returns what the new messages begin with. `opening`: the start of the conversation, which may have been edited.
+ * `compacted`: what a client puts in the place of earlier messages, whose first response is gone. Null: they continue.
+ */
+function findStart(
+  { state }: OpenSession,
+  { messages }: ClientRequest,
+  { isEmpty, change, shared, divergesAt }: HistoryMatch,
+): 'opening' | 'compacted' | null {
+  if (isEmpty || change === 'new') return 'opening'
+  if ((change === null && divergesAt === null) || shared > 0) return null
+  const isResponse = ({ role }: Part): boolean => role === 'assistant'
+  const first = listLoggedParts(listBranchRecords(state.session)).find(isResponse)
+  return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
+}
+
+/** True if a message has texts, and a program wrote all of them: neither a prompt nor a summary. */
+function isProgramText(content: MessageContent): boolean {
+  const texts = toBlocks(content).filter(isTextBlock)
+  return texts.length > 0 && texts.every(({ text }) => isHostNotice(text))
+}
+
+function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch | RequestNotTaken {
+  const { state } = session
+  if (request.continues === null) return matchHistory(session, request)
+  const last = state.lastResponseIndex < 0 ? undefined : state.session.records.at(state.lastResponseIndex)
+  const response =
+    last !== undefined && isKnownRecord(last) && last.type === 'assistant' ? last.message.id : null
+  if (response !== request.continues)
+    return refuseToTake('side-call', `It continues ${request.continues}, which is not the last response.`)
+  return {
+    ...matchLater(state, request.messages, last?.uuid),
+    isKnown: true,
+    sharesCalls: true,
+    isEmpty: false,
+  }
+}
+
+/** Returns why a request is not taken; null if it is. */
+function refuseMatch(
+  session: OpenSession,
+  { tools, messages, model, ttl }: ClientRequest,
+  { isKnown, isEmpty, news }: HistoryMatch,
+): RequestNotTaken | null {
+  const isSingle = messages.every(({ role }) => role !== 'assistant')
+  const hasTools = tools === null || tools.length > 0
+  if (isEmpty && isSingle && !hasTools && ttl === undefined)
+    return refuseToTake('not-yet', 'A first request without tools and cache markers may be the only one.')
+  const isOther = model !== session.model.choice.id || (!hasTools && session.tools.definitions.length > 0)
+  if (!isEmpty && !isKnown && isSingle && isOther)
+    return refuseToTake('side-call', 'It has nothing in common with the conversation.')
+  if (news.at(-1)?.role === 'assistant')
+    return refuseToTake('prefill', 'It ends with an assistant message that the model is to continue.')
+  return null
+}
+
+/** Goes back to where the client's list and the log part; `isVoid`: to the start, with no compaction in effect. */
+async function branchOff(
+  session: OpenSession,
+  request: ClientRequest,
+  { shared, divergesAt }: HistoryMatch,
+  isVoid: boolean,
+): Promise<HistoryMatch | RequestNotTaken> {
+  const end =
+    shared === 0 || isVoid
+      ? await clearSession(session, { abandon: true })
+      : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
+  if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
+  const match = matchHistory(session, request)
+  return match.divergesAt === null
+    ? match
+    : refuseToTake('failed', 'The conversation could not be brought back to what the client has.')
+}
+
+const CHANGES: Readonly<Record<HistoryChange, string>> = {
+  rewound: 'went back in its conversation',
+  edited: 'changed an earlier message',
+  pruned: 'dropped messages at the start',
+  new: 'began another conversation',
+}
+
+function announceChange({ listeners }: OpenSession, change: HistoryChange, isBranch: boolean): void {
+  const what = isBranch ? 'the log keeps the old branch' : 'the model is no longer shown that part'
+  listeners.emit({
+    type: 'host-history-changed',
+    change,
+    isBranch,
+    message: `The client ${CHANGES[change]}; ${what}.`,
+  })
+}
+
+async function answerTaken<Body>(
+  session: OpenSession,
+  request: ClientRequest,
+  signal: AbortSignal | undefined,
+): Promise<TakeOutcome<Body>> {
+  const refusal = await adoptModel(session, request.model)
+  if (refusal !== null) return refusal
+  session.offersHistory = false
+  const ready: NextOutcome<JsonObject> = await prepareReadyRequest<JsonObject>(session, 'take', {
+    tools: request.tools === null ? null : createClientToolset(session, request.tools),
+    sections: request.system === null ? null : toHostSections(request.system),
+    parameters: toParameterChanges(session, request.parameters),
+    signal,
+  })
+  if (!ready.ok) return refuseToTake('failed', ready.message)
+  const { ownFields } = request
+  return {
+    ...ready,
+    body: { ...ready.body, ...ownFields } as Body,
+    get text() {
+      return withFields(ready.text, ownFields)
+    },
+  }
+}
+
+/** Switches to the model that the client asks for. Returns why that cannot be done, or null. */
+async function adoptModel(session: OpenSession, model: string): Promise<RequestNotTaken | null> {
+  const { choice } = session.model
+  if (model === choice.id) return null
+  if (choice.sibling === undefined)
+    return refuseToTake('failed', `The session has the model ${choice.id}, and cannot create ${model}.`)
+  const end = await switchModel(session, choice.sibling(model))
+  return end.ok ? null : refuseToTake('failed', end.message)
+}
+
+/** Returns the client's tools in the order and with the bytes in which they were first sent: clients may vary both. */
+function createClientToolset({ state }: OpenSession, tools: readonly JsonObject[]): Toolset {
+  const known = state.prefix.current?.epoch.tools ?? []
+  const order = known.map(({ name, type }) => name ?? type)
+  const findPlace = ({ name, type }: JsonObject): number => {
+    const place = order.indexOf(name ?? type)
+    return place === -1 ? order.length : place
+  }
+  const definitions = tools.map((tool) => {
+    const { cache_control: _, ...plain } = tool
+    const first = known[findPlace(tool)]
+    return first !== undefined && isSameJsonValue(first, plain) ? first : tool
+  })
+  return {
+    definitions: definitions.toSorted((one, other) => findPlace(one) - findPlace(other)),
+    run: ({ name }) => ({ content: `The client runs ${name} itself.`, is_error: true }),
+  }
+}
+
+/** Returns the parameters as changes to those of the last request: what the client no longer sends is removed. */
+function toParameterChanges({ model }: OpenSession, parameters: JsonObject): JsonObject {
+  const gone = Object.keys(model.parameterChanges).filter((name) => !Object.hasOwn(parameters, name))
+  const { beta } = model.choice.profile.compaction
+  const betas = new Set([...((parameters.betas ?? []) as string[]), ...(beta === null ? [] : [beta])])
+  return {
+    ...Object.fromEntries(gone.map((name) => [name, null])),
+    ...parameters,
+    ...(betas.size === 0 ? {} : { betas: [...betas] }),
+  }
+}
+
+/** Adds fields to the JSON text of an object. */
+function withFields(text: string, fields: JsonObject): string {
+  const added = JSON.stringify(fields).slice(1, -1)
+  return added === '' ? text : `{${added},${text.slice(1)}`
+}
+
+function refuseToTake(reason: RequestNotTaken['reason'], message: string): RequestNotTaken {
+  return { ok: false, reason, message: `The request is to be sent as it is. ${message}` }
+}

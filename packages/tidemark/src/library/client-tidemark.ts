@@ -1,0 +1,106 @@
+/**
+ * Tidemark for a client that has the model, the address and the credentials: they are taken from its requests. The
+ * engine's own calls, such as summaries, go the same way as the client's.
+ */
+import { isObject } from '@tidemark/core/log/json'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
+import type { Fetch } from '../dropin/client-exchange.ts'
+import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
+import { anthropic } from '../models/anthropic.ts'
+import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
+import { checkOptionNames } from '../platform/argument-errors.ts'
+import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from '../session/options.ts'
+import { createTidemark, type FetchOptions, type Tidemark } from './tidemark.ts'
+
+/** Options of `createTidemark` without the model, and those of `fetch`. */
+export interface ClientTidemarkOptions
+  extends Omit<TidemarkOptions, 'model'>,
+    Pick<FetchOptions, 'session' | 'mode' | 'pingSeconds' | 'idleSeconds'> {
+  /** The model by whose figures the context is managed. Default: the model of each request, by the catalogue. */
+  readonly model?: TidemarkOptions['model']
+}
+
+export interface ClientTidemark {
+  /** Answers a request of the client. `send` sends a request as the client would. */
+  answer(url: string, init: RequestInit, send: Fetch): Promise<Response>
+  close(): Promise<void>
+}
+
+export function createClientTidemark(options: ClientTidemarkOptions): ClientTidemark {
+  const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
+  checkClientOptions(options)
+  let last: ClientConnection | null = null
+  let opened: { readonly tide: Tidemark; readonly fetch: Fetch } | null = null
+
+  /** Sends a call of the engine with the address and the credentials of the request that it is made for. */
+  const sendForEngine: Fetch = (input, init) => {
+    const connection = clientConnections.getStore() ?? last
+    if (connection === null) throw new Error('The client has not sent a request yet.')
+    return sendAsClient(connection, input, init)
+  }
+
+  function open(modelId: string): { readonly tide: Tidemark; readonly fetch: Fetch } {
+    const model = given ?? anthropic(modelId, { apiKey: 'host', fetch: sendForEngine })
+    const tide = createTidemark({ ...own, model })
+    const upstream: Fetch = (input, init) =>
+      (clientConnections.getStore()?.send ?? globalThis.fetch)(input, init)
+    const fetch = tide.fetch({
+      fetch: upstream,
+      ...omitUndefined({ session, mode, pingSeconds, idleSeconds }),
+    })
+    return { tide, fetch }
+  }
+
+  const announceOther = createOtherNotice((message) =>
+    own.onEvent?.({ type: 'request-passed', reason: 'unreadable', message }, ''),
+  )
+
+  return {
+    async answer(url, init, send) {
+      if (mode === 'off') return send(url, init)
+      const isOther = findRoute(url, init) === null
+      if (isOther) announceOther(url, init)
+      // A large body is parsed once more only for the first request, which names the model.
+      const modelId = isOther || opened !== null ? null : readModelId(init.body)
+      if (isOther || (opened === null && modelId === null)) return send(url, init)
+      try {
+        if (modelId !== null) opened ??= open(modelId)
+      } catch (thrown) {
+        // The catalogue does not have the model: nothing is known of its window.
+        const message = thrown instanceof Error ? thrown.message : String(thrown)
+        own.onEvent?.({ type: 'request-passed', reason: 'failed', message }, '')
+        return send(url, init)
+      }
+      const connection = { url: new URL(url).href, headers: new Headers(init.headers), send }
+      last = connection
+      const { fetch = send } = opened ?? {}
+      return clientConnections.run(connection, () => fetch(url, init))
+    },
+    close: async () => opened?.tide.close(),
+  }
+}
+
+/** Throws for options that `createTidemark` and `fetch` do not take, before the first request. */
+function checkClientOptions(options: ClientTidemarkOptions): void {
+  const names = ['session', 'mode', 'pingSeconds', 'idleSeconds', ...listTidemarkOptions()]
+  checkOptionNames('tidemark', options, names)
+  const { session, mode, pingSeconds, idleSeconds, ...own } = options
+  checkFetchOptions('tidemark', omitUndefined({ session, mode, pingSeconds, idleSeconds }))
+  checkTidemarkOptions('tidemark', {
+    ...own,
+    model: own.model ?? anthropic(ANY_MODEL, { apiKey: 'host' }),
+  })
+}
+
+/** Stands for the model of the first request while the other options are checked. */
+const ANY_MODEL = 'claude-sonnet-5-5'
+
+function readModelId(body: unknown): string | null {
+  if (typeof body !== 'string') return null
+  try {
+    const value: unknown = JSON.parse(body)
+    return isObject(value) && typeof value.model === 'string' ? value.model : null
+  } catch {
+    return null
+  }
+}

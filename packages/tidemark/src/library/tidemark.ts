@@ -1,0 +1,203 @@
+/** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
+import type { SessionStartSource } from '@tidemark/core/engine/hooks'
+import { TidemarkError } from '@tidemark/core/errors'
+import { orderPromptSections } from '@tidemark/core/request/system-prompt'
+import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { createPassedCosts } from '../dropin/client-billing.ts'
+import type { OpenedSession, SessionChoice } from '../dropin/client-conversations.ts'
+import { type ClientFetchOptions, createClientFetch, type FetchServices } from '../dropin/client-fetch.ts'
+import { badOptionError } from '../platform/argument-errors.ts'
+import { startBackground } from '../session/background.ts'
+import {
+  type OpenOptions,
+  type OpenSession,
+  openSessionById,
+  type SessionOptions,
+} from '../session/open-session.ts'
+import {
+  checkOpenOptions,
+  createSettings,
+  type TidemarkOptions,
+  type TidemarkSettings,
+} from '../session/options.ts'
+import { withCommandHooks } from '../session/session-hooks.ts'
+import {
+  createSessionModel,
+  createSummarizer,
+  listModelNotices,
+  type SessionModel,
+} from '../session/session-model.ts'
+import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from '../session/session-notes.ts'
+import { createToolset, type ToolOptions, type Toolset } from '../session/tools.ts'
+import { checkSessionId } from '../storage/home-paths.ts'
+import { createSession, findOpenSession, type Session } from './session.ts'
+
+/** Options of `fetch`. */
+export interface FetchOptions extends Omit<ClientFetchOptions, 'session'> {
+  /**
+   * The session: its id, an open session, or a function that returns the id for a request. Further conversations under
+   * one id get `id.2`, `id.3` … Default: the id that the request names in a header or in its metadata, else a new one.
+   */
+  readonly session?: Session | SessionChoice
+}
+
+export interface Tidemark {
+  /**
+   * Opens a session by its id; a session that does not exist yet is empty. Throws `busy` if this object already has it
+   * open.
+   *
+   * @example const session = await tide.open('fix-login')
+   */
+  open(id: string, options?: OpenOptions): Promise<Session>
+  /** Returns the ids of the existing sessions, sorted. */
+  sessions(): Promise<readonly string[]>
+  /**
+   * Returns a `fetch` for a client that sends its whole conversation with every request. It keeps the conversation in a
+   * session, and sends that session's requests instead.
+   *
+   * @example const client = new Anthropic({ fetch: tide.fetch({ session: 'fix-login' }) })
+   */
+  fetch(options?: FetchOptions): typeof globalThis.fetch
+  /** Closes all open sessions and the journal. Rejects with the first error after all of them were closed. */
+  close(): Promise<void>
+}
+
+/** Emits what a caller must know about the settings and the log, now and to the first listener that is added later. */
+function announceOpening({ settings, state, listeners, options, model }: OpenSession): void {
+  const notes = describeUnusedNotesOption(settings, options)
+  for (const message of [...settings.notices, ...listModelNotices(model, settings), ...notes])
+    listeners.keep({ type: 'notice', message })
+  const { damage } = state
+  if (damage.length > 0) listeners.keep({ type: 'log-damaged', damage })
+}
+
+/** Returns the options that a session has unless `open` overrides them. */
+function pickSessionOptions(options: TidemarkOptions): SessionOptions {
+  const { carriers, hooks, hookCommands, canUseTool, cleanups, source, cwd, interactive, autonomous, notes } =
+    options
+  const base = { carriers, hooks, hookCommands, canUseTool, cleanups, source }
+  return omitUndefined({ ...base, cwd, interactive, autonomous, notes })
+}
+
+/**
+ * Creates a context engine for a model. Sessions can grow without limit; each API request contains only what fits the
+ * context window.
+ *
+ * @example const tide = createTidemark({ model: anthropic('claude-sonnet-5-5'), system: 'You are a coder.' })
+ */
+export function createTidemark(options: TidemarkOptions): Tidemark {
+  const settings = createSettings(options)
+  const defaultModel = createSessionModel(options.model, settings)
+  const summarizer = createSummarizer(settings)
+  const defaults = pickSessionOptions(options)
+  const sessions = new Map<string, Session | null>()
+
+  async function openSession(
+    id: string,
+    own: OpenOptions,
+    startSource?: SessionStartSource,
+  ): Promise<Session> {
+    const { tools, runTool, findTool, system, model, onEvent, ...rest } = own
+    const sessionOptions = { ...defaults, ...rest }
+    const session = await openSessionById(id, {
+      settings,
+      summarizer,
+      model: model === undefined ? defaultModel : createSessionModel(model, settings),
+      options: withCommandHooks(id, sessionOptions, settings),
+      listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
+      tools: createGivenToolset(omitUndefined({ tools, runTool, findTool })),
+      sections: system === undefined ? settings.sections : orderPromptSections(system),
+      notes: createNotesServices(settings, sessionOptions),
+      background: [startNotesUpdate],
+    })
+    if (tools === undefined && runTool !== undefined)
+      session.tools = createToolset({ tools: session.tools.definitions, runTool })
+    if (startSource !== undefined) session.startSource = startSource
+    startBackground(session)
+    announceOpening(session)
+    return createSession(
+      session,
+      () => sessions.delete(id),
+      (fork, more) => openNew(fork, { ...own, ...more }, 'fork'),
+    )
+  }
+
+  async function openNew(id: string, own: OpenOptions, startSource?: SessionStartSource): Promise<Session> {
+    checkSessionId(id)
+    checkOpenOptions(own)
+    if (sessions.has(id)) throw new TidemarkError('busy', describeOpenAlready(id))
+    // The id is reserved before the first `await`, so that a second `open` of the same session fails.
+    sessions.set(id, null)
+    try {
+      const session = await openSession(id, own, startSource)
+      sessions.set(id, session)
+      return session
+    } catch (thrown) {
+      sessions.delete(id)
+      throw thrown
+    }
+  }
+
+  return {
+    open: (id, own = {}) => openNew(id, own),
+    fetch(own = {}) {
+      const services = createFetchServices(settings, defaultModel, sessions, openNew)
+      return createClientFetch(toClientOptions(own), services)
+    },
+    sessions: async () => [...(await settings.journal.list())].sort(),
+    close: () => closeAll([...sessions.values()], settings),
+  }
+}
+
+/** Returns the tools that `open` was called with; null if there are none. */
+function createGivenToolset(given: ToolOptions): Toolset | null {
+  return given.tools === undefined && given.findTool === undefined ? null : createToolset(given)
+}
+
+/** Replaces the public session in the options of `fetch`. What is not an object is checked with the other options. */
+function toClientOptions(own: FetchOptions): ClientFetchOptions {
+  const { session, ...rest } = Object(own) as FetchOptions
+  if (typeof session !== 'object') return own as ClientFetchOptions
+  return { ...rest, session: findOpened(session) }
+}
+
+function findOpened(session: Session): OpenedSession {
+  const open = findOpenSession(session)
+  if (open === null)
+    throw badOptionError(
+      'session',
+      'fetch: session: expected an open session of this Tidemark object, or an id.',
+    )
+  return { open, close: () => session.close() }
+}
+
+/** Returns what `fetch` needs. `sessions`: the sessions that the caller or another `fetch` has opened. */
+function createFetchServices(
+  { journal, ids, clock, options, findRecent }: TidemarkSettings,
+  model: SessionModel,
+  sessions: ReadonlyMap<string, Session | null>,
+  openNew: (id: string, own: OpenOptions) => Promise<Session>,
+): FetchServices {
+  const pricePassed = createPassedCosts(model)
+  return {
+    async open(id) {
+      return findOpened(sessions.get(id) ?? (await openNew(id, {})))
+    },
+    list: () => journal.list(),
+    findRecent: async (texts) => (await findRecent(texts)).filter((id) => !sessions.has(id)),
+    createId: () => ids.next('session'),
+    onPassed: (reason, message) => options.onEvent?.({ type: 'request-passed', reason, message }, ''),
+    onPassedReply: (reply) => options.onEvent?.(pricePassed(reply, new Date(clock.now()).toISOString()), ''),
+  }
+}
+
+function describeOpenAlready(id: string): string {
+  return `open: the session ${id} is open already. Use that one, or close it first.`
+}
+
+async function closeAll(sessions: readonly (Session | null)[], settings: TidemarkSettings): Promise<void> {
+  const closing = await Promise.allSettled(sessions.map((session) => session?.close()))
+  await settings.close()
+  const failed = closing.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+}

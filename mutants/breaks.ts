@@ -34,7 +34,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/tidemark/src/inspect/logged-calls.ts',
     find: 'call.isFinal = true',
     replace: 'call.isFinal = false',
-    tests: ['packages/tidemark/src/inspect/client-totals.test'],
+    tests: ['packages/tidemark/src/inspect/host-totals.test'],
   },
   {
     name: 'a-copy-forgets-its-original',
@@ -71,10 +71,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'totals-of-a-part-are-the-cost',
     law: 'that count fewer tokens than the log',
-    file: 'packages/tidemark/src/inspect/client-totals.ts',
+    file: 'packages/tidemark/src/inspect/host-totals.ts',
     find: 'if (prompt < sumPromptTokens(logged)) return null',
     replace: 'if (prompt < 0) return null',
-    tests: ['packages/tidemark/src/inspect/client-totals.test'],
+    tests: ['packages/tidemark/src/inspect/host-totals.test'],
   },
   {
     name: 'break-counts-what-is-no-longer-sent',

@@ -119,8 +119,8 @@ describe('a request that the proxy does not pass on', () => {
   })
 
   it.each([
-    ['a name that leads here', { client: 'evil.example:8787' }],
-    ['a name that begins as an address', { client: '127.0.0.1.evil.example' }],
+    ['a name that leads here', { host: 'evil.example:8787' }],
+    ['a name that begins as an address', { host: '127.0.0.1.evil.example' }],
     ['a page of another site', { origin: 'https://evil.example' }],
     ['a page without a site', { origin: 'null' }],
     ['a page of another server of this machine', { origin: 'http://127.0.0.1:1' }],

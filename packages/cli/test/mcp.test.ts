@@ -1,5 +1,5 @@
 /** MCP servers in the agent: real servers, over standard streams and HTTP, that die, hang, flap and reorder their tools. */
-import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { McpServerSettings } from '../src/mcp/server-settings.ts'
@@ -189,6 +189,21 @@ describe('a server that misbehaves', () => {
       expect.stringMatching(/^alpha \d+: a$/),
       'There is no tool mcp__test__omega.',
     ])
+  })
+
+  it('plan mode asks about a tool that only reads, though its server is still starting', async () => {
+    const play = playSteps(ALPHA, 'Done.')
+    const world = await createMcpWorld((request, context) => {
+      writeFileSync(world.path('gate'), '')
+      return play(request, context)
+    })
+    const mcp = await world.open(
+      { test: testServer(`gate=${world.path('gate')}`) },
+      { firstServerWait: 0, model: 'claude-sonnet-5-5' },
+    )
+    await mcp.agent.switchMode('plan')
+    expect(await mcp.ask()).toEqual([expect.stringMatching(/^(?!Plan mode is on).*mcp__test__alpha/s)])
+    expect(listServerTools(world.tools[0])).toEqual([])
   })
 
   it('a call of a tool whose server cannot be started was not made, and the model learns why', async () => {

@@ -102,15 +102,19 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
     ]),
   )
   const listTools = createToolList(() => catalogue.offered, servers, options)
+  // A tool of a server that started late can be called before it is offered.
+  const listLatest = createToolList(() => catalogue.latest, servers, options)
   const known = new Set(Object.keys(catalogue.offered))
   const unknown = [...servers].filter(([name]) => !known.has(name)).map(([, server]) => server.start())
   for (const name of known) servers.get(name)?.start()
   const firstStart = waitAtMost(Promise.allSettled(unknown), options.firstWait ?? FIRST_WAIT)
   return {
     tools: listTools,
-    findTool: (name) =>
-      findStartingTool(name, servers, () => createTools(catalogue.latest, servers, options)),
-    isReadOnly: (tool) => Object.hasOwn(listTools(), tool) && listTools()[tool]?.parallel === true,
+    findTool: (name) => findStartingTool(name, servers, listLatest),
+    isReadOnly(tool) {
+      const tools = [listTools(), listLatest()].find((listed) => Object.hasOwn(listed, tool))
+      return tools?.[tool]?.parallel === true
+    },
     async prepareRequest() {
       await firstStart
       const before = catalogue

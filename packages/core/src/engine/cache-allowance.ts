@@ -23,8 +23,8 @@ const ADVANCE = { bare: 0.1, caching: 0.01 }
 const RECENT_PAUSES = 2
 
 /** Returns which cache markers may be added to a request, in order of preference. */
-export function listMarkerChoices({ clientMarkers: hostMarkers, policy }: TurnHost): readonly OwnMarkers[] {
-  if (hostMarkers === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
+export function listMarkerChoices({ clientMarkers, policy }: TurnHost): readonly OwnMarkers[] {
+  if (clientMarkers === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
   return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
 }
 
@@ -86,9 +86,9 @@ const NO_RATES = { input: null, cacheRead: null, write5m: null, write1h: null }
 /** Returns true if the host's last requests came too late for the cache, so that the next one will, too. */
 function outlastsCache(
   { ttl }: AssembledRequest,
-  { clientPauses: hostPauses = [], profile: { cache } }: TurnHost,
+  { clientPauses = [], profile: { cache } }: TurnHost,
 ): boolean {
   const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
-  const recent = hostPauses.slice(-RECENT_PAUSES)
+  const recent = clientPauses.slice(-RECENT_PAUSES)
   return recent.length > 0 && recent.every((ms) => ms >= seconds * 1000)
 }

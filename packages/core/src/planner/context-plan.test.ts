@@ -64,8 +64,8 @@ describe('plan', () => {
       situation.measure(tokens)
       const expectedResult = { after: 30_000, summary: 0, reattached: 0 }
       const usual = { hasNotes: true, prefixTokens: 20_000, growthPerCall: 1_000, expectedResult }
-      const hostLimit = { tokens: 196_000, isPassed: true }
-      return acts(situation, { cache: warm(), ...usual, clientLimit: hostLimit, ...given })
+      const clientLimit = { tokens: 196_000, isPassed: true }
+      return acts(situation, { cache: warm(), ...usual, clientLimit, ...given })
     }
     expect([decide(59_000), decide(60_000)]).toEqual(['wait', 'compact'])
     expect(decide(195_000, { clientLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
@@ -73,9 +73,8 @@ describe('plan', () => {
   })
 
   it('does not clear first under a host if the notes can replace the conversation', () => {
-    const hostLimit = { tokens: 196_000, isPassed: false }
-    const decide = (hasNotes: boolean) =>
-      acts(filled(196_001, [10, 10_000]), { clientLimit: hostLimit, hasNotes })
+    const clientLimit = { tokens: 196_000, isPassed: false }
+    const decide = (hasNotes: boolean) => acts(filled(196_001, [10, 10_000]), { clientLimit, hasNotes })
     expect([decide(false), decide(true)]).toEqual(['clear', 'compact'])
   })
 

@@ -150,7 +150,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
  * leaves less and keeps more than a clearing.
  */
 function chooseAct(
-  { scaled, cache, clientLimit: hostLimit }: PlanContext,
+  { scaled, cache, clientLimit }: PlanContext,
   { expected, high }: ContextTokens,
   { proposal }: ClearingDecision,
   compaction: CompactionVerdict,
@@ -159,7 +159,7 @@ function chooseAct(
   if (compaction.act === 'notes') return 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
   const left = estimateLeft({ expected, high }, proposal.freedTokens)
-  if (hostLimit !== undefined && compaction.notesLine !== null) return 'compact'
+  if (clientLimit !== undefined && compaction.notesLine !== null) return 'compact'
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
 }
 

@@ -219,19 +219,10 @@ const LINE_WINDOW = 200_000
  * notes cannot be used or the window is unknown.
  */
 export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
-  const {
-    policy,
-    clientLimit: hostLimit,
-    scaled,
-    prefixTokens,
-    rates,
-    write,
-    cache,
-    hasNotes = false,
-  } = context
+  const { policy, clientLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
   const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = {
     ...policy.compact.notesLine,
-    ...(hostLimit === undefined ? {} : policy.dropIn.notesLine),
+    ...(clientLimit === undefined ? {} : policy.dropIn.notesLine),
   }
   if (!hasNotes || !enabled || !scaled.known) return null
   const { window, autoCompact } = scaled.lines
@@ -317,8 +308,8 @@ export function readContextSize(input: SizeInput): ContextTokens {
  * was not needed does. If no response has told the size yet, as with a conversation that began without the engine, only
  * the provider knows. Later the host could not go on by itself, and the upper bound avoids refusals.
  */
-export function fitsClientLimit({ clientLimit: hostLimit }: PlanContext, context: ContextTokens): boolean {
-  if (hostLimit === undefined) return false
-  if (!hostLimit.isPassed && context.source === 'estimated') return true
-  return (hostLimit.isPassed ? context.high : readLowerBound(context)) <= hostLimit.tokens
+export function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): boolean {
+  if (clientLimit === undefined) return false
+  if (!clientLimit.isPassed && context.source === 'estimated') return true
+  return (clientLimit.isPassed ? context.high : readLowerBound(context)) <= clientLimit.tokens
 }

@@ -138,7 +138,7 @@ function planRequestMarkers(
   counted: BlockIndex,
   ttl: string,
 ): readonly PlannedMarker[] {
-  const { front, flat, profile, markers, clears, repeatedUntil, clientMarkers: hostMarkers = [] } = question
+  const { front, flat, profile, markers, clears, repeatedUntil, clientMarkers = [] } = question
   const { edge = NO_FIRST_CLEARABLE, carriersEnd = null } = question
   return planMarkers({
     front,
@@ -151,7 +151,7 @@ function planRequestMarkers(
     firstClearable: edge.result === null ? null : findResultPlace(flat, edge.result),
     leftClearable: edge.left === null ? null : findResultPlace(flat, edge.left),
     carriersEnd: carriersEnd === null ? null : findRecordPlace(flat, carriersEnd),
-    clientMarkers: placeClientMarkers(hostMarkers, {
+    clientMarkers: placeClientMarkers(clientMarkers, {
       front,
       messages: counted.messages,
       cache: profile.cache,

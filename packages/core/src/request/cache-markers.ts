@@ -97,9 +97,9 @@ type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> & Partial<PlannedMa
 
 /** Chooses the blocks that get a cache marker, up to the provider's limit. Returns the markers in request order. */
 export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[] {
-  const { policy, cache, clientMarkers: hostMarkers = [] } = question
+  const { policy, cache, clientMarkers = [] } = question
   const limit = Math.min(policy.maximum, cache.maxMarkers)
-  const chosen: MarkerCandidate[] = [...hostMarkers]
+  const chosen: MarkerCandidate[] = [...clientMarkers]
   for (const candidate of listCandidates(question)) {
     const isTaken = chosen.some((other) => compareMarkerPlaces(other.place, candidate.place) === 0)
     if (!isTaken && chosen.length < limit) chosen.push(candidate)
@@ -122,12 +122,12 @@ export const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set(['last-message', 
  * come first, or else the shortest.
  */
 function findOwnTtl(
-  { ttl, tailTtl, cache, clientMarkers: hostMarkers = [] }: PlanMarkersInput,
+  { ttl, tailTtl, cache, clientMarkers = [] }: PlanMarkersInput,
   place: MarkerPlace,
   isInTail: boolean,
 ): string {
-  if (hostMarkers.length === 0) return isInTail ? (tailTtl ?? ttl) : ttl
-  const next = hostMarkers.find((other) => compareMarkerPlaces(other.place, place) >= 0)
+  if (clientMarkers.length === 0) return isInTail ? (tailTtl ?? ttl) : ttl
+  const next = clientMarkers.find((other) => compareMarkerPlaces(other.place, place) >= 0)
   return typeof next?.control.ttl === 'string' ? next.control.ttl : cache.defaultTtl
 }
 
@@ -167,15 +167,9 @@ function findTailPlaces({
  * the block, so that it can be read from the cache. A host that marks the end of its messages knows what it repeats.
  */
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
-  const {
-    repeatedUntil,
-    clientMarkers: hostMarkers = [],
-    ownMarkers = 'all',
-    blockIndex,
-    isRewritten = false,
-  } = question
+  const { repeatedUntil, clientMarkers = [], ownMarkers = 'all', blockIndex, isRewritten = false } = question
   if (ownMarkers === 'none') return false
-  const last = hostMarkers.at(-1)?.place
+  const last = clientMarkers.at(-1)?.place
   if (last !== undefined && compareMarkerPlaces(place, last) <= 0) return true
   const marksEnd =
     last?.zone === 'messages' && last.index >= (findLastResponseIndex(blockIndex.messages) ?? 0)

@@ -140,10 +140,8 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 
   return {
     open: (id, own = {}) => openNew(id, own),
-    fetch(own = {}) {
-      const services = createFetchServices(settings, defaultModel, sessions, openNew)
-      return createClientFetch(toClientOptions(own), services)
-    },
+    fetch: (own = {}) =>
+      createClientFetch(toClientOptions(own), createFetchServices(settings, defaultModel, sessions, openNew)),
     sessions: async () => [...(await settings.journal.list())].sort(),
     close: () => closeAll([...sessions.values()], settings),
   }

@@ -61,7 +61,7 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
 }
 
 /** Returns when the request of a host is rewritten: only when it must be, unless the policy wants it earlier. */
-function readHostRewriting({ client: host, refusal, settings }: OpenSession) {
+function readClientRewriting({ client: host, refusal, settings }: OpenSession) {
   if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return {}
   return { rewritesWhenFull: true, isRefusedAsTooLong: refusal?.failure.kind === 'overflow' }
 }
@@ -86,10 +86,10 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       cwd: options.cwd,
       isBedrock: choice.isBedrock,
       requestedTtl: session.client?.ttl,
-      hostMarkers: session.client?.markers,
-      hostPauses: session.client?.pauses,
+      clientMarkers: session.client?.markers,
+      clientPauses: session.client?.pauses,
       ...(session.client === null ? {} : { isClientLed: true }),
-      ...readHostRewriting(session),
+      ...readClientRewriting(session),
       repeatedUntil: session.client?.repeatedUntil,
       entitlement: settings.options.entitlement,
     }),

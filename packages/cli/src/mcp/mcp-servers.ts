@@ -102,7 +102,6 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
     ]),
   )
   const listTools = createToolList(() => catalogue.offered, servers, options)
-  // A tool of a server that started late can be called before it is offered.
   const listLatest = createToolList(() => catalogue.latest, servers, options)
   const known = new Set(Object.keys(catalogue.offered))
   const unknown = [...servers].filter(([name]) => !known.has(name)).map(([, server]) => server.start())
@@ -111,10 +110,7 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
   return {
     tools: listTools,
     findTool: (name) => findStartingTool(name, servers, listLatest),
-    isReadOnly(tool) {
-      const tools = [listTools(), listLatest()].find((listed) => Object.hasOwn(listed, tool))
-      return tools?.[tool]?.parallel === true
-    },
+    isReadOnly: (tool) => isReadOnlyTool(tool, [listTools(), listLatest()]),
     async prepareRequest() {
       await firstStart
       const before = catalogue
@@ -259,6 +255,11 @@ function createTools(
   )
   // A tool of the server itself takes the place of ours with the same name. The engine declares tools in order of names.
   return Object.fromEntries([...resources, ...tools])
+}
+
+/** True if the first list that has the tool says so. A tool of a server that started late can be called before it is offered. */
+function isReadOnlyTool(name: string, lists: readonly Readonly<Record<string, AgentTool>>[]): boolean {
+  return lists.find((tools) => Object.hasOwn(tools, name))?.[name]?.parallel === true
 }
 
 /** Waits until the server of a tool runs, and returns the tool from what servers have listed then. */

@@ -126,8 +126,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     checkSessionId(id)
     checkOpenOptions(own)
     if (sessions.has(id)) throw new TidemarkError('busy', describeOpenAlready(id))
-    // The id is reserved before the first `await`, so that a second `open` of the same session fails.
-    sessions.set(id, null)
+    sessions.set(id, null) // before the first `await`, so that a second `open` of the same session fails
     try {
       const session = await openSession(id, own, startSource)
       sessions.set(id, session)
@@ -138,10 +137,10 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     }
   }
 
+  const services = createFetchServices(settings, defaultModel, sessions, openNew)
   return {
     open: (id, own = {}) => openNew(id, own),
-    fetch: (own = {}) =>
-      createClientFetch(toClientOptions(own), createFetchServices(settings, defaultModel, sessions, openNew)),
+    fetch: (own = {}) => createClientFetch(toClientOptions(own), services),
     sessions: async () => [...(await settings.journal.list())].sort(),
     close: () => closeAll([...sessions.values()], settings),
   }

@@ -383,3 +383,41 @@ describe('the official client', () => {
     expect(sumRequests({ simulator }).requests).toBeGreaterThan(40)
   })
 })
+
+describe('the session that a fetch manages', () => {
+  it('is opened by the application, too, which may compact and close it; the client goes on', async () => {
+    const world = createDropInWorld({ turns: 12, resultTokens: 3_000 })
+    const { tide, coder, upstream, listMessages } = world
+    const host = new ClientAgent(tide.fetch({ session: 'shared', fetch: upstream }), coder, BRIEF)
+    await host.ask('Mend the sums.')
+    const session = await tide.open('shared')
+    expect(session.messages().length).toBe(host.messages.length)
+    expect(await session.compact()).toMatchObject({ ok: true })
+    await host.ask('Go on.')
+    expect(session.messages().length).toBeLessThan(host.messages.length)
+    await session.close()
+    await host.ask('And on.')
+    const again = await tide.open('shared')
+    expect(again.messages().length).toBeLessThan(host.messages.length)
+    expect([listMessages('request-passed'), await tide.sessions()]).toEqual([[], ['shared']])
+    await tide.close()
+  })
+
+  it('is not closed by the fetch once the application has it, and has no other options', async () => {
+    const { tide, coder, upstream } = createDropInWorld({ turns: 12 })
+    const fetch = tide.fetch({ session: 'shared', fetch: upstream, idleSeconds: 0.02 })
+    const host = new ClientAgent(fetch, coder, BRIEF)
+    host.messages.push({ role: 'user', content: 'Mend the sums.' })
+    const [session] = await Promise.all([tide.open('shared'), host.step()])
+    await expect(tide.open('shared')).rejects.toMatchObject({ code: 'busy' })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await expect(session.planCompaction()).resolves.toBeDefined()
+    await session.close()
+    await host.step()
+    await expect(tide.open('shared', { cwd: '/tmp' })).rejects.toMatchObject({
+      code: 'busy',
+      message: expect.stringContaining('managed by fetch already'),
+    })
+    await tide.close()
+  })
+})

@@ -38,7 +38,7 @@ async function restart(settings: ClientSettings, change: (host: ClientAgent) => 
   const found = await after.tide.sessions()
   const history = after.listMessages('host-history-changed')
   // The session of the other conversation is not held open.
-  const free = await Promise.allSettled(sessions.map((id) => after.tide.open(id)))
+  const free = await Promise.allSettled(sessions.map((id) => after.tide.open(id, { source: 'test' })))
   await after.tide.close()
   return { sessions, found, history, free, cacheRead: sumRequests(before).read - read }
 }

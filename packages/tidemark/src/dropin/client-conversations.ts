@@ -96,6 +96,7 @@ export function createClientConversations(
     if (key === null) return null
     const all = await openConversations(key)
     await Promise.all(all.list.map(({ recording }) => recording))
+    await reopenClosed(all, source)
     const free = all.list.filter(({ isInFlight }) => !isInFlight)
     const isUnnamed = key === ''
     const found = chooseConversation(free, request, isUnnamed)
@@ -121,6 +122,15 @@ export function createClientConversations(
       idle.start()
       return begun
     },
+  }
+}
+
+/** Opens the sessions again that the application has closed: it may look at one and close it while the client goes on. */
+async function reopenClosed({ list }: Conversations, source: SessionSource): Promise<void> {
+  for (const [place, { open, isInFlight }] of list.entries()) {
+    if (open.closing === null || isInFlight) continue
+    await open.closing.catch(() => undefined)
+    list[place] = await openConversation(open.id, source)
   }
 }
 

@@ -43,8 +43,8 @@ export interface FetchOptions extends Omit<ClientFetchOptions, 'session'> {
 
 export interface Tidemark {
   /**
-   * Opens a session by its id; a session that does not exist yet is empty. Throws `busy` if this object already has it
-   * open.
+   * Opens a session by its id; a session that does not exist yet is empty. A session that `fetch` has opened is returned
+   * as it is, if no options are given. Throws `busy` if this object has opened it before.
    *
    * @example const session = await tide.open('fix-login')
    */
@@ -90,7 +90,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   const defaultModel = createSessionModel(options.model, settings)
   const summarizer = createSummarizer(settings)
   const defaults = pickSessionOptions(options)
-  const sessions = new Map<string, Session | null>()
+  const sessions: OpenSessions = new Map()
 
   async function openSession(
     id: string,
@@ -118,32 +118,54 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     return createSession(
       session,
       () => sessions.delete(id),
-      (fork, more) => openNew(fork, { ...own, ...more }, 'fork'),
+      (fork, more) => open(fork, { ...own, ...more }, 'fork'),
     )
   }
 
-  async function openNew(id: string, own: OpenOptions, startSource?: SessionStartSource): Promise<Session> {
+  async function open(id: string, own: OpenOptions, startSource?: SessionStartSource): Promise<Session> {
     checkSessionId(id)
     checkOpenOptions(own)
-    if (sessions.has(id)) throw new TidemarkError('busy', describeOpenAlready(id))
-    sessions.set(id, null) // before the first `await`, so that a second `open` of the same session fails
-    try {
-      const session = await openSession(id, own, startSource)
-      sessions.set(id, session)
-      return session
-    } catch (thrown) {
-      sessions.delete(id)
-      throw thrown
-    }
+    return addSession(sessions, id, own, () => openSession(id, own, startSource))
   }
 
-  const services = createFetchServices(settings, defaultModel, sessions, openNew)
+  const services = createFetchServices(settings, defaultModel, sessions, (id) => openSession(id, {}))
   return {
-    open: (id, own = {}) => openNew(id, own),
+    open: (id, own = {}) => open(id, own),
     fetch: (own = {}) => createClientFetch(toClientOptions(own), services),
     sessions: async () => [...(await settings.journal.list())].sort(),
-    close: () => closeAll([...sessions.values()], settings),
+    close: () => closeAll(sessions, settings),
   }
+}
+
+/** The open sessions of one Tidemark object by their ids, and who has opened them. */
+type OpenSessions = Map<string, { readonly opening: Promise<Session>; openedBy: 'caller' | 'fetch' }>
+
+/** Opens a session for the caller of `open`. One that `fetch` has opened is the caller's from now on, too. */
+async function addSession(
+  sessions: OpenSessions,
+  id: string,
+  own: OpenOptions,
+  start: () => Promise<Session>,
+): Promise<Session> {
+  const known = sessions.get(id)
+  if (known === undefined) return startSession(sessions, id, 'caller', start)
+  if (known.openedBy === 'caller') throw new TidemarkError('busy', describeOpenAlready(id))
+  if (Object.keys(own).length > 0) throw new TidemarkError('busy', describeOfFetch(id))
+  known.openedBy = 'caller'
+  return known.opening
+}
+
+/** Starts to open a session. Its id is taken at once, so that a second `open` of the same session fails. */
+function startSession(
+  sessions: OpenSessions,
+  id: string,
+  openedBy: 'caller' | 'fetch',
+  start: () => Promise<Session>,
+): Promise<Session> {
+  const opening = start()
+  sessions.set(id, { opening, openedBy })
+  opening.catch(() => sessions.delete(id))
+  return opening
 }
 
 /** Returns the tools that `open` was called with; null if there are none. */
@@ -168,17 +190,21 @@ function findOpened(session: Session): OpenedSession {
   return { open, close: () => session.close() }
 }
 
-/** Returns what `fetch` needs. `sessions`: the sessions that the caller or another `fetch` has opened. */
+/** Returns what `fetch` needs. It closes no session that the caller has, too. */
 function createFetchServices(
   { journal, ids, clock, options, findRecent }: TidemarkSettings,
   model: SessionModel,
-  sessions: ReadonlyMap<string, Session | null>,
-  openNew: (id: string, own: OpenOptions) => Promise<Session>,
+  sessions: OpenSessions,
+  openSession: (id: string) => Promise<Session>,
 ): FetchServices {
   const pricePassed = createPassedCosts(model)
   return {
     async open(id) {
-      return findOpened(sessions.get(id) ?? (await openNew(id, {})))
+      const session = await (sessions.get(id)?.opening ??
+        startSession(sessions, id, 'fetch', () => openSession(id)))
+      const close = async (): Promise<void> =>
+        sessions.get(id)?.openedBy === 'fetch' ? session.close() : undefined
+      return { ...findOpened(session), close }
     },
     list: () => journal.list(),
     findRecent: async (texts) => (await findRecent(texts)).filter((id) => !sessions.has(id)),
@@ -192,8 +218,15 @@ function describeOpenAlready(id: string): string {
   return `open: the session ${id} is open already. Use that one, or close it first.`
 }
 
-async function closeAll(sessions: readonly (Session | null)[], settings: TidemarkSettings): Promise<void> {
-  const closing = await Promise.allSettled(sessions.map((session) => session?.close()))
+function describeOfFetch(id: string): string {
+  return `open: the session ${id} is managed by fetch already. Open it without options, or before its first request.`
+}
+
+async function closeAll(sessions: OpenSessions, settings: TidemarkSettings): Promise<void> {
+  const opened = await Promise.allSettled([...sessions.values()].map(({ opening }) => opening))
+  const closing = await Promise.allSettled(
+    opened.map((end) => (end.status === 'fulfilled' ? end.value.close() : undefined)),
+  )
   await settings.close()
   const failed = closing.find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason

@@ -22,6 +22,8 @@ export const shared = {
   },
 } satisfies ViteUserConfig
 
+const CLI_TESTS = 'packages/cli/{src,test}/**/*.test.ts'
+
 /**
  * `npm test` runs properties a tenth as often as `npm run test:full` (`--mode full`), and of long lists of cases a sample. `TIDEMARK_RUN_SHARE=50` runs them
  * fifty times as often; `TIDEMARK_SEED` repeats the runs of one seed.
@@ -31,13 +33,25 @@ export default defineConfig(({ mode }) => ({
   test: {
     ...shared.test,
     env: { TIDEMARK_RUN_SHARE: process.env.TIDEMARK_RUN_SHARE ?? (mode === 'full' ? '1' : '0.1') },
-    include: [
-      'packages/*/src/**/*.test.ts',
-      'packages/*/test/**/*.test.ts',
-      'packages/*/testing/**/*.test.ts',
-      'test/**/*.test.ts',
-      'scripts/**/*.test.ts',
-      'bench/**/*.test.ts',
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'packages',
+          include: [
+            'packages/*/src/**/*.test.ts',
+            'packages/*/test/**/*.test.ts',
+            'packages/*/testing/**/*.test.ts',
+            'test/**/*.test.ts',
+            'scripts/**/*.test.ts',
+            'bench/**/*.test.ts',
+          ],
+          exclude: ['**/node_modules/**', CLI_TESTS],
+        },
+      },
+      // These start processes all the time, which takes as long as the memory of the worker is large: they have workers of
+      // their own, without what thousands of sessions have left in memory.
+      { extends: true, test: { name: 'cli', include: [CLI_TESTS] } },
     ],
   },
 }))

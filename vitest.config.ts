@@ -22,7 +22,13 @@ export const shared = {
   },
 } satisfies ViteUserConfig
 
-const CLI_TESTS = 'packages/cli/{src,test}/**/*.test.ts'
+/** Tests that start processes all the time. */
+const PROCESS_TESTS = [
+  'packages/cli/{src,test}/**/*.test.ts',
+  'packages/simulator/test/coder-clients.test.ts',
+  'packages/tidemark/src/hooks/*.test.ts',
+  'test/compact-process.test.ts',
+]
 
 /**
  * `npm test` runs properties a tenth as often as `npm run test:full` (`--mode full`), and of long lists of cases a sample. `TIDEMARK_RUN_SHARE=50` runs them
@@ -37,7 +43,7 @@ export default defineConfig(({ mode }) => ({
       {
         extends: true,
         test: {
-          name: 'packages',
+          name: 'sessions',
           include: [
             'packages/*/src/**/*.test.ts',
             'packages/*/test/**/*.test.ts',
@@ -46,12 +52,12 @@ export default defineConfig(({ mode }) => ({
             'scripts/**/*.test.ts',
             'bench/**/*.test.ts',
           ],
-          exclude: ['**/node_modules/**', CLI_TESTS],
+          exclude: ['**/node_modules/**', ...PROCESS_TESTS],
         },
       },
-      // These start processes all the time, which takes as long as the memory of the worker is large: they have workers of
-      // their own, without what thousands of sessions have left in memory.
-      { extends: true, test: { name: 'cli', include: [CLI_TESTS] } },
+      // To start a process takes as long as the memory of the worker is large, so these have workers of their own, without
+      // what thousands of sessions leave in memory.
+      { extends: true, test: { name: 'processes', include: PROCESS_TESTS } },
     ],
   },
 }))

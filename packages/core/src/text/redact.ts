@@ -63,7 +63,9 @@ export function redact(text: string): string {
   const isCued = new Map(PATTERN_CUES.map((cue) => [cue, cue.test(text)]))
   const patterns = [
     ...(hasCue ? [PRIVATE_KEY] : []),
-    ...(ISSUED_TOKENS.some(({ pattern }) => words.search(pattern) !== -1) ? ISSUED_TOKENS : []),
+    ...(words !== '' && ISSUED_TOKENS.some(({ pattern }) => words.search(pattern) !== -1)
+      ? ISSUED_TOKENS
+      : []),
     ...(hasCue ? CUED_PATTERNS : UNCUED_PATTERNS),
   ]
   return patterns.reduce(

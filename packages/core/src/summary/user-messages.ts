@@ -120,7 +120,8 @@ export function countMissingCharacters(text: string, message: UserPrompt, own = 
 function countMissing(text: string, part: string): number {
   if (part.length < LEAST_FOUND_ANYWHERE) return part.length
   const head = countKept(text, part, 'beginning')
-  return part.length - head - countKept(text, part.slice(head), 'end')
+  const tail = countKept(text, part.slice(head), 'end')
+  return part.length - head - tail
 }
 
 /**

@@ -22,6 +22,14 @@ export const shared = {
   },
 } satisfies ViteUserConfig
 
+/** Tests that start processes all the time. */
+const PROCESS_TESTS = [
+  'packages/cli/{src,test}/**/*.test.ts',
+  'packages/simulator/test/coder-clients.test.ts',
+  'packages/tidemark/src/hooks/*.test.ts',
+  'test/compact-process.test.ts',
+]
+
 /**
  * `npm test` runs properties a tenth as often as `npm run test:full` (`--mode full`), and of long lists of cases a sample. `TIDEMARK_RUN_SHARE=50` runs them
  * fifty times as often; `TIDEMARK_SEED` repeats the runs of one seed.
@@ -31,13 +39,25 @@ export default defineConfig(({ mode }) => ({
   test: {
     ...shared.test,
     env: { TIDEMARK_RUN_SHARE: process.env.TIDEMARK_RUN_SHARE ?? (mode === 'full' ? '1' : '0.1') },
-    include: [
-      'packages/*/src/**/*.test.ts',
-      'packages/*/test/**/*.test.ts',
-      'packages/*/testing/**/*.test.ts',
-      'test/**/*.test.ts',
-      'scripts/**/*.test.ts',
-      'bench/**/*.test.ts',
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'sessions',
+          include: [
+            'packages/*/src/**/*.test.ts',
+            'packages/*/test/**/*.test.ts',
+            'packages/*/testing/**/*.test.ts',
+            'test/**/*.test.ts',
+            'scripts/**/*.test.ts',
+            'bench/**/*.test.ts',
+          ],
+          exclude: ['**/node_modules/**', ...PROCESS_TESTS],
+        },
+      },
+      // To start a process takes as long as the memory of the worker is large, so these have workers of their own, without
+      // what thousands of sessions leave in memory.
+      { extends: true, test: { name: 'processes', include: PROCESS_TESTS } },
     ],
   },
 }))

@@ -409,8 +409,8 @@ export const mutants: readonly Mutant[] = [
     name: 'long-word-searched-with-too-large-steps',
     law: 'finds a credential without a cue wherever it stands',
     file: 'packages/core/src/text/redact.ts',
-    find: 'end = place + LONG_WORD_LENGTH',
-    replace: 'end = place + 3 * LONG_WORD_LENGTH',
+    find: 'least = end + LONG_WORD_LENGTH - 1',
+    replace: 'least = end + 3 * LONG_WORD_LENGTH',
     tests: ['packages/core/src/text/redact.test'],
   },
   {

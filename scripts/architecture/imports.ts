@@ -8,7 +8,16 @@ export interface Import {
   readonly line: number
 }
 
+const known = new WeakMap<Source, readonly Import[]>()
+
+/** Returns the imports of a file. They are looked for once, since several checks need them. */
 export function importsOf(source: Source): readonly Import[] {
+  const imports = known.get(source) ?? findImports(source)
+  known.set(source, imports)
+  return imports
+}
+
+function findImports(source: Source): readonly Import[] {
   const file = parse(source)
   const found: Import[] = []
   walk(file, (node) => {

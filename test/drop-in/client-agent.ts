@@ -109,16 +109,19 @@ export class ClientAgent {
       tools = this.#coder.tools,
       model,
     } = this.#settings
-    const { fields = {}, prepare = (body) => body } = this.#settings
+    const { fields = {}, prepare } = this.#settings
     const body = {
       model: model ?? 'claude-sonnet-5-5',
       max_tokens: 2_000,
       ...fields,
       system,
       ...(tools.length === 0 ? {} : { tools }),
-      messages: structuredClone(this.messages),
+      messages: this.messages,
     }
-    return prepare(body, this.requests)
+    // What is changed just before it is sent stays as it was in the list of the host.
+    return prepare === undefined
+      ? body
+      : prepare({ ...body, messages: structuredClone(this.messages) }, this.requests)
   }
 
   /** Asks how many tokens the next request has. */

@@ -49,10 +49,13 @@ const BREAK_COLUMNS = `process.on("SIGUSR2", () => Object.defineProperty(process
   get() { throw new Error("no columns") }
 }))`
 
-/** Lets the main thread never answer again, as a fault in a loop would. */
-const HANG = 'process.on("SIGUSR2", () => { for (;;); })'
+/** Lets the main thread never answer again, as a fault in a loop would, but without using a core. */
+const HANG = 'process.on("SIGUSR2", () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0))'
 
 const AS_BEFORE = { isCursorShown: true, isOnSecondScreen: false, marksPastes: false }
+
+/** Listing all processes of a machine takes a while. */
+const LISTING = { interval: 200 }
 
 function countProcesses(command: string): number {
   const all = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
@@ -68,7 +71,7 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
     process.kill(world.findPid(), signal)
     await world.see(new RegExp(`EXIT ${code}\\n icanon`))
     expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)
-    await expect.poll(() => countProcesses(SLEEP)).toBe(0)
+    await expect.poll(() => countProcesses(SLEEP), LISTING).toBe(0)
   })
 
   it('after SIGTERM while a panel is open', async () => {
@@ -143,6 +146,6 @@ describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', 
         return false
       }
     }
-    await expect.poll(() => [isAlive(), countProcesses(SLEEP)]).toEqual([false, 0])
+    await expect.poll(() => [isAlive(), countProcesses(SLEEP)], LISTING).toEqual([false, 0])
   })
 })

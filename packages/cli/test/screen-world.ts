@@ -66,6 +66,8 @@ export const EMPTY_INPUT = /─\n❯(?: +Type a task[^\n]*)?\n─/
 
 const PATIENCE_MS = 60_000
 const POLL_MS = 20
+/** A look at a terminal of tmux starts a process, which takes as long as some work of the chat. */
+const TMUX_POLL_MS = 60
 
 /** Opens a terminal with a shell that runs the chat, then prints its exit code and the state of the terminal. */
 export async function createScreenWorld(
@@ -103,7 +105,7 @@ export async function createScreenWorld(
   const look = (): string => tmux('capture-pane', '-t', 's', '-p')
   const type = async (text: string): Promise<void> => {
     tmux('send-keys', '-t', 's', '-l', text)
-    await waitForText(look, text.trim().split(/\s/).at(-1) ?? '')
+    await waitForText(look, text.trim().split(/\s/).at(-1) ?? '', TMUX_POLL_MS)
   }
   restart(...args)
   return {
@@ -114,7 +116,7 @@ export async function createScreenWorld(
     look,
     restart,
     async send(text) {
-      if (text.startsWith('/')) await waitForRest(look)
+      if (text.startsWith('/')) await waitForRest(look, TMUX_POLL_MS)
       await type(text)
       press('Enter')
     },
@@ -122,7 +124,7 @@ export async function createScreenWorld(
     lookBack: () => tmux('capture-pane', '-t', 's', '-p', '-S', '-'),
     resize: (width, height) =>
       void tmux('resize-window', '-t', 's', '-x', String(width), '-y', String(height)),
-    ...createWaits(look, press),
+    ...createWaits(look, press, TMUX_POLL_MS),
     findPid: () => findChild(tmux('display-message', '-t', 's', '-p', '#{pane_pid}').trim()),
   }
 }
@@ -134,17 +136,17 @@ function findChild(pid: string): number {
 type Waits = Pick<ScreenView, 'see' | 'answerQuestion' | 'seeOther' | 'seeStill' | 'seeIdle'>
 
 /** Returns what waits for the screen, however long the machine takes. */
-export function createWaits(look: () => string, press: ScreenView['press']): Waits {
-  const see = (text: string | RegExp): Promise<string> => waitForText(look, text)
+export function createWaits(look: () => string, press: ScreenView['press'], pollMs: number = POLL_MS): Waits {
+  const see = (text: string | RegExp): Promise<string> => waitForText(look, text, pollMs)
   return {
     see,
     async answerQuestion(question, ...keys) {
       const isAsked = (seen: string): boolean => hasText(seen, question) && seen.includes('enter confirm')
-      const screen = await waitUntil(look, isAsked, `the question ${String(question)}`)
+      const screen = await waitUntil(look, isAsked, `the question ${String(question)}`, pollMs)
       press(...keys)
       return screen
     },
-    seeOther: (before) => waitUntil(look, (seen) => seen !== before, 'another screen'),
+    seeOther: (before) => waitUntil(look, (seen) => seen !== before, 'another screen', pollMs),
     seeStill() {
       let [before, count] = ['', 0]
       const isStill = (screen: string): boolean => {
@@ -153,7 +155,7 @@ export function createWaits(look: () => string, press: ScreenView['press']): Wai
         before = seen
         return count >= STILL_LOOKS
       }
-      return waitUntil(look, isStill, 'the same text for a while')
+      return waitUntil(look, isStill, 'the same text for a while', pollMs)
     },
     seeIdle: () => see(new RegExp(`^(?![\\s\\S]*esc interrupts)[\\s\\S]*${EMPTY_INPUT.source}`)),
   }
@@ -169,25 +171,30 @@ function hasText(seen: string, wanted: string | RegExp): boolean {
   return typeof wanted === 'string' ? seen.includes(wanted) : wanted.test(seen)
 }
 
-export function waitForText(look: () => string, wanted: string | RegExp): Promise<string> {
-  return waitUntil(look, (seen) => hasText(seen, wanted), String(wanted))
+export function waitForText(
+  look: () => string,
+  wanted: string | RegExp,
+  pollMs: number = POLL_MS,
+): Promise<string> {
+  return waitUntil(look, (seen) => hasText(seen, wanted), String(wanted), pollMs)
 }
 
 /** Waits until nothing runs. The answer is on the screen shortly before the end of its turn. */
-export function waitForRest(look: () => string): Promise<string> {
-  return waitUntil(look, (seen) => !seen.includes('esc interrupts'), 'the end of what runs')
+export function waitForRest(look: () => string, pollMs: number = POLL_MS): Promise<string> {
+  return waitUntil(look, (seen) => !seen.includes('esc interrupts'), 'the end of what runs', pollMs)
 }
 
 async function waitUntil(
   look: () => string,
   isRight: (seen: string) => boolean,
   wanted: string,
+  pollMs: number,
 ): Promise<string> {
   const end = Date.now() + PATIENCE_MS
   for (;;) {
     const seen = look()
     if (isRight(seen)) return seen
     if (Date.now() > end) throw new Error(`The screen never had ${wanted}. It has:\n${seen}`)
-    await wait(POLL_MS)
+    await wait(pollMs)
   }
 }

@@ -134,6 +134,10 @@ describe('bodies', () => {
     expect(await broken.json()).toMatchObject({
       error: { details: { error_code: 'request_body_encoding_invalid' } },
     })
+    const text = await post(simulate(), '/v1/messages', { body: '{}', headers: headers('gzip') })
+    expect(await text.json()).toMatchObject({
+      error: { details: { error_code: 'request_body_encoding_invalid' } },
+    })
     const strange = await post(simulate(), '/v1/messages', { body, headers: headers('compress') })
     expect(await strange.json()).toMatchObject({
       error: { details: { error_code: 'request_body_encoding_unsupported' } },

@@ -119,35 +119,33 @@ export function countMissingCharacters(text: string, message: UserPrompt, own = 
 
 function countMissing(text: string, part: string): number {
   if (part.length < LEAST_FOUND_ANYWHERE) return part.length
-  const head = findLongestBeginning(text, part)
-  const rest = part.slice(head)
-  const tail = findLongestBeginning(reverseText(text), reverseText(rest))
+  const head = countKept(text, part, 'beginning')
+  const tail = countKept(text, part.slice(head), 'end')
   return part.length - head - tail
 }
 
 /**
- * Returns the length of the longest beginning of `part` that is in the text; 0 if it is too short to count. Takes time
- * proportional to both lengths, whatever repeats in them (the search of Knuth, Morris and Pratt).
+ * Returns the length of the longest beginning or end of `part` that is in the text; 0 if it is too short to count. Takes
+ * time proportional to both lengths, whatever repeats in them (the search of Knuth, Morris and Pratt, for an end backwards).
  */
-function findLongestBeginning(text: string, part: string): number {
+function countKept(text: string, part: string, side: 'beginning' | 'end'): number {
+  const least = side === 'end' ? part.slice(-LEAST_KEPT_CHARACTERS) : part.slice(0, LEAST_KEPT_CHARACTERS)
+  if (least.length < LEAST_KEPT_CHARACTERS || !text.includes(least)) return 0
+  const readFrom = (whole: string, at: number): number =>
+    whole.charCodeAt(side === 'end' ? whole.length - 1 - at : at)
   const shorter = new Int32Array(part.length)
   for (let at = 1, size = 0; at < part.length; at += 1) {
-    while (size > 0 && part[at] !== part[size]) size = shorter[size - 1] ?? 0
-    if (part[at] === part[size]) size += 1
+    while (size > 0 && readFrom(part, at) !== readFrom(part, size)) size = shorter[size - 1] ?? 0
+    if (readFrom(part, at) === readFrom(part, size)) size += 1
     shorter[at] = size
   }
   let longest = 0
   for (let at = 0, size = 0; at < text.length && longest < part.length; at += 1) {
-    while (size > 0 && text[at] !== part[size]) size = shorter[size - 1] ?? 0
-    if (text[at] === part[size]) size += 1
+    while (size > 0 && readFrom(text, at) !== readFrom(part, size)) size = shorter[size - 1] ?? 0
+    if (readFrom(text, at) === readFrom(part, size)) size += 1
     longest = Math.max(longest, size)
   }
-  return longest < LEAST_KEPT_CHARACTERS ? 0 : longest
-}
-
-/** Reverses the UTF-16 units of a text, for a search from its end. */
-function reverseText(text: string): string {
-  return text.split('').toReversed().join('')
+  return longest
 }
 
 /** Returns what the user typed of a message, without the questions that it answers. */

@@ -18,6 +18,7 @@ describe('a credential that is known by its own letters', () => {
     ['GitHub, fine-grained', `github_pat_${mixed(22)}_${mixed(59)}`],
     ['GitLab', `glpat-${mixed(20)}`],
     ['Slack bot', `xoxb-${'1234567890'}-${mixed(24)}`],
+    ['Slack bot, the shortest', `xoxb-${'1234567890'}`],
     ['Slack app', `xapp-1-A0${capitals(8)}-${hex(32)}`],
     ['AWS', `AKIA${capitals(16)}`],
     ['AWS, for a session', `ASIA${capitals(16)}`],
@@ -45,6 +46,7 @@ describe('a credential that is known by its own letters', () => {
     ['Telegram', `123456789:AA${mixed(33)}`],
     ['Discord', `M${mixed(23)}.${mixed(6)}.${mixed(30)}`],
     ['age', `AGE-SECRET-KEY-1${capitals(58)}`],
+    ['JWT, the shortest', `eyJ${mixed(8)}.eyJ${mixed(8)}.`],
     ['JWT', `eyJ${mixed(20)}.eyJ${mixed(40)}.${mixed(30)}`],
   ])('%s', (_name, secret) => {
     expect(redact(secret)).toBe('[redacted]')

@@ -11,7 +11,7 @@ export const SECRET_CUES: string =
 
 /** Cheap tests that run before the many credential patterns, since most texts contain no credential. */
 const SECRET_CUE = new RegExp(SECRET_CUES, 'i')
-const LONG_WORD_LENGTH = 16
+const LONG_WORD_LENGTH = 15
 
 /** Texts of at least this many characters are worth remembering. */
 const LONG_TEXT_CHARACTERS = 50_000
@@ -27,33 +27,47 @@ export function createRedactor(): (text: string) => string {
 }
 
 /**
- * Checks for 16 characters of a word in a row, as in most keys. Reads backwards from the place where such a word would
- * end: what is no part of a word moves that place by its whole length, so that most of a long text is never read.
+ * Lists the words of a text with at least 15 characters, as all issued tokens are. Reads backwards from the place where such
+ * a word would reach that length: what is no part of a word moves that place by its whole length, so that most of a long
+ * text is never read.
  */
-function hasLongWord(text: string): boolean {
-  let end = LONG_WORD_LENGTH - 1
-  while (end < text.length) {
-    let place = end
-    while (place > end - LONG_WORD_LENGTH && isWordCharacter(text.charCodeAt(place))) place -= 1
-    if (place === end - LONG_WORD_LENGTH) return true
-    end = place + LONG_WORD_LENGTH
+function listLongWords(text: string): readonly string[] {
+  const words: string[] = []
+  let least = LONG_WORD_LENGTH - 1
+  while (least < text.length) {
+    let start = least
+    while (start > least - LONG_WORD_LENGTH && isWordCharacter(text.charCodeAt(start))) start -= 1
+    let end = start + 1
+    if (start === least - LONG_WORD_LENGTH) {
+      end = least + 1
+      while (end < text.length && isWordCharacter(text.charCodeAt(end))) end += 1
+      words.push(text.slice(start + 1, end))
+    }
+    least = end + LONG_WORD_LENGTH - 1
   }
-  return false
+  return words
 }
 
-/** True for a letter, a digit or one of `_+/=-`. */
+/** True for a letter, a digit or one of `-./:_+=`: issued tokens have no others. */
 function isWordCharacter(code: number): boolean {
   const isLetter = (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
-  return isLetter || (code >= 47 && code <= 57) || code === 95 || code === 43 || code === 61 || code === 45
+  return isLetter || (code >= 45 && code <= 58) || code === 95 || code === 43 || code === 61
 }
 
 /** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
   const hasCue = SECRET_CUE.test(text)
-  if (!hasCue && !hasLongWord(text)) return text
-  const patterns = hasCue ? SECRET_PATTERNS : PATTERNS_WITHOUT_CUE
+  const words = listLongWords(text).join(' ')
+  if (!hasCue && words === '') return text
   // A cue is looked for once, in the given text: what is put in the place of a credential contains none.
   const isCued = new Map(PATTERN_CUES.map((cue) => [cue, cue.test(text)]))
+  const patterns = [
+    ...(hasCue ? [PRIVATE_KEY] : []),
+    ...(words !== '' && ISSUED_TOKENS.some(({ pattern }) => words.search(pattern) !== -1)
+      ? ISSUED_TOKENS
+      : []),
+    ...(hasCue ? CUED_PATTERNS : UNCUED_PATTERNS),
+  ]
   return patterns.reduce(
     (left, { pattern, cue }) =>
       cue === undefined || isCued.get(cue) === true ? left.replace(pattern, replaceSecret) : left,
@@ -352,12 +366,7 @@ const PRIVATE_KEY: SecretPattern = {
   pattern: /-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY( BLOCK)?-----[\s\S]*?(?:-----END \1PRIVATE KEY\2-----|$)/g,
 }
 
-/** The patterns that can match a text without any of the words in `SECRET_CUES`. */
-const PATTERNS_WITHOUT_CUE: readonly SecretPattern[] = [...ISSUED_TOKENS, URL_SIGNATURE, CONNECTION_STRING]
+const CUED_PATTERNS: readonly SecretPattern[] = [...NAMED_SECRETS, ...COMMAND_SECRETS]
 
-const SECRET_PATTERNS: readonly SecretPattern[] = [
-  PRIVATE_KEY,
-  ...ISSUED_TOKENS,
-  ...NAMED_SECRETS,
-  ...COMMAND_SECRETS,
-]
+/** The patterns that can match a text without any of the words in `SECRET_CUES`. */
+const UNCUED_PATTERNS: readonly SecretPattern[] = [URL_SIGNATURE, CONNECTION_STRING]

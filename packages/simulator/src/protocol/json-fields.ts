@@ -152,38 +152,27 @@ export function isJsonValue(value: unknown): value is Json {
 /** Deepest nesting of lists and objects in a body. A tool's schema needs a few dozen levels. */
 const MAX_JSON_DEPTH = 200
 
-/** Returns an error text if lists and objects are nested deeper than the limit; otherwise null. */
-export function findDeepNesting(value: unknown): string | null {
-  return inspectJson(value).nesting
-}
-
 /**
- * Returns what `findDeepNesting` does, and whether no string has half a surrogate pair. It does not recurse, because the stack would not be enough for a value that is nested too deeply.
+ * Returns an error text if lists and objects are nested deeper than the limit; otherwise null. It does not recurse,
+ * because the stack would not be enough for a value that is nested too deeply.
  */
-export function inspectJson(value: unknown): {
-  readonly nesting: string | null
-  readonly isWellFormed: boolean
-} {
+export function findDeepNesting(value: unknown): string | null {
   let level: readonly unknown[] = [value]
-  let isWellFormed = typeof value !== 'string' || value.isWellFormed()
   for (let depth = 0; depth <= MAX_JSON_DEPTH; depth += 1) {
     let isEmpty = true
     const next: unknown[] = []
-    for (const each of level) {
-      if (typeof each !== 'object') continue
-      const fields = each as Readonly<Record<string, unknown>>
-      for (const name in fields) {
-        isEmpty = false
-        const field = fields[name]
-        if (typeof field === 'string') isWellFormed &&= field.isWellFormed()
-        else if (typeof field === 'object' && field !== null) next.push(field)
-        isWellFormed &&= name.isWellFormed()
-      }
+    const add = (each: unknown): void => {
+      isEmpty = false
+      if (typeof each === 'object' && each !== null) next.push(each)
     }
-    if (isEmpty) return { nesting: null, isWellFormed }
+    for (const each of level) {
+      if (Array.isArray(each)) for (const item of each) add(item)
+      else if (isObject(each)) for (const name in each) add(each[name])
+    }
+    if (isEmpty) return null
     level = next
   }
-  return { nesting: `it is nested deeper than ${MAX_JSON_DEPTH} levels`, isWellFormed }
+  return `it is nested deeper than ${MAX_JSON_DEPTH} levels`
 }
 
 /** Formats a value for an error message: objects and lists by their kind, other values shortened to 60 characters. */

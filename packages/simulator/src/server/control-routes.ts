@@ -137,7 +137,7 @@ async function readControlBody(context: Context): Promise<ControlBody> {
   const type = context.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/json')
     return { ok: false, refusal: refuse(context, 415, 'content-type must be application/json') }
-  const read = await readLimitedText(context.req.raw.body, MAX_CONTROL_BODY_BYTES)
+  const read = await readLimitedText(context.env?.bodyText ?? context.req.raw.body, MAX_CONTROL_BODY_BYTES)
   if (read === null)
     return { ok: false, refusal: refuse(context, 413, `the body is over ${MAX_CONTROL_BODY_BYTES} bytes`) }
   return { ok: true, text: read.pieces.join('') }

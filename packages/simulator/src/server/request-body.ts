@@ -5,7 +5,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import { type ApiError, apiError, invalidRequest } from '../protocol/answer.ts'
-import { inspectJson } from '../protocol/json-fields.ts'
+import { findDeepNesting } from '../protocol/json-fields.ts'
 import { runWithPauses } from './pauses.ts'
 
 /** A request body as read. `bodyError` is the error if it is not valid; `text` is empty if it was not read at all. */
@@ -24,9 +24,13 @@ const DECODED_BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maxi
 
 /**
  * Reads a JSON request body and decompresses it if needed. `bodyError` says if the body is not valid, nested too deeply,
- * or larger than `maxBytes`.
+ * or larger than `maxBytes`. `bodyText` is a body that is not part of the `Request` object.
  */
-export async function readRequestBody({ body, headers }: Request, maxBytes: number): Promise<RequestBody> {
+export async function readRequestBody(
+  { body, headers }: Request,
+  maxBytes: number,
+  bodyText: string | null = null,
+): Promise<RequestBody> {
   const announced = Number(headers.get('content-length') ?? 0)
   const refuse = (bodyError: ApiError): RequestBody => ({
     value: null,
@@ -37,7 +41,7 @@ export async function readRequestBody({ body, headers }: Request, maxBytes: numb
   if (announced > maxBytes) return refuse(BODY_TOO_LARGE)
   const encoding = (headers.get('content-encoding') ?? 'identity').toLowerCase()
   if (encoding === 'identity') {
-    const read = await readLimitedText(body, maxBytes)
+    const read = await readLimitedText(bodyText ?? body, maxBytes)
     return read === null ? refuse(BODY_TOO_LARGE) : runWithPauses(parseBody(read))
   }
   const format = COMPRESSION_FORMATS.find((known) => known === encoding)
@@ -64,15 +68,19 @@ interface BodyText {
   readonly bytes: number
 }
 
-/** Reads a stream of at most `limit` bytes of UTF-8. If there are more, the rest is not read and the result is null. */
+/** Reads a text, or a stream of UTF-8, of at most `limit` bytes. If there are more, the rest is not read and the result is null. */
 export async function readLimitedText(
-  stream: ReadableStream<Uint8Array> | null,
+  source: ReadableStream<Uint8Array> | string | null,
   limit: number,
 ): Promise<BodyText | null> {
+  if (typeof source === 'string') {
+    const size = Buffer.byteLength(source)
+    return size > limit ? null : { pieces: [source], bytes: size }
+  }
   const decoder = new StringDecoder('utf8')
   const pieces: string[] = []
   let bytes = 0
-  for await (const chunk of stream ?? []) {
+  for await (const chunk of source ?? []) {
     bytes += chunk.byteLength
     if (bytes > limit) return null
     pieces.push(decoder.write(chunk))
@@ -102,8 +110,7 @@ function* parseBody({ pieces, bytes }: BodyText): Steps<RequestBody> {
 
 /** Returns why the provider would not read a body that JavaScript has parsed; null if it would. */
 function findUnreadableValue(value: unknown, text: string): string | null {
-  const { nesting, isWellFormed } = inspectJson(value)
-  return nesting ?? (isWellFormed ? null : findLoneSurrogate(text))
+  return findDeepNesting(value) ?? (SURROGATE_ESCAPE.test(text) ? findLoneSurrogate(text) : null)
 }
 
 /**
@@ -122,5 +129,7 @@ function findLoneSurrogate(text: string): string | null {
   return null
 }
 
+/** The text itself is well-formed, so that only an escape sequence can make half a pair. */
+const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/
 const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)/gs
 const SURROGATES = /^\\u(d[89a-f]..)(?:\\u(....))?$/i

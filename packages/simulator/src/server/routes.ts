@@ -27,6 +27,8 @@ export interface RequestBindings {
    * with the request.
    */
   readonly signal?: AbortSignal
+  /** The body, if it is a text that was not put into the `Request` object; otherwise null. */
+  readonly bodyText?: string | null
   /** Host name or address on which the server listens. Requests may use it as their `Host`. */
   readonly host?: string
 }
@@ -75,7 +77,7 @@ async function answerRequest(
   endpoint: Endpoint,
 ): Promise<Response> {
   const { raw } = context.req
-  const body = await readRequestBody(raw, state.settings.maxBodyBytes)
+  const body = await readRequestBody(raw, state.settings.maxBodyBytes, context.env?.bodyText)
   const incoming = { endpoint, headers: readHeaders(context), ...body }
   const { answer, begin, abandon } = await handleMessagesRequest(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}

@@ -46,10 +46,10 @@ function createSimulatorFrom(settings: SimulatorSettings): Simulator {
   return {
     async fetch(input, init) {
       const signal = init?.signal ?? (input instanceof Request ? input.signal : null)
-      const request = new Request(input, init)
-      if (signal === null) return app.fetch(request, {})
+      const { request, bodyText } = createRequest(input, init)
+      if (signal === null) return app.fetch(request, { bodyText })
       signal.throwIfAborted()
-      return withAbort(Promise.resolve(app.fetch(request, { signal })), signal)
+      return withAbort(Promise.resolve(app.fetch(request, { bodyText, signal })), signal)
     },
     handle: (request, bindings = {}) => app.fetch(request, bindings),
     get requests() {
@@ -60,6 +60,23 @@ function createSimulatorFrom(settings: SimulatorSettings): Simulator {
     },
     advance: (ms) => state.clock.advance(ms),
   }
+}
+
+/**
+ * Creates a request. A body that is a text stands beside it, as the signal does: as a part of the request it would be
+ * encoded and decoded again, which takes longer than most of what is done with it.
+ */
+function createRequest(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+): { readonly request: Request; readonly bodyText: string | null } {
+  const text = init?.body
+  if (typeof text !== 'string' || init?.method !== 'POST')
+    return { request: new Request(input, init), bodyText: null }
+  const request = new Request(input, { ...init, body: null, signal: null })
+  return request.headers.has('content-encoding')
+    ? { request: new Request(input, init), bodyText: null }
+    : { request, bodyText: text.toWellFormed() }
 }
 
 /**
@@ -74,10 +91,43 @@ async function withAbort(answer: Promise<Response>, signal: AbortSignal): Promis
     const response = await Promise.race([answer, aborted.promise])
     if (response.body === null) return response
     const { status, headers } = response
-    return new Response(response.body.pipeThrough(new TransformStream(), { signal }), { status, headers })
+    return new Response(breakAtAbort(response.body, signal), { status, headers })
   } finally {
     signal.removeEventListener('abort', abort)
   }
+}
+
+/** Returns a body that fails once the signal is aborted. A pipe would do the same in four times the time. */
+function breakAtAbort(body: ReadableStream<Uint8Array>, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  let abort = (): void => undefined
+  const release = (): void => signal.removeEventListener('abort', abort)
+  return new ReadableStream({
+    start(controller) {
+      abort = () => {
+        controller.error(signal.reason)
+        reader.cancel(signal.reason).catch(() => undefined)
+      }
+      if (signal.aborted) abort()
+      else signal.addEventListener('abort', abort, { once: true })
+    },
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (signal.aborted) return
+        if (!done) return controller.enqueue(value)
+        release()
+        controller.close()
+      } catch (error) {
+        release()
+        throw error
+      }
+    },
+    cancel(reason) {
+      release()
+      return reader.cancel(reason)
+    },
+  })
 }
 
 export interface ServeOptions extends SimulatorOptions {

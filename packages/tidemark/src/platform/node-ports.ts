@@ -80,7 +80,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
         return await end.promise
       } finally {
         onAbort(signal, 'removeEventListener', abort)
-        sleep.abort()
+        sleep.abort(WORK_ENDED)
         inner?.abort(WORK_ENDED)
       }
     },
@@ -96,7 +96,7 @@ class SleepEnd {
     removeEventListener: (_: 'abort', listener: () => void): void => void this.#listeners.delete(listener),
   }
 
-  abort(): void {
+  abort(_reason: unknown): void {
     this.signal.aborted = true
     for (const listener of this.#listeners) listener()
   }

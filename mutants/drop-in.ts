@@ -232,11 +232,27 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'cache-writes-of-a-client-not-limited',
-    law: 'a client without markers that pauses for longer than the cache lives has nothing written to the cache from its third pause on',
+    law: 'a client without markers that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
     file: 'packages/core/src/engine/cache-allowance.ts',
     find: 'return recent.length > 0 && recent.every(',
     replace: 'return recent.length < 0 && recent.every(',
     tests: ['test/drop-in/drawn-clients.test'],
+  },
+  {
+    name: 'pauses-of-a-client-compared-with-its-longest-marker',
+    law: 'a client that marks only its system prompt, for an hour, that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
+    file: 'packages/core/src/engine/cache-allowance.ts',
+    find: 'const ttl = readMarkerTtl(last, host)',
+    replace: 'const ttl = request.ttl',
+    tests: ['test/drop-in/drawn-clients.test'],
+  },
+  {
+    name: 'joining-taken-for-a-changed-prefix',
+    law: 'of its thinking is not sent again, also if its first requests went without Tidemark',
+    file: 'packages/tidemark/src/dropin/hidden-thinking.ts',
+    find: 'let prefix: string | null = null',
+    replace: "let prefix: string | null = ''",
+    tests: ['test/drop-in/client-decides'],
   },
   {
     name: 'clearing-of-a-client-lost-with-its-reminder',

@@ -1,7 +1,14 @@
 /** What a client sends is what the model gets: its parameters, its omissions and its tools are never put back. */
 import { createManualClock } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { type ClientBlock, type ClientMessage, dropIn, sumRequests, withMarkers } from './client-agent.ts'
+import {
+  dropIn,
+  ClientAgent,
+  type ClientBlock,
+  type ClientMessage,
+  sumRequests,
+  withMarkers,
+} from './client-agent.ts'
 
 type Body = Record<string, unknown>
 
@@ -54,6 +61,18 @@ describe('what a client leaves out', () => {
     await host.ask('Fix the sums.')
     for (const text of world.sent) expect(text).not.toContain('"type":"thinking"')
     expect(world.listMessages('host-history-changed')).toEqual([])
+    expect(sumRequests(world).refused).toBe(0)
+  })
+
+  it('of its thinking is not sent again, also if its first requests went without Tidemark', async () => {
+    const settings = { model: BOUND, fields: { thinking: { type: 'adaptive' } }, prepare: withoutThinking }
+    const { host, ...world } = dropIn(settings, { modelId: BOUND, turns: 10, thinkingTokens: 200 })
+    const direct = new ClientAgent(world.upstream, world.coder, settings)
+    direct.messages.push({ role: 'user', content: 'Fix the sums.' })
+    await direct.step()
+    host.messages = direct.messages
+    while (await host.step());
+    for (const text of world.sent) expect(text).not.toContain('"type":"thinking"')
     expect(sumRequests(world).refused).toBe(0)
   })
 
@@ -127,6 +146,22 @@ function replaceInput(
   const body = mapBlocks({ messages }, (block) => [block.id === id ? { ...block, input } : block])
   return body.messages as ClientMessage[]
 }
+
+it('the thinking of an answer reaches a client whose first requests went without Tidemark', async () => {
+  const settings = { model: BOUND, fields: { thinking: { type: 'adaptive' } } }
+  const { host, ...world } = dropIn(settings, { modelId: BOUND, turns: 10, thinkingTokens: 200 })
+  const direct = new ClientAgent(world.upstream, world.coder, settings)
+  direct.messages.push({ role: 'user', content: 'Fix the sums.' })
+  await direct.step()
+  host.messages = direct.messages
+  while (await host.step());
+  // The coder does not think about its last answer.
+  const answers = host.messages.filter(({ role }) => role === 'assistant').slice(0, -1)
+  expect(answers.length).toBeGreaterThan(5)
+  for (const { content } of answers)
+    expect((content as ClientBlock[]).map(({ type }) => type)).toContain('thinking')
+  expect(sumRequests(world).refused).toBe(0)
+})
 
 describe('fields on user messages that the engine does not know', () => {
   it('are sent with them', async () => {

@@ -77,6 +77,7 @@ const CASES: Readonly<Record<string, Partial<ClientHabits>>> = {
   'Tidemark switched on in mid-conversation': { directFirst: 9 },
   'its own context management': { contextManagement: true, thinking: 'kept', binding: 'drops' },
   'thinking left out': { thinking: 'left-out' },
+  'thinking left out, and Tidemark switched on in mid-conversation': { thinking: 'left-out', directFirst: 3 },
   'old inputs of calls redacted': { inputs: 'redacted' },
   'the time of day in the system prompt and pauses': { clock: true, gaps: [0.1, 0.1, 6] },
   'a tool that comes and goes': { tools: 'toggled' },
@@ -93,13 +94,19 @@ it.each(Object.entries(CASES))('a client with %s pays no more than direct', asyn
   await checkLaw({ ...PLAIN, ...habits })
 })
 
-it('a host without markers that pauses for longer than the cache lives has nothing written to the cache from its third pause on', async () => {
-  await runDrawnClient('managed', { ...PLAIN, markers: 'none', gaps: [6] }, ({ simulator }) => {
-    const written = simulator.requests.map(({ usage }) => (usage?.write5m ?? 0) + (usage?.write1h ?? 0))
-    expect(written.length).toBeGreaterThan(20)
-    expect(written.slice(3)).toEqual(written.slice(3).map(() => 0))
-  })
-})
+it.each<[string, Partial<ClientHabits>]>([
+  ['without markers', { markers: 'none' }],
+  ['that marks only its system prompt, for an hour,', { markers: 'system', lifetimes: ['1h', '5m'] }],
+])(
+  'a client %s that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
+  async (_, habits) => {
+    await runDrawnClient('managed', { ...PLAIN, ...habits, gaps: [6] }, ({ simulator }) => {
+      const written = simulator.requests.map(({ usage }) => (usage?.write5m ?? 0) + (usage?.write1h ?? 0))
+      expect(written.length).toBeGreaterThan(20)
+      expect(written.slice(3)).toEqual(written.slice(3).map(() => 0))
+    })
+  },
+)
 
 describe('in a window that is full', () => {
   it.each<[string, Partial<ClientHabits>]>([

@@ -46,10 +46,12 @@ export function canAffordCacheWrite(
   const last = request.markers.at(-1)
   // What is before a marker of the host is written to the cache in any case.
   if (last === undefined || last.kind === 'host') return true
-  if (outlastsCache(request, host)) return false
+  // The host's markers may live longer than the one that is added after them.
+  const ttl = readMarkerTtl(last, host)
+  if (outlastsCache(ttl, host)) return false
   const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
   const { input, cacheRead, ...rates } = prices === null ? NO_RATES : findRates(prices, tokens)
-  const write = request.ttl === '1h' ? rates.write1h : rates.write5m
+  const write = ttl === '1h' ? rates.write1h : rates.write5m
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())
   // What the host caches by itself is not the engine's saving.
@@ -83,11 +85,12 @@ function countTokensToMarker(
 
 const NO_RATES = { input: null, cacheRead: null, write5m: null, write1h: null }
 
+function readMarkerTtl({ control }: PlannedMarker, { profile: { cache } }: TurnHost): string {
+  return typeof control.ttl === 'string' ? control.ttl : cache.defaultTtl
+}
+
 /** Returns true if the host's last requests came too late for the cache, so that the next one will, too. */
-function outlastsCache(
-  { ttl }: AssembledRequest,
-  { clientPauses = [], profile: { cache } }: TurnHost,
-): boolean {
+function outlastsCache(ttl: string, { clientPauses = [], profile: { cache } }: TurnHost): boolean {
   const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
   const recent = clientPauses.slice(-RECENT_PAUSES)
   return recent.length > 0 && recent.every((ms) => ms >= seconds * 1000)

@@ -42,7 +42,8 @@ export function findHidingStart(
 ): number {
   if (thinking.binding !== 'prefix') return Number.POSITIVE_INFINITY
   let answered: string | null = null
-  let prefix = ''
+  // Null for responses that came with the host's list: they were given before anything was sent from here.
+  let prefix: string | null = null
   for (const [index, record] of listBranchRecords(session).entries()) {
     if (isCompactBoundary(record) || isMicrocompactBoundary(record)) return index
     if (record.type === 'assistant') answered ??= prefix

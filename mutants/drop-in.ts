@@ -247,6 +247,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/drop-in/drawn-clients.test'],
   },
   {
+    name: 'floor-of-a-compaction-by-estimate-alone',
+    law: 'a long prompt in a script whose tokens are overestimated is answered where prompt and summary fit',
+    file: 'packages/core/src/compaction/plan-compaction.ts',
+    find: 'return least.expected <= most ? most : window',
+    replace: 'return window',
+    tests: ['test/drop-in/long-prompts'],
+  },
+  {
     name: 'joining-taken-for-a-changed-prefix',
     law: 'of its thinking is not sent again, also if its first requests went without Tidemark',
     file: 'packages/tidemark/src/dropin/hidden-thinking.ts',

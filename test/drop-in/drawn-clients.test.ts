@@ -96,7 +96,10 @@ it.each(Object.entries(CASES))('a client with %s pays no more than direct', asyn
 
 it.each<[string, Partial<ClientHabits>]>([
   ['without markers', { markers: 'none' }],
-  ['that marks only its system prompt, for an hour,', { markers: 'system', lifetimes: ['1h', '5m'] }],
+  [
+    'that marks only its system prompt, for an hour,',
+    { markers: 'system', lifetimes: ['1h', '5m'], contextManagement: true, resultTokens: 300, steps: 40 },
+  ],
 ])(
   'a client %s that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
   async (_, habits) => {

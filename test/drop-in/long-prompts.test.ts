@@ -2,7 +2,7 @@
 import { sampleCases } from '@tidemark/core/testing'
 import { createSummarizer, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { createDropInWorld } from './client-agent.ts'
+import { ClientAgent, createDropInWorld } from './client-agent.ts'
 
 const SENTENCE = 'The ledger keeps every sum in cents, so that no part of an account is lost to rounding.\n'
 const TOOLS = [{ name: 'Read', description: 'Reads.', input_schema: { type: 'object', properties: {} } }]
@@ -60,3 +60,28 @@ describe.each(['claude-sonnet-5-5', 'claude-sonnet-4-5', 'claude-opus-5-5'])('on
     },
   )
 })
+
+/** Cyrillic takes two bytes a letter: the engine expects a third more tokens than the simulator counts. */
+const OVERESTIMATED = 'Строка журнала 17: баланс сохранён, ошибок нет, см. отдел учёта.\n'
+
+it.each([
+  ['claude-sonnet-4-5', 0.8],
+  ['claude-opus-5', 0.92],
+])(
+  'a long prompt in a script whose tokens are overestimated is answered where prompt and summary fit (%s, %f of the window)',
+  async (modelId, share) => {
+    const window = 40_000
+    const world = createDropInWorld({ window, modelId, turns: 14, resultTokens: 900 })
+    const { tide, coder, upstream, simulator, events } = world
+    const host = new ClientAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder, {
+      model: modelId,
+      system: 'You are a coder.',
+    })
+    await host.ask('Fix the sums.')
+    const lines = Math.floor((window * share * 4) / Buffer.byteLength(OVERESTIMATED))
+    host.messages.push({ role: 'user', content: OVERESTIMATED.repeat(lines) })
+    await host.step()
+    expect(simulator.requests.at(-1)?.status).toBe(200)
+    expect(events.filter(({ type }) => type === 'compact')).toHaveLength(1)
+  },
+)

@@ -31,7 +31,7 @@ import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../s
 import type { CompactionForm } from '../summary/summary-prompt.ts'
 import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, calibrateSize, readCalibrationScale } from '../tokens/usage.ts'
+import { type ContextTokens, calibrateSize, readCalibrationScale, readLowerBound } from '../tokens/usage.ts'
 
 export interface CompactionOptions {
   readonly trigger: CompactTrigger
@@ -156,22 +156,38 @@ export function keepsNewestRound({ trigger, notesBy, notesOnly }: CompactionOpti
   return trigger === 'auto' && notesBy === 'local' && notesOnly !== true
 }
 
-/** Share of the free tokens that a compaction after a refusal leaves free. */
+/** Share of the free tokens that a compaction leaves free where the size of the window is uncertain. */
 const REFUSAL_MARGIN = 1 / 2
 
 /**
- * Lowers the limit of a compaction after the provider refused the prompt as too long. The provider counted the whole
- * prompt, and the estimates of its parts are not wrong by the same factor: a summary that fills the rest of the window,
- * beside what is kept, may be refused again.
+ * Lowers a limit that the provider's own count, or the lower bound of an estimate, has given. The estimates of the parts
+ * of a prompt are not wrong by the same factor as that of the whole: a summary that fills the rest of the window, beside
+ * what is kept, may be refused.
  */
-function withRefusalMargin(
-  limit: SizeLimit | null,
-  { refused }: CompactionOptions,
-  least: ContextTokens,
-): SizeLimit | null {
-  if (limit === null || refused?.limit === undefined) return limit
+function withMargin(limit: SizeLimit | null, least: ContextTokens, isNeeded: boolean): SizeLimit | null {
+  if (limit === null || !isNeeded) return limit
   const free = Math.max(0, limit.tokens - least[limit.size])
   return { ...limit, tokens: limit.tokens - Math.ceil(free * REFUSAL_MARGIN) }
+}
+
+/**
+ * Returns the largest context that the provider may take, in tokens as the engine estimates them, where what every
+ * compaction keeps (`least`) is expected to be too long for `window`: estimates of some texts are far too high. After a
+ * refusal the provider's count of the prompt tells by how much; otherwise the lower bound counts, since the provider's
+ * answer is exact and a refusal costs nothing. Returns `window` if that does not help.
+ */
+function raiseWindow(
+  window: number,
+  least: ContextTokens,
+  { refused }: CompactionOptions,
+  { before, inputLimit }: { readonly before: ContextTokens; readonly inputLimit: number },
+): number {
+  if (least.expected <= window) return window
+  const most =
+    refused?.actual === undefined
+      ? (window * least.expected) / Math.max(1, readLowerBound(least))
+      : (Math.min(inputLimit, refused.limit ?? inputLimit) * before.expected) / Math.max(1, refused.actual)
+  return least.expected <= most ? most : window
 }
 
 export function planCompaction(
@@ -200,12 +216,14 @@ export function planCompaction(
   const target =
     usual === null ? null : Math.min(usual, Math.floor((refusedLimit * percentOfAutoCompact) / 100))
   const isForced = request.isForced === true || isBlocked
-  const window = Math.min(findInputLimit(host, scaled), refusedLimit)
+  const inputLimit = findInputLimit(host, scaled)
+  const expectedWindow = Math.min(inputLimit, refusedLimit)
   const least = measureLeastResult(state, span, { host, compaction })
-  const limit = withRefusalMargin(
+  const window = raiseWindow(expectedWindow, least, request, { before, inputLimit })
+  const limit = withMargin(
     findSizeLimit({ ...request, isForced }, form, scaled, window),
-    request,
     least,
+    request.refused?.limit !== undefined || window > expectedWindow,
   )
   // A target of the user is judged with a summary, so that the refusal names a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)

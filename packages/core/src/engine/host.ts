@@ -35,6 +35,7 @@ import type {
   Signal,
   StoredNotes,
 } from './ports.ts'
+import type { TokenExcess } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 
 export interface TurnHost {
@@ -62,8 +63,8 @@ export interface TurnHost {
    * without, and may end before a rewrite has paid for itself.
    */
   readonly rewritesWhenFull?: boolean
-  /** True if the provider has refused the host's request for its length. Default: false. */
-  readonly isRefusedAsTooLong?: boolean
+  /** What the provider said about sizes when it refused the host's request for its length. Undefined if it did not. */
+  readonly refusedAsTooLong?: TokenExcess
   /** The cache lifetime that the host asked for in the cache markers of its own request. */
   readonly requestedTtl?: string
   /** The cache markers that the host set in its own request. Undefined if it sends no requests of its own. */

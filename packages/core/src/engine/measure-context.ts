@@ -231,7 +231,7 @@ function findClientLimit(
     ? 0
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
-  if (host.isRefusedAsTooLong === true) return { tokens: 0, isPassed: true }
+  if (host.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
   return { tokens, isPassed: view.rewrites.length > 0 }
 }
 

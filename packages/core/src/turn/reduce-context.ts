@@ -144,12 +144,14 @@ async function* executePlan(
   // To save money, only what is there already is used: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
   if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
+  const { refusedAsTooLong } = turn.host
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
     cause: plan.compact.cause,
     firedBy: plan.compact.cause === 'price' ? 'price' : 'threshold',
-    isForced: isBlocked,
+    isForced: isBlocked || refusedAsTooLong !== undefined,
     notesOnly,
+    ...(refusedAsTooLong === undefined ? {} : { refused: refusedAsTooLong }),
   })
   if (end.ok) return null
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }

@@ -63,7 +63,11 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
 /** Returns when the request of a host is rewritten: only when it must be, unless the policy wants it earlier. */
 function readClientRewriting({ client: host, refusal, settings }: OpenSession) {
   if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return {}
-  return { rewritesWhenFull: true, isRefusedAsTooLong: refusal?.failure.kind === 'overflow' }
+  const failure = refusal?.failure
+  return {
+    rewritesWhenFull: true,
+    ...(failure?.kind === 'overflow' ? { refusedAsTooLong: failure.gap ?? {} } : {}),
+  }
 }
 
 export function createTurnHost(session: OpenSession): CompactingHost {

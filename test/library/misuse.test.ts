@@ -1,5 +1,5 @@
 /** What is given wrong is said at once, in one line that names it; nothing is begun. */
-import type { OpenOptions, Session } from 'tidemark'
+import { memoryFiles, type OpenOptions, type Session } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark } from '../support/test-tidemark.ts'
 
@@ -31,6 +31,14 @@ describe('open', () => {
     [
       { cleanups: [{ name: 'cache', forget: () => {} }] },
       'open: cleanups is [an object]; expected a list of { name, scope, forget(rewritten) }; scope is "main" or the source of an agent.',
+    ],
+    [
+      { carriers: [memoryFiles({ cwd: '/' })] },
+      'open: carriers is [[an object, an object]]; expected a flat list of context sources, such as [...memoryFiles({ cwd })], or a function that returns one.',
+    ],
+    [
+      { carriers: () => undefined },
+      'carriers: the function returned undefined; expected a flat list of context sources, such as [...memoryFiles({ cwd })], or a function that returns one.',
     ],
     [{ interactive: 1 }, 'open: interactive is 1; expected true or false.'],
   ])('%j', async (options, message) => {

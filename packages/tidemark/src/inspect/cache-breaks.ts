@@ -17,6 +17,7 @@ import {
 import { checkCacheRead } from '@tidemark/core/cache/detect-break'
 import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
+import { describeClearing } from '@tidemark/core/engine/session-state'
 import {
   isCompactBoundary,
   isKnownRecord,
@@ -227,9 +228,8 @@ function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
   if (record.type !== 'system') return null
   if (isCompactBoundary(record)) return { kind: 'compaction' }
   if (isOwnClearing(record)) {
-    const { tokensSaved, compactedToolIds } = record.microcompactMetadata ?? {}
-    const act = `cleared ${compactedToolIds?.length ?? 0} results`
-    return { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 }
+    const { microcompactMetadata: metadata } = record
+    return { kind: 'clearing', act: describeClearing(metadata), freedTokens: metadata?.tokensSaved ?? 0 }
   }
   const subtype = isKnownRecord(record) && record.type === 'system' ? record.subtype : undefined
   return subtype === 'compact_undone' || subtype === 'clear_undone' ? { kind: 'undo' } : null

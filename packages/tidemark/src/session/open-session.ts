@@ -22,7 +22,7 @@ import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
 import type { ClientMessage } from './messages.ts'
-import type { TidemarkOptions, TidemarkSettings } from './options.ts'
+import { readContextSources, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { createReplyGate, createWriteQueue, type ReplyGate } from './session-locks.ts'
 import {
   nameProvider,
@@ -259,7 +259,7 @@ function createCompactionHost(
   const { carriers = [], hooks, cleanups, autonomous } = options
   const summarizer = withSummarizerRetryEvents(input.summarizer, settings, { listeners, telemetry })
   const log = settings.logPath(id)
-  const given = typeof carriers === 'function' ? carriers({ id, log }) : carriers
+  const given = readContextSources(carriers, { id, log })
   return {
     deadlines: settings.deadlines,
     sources: withDefaultSources(given, log, settings.blobs),

@@ -148,10 +148,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
     'text, a list of texts or text blocks, or { sections }',
     (value) => typeof value === 'string' || isObject(value) || Array.isArray(value),
   ),
-  carriers: expect(
-    'a list of context sources, or a function that returns one',
-    (value) => Array.isArray(value) || typeof value === 'function',
-  ),
+  carriers: (value) => (typeof value === 'function' ? null : checkContextSources(value)),
   hooks: checkHooks,
   hookCommands: checkHookCommands,
   canUseTool: expect(
@@ -186,6 +183,27 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   clock: port('now', 'sleep'),
   ids: port('next'),
   deadlines: port('within'),
+}
+
+const checkContextSources = expect(
+  'a flat list of context sources, such as [...memoryFiles({ cwd })], or a function that returns one',
+  (value) =>
+    Array.isArray(value) && value.every((each) => isObject(each) && typeof each.render === 'function'),
+)
+
+/** Returns the context sources of a session. Throws `bad-option` if a function returned something else. */
+export function readContextSources(
+  given: ContextSources,
+  location: SessionLocation,
+): readonly ContextSource[] {
+  if (typeof given !== 'function') return given
+  const sources = given(location)
+  const expected = checkContextSources(sources)
+  if (expected === null) return sources
+  throw badOptionError(
+    'carriers',
+    `carriers: the function returned ${formatErrorValue(sources)}; expected ${expected}.`,
+  )
 }
 
 function checkNotesOption(value: unknown): string | null {

@@ -2,10 +2,10 @@
 import { createManualClock } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
-  dropIn,
   ClientAgent,
   type ClientBlock,
   type ClientMessage,
+  dropIn,
   sumRequests,
   withMarkers,
 } from './client-agent.ts'

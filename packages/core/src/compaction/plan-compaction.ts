@@ -156,18 +156,11 @@ export function keepsNewestRound({ trigger, notesBy, notesOnly }: CompactionOpti
   return trigger === 'auto' && notesBy === 'local' && notesOnly !== true
 }
 
-/** Share of the free tokens that a compaction leaves free where the size of the window is uncertain. */
-const REFUSAL_MARGIN = 1 / 2
-
-/**
- * Lowers a limit that the provider's own count, or the lower bound of an estimate, has given. The estimates of the parts
- * of a prompt are not wrong by the same factor as that of the whole: a summary that fills the rest of the window, beside
- * what is kept, may be refused.
- */
-function withMargin(limit: SizeLimit | null, least: ContextTokens, isNeeded: boolean): SizeLimit | null {
-  if (limit === null || !isNeeded) return limit
-  const free = Math.max(0, limit.tokens - least[limit.size])
-  return { ...limit, tokens: limit.tokens - Math.ceil(free * REFUSAL_MARGIN) }
+interface WindowSizes {
+  readonly scaled: ScaledPolicy
+  readonly before: ContextTokens
+  /** The largest prompt that the provider takes, by the catalogue. */
+  readonly inputLimit: number
 }
 
 /**
@@ -180,7 +173,7 @@ function raiseWindow(
   window: number,
   least: ContextTokens,
   { refused }: CompactionOptions,
-  { before, inputLimit }: { readonly before: ContextTokens; readonly inputLimit: number },
+  { before, inputLimit }: Pick<WindowSizes, 'before' | 'inputLimit'>,
 ): number {
   if (least.expected <= window) return window
   const most =
@@ -188,6 +181,28 @@ function raiseWindow(
       ? (window * least.expected) / Math.max(1, readLowerBound(least))
       : (Math.min(inputLimit, refused.limit ?? inputLimit) * before.expected) / Math.max(1, refused.actual)
   return least.expected <= most ? most : window
+}
+
+/** Share of the free tokens that a compaction leaves free where the size of the window is uncertain. */
+const UNCERTAIN_SHARE = 1 / 2
+
+/**
+ * Returns the limit of a compaction that keeps at least `least`. It is lower where the provider's own count, or the lower
+ * bound of an estimate, has given it: the estimates of the parts of a prompt are not wrong by the same factor as that of
+ * the whole, and a summary that fills the rest of the window, beside what is kept, may be refused.
+ */
+function limitResult(
+  request: CompactionOptions,
+  form: CompactionForm,
+  least: ContextTokens,
+  { scaled, before, inputLimit }: WindowSizes,
+): SizeLimit | null {
+  const expected = Math.min(inputLimit, findRefusedLimit(request, before))
+  const window = raiseWindow(expected, least, request, { before, inputLimit })
+  const limit = findSizeLimit(request, form, scaled, window)
+  if (limit === null || (request.refused?.limit === undefined && window <= expected)) return limit
+  const free = Math.max(0, limit.tokens - least[limit.size])
+  return { ...limit, tokens: limit.tokens - Math.ceil(free * UNCERTAIN_SHARE) }
 }
 
 export function planCompaction(
@@ -216,15 +231,9 @@ export function planCompaction(
   const target =
     usual === null ? null : Math.min(usual, Math.floor((refusedLimit * percentOfAutoCompact) / 100))
   const isForced = request.isForced === true || isBlocked
-  const inputLimit = findInputLimit(host, scaled)
-  const expectedWindow = Math.min(inputLimit, refusedLimit)
   const least = measureLeastResult(state, span, { host, compaction })
-  const window = raiseWindow(expectedWindow, least, request, { before, inputLimit })
-  const limit = withMargin(
-    findSizeLimit({ ...request, isForced }, form, scaled, window),
-    least,
-    request.refused?.limit !== undefined || window > expectedWindow,
-  )
+  const sizes = { scaled, before, inputLimit: findInputLimit(host, scaled) }
+  const limit = limitResult({ ...request, isForced }, form, least, sizes)
   // A target of the user is judged with a summary, so that the refusal names a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
     return refuseIrreducible(span, least, limit, { state, compaction, isTarget: false })

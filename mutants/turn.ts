@@ -151,8 +151,8 @@ export const mutants: readonly Mutant[] = [
     name: 'summary-fills-the-window-to-the-brim',
     law: 'answered where prompt and summary fit (window 30000',
     file: 'packages/core/src/compaction/plan-compaction.ts',
-    find: 'const REFUSAL_MARGIN = 1 / 2',
-    replace: 'const REFUSAL_MARGIN = 0',
+    find: 'const UNCERTAIN_SHARE = 1 / 2',
+    replace: 'const UNCERTAIN_SHARE = 0',
     tests: ['test/drop-in/long-prompts'],
   },
   {

@@ -302,10 +302,7 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
   return isUndo || isBranchSwitch(record) ? { kind: 'undo' } : null
 }
 
-export function describeClearing({
-  compactedToolIds,
-  clearedMedia,
-}: Partial<MicrocompactMetadata> = {}): string {
+function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetadata): string {
   const count = (list: unknown): number => (Array.isArray(list) ? list.length : 0)
   const [results, media] = [count(compactedToolIds), count(clearedMedia)]
   const parts = [

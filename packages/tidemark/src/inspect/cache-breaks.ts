@@ -17,7 +17,6 @@ import {
 import { checkCacheRead } from '@tidemark/core/cache/detect-break'
 import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
-import { describeClearing } from '@tidemark/core/engine/session-state'
 import {
   isCompactBoundary,
   isKnownRecord,
@@ -228,8 +227,10 @@ function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
   if (record.type !== 'system') return null
   if (isCompactBoundary(record)) return { kind: 'compaction' }
   if (isOwnClearing(record)) {
-    const { microcompactMetadata: metadata } = record
-    return { kind: 'clearing', act: describeClearing(metadata), freedTokens: metadata?.tokensSaved ?? 0 }
+    const { tokensSaved, compactedToolIds } = record.microcompactMetadata ?? {}
+    const count = compactedToolIds?.length ?? 0
+    const act = `cleared ${count} ${count === 1 ? 'result' : 'results'}`
+    return { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 }
   }
   const subtype = isKnownRecord(record) && record.type === 'system' ? record.subtype : undefined
   return subtype === 'compact_undone' || subtype === 'clear_undone' ? { kind: 'undo' } : null

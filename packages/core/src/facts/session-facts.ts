@@ -249,7 +249,9 @@ class BranchFacts implements FactsKeeper {
     }
     this.#texts.endTurn(time)
     this.#texts.beginTurn(prompt.isCorrection)
-    this.#worklog.beginStep(time, prompt.text)
+    const { sender, inputs } = prompt
+    const text = sender === 'user' ? prompt.text : inputs.map((input) => input.text.trim()).join('\n')
+    this.#worklog.beginStep(time, { sender, text })
     if (prompt.instructions.length === 0) return
     this.#latest = message
     this.#turn = { calls: 0, last: null, hasBegun: false }

@@ -37,6 +37,8 @@ export interface ReadUserPrompt {
   readonly context: readonly string[]
   /** Whose words they are: of several in one message, the user's first, then those of an agent. */
   readonly author: InputAuthor
+  /** `user`, or the name of the agent that sent the whole message. */
+  readonly sender: string
   /** True if it is the first message after the user interrupted or refused, which indicates a change of course. */
   readonly isCorrection: boolean
   readonly inputs: readonly UserInput[]
@@ -105,6 +107,7 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
               inputs,
               instructions: inputs.filter((input) => isInstruction(input, record)),
               author: pickAuthor(inputs),
+              sender: nameSender(inputs),
               answers: clean(answers),
               isCorrection: isStopped,
               corrects: isStopped ? clean(describeStopped()) : '',
@@ -228,6 +231,15 @@ function formatAuthorName({ kind, name }: InputAuthor): string {
 }
 
 const NAME_CHARACTERS = 60
+
+/** Returns the name of the agent that all inputs are from; else `user`. */
+function nameSender(inputs: readonly UserInput[]): string {
+  const senders = new Set(
+    inputs.map(({ author }) => (author.kind === 'agent' ? formatAuthorName(author) : 'user')),
+  )
+  const [sender = 'user'] = senders
+  return senders.size === 1 ? sender : 'user'
+}
 
 /** Describes whose words a text has that is not the user's. */
 export function describeAuthor(author: InputAuthor): string {

@@ -4,8 +4,10 @@ import type { ToolRun } from './tool-runs.ts'
 
 export interface WorkStep {
   readonly time: string
-  /** What the user typed, if that began the step. */
+  /** What the user typed, or another agent sent, if that began the step. */
   readonly text: string
+  /** Who that was: `user`, or the name of the agent. */
+  readonly sender: string
   /** Keys of the files that were changed. */
   readonly files: ReadonlySet<string>
   readonly calls: number
@@ -16,8 +18,8 @@ export interface WorkStep {
 }
 
 interface Worklog {
-  /** Begins a step with a message of the user. */
-  beginStep(time: string, text: string): void
+  /** Begins a step with a message of the user or of another agent. */
+  beginStep(time: string, message: Pick<WorkStep, 'text' | 'sender'>): void
   addEdits(files: readonly string[]): void
   /** Adds a call with its result. A commit ends the step. */
   addRun(run: ToolRun, time: string): void
@@ -38,11 +40,11 @@ type OpenStep = { -readonly [Key in keyof WorkStep]: WorkStep[Key] } & { readonl
 
 export function createWorklog(clean: (text: string) => string): Worklog {
   const steps: WorkStep[] = []
-  let step = createStep('', '')
+  let step = createStep('')
 
   function endStep(end: WorkStep['end'], time: string): void {
     if (hasHappened(step) || end !== null) steps.push({ ...step, end })
-    step = createStep(time, '')
+    step = createStep(time)
   }
 
   function addCommand({ kind, command, status }: ToolRun, time: string): void {
@@ -55,9 +57,9 @@ export function createWorklog(clean: (text: string) => string): Worklog {
   }
 
   return {
-    beginStep(time, text) {
+    beginStep(time, message) {
       endStep(null, time)
-      step = createStep(time, text)
+      step = createStep(time, message)
     },
     addEdits(files) {
       for (const file of files) step.files.add(file)
@@ -73,8 +75,8 @@ export function createWorklog(clean: (text: string) => string): Worklog {
   }
 }
 
-function createStep(time: string, text: string): OpenStep {
-  return { time, text, files: new Set(), calls: 0, commands: 0, failed: 0, end: null }
+function createStep(time: string, { text, sender } = { text: '', sender: 'user' }): OpenStep {
+  return { time, text, sender, files: new Set(), calls: 0, commands: 0, failed: 0, end: null }
 }
 
 function hasHappened({ text, calls }: WorkStep): boolean {

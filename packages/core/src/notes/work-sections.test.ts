@@ -192,6 +192,16 @@ describe('commands', () => {
     expect(section(session, 'worklog')).toContain('user: "Test it." → 1 command (1 failed)')
   })
 
+  it('that another agent asked for are its in the worklog, not the user’s', () => {
+    const session = new CodingSession()
+    session.says(
+      '<teammate-message teammate_id="lead" color="blue">\nTest the discounts.\n</teammate-message>',
+    )
+    session.calls('Bash', { command: 'npm test' }, 'ok')
+    expect(section(session, 'worklog')).toContain('teammate lead: "Test the discounts." → 1 command')
+    expect(section(session, 'worklog')).not.toContain('user')
+  })
+
   it('that begin alike are told apart if one of them failed', () => {
     const session = new CodingSession()
     const start = `cd ${'x'.repeat(130)}`

@@ -468,7 +468,7 @@ export function listSteps({ steps }: SessionFacts): readonly NoteGroup[] {
   return [{ title: '', items, isOldestFirst: true, dropped: steps.length - items.length }]
 }
 
-function formatStep({ time, text, files, calls, commands, failed, end }: WorkStep): string {
+function formatStep({ time, text, sender, files, calls, commands, failed, end }: WorkStep): string {
   const named = [...files].slice(0, MOST_STEP_FILES).map((path) => toOneLine(splitPath(path).name))
   const more = files.size > MOST_STEP_FILES ? ` and ${files.size - MOST_STEP_FILES} more` : ''
   const others = calls - commands
@@ -479,7 +479,7 @@ function formatStep({ time, text, files, calls, commands, failed, end }: WorkSte
     end === null ? '' : formatStepEnd(end),
   ]
   const result = done.filter((part) => part !== '').join('; ')
-  const asked = text === '' ? '' : `user: ${quoteInline(text, STEP_TEXT_CHARACTERS)}`
+  const asked = text === '' ? '' : `${sender}: ${quoteInline(text, STEP_TEXT_CHARACTERS)}`
   const start = `- ${time === '' ? '' : `${time} `}`
   return `${start}${[asked, result].filter((part) => part !== '').join(' → ')}`
 }

@@ -208,8 +208,8 @@ async function describeGit({ folder, isTrusted, env }: PromptFacts): Promise<str
     return (await run('git', [...args], options)).stdout.trim()
   }
   try {
-    if ((await git('rev-parse', '--is-inside-work-tree')) !== 'true') return 'no repository'
     const branch = await git('rev-parse', '--abbrev-ref', 'HEAD').catch(() => 'no commits yet')
+    if ((await git('rev-parse', '--is-inside-work-tree')) !== 'true') return 'no repository'
     // `rev-parse` runs nothing; `status` may run a file system monitor, filters and transports of the repository.
     if (!isTrusted) return `a repository, on ${branch}`
     const changed = (await git('-c', 'core.fsmonitor=false', 'status', '--porcelain'))

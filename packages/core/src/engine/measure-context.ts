@@ -10,6 +10,7 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
+import { sumSessionCost } from '../cost/session-cost.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
@@ -223,7 +224,7 @@ function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): bo
 
 /** Returns the largest prompt that the provider takes and answers: an answer of the usual size must fit the window. */
 function findClientLimit(
-  { view, context }: MeasuredState,
+  { view, context, costs, freeCompactionFrom: freeFrom }: MeasuredState,
   host: TurnHost,
   { scaled }: CompactionServices,
 ): NonNullable<PlanContext['clientLimit']> {
@@ -232,7 +233,13 @@ function findClientLimit(
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
   if (host.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
-  return { tokens, isPassed: view.rewrites.length > 0 }
+  const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
+  return {
+    tokens,
+    isPassed: view.rewrites.length > 0,
+    spent,
+    ...(freeFrom === undefined ? {} : { freeFrom }),
+  }
 }
 
 function readMaxTokens({ modelSettings }: TurnHost): number {

@@ -15,6 +15,7 @@ import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
   type ExpectedCompactionResult,
   estimateCompactionResult,
+  findFreeTokens,
   findNotesLine,
   findOptimalCompactionSize,
   fitsClientLimit,
@@ -27,7 +28,12 @@ import {
 export interface ContextPlan {
   readonly act: 'wait' | 'clear' | 'compact'
   readonly clear?: ClearProposal
-  readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
+  readonly compact?: {
+    readonly cause: CompactCause
+    readonly hard: boolean
+    /** The compaction is made only if it leaves at most these tokens behind system prompt and tools. Default: no limit. */
+    readonly mostTokens?: number
+  }
   /** True if a summary for a later compaction may now be prepared in the background. */
   readonly prepare: boolean
   /** The clearing mode for the current policy, provider and cache; null if nothing is to be cleared. */
@@ -98,7 +104,8 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
   }
 }
 
-function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['compact']> {
+function toCompactOrder({ act, mostTokens }: CompactionVerdict): NonNullable<ContextPlan['compact']> {
+  if (mostTokens !== null) return { cause: 'price', hard: false, mostTokens }
   return { cause: act === 'soft' ? 'price' : 'threshold', hard: act === 'hard' }
 }
 
@@ -270,6 +277,8 @@ interface CompactionVerdict {
   readonly after: number
   /** Context size from which a compaction with the notes is due; null if there is no such line. */
   readonly notesLine: number | null
+  /** Most tokens that a compaction may leave that is made only if it costs nothing; null if it may cost. */
+  readonly mostTokens: number | null
   readonly why: string
 }
 
@@ -297,6 +306,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
     lacksSummary = false,
   ): CompactionVerdict => ({
     act,
+    mostTokens: null,
     optimalTrigger: optimal,
     advice,
     lacksSummary,
@@ -309,8 +319,11 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   if (!scaled.known) return verdict('none', scaled.why)
   const { autoCompact } = scaled.lines
   const isDue = notesLine !== null && tokens.expected >= notesLine && !isReadingFiles(context)
-  if (fitsClientLimit(context, tokens) && !(isDue && context.clientLimit?.isPassed === true))
-    return verdict('none', STILL_FITS_REASON)
+  if (fitsClientLimit(context, tokens) && !(isDue && context.clientLimit?.isPassed === true)) {
+    const mostTokens = isDue ? findFreeLimit(context, tokens.expected, autoCompact) : null
+    if (mostTokens === null) return verdict('none', STILL_FITS_REASON)
+    return { ...verdict('notes', FREE_REASON), mostTokens }
+  }
   if (tokens.high >= autoCompact) {
     const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
     return verdict('hard', why)
@@ -337,6 +350,18 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
         advice,
         waiting === NO_SUMMARY_REASON,
       )
+}
+
+const FREE_REASON = 'a compaction with the notes may make the next request no dearer'
+
+/**
+ * For a client whose request still fits: returns the most tokens that a compaction may leave to cost nothing; null if none
+ * may be tried yet.
+ */
+function findFreeLimit(context: PlanContext, used: number, autoCompact: number): number | null {
+  const { policy, clientLimit } = context
+  if (!policy.dropIn.freeRewrites || used < Math.max(autoCompact, clientLimit?.freeFrom ?? 0)) return null
+  return findFreeTokens(context, used)
 }
 
 /** Returns the size from which a compaction saves money; null if prices or growth are unknown. */

@@ -74,8 +74,12 @@ export interface PlanContext {
   readonly clientLimit?: {
     /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
     readonly tokens: number
-    /** True if the context was rewritten before, so that the host's own request would no longer fit. */
+    /** True if the context was rewritten before: the client goes on from less than its own request. */
     readonly isPassed: boolean
+    /** Context size, in tokens, from which a compaction that costs nothing may be tried (again). Default: the threshold. */
+    readonly freeFrom?: number
+    /** Dollars that the conversation has cost so far. Default: unknown. */
+    readonly spent?: number
   }
   /** Expected context size after a compaction, in tokens. Default: averages of real compactions. */
   readonly expectedResult?: ExpectedCompactionResult
@@ -243,6 +247,31 @@ export function findNotesLine(context: PlanContext, after: number, growth: numbe
     after + rootFactor * root,
   )
   return Math.round(Math.min(autoCompact, line))
+}
+
+/**
+ * Part of what the conversation has cost that a compaction for free may cost at most. A client that ends with the next
+ * request has then paid so much more at most; a few requests later it has paid less.
+ */
+const FREE_SHARE = 0.005
+
+/**
+ * Returns the most tokens behind system prompt and tools with which, after a compaction, the next request costs no more
+ * than without it, but for half a percent of the bill so far (B). Of C tokens now, those since the last response are not
+ * cached and written in any case (N), and system prompt and tools (P) stay cached. With A tokens after it, that is
+ * w·(A − P) + r·P ≤ w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
+ */
+export function findFreeTokens(
+  { rates, write, cache, meter, prefixTokens, clientLimit }: PlanContext,
+  used: number,
+): number | null {
+  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  if (read === null || written === null || read <= 0 || meter.measuredResponse === null) return null
+  if (hasExpired(cache) || written <= read) return Math.max(0, used - prefixTokens)
+  const cached = Math.min(used, meter.measuredResponse.context)
+  const saved = Math.max(0, cached - prefixTokens) * read
+  const allowed = FREE_SHARE * (clientLimit?.spent ?? 0) * 1_000_000
+  return Math.floor(used - cached + (saved + allowed) / written)
 }
 
 /**

@@ -145,17 +145,29 @@ async function* executePlan(
   const notesOnly = !plan.compact.hard
   if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
   const { refusedAsTooLong } = turn.host
+  const { cause, mostTokens } = plan.compact
+  const isNeeded = isBlocked && mostTokens === undefined
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
-    cause: plan.compact.cause,
-    firedBy: plan.compact.cause === 'price' ? 'price' : 'threshold',
-    isForced: isBlocked || refusedAsTooLong !== undefined,
+    cause,
+    firedBy: cause === 'price' ? 'price' : 'threshold',
+    isForced: isNeeded || refusedAsTooLong !== undefined,
     notesOnly,
     ...(refusedAsTooLong === undefined ? {} : { refused: refusedAsTooLong }),
+    ...(mostTokens === undefined ? {} : { mostTokens }),
   })
   if (end.ok) return null
+  if (mostTokens !== undefined) turn.state = { ...turn.state, freeCompactionFrom: findNextTry(plan) }
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
-  return isBlocked ? refuseFullContext(turn, compaction, end.message, IRREDUCIBLE.has(end.reason)) : null
+  return isNeeded ? refuseFullContext(turn, compaction, end.message, IRREDUCIBLE.has(end.reason)) : null
+}
+
+/** Share of the rest of the window after which a compaction that would have cost money is tried again. */
+const NEXT_TRY = 1 / 8
+
+function findNextTry({ context, scaled }: ContextPlan): number {
+  if (!scaled.known) return Number.POSITIVE_INFINITY
+  return context.expected + NEXT_TRY * Math.max(0, scaled.lines.window - context.expected)
 }
 
 // A summary that is prepared beside the turn replaces the context without a wait.

@@ -73,8 +73,8 @@ describe('plan', () => {
   })
 
   it('before the window of a client is full, compacts from the threshold on if the next request then costs no more', () => {
-    const decide = (tokens: number, given: Partial<PlanContext> = {}, policy = {}) => {
-      const situation = new Situation(policy)
+    const decide = (tokens: number, given: Partial<PlanContext> = {}, freeRewrites = true) => {
+      const situation = new Situation({ dropIn: { freeRewrites } })
       situation.measure(tokens)
       const usual = { cache: warm(), hasNotes: true, prefixTokens: 20_000, growthPerCall: 1_000 }
       const clientLimit = { tokens: 196_000, isPassed: false }
@@ -89,7 +89,7 @@ describe('plan', () => {
     expect(decide(166_999)).toBeUndefined()
     expect(decide(170_000, { hasNotes: false })).toBeUndefined()
     expect(decide(170_000, { rates: null })).toBeUndefined()
-    expect(decide(170_000, {}, { dropIn: { freeRewrites: false } })).toBeUndefined()
+    expect(decide(170_000, {}, false)).toBeUndefined()
     const tried = { tokens: 196_000, isPassed: false, freeFrom: 185_000 }
     expect(decide(184_999, { clientLimit: tried })).toBeUndefined()
     expect(decide(185_000, { clientLimit: tried })).toMatchObject({ cause: 'price' })

@@ -194,7 +194,7 @@ export const dropInFields: FieldSpecs<DropInPolicy> = {
     conversationTokens: fieldSpec(40_000, wholeNumberCheck()),
     growthTokens: fieldSpec(25_000, wholeNumberCheck()),
   },
-  freeRewrites: fieldSpec(true, booleanCheck()),
+  freeRewrites: fieldSpec(false, booleanCheck()),
   leastUsePercent: fieldSpec(50, wholeNumberCheck(0, 100)),
   notesTokens: fieldSpec(5_000, wholeNumberCheck(500)),
   cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),

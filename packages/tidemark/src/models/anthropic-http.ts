@@ -5,7 +5,7 @@
 import type { Clock, Model, ModelCall, Signal } from '@tidemark/core/engine/ports'
 import { type ModelFailure, planRetry, type ReplyEvent, type RetryInfo } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
-import type { Steps } from '@tidemark/core/log/work-steps'
+import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { toAnthropicFailure } from '@tidemark/wire/anthropic/anthropic-errors'
@@ -26,7 +26,7 @@ import {
 import { replyToEvents } from '@tidemark/wire/anthropic/reply-frames'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'
 import { failureFromException } from '@tidemark/wire/failure/classify-failure'
-import { createDeadline, type Deadline, runWithPauses, systemClock } from '../platform/node-ports.ts'
+import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
 import { createKeyRedactor, hideKeyInFailure } from './hidden-key.ts'
 import { describeRedirect, NO_REDIRECTS } from './redirects.ts'
 
@@ -63,16 +63,16 @@ export function createAnthropicModel(options: AnthropicModelOptions): Model {
     ...options,
   }
   const encodeBody = createBodyEncoder()
-  return { stream: (call, signal) => streamWithRetries(settings, encodeBody(call), signal) }
+  return { stream: (call, signal) => streamWithRetries(settings, () => runAtOnce(encodeBody(call)), signal) }
 }
 
 /** Streams one reply, with retries. A reply is never retried after its first event was yielded. */
 async function* streamWithRetries(
   settings: Settings,
-  encoding: Steps<EncodedBody>,
+  encodeBody: () => EncodedBody,
   signal?: Signal,
 ): AsyncGenerator<ReplyEvent> {
-  const body = await runWithPauses(encoding)
+  const body = encodeBody()
   const hide = createKeyRedactor(settings.credentials.secret)
   for (let attempt = 0; ; attempt += 1) {
     let hasBegun = false

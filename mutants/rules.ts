@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'shared-folders-of-git-are-not-followed',
     law: 'counts in a folder that is shared',
-    file: 'packages/cli/src/agent/protected-targets.ts',
+    file: `${AGENT}/git-config.ts`,
     find: 'return shared === null ? [own]',
     replace: "return shared === null || shared !== '' ? [own]",
     tests: ['packages/cli/src/agent/git-programs'],
@@ -33,7 +33,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'repositories-of-the-index-are-not-read',
     law: 'counts in a repository of the index, however deep it is',
-    file: 'packages/cli/src/agent/protected-targets.ts',
+    file: `${AGENT}/git-config.ts`,
     find: 'const LINKED_COMMIT = 0o160000',
     replace: 'const LINKED_COMMIT = 0o170000',
     tests: ['packages/cli/src/agent/git-programs'],
@@ -98,7 +98,7 @@ export const mutants: readonly Mutant[] = [
     name: 'denied-word-in-a-substitution',
     law: 'a denied command in another spelling',
     file: `${AGENT}/command-bans.ts`,
-    find: '(!read.isPlain || read.parts.some(runsText)) && mentionsWords(pattern, read.command)',
+    find: '(!read.isPlain || read.parts.some(runsText)) && mentionsWords(pattern, read)',
     replace: 'read.command === pattern',
     tests: ATTACKS,
   },

@@ -39,6 +39,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/cli/src/agent/git-programs'],
   },
   {
+    name: 'a-question-has-more-words',
+    law: 'more than a question about a program',
+    file: `${AGENT}/command-use.ts`,
+    find: 'return words.length === named || !QUESTION',
+    replace: 'return words.length >= named || !QUESTION',
+    tests: ATTACKS,
+  },
+  {
+    name: 'any-named-file-is-attached-again',
+    law: 'a compaction attaches no file',
+    file: `${AGENT}/agent.ts`,
+    find: 'isPermitted: (path) => mayReadUnasked(path, folder, permissions.context),',
+    replace: 'isPermitted: () => true,',
+    tests: ['packages/cli/test/attacks/reattached-files'],
+  },
+  {
     name: 'a-split-name-is-not-git',
     law: 'does not let it run what a repository names',
     file: `${AGENT}/permissions.ts`,

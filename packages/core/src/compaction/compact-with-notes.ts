@@ -247,6 +247,7 @@ async function planWithText(
   if (!(await pauseTurn(turn))) return null
   const start = chooseKeptStart(turn, compaction, found.uncovered)
   const pivot = turn.state.view.entries.at(start)?.record.uuid
+  if (!(await pauseTurn(turn))) return null
   const asked: CompactionOptions = {
     ...request,
     form: 'up_to',

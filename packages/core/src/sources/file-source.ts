@@ -6,12 +6,7 @@
 
 import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
-import {
-  type FileToolNames,
-  isFileUnchangedNotice,
-  normalizePath,
-  readToolResultText,
-} from '../facts/tool-calls.ts'
+import { isFileUnchangedNotice, normalizePath, readToolResultText } from '../facts/tool-calls.ts'
 import { hasToolRunSucceeded, listPrintedByCall, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { type Attachment, isCompactBoundary } from '../log/record.ts'
@@ -84,9 +79,11 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   const { policy } = context
   const seen = new Set<string>()
   let tries = 0
-  const touches = findTouches(context.session, policy.rehydrate.files, options.folder ?? null)
+  const history = listBranchRecords(context.session)
+  const runs = listToolRuns(history, policy.rehydrate.files).filter(hasToolRunSucceeded)
+  const touches = findTouches(runs, options.folder ?? null)
   const isNever = createExclusion(options, policy.memoryFiles, touches)
-  const isUnused = willGoUnused(options, context)
+  const isUnused = willGoUnused(options, context, { history, runs })
   let rank = 0
   let left = context.budgets.files.total
   for (const path of findCandidates(options, context, touches)) {
@@ -115,10 +112,11 @@ const UNUSED_REASON = 'the model comes back to too few of its files, or reads th
 /** Under a client, returns true if the model is expected to use too few of the files that would be attached. */
 function willGoUnused(
   { folder }: FilesSourceOptions,
-  { session, policy, isClientLed = false }: SourceContext,
+  { policy, isClientLed = false }: SourceContext,
+  work: Parameters<typeof measureFileUse>[0],
 ): boolean {
   if (!isClientLed) return false
-  const percent = measureFileUse(listBranchRecords(session), policy.rehydrate.files, folder)
+  const percent = measureFileUse(work, folder)
   return percent !== null && percent < policy.dropIn.leastUsePercent
 }
 
@@ -250,13 +248,8 @@ interface FocusedTouch extends SourceFileTouch {
   readonly lines: LineRange | null
 }
 
-/** Lists each read or write of a file, newest first. Tool calls that failed or have no result are left out. */
-function findTouches(
-  session: SessionLog,
-  tools: FileToolNames,
-  folder: string | null,
-): readonly FocusedTouch[] {
-  const runs = listToolRuns(listBranchRecords(session), tools).filter(hasToolRunSucceeded)
+/** Lists each read or write of a file, newest first. `runs`: the tool calls that succeeded. */
+function findTouches(runs: readonly ToolRun[], folder: string | null): readonly FocusedTouch[] {
   const touches = runs.flatMap((run) => {
     const call = { callId: run.id, index: run.callIndex }
     return [

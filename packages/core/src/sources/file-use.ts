@@ -3,8 +3,8 @@
  * the next compaction, or that it reads again first, was attached for nothing.
  */
 
-import { type FileToolNames, normalizePath } from '../facts/tool-calls.ts'
-import { hasToolRunSucceeded, listPrintedByCall, listToolRuns } from '../facts/tool-runs.ts'
+import { normalizePath } from '../facts/tool-calls.ts'
+import { listPrintedByCall, type ToolRun } from '../facts/tool-runs.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 
 /** Tool calls after which the next use of a file counts as coming back to it. */
@@ -21,16 +21,14 @@ const [NEWEST_POINTS, POINT_CALLS] = [10, 10]
 
 /**
  * Returns the percentage of attached files that the model is expected to use: that it comes back to them before the next
- * compaction, and does not read them again first. Null if there were too few calls to tell.
- *
- * @param history All records of the branch.
+ * compaction, and does not read them again first. Null if there were too few calls to tell. `history`: all records of the
+ * branch. `runs`: its tool calls that succeeded.
  */
 export function measureFileUse(
-  history: readonly KnownRecord[],
-  tools: FileToolNames,
+  { history, runs }: { readonly history: readonly KnownRecord[]; readonly runs: readonly ToolRun[] },
   folder: string | null = null,
 ): number | null {
-  const calls = listFileCalls(history, tools, folder)
+  const calls = listFileCalls(runs, folder)
   const [returned, reread] = [measureReturns(calls), measureRereading(history, calls, folder)]
   if (returned === null && reread === null) return null
   return 100 * (returned ?? 1) * (1 - (reread ?? 0))
@@ -43,22 +41,16 @@ interface FileCall {
   readonly uses: readonly { readonly path: string; readonly action: 'read' | 'edit' | 'write' }[]
 }
 
-/** Lists all calls that succeeded, with the files that they used; a file that a command printed counts as read. */
-function listFileCalls(
-  history: readonly KnownRecord[],
-  tools: FileToolNames,
-  folder: string | null,
-): readonly FileCall[] {
-  return listToolRuns(history, tools)
-    .filter(hasToolRunSucceeded)
-    .map((run) => {
-      const read = listPrintedByCall(run).map(({ path }) => ({ path, action: 'read' as const }))
-      const uses = [...run.touches, ...read]
-      return {
-        index: run.callIndex,
-        uses: uses.map(({ path, action }) => ({ path: normalizePath(path, folder), action })),
-      }
-    })
+/** Lists the calls with the files that they used; a file that a command printed counts as read. */
+function listFileCalls(runs: readonly ToolRun[], folder: string | null): readonly FileCall[] {
+  return runs.map((run) => {
+    const read = listPrintedByCall(run).map(({ path }) => ({ path, action: 'read' as const }))
+    const uses = [...run.touches, ...read]
+    return {
+      index: run.callIndex,
+      uses: uses.map(({ path, action }) => ({ path: normalizePath(path, folder), action })),
+    }
+  })
 }
 
 /**

@@ -34,15 +34,16 @@ import type { ModelFailure } from '../engine/reply.ts'
 import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
+  finishTurnSteps,
   isTurnAborted,
   linkRecords,
-  pauseTurn,
   previewAppend,
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { type ContextPlan, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
@@ -276,8 +277,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  await pauseTurn(turn)
-  const { sized, size, rules } = sizeRequest(turn)
+  const { sized, size, rules } = await sizeRequest(turn)
   if (!isOverSizeLimit(sized, size.tally, rules)) return null
   const dropped = yield* applyDrop(turn, proposeMediaDrop(sized, size.tally, rules))
   return typeof dropped === 'object' ? dropped : null
@@ -291,7 +291,7 @@ export async function* dropRefusedMedia(
   turn: TurnContext,
   { kind, path }: ModelFailure,
 ): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
-  const { sized, size, rules } = sizeRequest(turn)
+  const { sized, size, rules } = await sizeRequest(turn)
   const all = proposeFullMediaDrop(sized, size.tally, { ...rules, unanswered: kind === 'media' })
   // The path `messages.3.content.0` is in the fourth message.
   const index = kind === 'media' ? /^messages\.(\d+)(?:\.|$)/.exec(path ?? '')?.[1] : undefined
@@ -299,20 +299,20 @@ export async function* dropRefusedMedia(
   return yield* applyDrop(turn, named.length === 0 ? all : withDroppedMedia(all, named))
 }
 
-function sizeRequest(turn: TurnContext) {
+async function sizeRequest(turn: TurnContext) {
   const { host, state } = turn
-  const size = updateSize(state, host.profile.cache.maxMarkers)
-  turn.state = { ...state, requestSize: size }
+  const size = await finishTurnSteps(turn, updateSize(state, host.profile.cache.maxMarkers))
+  turn.state = { ...turn.state, requestSize: size }
   const rules = { profile: host.profile, policy: host.policy.request, pins: state.pins }
   return { size, rules, sized: { messages: state.flat, around: size.prefixBytes } }
 }
 
 /** Measures the size of the next request. Counts only new messages, unless the prefix changed. */
-function updateSize(
+function* updateSize(
   { requestSize, flat, prefix, lastRequest }: SessionState,
   maxMarkers: number,
-): RequestSizeState {
-  const tally = updateMediaTally(requestSize?.tally ?? EMPTY_MEDIA_TALLY, flat)
+): Steps<RequestSizeState> {
+  const tally = yield* updateMediaTally(requestSize?.tally ?? EMPTY_MEDIA_TALLY, flat)
   const front =
     prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
   const isSamePrefix =

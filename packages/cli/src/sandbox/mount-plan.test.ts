@@ -30,6 +30,14 @@ describe('the places of a sandbox', () => {
     expect(createBwrapArguments({ ...PLAN, hasNetwork: true })).not.toContain('--unshare-net')
   })
 
+  it('have Node where it is installed, also below /tmp, if a bridge to listed hosts runs on it', () => {
+    const entrance = { port: 1, folder: '/var/lib', close: async () => undefined }
+    const text = createBwrapArguments({ ...PLAN, entrance }).join(' ')
+    const node = text.indexOf(`--ro-bind ${process.execPath} ${process.execPath}`)
+    expect(node).toBeGreaterThan(text.indexOf('--bind /var /tmp'))
+    expect(createBwrapArguments(PLAN)).not.toContain(process.execPath)
+  })
+
   it('are rules of a profile for macOS, the longest path last, with names quoted', () => {
     const places = new Map([...PLACES, ['/usr/a"b', 'none'] as const])
     const rules = createSeatbeltProfile({ ...PLAN, places }).split('\n')

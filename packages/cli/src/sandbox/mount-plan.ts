@@ -66,6 +66,8 @@ export function createBwrapArguments({
     ...['/tmp', '/var/tmp'].filter(existsSync).flatMap((path) => ['--bind', tempFolder, path]),
     ...mounts.flatMap(([path, access]) => mountPlace(path, access)),
     ...(entrance?.folder ? ['--ro-bind', entrance.folder, BRIDGE_FOLDER] : []),
+    // The bridge runs on this Node, which may be installed below what the command has as its `/tmp`.
+    ...(entrance?.folder ? ['--ro-bind', process.execPath, process.execPath] : []),
     ...Object.entries(listVariables('/tmp', entrance)).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--seccomp', '3', '--'],
   ]

@@ -169,15 +169,16 @@ interface WindowSizes {
  * Returns the largest context that the provider may take, in tokens as the engine estimates them, where what every
  * compaction keeps (`least`) is expected to be too long for `window`: estimates of some texts are far too high. After a
  * refusal the provider's count of the prompt tells by how much; otherwise the lower bound counts, since the provider's
- * answer is exact and a refusal costs nothing. Returns `window` if that does not help.
+ * answer is exact and a refusal costs nothing. Returns `window` if that does not help, and for a user who compacts: the error
+ * then names what fills the window.
  */
 function raiseWindow(
   window: number,
   least: ContextTokens,
-  { refused }: CompactionOptions,
+  { refused, trigger }: CompactionOptions,
   { before, inputLimit }: Pick<WindowSizes, 'before' | 'inputLimit'>,
 ): number {
-  if (least.expected <= window) return window
+  if (trigger === 'manual' || least.expected <= window) return window
   const most =
     refused?.actual === undefined
       ? (window * least.expected) / Math.max(1, readLowerBound(least))

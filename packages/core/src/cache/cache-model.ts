@@ -317,11 +317,11 @@ export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: R
 
 // Prefix sizes come from usage. The size of any other prefix is estimated by interpolating between known sizes.
 
-/** Estimates the tokens of one block. */
-export type EstimateBlock = (block: Block | JsonObject) => number
-
 const BYTES_PER_TOKEN = 4
-const weighBytes: EstimateBlock = (block) => (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
+
+function estimateBlock(block: Block | JsonObject): number {
+  return (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
+}
 
 export function findPrefixSize(sizes: AppendList<PrefixSize>, blocks: number): number | null {
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
@@ -335,7 +335,6 @@ export function estimatePrefixSize(
   request: CacheableRequest,
   sizes: AppendList<PrefixSize>,
   blocks: number,
-  weigh?: EstimateBlock,
 ): { readonly tokens: number; readonly isKnown: boolean } {
   const known = findPrefixSize(sizes, blocks)
   if (known !== null) return { tokens: known, isKnown: true }
@@ -345,34 +344,29 @@ export function estimatePrefixSize(
     if (size.blocks < blocks && size.blocks > below.blocks) below = size
     if (size.blocks > blocks && size.blocks < (above?.blocks ?? Number.POSITIVE_INFINITY)) above = size
   }
-  const inside = weighBetween(request, below.blocks, blocks, weigh)
+  const inside = weighBetween(request, below.blocks, blocks)
   if (above === null) return { tokens: below.tokens + Math.round(inside), isKnown: false }
-  const all = inside + weighBetween(request, blocks, above.blocks, weigh)
+  const all = inside + weighBetween(request, blocks, above.blocks)
   const share = all === 0 ? 0 : inside / all
   return { tokens: Math.round(below.tokens + share * (above.tokens - below.tokens)), isKnown: false }
 }
 
 /**
- * Sums the estimated tokens of the blocks after block number `from`, up to and including block number `to`. Without
- * `weigh`, the bytes that the block index has counted are used, so the time does not grow with the number of messages.
+ * Sums the estimated tokens of the blocks after block number `from`, up to and including block number `to`. If the block
+ * index has counted bytes, they are used, so the time does not grow with the number of messages.
  */
-function weighBetween(
-  { front, blockIndex }: CacheableRequest,
-  from: number,
-  to: number,
-  weigh: EstimateBlock | undefined,
-): number {
-  const weight = front.slice(from, to).reduce((sum, block) => sum + (weigh ?? weighBytes)(block), 0)
+function weighBetween({ front, blockIndex }: CacheableRequest, from: number, to: number): number {
+  const weight = front.slice(from, to).reduce((sum, block) => sum + estimateBlock(block), 0)
   const start = Math.max(from - front.length, 0)
   const end = Math.min(to - front.length, blockIndex.end.blocks)
   if (end <= start) return weight
   const [before, through] = [start, end].map((blocks) => countTotalsOfBlocks(blockIndex, blocks).bytes)
-  return weigh === undefined && before != null && through != null
+  return before != null && through != null
     ? weight + (through - before) / BYTES_PER_TOKEN
-    : weight + weighMessageBlocks(blockIndex, start, end, weigh ?? weighBytes)
+    : weight + weighMessageBlocks(blockIndex, start, end)
 }
 
-function weighMessageBlocks(counted: BlockIndex, from: number, to: number, weigh: EstimateBlock): number {
+function weighMessageBlocks(counted: BlockIndex, from: number, to: number): number {
   let weight = 0
   for (let at = from; at < to; at += 1) {
     const index = findMessageOfBlock(counted, at + 1)
@@ -381,7 +375,7 @@ function weighMessageBlocks(counted: BlockIndex, from: number, to: number, weigh
       message === undefined
         ? undefined
         : toMessageBlocks(message)[at - readTotalsBeforeMessage(counted, index).blocks]
-    weight += block === undefined ? 0 : weigh(block)
+    weight += block === undefined ? 0 : estimateBlock(block)
   }
   return weight
 }

@@ -35,8 +35,6 @@ interface CacheTemperatureInput {
   readonly now: number
   /** Tokens of the next API request. */
   readonly contextTokens: number
-  /** Number of model calls expected before the cache expires. Default: the policy's number for the cache lifetime. */
-  readonly expectedCalls?: number
 }
 
 export function measureCacheTemperature(question: CacheTemperatureInput): CacheTemperature {
@@ -49,7 +47,7 @@ export function measureCacheTemperature(question: CacheTemperatureInput): CacheT
     isWarm: expiresAt !== null && now < expiresAt,
     expiresAt,
     ttlMs: seconds * 1000,
-    expectedCalls: question.expectedCalls ?? findExpectedCalls(question, seconds),
+    expectedCalls: findExpectedCalls(question, seconds),
     tokensBehind: (change) => countTokensBehind(question, change),
   }
 }

@@ -105,7 +105,7 @@ export function findClearCandidates({
       (sum, { tokens }) => sum + Math.max(0, tokens - INPUT_PLACEHOLDER_TOKENS),
       0,
     )
-    const superseded = register.supersession.superseded.get(id)?.why ?? null
+    const superseded = register.supersession.superseded.get(id) ?? null
     return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
   })
 }

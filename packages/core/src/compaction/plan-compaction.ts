@@ -439,7 +439,7 @@ export function withRoomBudgets(
   const { compact, dropIn } = host.policy
   if (!scaled.known || compact.target.countsPrefix) return compaction
   const prefix = estimatePrefix(state, { host, compaction })
-  const isOften = host.isClientLed === true && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
+  const isOften = host.client !== undefined && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
   const given = isOften ? limitNotes(scaled.budgets, dropIn.notesTokens) : scaled.budgets
   const budgets = limitToRoom(given, scaled.lines, prefix.expected)
   return { ...compaction, scaled: { ...scaled, budgets } }

@@ -45,7 +45,7 @@ export async function* reattachSources(
     policy: turn.host.policy,
     budgets: withRoomBudgets(turn.state, turn.host, compaction).scaled.budgets,
     measure: compaction.estimator.text,
-    isClientLed: turn.host.isClientLed === true,
+    isClientLed: turn.host.client !== undefined,
   }
   const sources = await collectSources(limitSourceTime(turn, compaction), question, () => pauseTurn(turn))
   if (isTurnAborted(turn)) return null

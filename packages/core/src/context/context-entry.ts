@@ -5,7 +5,6 @@
 import {
   type Block,
   isBlock,
-  isCacheEditsBlock,
   isMediaBlock,
   isTextBlock,
   isThinkingBlock,
@@ -163,7 +162,7 @@ function createFirstResultFilter(ids: ReadonlySet<string>): (entry: ContextEntry
 
 const NO_IDS: ReadonlySet<string> = new Set()
 
-const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
+export const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
 /**
  * Hides the thinking blocks of some responses. `responses` should be a list of `message.id`, but it comes from the log
@@ -180,16 +179,6 @@ export function withoutThinking(
     const isNamed = record.type === 'assistant' && names.has(record.message.id)
     return isNamed && !cleared.thinking ? { ...entry, cleared: { ...cleared, thinking: true } } : entry
   })
-}
-
-/** Hides `cache_edits` messages. They deleted content from the provider's cache, and that cache has expired. */
-export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
-  const isEdits = ({ record }: ContextEntry): boolean => {
-    const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
-    return blocks.length > 0 && blocks.every(isCacheEditsBlock)
-  }
-  const cleared = { ...NOTHING_CLEARED, whole: true }
-  return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
 /** Types of the attachments that announce a changed section or tool of the prefix to the model. */

@@ -7,9 +7,9 @@
  * ways give the same context.
  */
 import type { Damage, DamageKind } from '../log/batch.ts'
+import { endsCacheEdits } from '../log/cache-edits.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
-  CACHE_EDITS_DROPPED_SUBTYPE,
   type CompactBoundary,
   isClearedByProvider,
   isCompactBoundary,
@@ -24,11 +24,11 @@ import { NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
 import {
   applyClearingToEntries,
   type ContextEntry,
-  withoutCacheEdits,
   withoutPrefixUpdates,
   withoutThinking,
 } from './context-entry.ts'
 import { type AnchoredEntries, collectKeptRecords } from './kept-records.ts'
+import { withoutCacheEdits } from './provider-clearings.ts'
 
 /** A compaction or clearing that is in effect. It holds the entries that it replaced, so that an undo can restore them. */
 export interface ContextRewrite {
@@ -299,7 +299,7 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
       }
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
-  if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE)
+  if (endsCacheEdits(record))
     return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
@@ -317,11 +317,9 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
   const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
     (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
   )
-  const has = (subtype: string): boolean =>
-    later.some(({ record: each }) => (each as SystemRecord).subtype === subtype)
-  const dropsEdits = has(CACHE_EDITS_DROPPED_SUBTYPE)
+  const dropsEdits = later.some((entry) => endsCacheEdits(entry.record))
   // With another prefix snapshot, or without the deletions in the cache, usage from before measured other requests.
-  const isMeasured = !dropsEdits && !has('epoch')
+  const isMeasured = !dropsEdits && !later.some((entry) => isSnapshotRecord(entry.record))
   let next: ContextView = {
     ...view,
     entries: act.replacedEntries,

@@ -3,10 +3,10 @@
  * again for each request, so the entries of the context still contain what the model no longer sees.
  */
 import { isToolUse, toBlocks } from '../log/block.ts'
+import { endsCacheEdits, isCacheEditsContent } from '../log/cache-edits.ts'
 import { isObject } from '../log/json.ts'
-import type { AppendList } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import {
-  CACHE_EDITS_DROPPED_SUBTYPE,
   type ClearedInput,
   isClearedByProvider,
   isMicrocompactBoundary,
@@ -14,7 +14,7 @@ import {
   type MicrocompactMetadata,
 } from '../log/record.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
-import { applyClearingToEntries, type ContextEntry } from './context-entry.ts'
+import { applyClearingToEntries, type ContextEntry, NOTHING_CLEARED } from './context-entry.ts'
 
 /**
  * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
@@ -48,7 +48,7 @@ function listClearingsInForce(entries: AppendList<ContextEntry>): readonly Micro
   let found: MicrocompactMetadata[] = []
   for (const { record } of entries) {
     if (record.type !== 'system') continue
-    if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE) found = found.filter(({ way }) => way === 'native')
+    if (endsCacheEdits(record)) found = found.filter(({ way }) => way === 'native')
     if (isMicrocompactBoundary(record) && isProviderClearing(record)) found.push(record.microcompactMetadata)
   }
   return found
@@ -66,6 +66,18 @@ function listClearedInputs(
       isToolUse(block) && ids.has(block.id) && inputTools.includes(block.name) && isObject(block.input)
         ? Object.keys(block.input).map((field) => ({ toolUseId: block.id, field }))
         : [],
+    ),
+  )
+}
+
+/** Hides the messages that only delete from the provider's cache, once that cache has expired. */
+export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+  const cleared = { ...NOTHING_CLEARED, whole: true }
+  return AppendList.of(
+    [...entries].map((entry) =>
+      entry.record.type === 'user' && isCacheEditsContent(entry.record.message.content)
+        ? { ...entry, cleared }
+        : entry,
     ),
   )
 }

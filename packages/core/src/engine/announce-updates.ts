@@ -93,7 +93,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     profile: host.profile,
     volatile,
     lateTools: host.lateTools ?? 'define',
-    isClientLed: host.isClientLed === true,
+    isClientLed: host.client !== undefined,
     isBound: volatile === 'inline' && hasBoundThinking(recordsWithThinking(state.view), host.profile),
     isCold: isPrefixCold(turn, current),
     holds: mustDelayUpdate(state.flat, host.profile),
@@ -133,7 +133,7 @@ export function withTtl({ state, host }: TurnContext, present: DesiredPrefix): D
     readGaps: () => readGapsFromLog(state.session, profile.cache),
     ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
     ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
-    ...(host.requestedTtl === undefined ? {} : { requested: host.requestedTtl }),
+    ...(host.client?.ttl === undefined ? {} : { requested: host.client.ttl }),
   })
   return { ...present, ttl }
 }
@@ -330,9 +330,9 @@ function dropUndefined(value: unknown): unknown {
 /** Returns the host's parameters, with the beta names added that the engine's requests need. */
 export function withEngineBetas(
   parameters: JsonObject,
-  { policy, profile, isClientLed = false }: Pick<TurnHost, 'policy' | 'profile' | 'isClientLed'>,
+  { policy, profile, client }: Pick<TurnHost, 'policy' | 'profile' | 'client'>,
 ): JsonObject {
-  if (isClientLed || !mayUseProviderEdits({ policy, profile })) return parameters
+  if (client !== undefined || !mayUseProviderEdits({ policy, profile })) return parameters
   const given = readBetas(parameters)
   const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }

@@ -23,8 +23,8 @@ const ADVANCE = { bare: 0.1, caching: 0.01 }
 const RECENT_PAUSES = 2
 
 /** Returns which cache markers may be added to a request, in order of preference. */
-export function listMarkerChoices({ clientMarkers, policy }: TurnHost): readonly OwnMarkers[] {
-  if (clientMarkers === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
+export function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkers[] {
+  if (client === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
   return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
 }
 
@@ -66,7 +66,7 @@ export function canAffordCacheWrite(
   const direct = totals.spent.priced + saved + (tokens * input) / 1_000_000
   const unread = Math.max(0, countTokensToMarker(question, last) - forecast.read)
   const premium = (unread * (write - input)) / 1_000_000
-  return premium <= saved + ADVANCE[host.clientMarkers?.length === 0 ? 'bare' : 'caching'] * direct
+  return premium <= saved + ADVANCE[host.client?.markers.length === 0 ? 'bare' : 'caching'] * direct
 }
 
 /** Estimates the tokens up to a cache marker; those of messages by their share in the bytes. */
@@ -90,8 +90,8 @@ function readMarkerTtl({ control }: PlannedMarker, { profile: { cache } }: TurnH
 }
 
 /** Returns true if the host's last requests came too late for the cache, so that the next one will, too. */
-function outlastsCache(ttl: string, { clientPauses = [], profile: { cache } }: TurnHost): boolean {
+function outlastsCache(ttl: string, { client, profile: { cache } }: TurnHost): boolean {
   const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
-  const recent = clientPauses.slice(-RECENT_PAUSES)
+  const recent = client?.pauses.slice(-RECENT_PAUSES) ?? []
   return recent.length > 0 && recent.every((ms) => ms >= seconds * 1000)
 }

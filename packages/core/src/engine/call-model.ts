@@ -219,8 +219,6 @@ interface FinishCallInput {
   readonly bodies: readonly UnlinkedRecord[]
   /** True if the log has records of the response. If false, a `model_call` record is appended to keep the cost. */
   readonly isInConversation: boolean
-  /** True if another writer holds the log. The records are then returned instead of appended. */
-  readonly isDeferred?: boolean
   /** What arrived of a response that broke off: the provider did not report its output, nor what it cleared. */
   readonly cutOff?: Reply
 }
@@ -229,8 +227,6 @@ interface FinishedCall {
   /** Why the append failed; null if it succeeded. */
   readonly failure: TurnFailure | null
   readonly outcome: CacheCheckOutcome
-  /** Records that the caller must append; empty unless `isDeferred` was set. */
-  readonly unlogged: readonly UnlinkedRecord[]
 }
 
 /**
@@ -242,7 +238,7 @@ export async function* finishModelCall(
   opened: PendingModelCall,
   ended: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
-  const { message, bodies, isInConversation, isDeferred = false } = ended
+  const { message, bodies, isInConversation } = ended
   const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, ended)
     : { kind: 'not-judged', why: 'not-watched' }
@@ -253,11 +249,11 @@ export async function* finishModelCall(
   const isLogged = isInConversation && billed === message.usage
   const spent = isLogged ? [] : createCallRecords(message, billed, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
-  const halt = isDeferred ? null : yield* appendUnlinkedRecords(turn, all)
-  if (halt !== null) return { failure: halt, outcome, unlogged: [] }
+  const failure = yield* appendUnlinkedRecords(turn, all)
+  if (failure !== null) return { failure, outcome }
   yield* emitCacheOutcome(outcome, opened.source, turn.host)
-  if (!isDeferred) yield* emitPrice(turn, message.id)
-  return { failure: halt, outcome, unlogged: isDeferred ? all : [] }
+  yield* emitPrice(turn, message.id)
+  return { failure, outcome }
 }
 
 /** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */
@@ -277,7 +273,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
     policy: host.policy.cache.breaks,
     profile: host.profile,
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
-    redact: host.redact ?? redact,
+    redact,
   })
   turn.state = {
     ...state,
@@ -361,11 +357,11 @@ async function* emitCacheOutcome(
 /** Saves the diff of a cache break. Returns why that failed; null if it succeeded or policy turns diff files off. */
 async function saveDiff(
   { diff, event }: Extract<CacheCheckOutcome, { readonly kind: 'broke' }>,
-  { keepDiff, policy, redact: own }: TurnHost,
+  { keepDiff, policy }: TurnHost,
 ): Promise<string | null> {
   if (keepDiff === undefined || !policy.cache.breaks.diffFiles) return null
   try {
-    await keepDiff(diff(own ?? redact), event)
+    await keepDiff(diff(redact), event)
     return null
   } catch (thrown) {
     return thrown instanceof Error ? thrown.message : String(thrown)

@@ -144,7 +144,8 @@ export function gatherPlanContext(
   const { meter, register } = known.context
   const expectedResult = updateExpectedResult(known)
   const tokens = measureContext(known, host, compaction).expected
-  const reported = host.rewritesWhenFull === true ? readReportedPrefix(meter) : null
+  const waitsUntilFull = host.client?.waitsUntilFull === true
+  const reported = waitsUntilFull ? readReportedPrefix(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
   const ttl = findMechanismStates(policy, switches).caching.on
@@ -183,7 +184,7 @@ export function gatherPlanContext(
     lastEdits: known.providerEdits,
     canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
-    ...(host.rewritesWhenFull === true ? { clientLimit: findClientLimit(known, host, compaction) } : {}),
+    ...(waitsUntilFull ? { clientLimit: findClientLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally, expectedResult } } }
@@ -231,7 +232,7 @@ function findClientLimit(
     ? 0
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
-  if (host.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
+  if (host.client?.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
   return { tokens, isPassed: view.rewrites.length > 0 }
 }
 

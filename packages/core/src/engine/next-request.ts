@@ -112,9 +112,9 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
  */
 export function omitHostFindings(
   findings: readonly Finding[],
-  { isClientLed = false }: Pick<TurnHost, 'isClientLed'>,
+  { client }: Pick<TurnHost, 'client'>,
 ): readonly Finding[] {
-  if (!isClientLed) return findings
+  if (client === undefined) return findings
   return findings.filter(({ path, code }) => path.startsWith('messages') && !HOST_CODES.has(code))
 }
 
@@ -126,7 +126,7 @@ function toAssembleQuestion(
   standing: CurrentPrefix,
   host: TurnHost,
 ): AssembleRequestInput {
-  const { profile, source, policy, switches = NO_SWITCHES } = host
+  const { profile, source, policy, client, switches = NO_SWITCHES } = host
   const { caching, clear } = findMechanismStates(policy, switches)
   const { isUserTool } = host.modelSettings()
   return {
@@ -141,8 +141,8 @@ function toAssembleQuestion(
     clears: clear.on,
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),
-    ...(host.repeatedUntil === undefined ? {} : { repeatedUntil: host.repeatedUntil }),
-    clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (host.clientMarkers ?? []),
+    ...(client?.repeatedUntil === undefined ? {} : { repeatedUntil: client.repeatedUntil }),
+    clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (client?.markers ?? []),
     isRewritten: state.view.rewrites.length > 0,
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }
@@ -150,10 +150,9 @@ function toAssembleQuestion(
 
 function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
   const { rewrittenAt } = state.view
-  const first = host.firstClearable?.(state) ?? firstClearableCall(state, host)
   const isAnswered = state.lastResponseIndex > rewrittenAt
   return updateFirstClearable(state.clearingEdge, {
-    firstClearable: first,
+    firstClearable: firstClearableCall(state, host),
     rewrittenAt,
     isAnswered,
     flat: state.flat,

@@ -5,6 +5,7 @@ import type { CacheModel } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor, createCacheMonitor } from '../cache/cache-monitor.ts'
 import { type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-temperature.ts'
 import type { MonitoredRequest } from '../cache/sent-request.ts'
+import { readDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import {
   createToolResultIndex,
@@ -295,7 +296,7 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
     const act = describeClearing(record.microcompactMetadata)
     const cost = { act, freedTokens: toTokenCount(tokensSaved) }
     return way === 'cached'
-      ? { kind: 'cache-edits', deletedBefore: countDeleted(view), ...cost }
+      ? { kind: 'cache-edits', deletedBefore: readDeletedTokens(view), ...cost }
       : { kind: 'clearing', ...cost }
   }
   const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
@@ -310,17 +311,6 @@ function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetada
     ...(media > 0 ? [`left out ${media} ${media === 1 ? 'image' : 'images'}`] : []),
   ]
   return parts.join(', ')
-}
-
-/** Returns the tokens deleted so far in the provider's cache, from the newest response that reports them; 0 if none. */
-function countDeleted({ entries }: ContextView): number {
-  for (let index = entries.length - 1; index >= 0; index -= 1) {
-    const record = entries.at(index)?.record
-    const deleted =
-      record?.type === 'assistant' ? record.message.usage?.cache_deleted_input_tokens : undefined
-    if (typeof deleted === 'number') return deleted
-  }
-  return 0
 }
 
 /** uuids of the pinned records, in the order of pinning. */

@@ -52,20 +52,15 @@ import type { TurnHost } from './host.ts'
 import { buildNextRequest, diagnosticsField, findNewestResponse, omitHostFindings } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import { pauseTurn, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
+import { pauseTurn, type TurnContext } from './session-writer.ts'
 
-export interface SideCall extends Pick<PendingModelCall, 'request' | 'source' | 'forkOf'> {
-  /** True if another writer holds the log. The records are then returned as `unlogged`, and the caller appends them. */
-  readonly isDeferred?: boolean
-}
+export type SideCall = Pick<PendingModelCall, 'request' | 'source' | 'forkOf'>
 
 export interface SideCallResult {
   readonly answer: ModelCallResult
   /** Tokens that were expected to be read from the cache; `outcome` tells whether they were. */
   readonly expected: number
   readonly outcome: CacheCheckOutcome
-  /** Records that the caller must append, even if the call failed; empty unless the call is deferred. */
-  readonly unlogged: readonly UnlinkedRecord[]
 }
 
 export async function* runSideCall(
@@ -82,7 +77,7 @@ export async function* runSideCall(
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of streamReply(turn, call.request)) {
     yield { type: 'side-reply', source: call.source, event }
-    if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened, call.isDeferred)
+    if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened)
   }
   throw new RangeError('expected the last event of a reply')
 }
@@ -90,7 +85,6 @@ export async function* runSideCall(
 const NO_CACHE_RESULT: Omit<SideCallResult, 'answer'> = {
   expected: 0,
   outcome: { kind: 'not-judged', why: 'no-usage' },
-  unlogged: [],
 }
 
 /** Validates the request. Messages that were validated as part of the conversation are not checked again. */
@@ -109,7 +103,6 @@ async function* finishSideCall(
   turn: TurnContext,
   event: ReplyEnded | ReplyFailed,
   opened: PendingModelCall,
-  isDeferred = false,
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const answer =
     event.type === 'reply-failed' ? toTurnFailure(event) : { ok: true as const, reply: event.reply }
@@ -119,11 +112,9 @@ async function* finishSideCall(
     message,
     bodies: [],
     isInConversation: false,
-    isDeferred,
     ...(event.type === 'reply-failed' ? { cutOff: event.reply } : {}),
   })
-  const { outcome, unlogged } = closed
-  return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }
+  return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome: closed.outcome }
 }
 
 // A fork continues from the last request of the conversation and reads the cached prefix of that request.

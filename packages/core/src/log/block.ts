@@ -66,11 +66,6 @@ export const isThinkingBlock: BlockTest = ofType('thinking', 'redacted_thinking'
 export const isMediaBlock: BlockTest = ofType('image', 'document')
 /** True for a compaction block: a summary that the provider wrote. It may be the first block of a conversation. */
 export const isCompactionBlock: BlockTest = ofType('compaction')
-/**
- * True for a `cache_edits` block. It tells the provider what to delete from its prompt cache and is not part of the
- * prompt.
- */
-export const isCacheEditsBlock: BlockTest = ofType('cache_edits')
 
 /** Returns true for a block of a system message that tells the provider to add or remove a tool. */
 export function isToolChangeBlock({ type }: Block): boolean {

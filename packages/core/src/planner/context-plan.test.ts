@@ -258,11 +258,6 @@ describe('plan', () => {
     expect([planned.act, planned.ladder, planned.refusal]).toEqual(['wait', null, null])
     expect(planned.trace[1]?.why).toMatch(/window of this model is not known/)
   })
-
-  it('counts what was deleted from the provider’s cache as gone', () => {
-    const context = filled(150_000).planContext({ deletedTokens: 20_000 })
-    expect(makeContextPlan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
-  })
 })
 
 it('counts what the provider keeps cleared as gone where nothing has been measured since', () => {

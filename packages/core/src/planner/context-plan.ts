@@ -77,7 +77,7 @@ export interface CompactionAdvice {
 
 export function makeContextPlan(context: PlanContext): ContextPlan {
   const { scaled, prefixTokens } = context
-  const tokens = readContextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
+  const tokens = readContextSize({ ...context, prefix: () => prefixTokens })
   const clearing = considerClearing(context, tokens)
   const compaction = judgeCompaction(context, tokens)
   const act = chooseAct(context, tokens, clearing, compaction)

@@ -63,11 +63,6 @@ export interface PlanContext {
   readonly hasNotes?: boolean
   /** True if a summary of the conversation is being prepared beside the turn; default false. */
   readonly isPreparing?: boolean
-  /**
-   * Estimated tokens deleted from the provider's cache since the newest response. Default: computed from the tool
-   * result index.
-   */
-  readonly deletedTokens?: number
   /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
   /** Given for a host whose requests are rewritten only when they must be. Default: the thresholds of `scaled` decide. */
@@ -277,8 +272,6 @@ interface SizeInput {
   readonly profile: ProviderProfile
   /** Estimates the tokens of system prompt and tools; called only if no response has reported usage yet. */
   readonly prefix: () => number
-  /** Tokens deleted from the provider's cache. Default: computed from the tool result index. */
-  readonly deleted?: number | undefined
 }
 
 /**
@@ -298,7 +291,7 @@ export function readContextSize(input: SizeInput): ContextTokens {
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted: input.deleted ?? countRemovedTokens(register, meter.measuredResponse !== null),
+    deleted: countRemovedTokens(register, meter.measuredResponse !== null),
   })
 }
 

@@ -143,7 +143,6 @@ function isSourceEnabled(kind: SourceKind, { rehydrate }: Policy): boolean {
     plan: rehydrate.plan,
     'plan-mode': rehydrate.planMode,
     agents: rehydrate.agents,
-    deltas: rehydrate.deltas,
   }
   return switches[kind] ?? true
 }
@@ -203,9 +202,6 @@ function fitSourceItem(
 interface DroppedAttachments {
   readonly kept: readonly SourceAttachment[]
   readonly shed: readonly SourceAttachment[]
-  readonly freedTokens: number
-  /** Tokens still above the target after every optional attachment was dropped; 0 if enough were freed. */
-  readonly stillOver: number
 }
 
 /**
@@ -224,12 +220,7 @@ export function dropOptionalAttachments(
     gone.add(next)
     freedTokens += next.tokens
   }
-  return {
-    kept: carried.filter((one) => !gone.has(one)),
-    shed: [...gone],
-    freedTokens,
-    stillOver: Math.max(0, overBy - freedTokens),
-  }
+  return { kept: carried.filter((one) => !gone.has(one)), shed: [...gone] }
 }
 
 /**

@@ -23,10 +23,8 @@ export const SOURCE_KINDS = [
   'todos',
   'plan',
   'plan-mode',
-  'permission',
   'skills',
   'agents',
-  'deltas',
   'host',
   'session-start',
 ] as const
@@ -324,7 +322,6 @@ const KEY_FIELDS: Readonly<Record<string, readonly [string, string | null]>> = {
   nested_memory: ['standing', 'path'],
   plan_file_reference: ['plan', 'planFilePath'],
   plan_mode: ['plan-mode', null],
-  permission_mode: ['permission', null],
   task_status: ['agents', 'taskId'],
   todo: ['todos', null],
 }

@@ -15,12 +15,10 @@ import {
   type CollectedSources,
   type CollectUpdatesInput,
   type ContextSource,
-  createListSource,
   isSameAttachmentText,
   type ShownAttachment,
   type SourceAttachment,
   type SourceContext,
-  type ValueOrPromise,
 } from './context-source.ts'
 
 type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
@@ -75,46 +73,4 @@ function createEndNotice({ attachment }: ShownAttachment, key: string): Attachme
     typeof attachment[field] === 'string' ? [[field, attachment[field]]] : [],
   )
   return { ...Object.fromEntries(fields), key, ended: true }
-}
-
-// Context sources of lists whose changes are appended item by item: deferred tools, available agents, instructions of
-// MCP servers. First all items are appended, later only new, changed and removed ones.
-
-interface AnnouncedItem {
-  readonly name: string
-  readonly text: string
-}
-
-interface DeltaSourceOptions {
-  readonly name: string
-  readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
-  /** Returns all current items, in the host's order. */
-  readonly read: () => ValueOrPromise<readonly AnnouncedItem[]>
-}
-
-export function deltaSource({ name, type, read }: DeltaSourceOptions): ContextSource {
-  return createListSource({
-    name,
-    kind: 'deltas',
-    isWhole: false,
-    read: async (context) => {
-      const items = diffItems(await read(), context.shown.items.get(name) ?? new Map())
-      if (items.length === 0) return []
-      const attachment = { type, items: Object.fromEntries(items) }
-      return [{ id: 'delta', attachment, source: 'host', sheddable: 'deltas' as const, isDelta: true }]
-    },
-  })
-}
-
-function diffItems(
-  now: readonly AnnouncedItem[],
-  before: ReadonlyMap<string, string | null>,
-): readonly (readonly [string, string | null])[] {
-  const names = new Set(now.map(({ name }) => name))
-  const fresh = now.filter(({ name, text }) => before.get(name) !== text)
-  const gone = [...before].filter(([name, text]) => text !== null && !names.has(name))
-  return [
-    ...fresh.map(({ name, text }) => [name, text] as const),
-    ...gone.map(([name]) => [name, null] as const),
-  ]
 }

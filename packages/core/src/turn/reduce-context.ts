@@ -144,7 +144,7 @@ async function* executePlan(
   // To save money, only what is there already is used: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
   if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
-  const { refusedAsTooLong } = turn.host
+  const refusedAsTooLong = turn.host.client?.refusedAsTooLong
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
     cause: plan.compact.cause,

@@ -18,8 +18,8 @@ export async function* withdrawTooLongPrompts(
   turn: TurnContext,
   failure: TurnFailure,
 ): AsyncGenerator<TurnEvent, TurnFailure> {
-  const { compaction, isClientLed } = turn.host
-  if (compaction === undefined || isClientLed === true || !isTooLong(failure)) return failure
+  const { compaction, client } = turn.host
+  if (compaction === undefined || client !== undefined || !isTooLong(failure)) return failure
   const prompts = listUnansweredPrompts(turn.state)
   const [first] = prompts
   if (first === undefined) return failure

@@ -143,7 +143,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'breakdown-counts-what-the-provider-cleared',
     law: 'count as cleared',
-    file: 'packages/core/src/context/provider-clearings.ts',
+    file: 'packages/core/src/context/context-entry.ts',
     find: 'isMicrocompactBoundary(record) && isProviderClearing(record)) found.push',
     replace: 'isMicrocompactBoundary(record) && !isProviderClearing(record)) found.push',
     tests: ['packages/tidemark/src/compact/compact-log.test', 'test/library/rewrites.test'],
@@ -191,7 +191,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'host-is-rewritten-one-call-early',
     law: 'under a host',
-    file: 'packages/core/src/planner/plan-input.ts',
+    file: 'packages/core/src/planner/context-plan.ts',
     find: 'clientLimit.isPassed ? context.high : readLowerBound(context)',
     replace: 'context.high',
     tests: ['packages/core/src/planner/context-plan.test'],
@@ -320,8 +320,8 @@ export const mutants: readonly Mutant[] = [
     name: 'edits-without-their-beta',
     law: 'are named where thinking is bound',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'if (isClientLed || !mayUseProviderEdits({ policy, profile })) return parameters',
-    replace: 'if (isClientLed || mayUseProviderEdits({ policy, profile })) return parameters',
+    find: 'if (client !== undefined || !mayUseProviderEdits({ policy, profile })) return parameters',
+    replace: 'if (client !== undefined || mayUseProviderEdits({ policy, profile })) return parameters',
     tests: ['packages/core/src/engine/announce-updates.test'],
   },
   {

@@ -152,7 +152,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-stand-in-the-wrong-order',
     law: 'kept messages',
-    file: 'packages/core/src/context/kept-records.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'const entries = unique.flatMap((uuid) => {',
     replace: 'const entries = [...unique].reverse().flatMap((uuid) => {',
     tests: [`${LAWS}/kept`],
@@ -160,7 +160,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-lose-their-clearings',
     law: 'kept messages',
-    file: 'packages/core/src/context/kept-records.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'shown.get(uuid) ?? findEntryInLog(uuid, session)',
     replace: 'findEntryInLog(uuid, session)',
     tests: [`${LAWS}/kept`],

@@ -41,7 +41,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'older-notes-replace-newer',
     law: 'are not replaced by older ones',
-    file: 'packages/core/src/notes/branch-notes.ts',
+    file: 'packages/core/src/notes/render-notes.ts',
     find: '    if (newest?.branch.extends(branch) === true) return newest\n',
     replace: '',
     tests: ['packages/core/test/engine/local-notes.test'],
@@ -273,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'path-of-another-folder-counted-as-kept',
     law: 'whether the path of a file is lost',
-    file: 'packages/core/src/text/names-in-text.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: 'hasWord(plain, form, PART_OF_PATH)',
     replace: 'hasWord(plain, form)',
     tests: ['packages/core/src/summary/receipt.test'],

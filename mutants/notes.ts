@@ -68,7 +68,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-drop-commands-that-still-fail',
     law: 'never what still fails',
-    file: 'packages/core/src/notes/note-groups.ts',
+    file: 'packages/core/src/notes/notes-file.ts',
     find: 'isKept: ({ rank }) => rank === 0 && !mayDropAll',
     replace: 'isKept: ({ rank }) => rank < 0 && !mayDropAll',
     tests: [KEEPER],
@@ -92,7 +92,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-anywhere-is-a-failure',
     law: 'are judged by',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: 'const isShort = lines.length <= FIRST_LINES + LAST_LINES',
     replace: 'const isShort = lines.length > 0',
     tests: [COMMANDS],
@@ -100,7 +100,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-in-line-five-is-not-seen',
     law: 'are judged by an exit code in the fifth line',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: 'const FIRST_LINES = 5',
     replace: 'const FIRST_LINES = 3',
     tests: [COMMANDS],
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-log-of-failures-is-a-failure',
     law: 'a log of failures',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: "if (block.is_error === false || !CHANGING_KINDS.has(call.kind)) return 'ok'",
     replace: "if (!CHANGING_KINDS.has(call.kind)) return 'ok'",
     tests: [RUNS],
@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the-output-counts-before-the-lines-above-it',
     law: 'code 0 above a log',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: 'const stated = head ?? json?.[2] ?? ends',
     replace: 'const stated = json?.[2] ?? ends',
     tests: [RUNS],
@@ -124,7 +124,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-goes-on-in-the-next-line',
     law: 'a number in the line after the words',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: '[ \\t]*:)[ \\t]*(-?',
     replace: '[ \\t]*:)\\s*(-?',
     tests: [COMMANDS],
@@ -172,7 +172,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-refused-patch-counts-as-an-edit',
     law: 'are not told as edited',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: "if (REFUSED_PATCH.test(result)) return 'failed'",
     replace: "if (REFUSED_PATCH.test(ends)) return 'failed'",
     tests: [KEEPER],
@@ -180,7 +180,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-quotation-becomes-a-heading',
     law: 'word for word',
-    file: 'packages/core/src/text/code-blocks.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: '.map((line) => `>',
     replace: ".map((line) => line.startsWith('# ') ? line : `>",
     tests: [STATE],

@@ -3,8 +3,9 @@
  * deletions are stored in the log and repeated in every later API request until a compaction, or until the cache has
  * expired. Requires the profile capability `cacheEdits`.
  */
-import { formatCount } from '../cache/cache-break.ts'
+
 import type { ContextView } from '../context/context-view.ts'
+import { formatCount } from '../cost/prices.ts'
 import { CACHE_EDITS_END, createCacheEdits } from '../log/cache-edits.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
 import type { MicrocompactMetadata, UserRecord } from '../log/record.ts'

@@ -6,9 +6,9 @@
 import { showsWholeFile } from '../clearing/clear-candidates.ts'
 import { createToolResultIndex, type ToolResultRules } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
+import { withProviderClearings } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
-import { withProviderClearings } from '../context/provider-clearings.ts'
 import { withEngineBetas } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,

@@ -6,16 +6,21 @@
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import { findCutPoints } from '../context/cut-points.ts'
 import { listWaitingCallIds } from '../context/flatten.ts'
-import { ABORTED_REWRITE, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
+import {
+  ABORTED_REWRITE,
+  FREE_NOTES,
+  type NotesFallbackReason,
+  type NotesRefusalReason,
+  type RefusedRewrite,
+  type TurnEvent,
+} from '../engine/events.ts'
 import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
-import { FREE_NOTES, type NotesFallbackReason, type NotesRefusalReason } from '../engine/notes-events.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
-import type { BranchNotes } from '../notes/branch-notes.ts'
 import {
   areNotesEmpty,
   cutNotes,
@@ -24,6 +29,7 @@ import {
   type NotesLimits,
   withoutTemplate,
 } from '../notes/notes-file.ts'
+import type { BranchNotes } from '../notes/render-notes.ts'
 import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'

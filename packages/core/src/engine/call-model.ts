@@ -3,7 +3,6 @@
  * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
  * final usage.
  */
-
 import { readMissReport } from '../cache/cache-break.ts'
 import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
@@ -16,8 +15,15 @@ import {
   updateSessionCost,
   updateSessionCostInSteps,
 } from '../cost/session-cost.ts'
+import { isBlankText, isTextBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { AssistantMessage, CacheLoss, Usage } from '../log/record.ts'
+import {
+  type AssistantMessage,
+  type AssistantRecord,
+  type CacheLoss,
+  REPLY_DROPPED_SUBTYPE,
+  type Usage,
+} from '../log/record.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -31,12 +37,12 @@ import {
   emptyReplyAssembly,
   type ModelFailure,
   type Reply,
+  type ReplyAssembly,
   type ReplyEnded,
   type ReplyEvent,
   type ReplyFailed,
   toReply,
 } from './reply.ts'
-import { createDropRecord, finalRecords, partialRecords } from './reply-records.ts'
 import type { SessionState } from './session-state.ts'
 import {
   appendUnlinkedRecords,
@@ -381,4 +387,49 @@ async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<T
   turn.state = { ...turn.state, costs }
   const call = costs.recent.find(({ id }) => id === response)
   if (call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
+}
+
+// Turns a reply of the model into records of the log: whole blocks, and the text that an aborted reply had reached.
+
+/**
+ * Takes a broken reply out of the context, so that the same request can be sent again and nothing is shown twice. An
+ * aborted reply stays: the user may refer to what arrived of it.
+ */
+export function createDropRecord(response: string): UnlinkedRecord {
+  return { type: 'system', subtype: REPLY_DROPPED_SUBTYPE, isMeta: true, response }
+}
+
+/**
+ * Returns the records to append when a reply ends: the last block and, if the reply was aborted, the text that it was in
+ * the middle of. For a complete reply without blocks, it is an empty record with the usage.
+ */
+export function finalRecords(
+  event: ReplyEnded | ReplyFailed,
+  { message, unfinished }: Reply,
+  held: BlockEnded | null,
+): readonly UnlinkedRecord[] {
+  const ended = held === null ? [] : [toRecord(message, held)]
+  if (event.type === 'reply-ended')
+    return held === null ? [{ type: 'assistant', message: { ...message, content: [] } }] : ended
+  if (event.failure.kind !== 'aborted') return ended
+  const cut = unfinished
+    .map(({ block }) => block)
+    .filter((block) => isTextBlock(block) && !isBlankText(block))
+  const said = [...ended, ...cut.map((block): AssistantBody => toRecord(message, { block }))]
+  return said.map((record, index) => (index < said.length - 1 ? record : { ...record, isInterrupted: true }))
+}
+
+export function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
+  const message = toReply(assembly)?.message
+  return message === undefined ? [] : [toRecord(message, block)]
+}
+
+type AssistantBody = Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isInterrupted'>
+
+function toRecord(
+  message: AssistantMessage,
+  { block, raw }: Pick<BlockEnded, 'block' | 'raw'>,
+): AssistantBody {
+  const said = { type: 'assistant' as const, message: { ...message, content: [block] } }
+  return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }

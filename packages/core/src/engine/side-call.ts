@@ -6,12 +6,11 @@
 
 import { type CacheForecast, forecastCacheRead } from '../cache/cache-forecast.ts'
 import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/cache-model.ts'
-import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
-import { createForkEdits } from '../cache/provider-edits.ts'
+import { type CacheCheckOutcome, createForkEdits } from '../cache/cache-monitor.ts'
 import { readAppliedEdits } from '../clearing/provider-clearing.ts'
+import { isProviderClearing } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
-import { isProviderClearing } from '../context/provider-clearings.ts'
 import { toBlocks } from '../log/block.ts'
 import { isJsonObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -36,7 +35,7 @@ import {
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
 import type { RequestPrefix } from '../request/prefix-snapshot.ts'
-import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
+import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,

@@ -2,11 +2,9 @@
  * Commands: the status of each when it last ran, what failed and whether it has succeeded since, and the tests that
  * failed in the newest run. Also other tool calls that failed or that the user refused.
  */
-import { toOneLine } from '../text/truncate-text.ts'
-import { removeControlCharacters, sliceText } from '../text/well-formed-text.ts'
-import { isFailure, type RunStatus, splitOutputHead } from './command-status.ts'
+import { removeControlCharacters, sliceText, toOneLine } from '../text/truncate-text.ts'
 import { isLookingCommand, normalizeCommand, toCommandKey, toCommandLine } from './shell-commands.ts'
-import type { ToolRun } from './tool-runs.ts'
+import { isFailure, type RunStatus, splitOutputHead, type ToolRun } from './tool-runs.ts'
 
 /** A command, by its text without differences of white space. */
 export interface CommandFact {

@@ -2,7 +2,7 @@
  * The files that tool calls read or changed: what was done to each, and its last known state. A file has one entry,
  * however its path was written.
  */
-import { sliceText } from '../text/well-formed-text.ts'
+import { sliceText } from '../text/truncate-text.ts'
 import { type FileChange, listFileChanges } from './shell-commands.ts'
 import { type FileTouch, normalizePath } from './tool-calls.ts'
 import type { ToolRun } from './tool-runs.ts'

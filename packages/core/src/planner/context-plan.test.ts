@@ -5,8 +5,8 @@ import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
-import { judgeCompaction, makeContextPlan } from './context-plan.ts'
-import { type ExpectedCompactionResult, findNotesLine, type PlanContext } from './plan-input.ts'
+import { findNotesLine, judgeCompaction, makeContextPlan } from './context-plan.ts'
+import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(

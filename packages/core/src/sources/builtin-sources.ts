@@ -1,7 +1,6 @@
 /** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import type { ContextEntry } from '../context/context-entry.ts'
+import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
 import { readPlanText, readTodoList } from '../facts/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { toBlocks } from '../log/block.ts'

@@ -4,8 +4,7 @@
  * collector handles budgets, duplicates and order.
  */
 
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { type ContextEntry, formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Attachment, AttachmentRecord } from '../log/record.ts'

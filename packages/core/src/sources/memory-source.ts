@@ -3,8 +3,7 @@
  * attached before the next request, each once. What a compaction or a clearing removes is attached again when a path of
  * its folder is touched again or is still shown; a file that has changed is attached as changed.
  */
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { type ContextEntry, formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { describeToolCall, type FileToolNames, normalizePath, readToolName } from '../facts/tool-calls.ts'
 import { listToolRuns } from '../facts/tool-runs.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'

@@ -6,8 +6,11 @@
 import { findResumeCost } from '../background/idle-cache.ts'
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
-import { appendPrefixUpdates } from '../engine/announce-updates.ts'
-import { appendSourceUpdates, collectOpeningRecords } from '../engine/attach-sources.ts'
+import {
+  appendPrefixUpdates,
+  appendSourceUpdates,
+  collectOpeningRecords,
+} from '../engine/announce-updates.ts'
 import {
   type ModelCallResult,
   type PendingModelCall,
@@ -40,18 +43,16 @@ import {
   createContinuation,
   createInterruptionNotice,
   findLastAnswer,
-  NOTHING_TO_ANSWER,
-} from './cut-answers.ts'
-import {
   isRecoverableFailure,
   makeRoomAfterCutCall,
   NO_REMEDIES_TRIED,
+  NOTHING_TO_ANSWER,
   recoverFromRefusal,
+  withdrawTooLongPrompts,
 } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 import { type StopObjection, startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
-import { withdrawTooLongPrompts } from './withdraw-prompt.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,

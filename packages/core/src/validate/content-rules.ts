@@ -4,9 +4,16 @@
  */
 
 import type { ApiMessage, Role } from '../context/payload.ts'
-import { type Block, isBlankText, isBlock, isServerToolResult, isServerToolUse } from '../log/block.ts'
+import {
+  type Block,
+  countsAsImage,
+  isBlankText,
+  isBlock,
+  isServerToolResult,
+  isServerToolUse,
+  measureLongestSide,
+} from '../log/block.ts'
 import { isDeletionList, needsCacheEdits } from '../log/cache-edits.ts'
-import { countsAsImage, measureLongestSide } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'

@@ -1,7 +1,7 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { formatAttachmentText } from '../../src/context/attachment-text.ts'
+import { formatAttachmentText } from '../../src/context/context-entry.ts'
 import {
   agentsSource,
   attachHookOutputs,
@@ -12,13 +12,12 @@ import {
   skillsSource,
   todosSource,
 } from '../../src/sources/builtin-sources.ts'
-import { collectSources } from '../../src/sources/collect-sources.ts'
+import { collectSources, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
 import {
   type ContextSource,
   NO_SHOWN_ATTACHMENTS,
   updateShownAttachments,
 } from '../../src/sources/context-source.ts'
-import { collectSourceUpdates } from '../../src/sources/source-updates.ts'
 import { addCall, createCarryContext, measure } from './carried-session.ts'
 
 async function texts(carrier: ContextSource, builder = new SessionBuilder()): Promise<readonly string[]> {

@@ -3,8 +3,7 @@
 import { countPropertyRuns, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatAttachmentText } from '../../src/context/attachment-text.ts'
-import type { ContextEntry } from '../../src/context/context-entry.ts'
+import { type ContextEntry, formatAttachmentText } from '../../src/context/context-entry.ts'
 import { flattenContext, listTracedMessages } from '../../src/context/flatten.ts'
 import type { Attachment } from '../../src/log/record.ts'
 import {

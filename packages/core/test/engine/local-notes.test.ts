@@ -7,7 +7,7 @@ import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import type { NotesStore, StoredNotes } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { isTextBlock, toBlocks } from '../../src/log/block.ts'
-import { createBranchNotes } from '../../src/notes/branch-notes.ts'
+import { createBranchNotes } from '../../src/notes/render-notes.ts'
 import { addLargeRound, eventsOfType, openTestSession, perform, SESSION, text } from './test-session.ts'
 
 /** A store in memory. `isClaimed`: another process updates the notes now. */

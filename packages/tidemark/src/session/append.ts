@@ -1,5 +1,5 @@
 /** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
-import { collectOpeningRecords } from '@tidemark/core/engine/attach-sources'
+import { collectOpeningRecords } from '@tidemark/core/engine/announce-updates'
 import { finishModelCall } from '@tidemark/core/engine/call-model'
 import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'
 import { createUndoNotice, UNDO_NOTICE_TYPE } from '@tidemark/core/engine/measure-context'
@@ -33,7 +33,7 @@ import {
 } from '@tidemark/core/log/record'
 import type { SessionLog } from '@tidemark/core/log/session-log'
 import { AMBIENT_TYPE } from '@tidemark/core/sources/ambient-source'
-import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
+import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { spillLargeResult } from '@tidemark/core/turn/run-tools'
 import { recordResponse } from '@tidemark/core/turn/turn'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'

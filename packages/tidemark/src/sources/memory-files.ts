@@ -20,7 +20,7 @@ import {
   MemoryReader,
 } from '@tidemark/core/sources/memory-files'
 import { memorySource } from '@tidemark/core/sources/memory-source'
-import { sliceText } from '@tidemark/core/text/well-formed-text'
+import { sliceText } from '@tidemark/core/text/truncate-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock } from '../platform/node-ports.ts'
 import { readErrorCode } from '../storage/file-system.ts'

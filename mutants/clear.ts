@@ -104,8 +104,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unchanged-counts-as-read',
     law: 'a file said to be unchanged',
     file: 'packages/core/src/clearing/update-tool-result-index.ts',
-    find: 'isComplete: !isUnchanged && blob === null && rules.isWhole(block)',
-    replace: 'isComplete: isUnchanged || rules.isWhole(block)',
+    find: 'isComplete: !isUnchanged && !isSpilled(record, call.id)',
+    replace: 'isComplete: !isSpilled(record, call.id)',
     tests: ['packages/core/src/clearing/tool-result-index.test'],
   },
   {
@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deletions-outlive-their-cache',
     law: 'is dropped when the cache has lapsed',
-    file: 'packages/core/src/clearing/update-tool-result-index.ts',
+    file: 'packages/core/src/clearing/cached-clearing.ts',
     find: 'deletions: [],',
     replace: 'deletions: register.deletions,',
     tests: ['packages/core/src/clearing/cached-clearing.test'],
@@ -247,10 +247,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'price-counts-on-a-marker-that-moves',
     law: 'and never more',
-    file: 'packages/core/src/cache/cache-temperature.ts',
+    file: 'packages/core/src/cache/cache-model.ts',
     find: '!MOVING_MARKERS.has(kind)',
     replace: "MOVING_MARKERS.size > 0 || kind === 'last-message'",
-    tests: ['packages/core/src/cache/cache-temperature.test'],
+    tests: ['packages/core/src/cache/cache-model.test'],
   },
   {
     name: 'deleted-text-is-taken-off-twice',
@@ -279,10 +279,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'price-counts-what-was-never-sent',
     law: 'tells beforehand',
-    file: 'packages/core/src/cache/cache-temperature.ts',
+    file: 'packages/core/src/cache/cache-model.ts',
     find: 'Math.min(contextTokens, countTokensIn(chain?.prefixes.at(-1)) ?? contextTokens)',
     replace: 'contextTokens',
-    tests: ['packages/core/src/cache/cache-temperature.test'],
+    tests: ['packages/core/src/cache/cache-model.test'],
   },
   {
     name: 'edge-held-back-by-a-short-result',

@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls-of-one-response-count-as-many',
     law: 'are counted as they come',
-    file: 'packages/core/src/cache/cache-temperature.ts',
+    file: 'packages/core/src/cache/cache-model.ts',
     find: 'if (id === tally.response || model',
     replace: "if (id === '' || model",
     tests: ['packages/core/src/engine/session-state.test'],

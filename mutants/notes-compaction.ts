@@ -10,7 +10,7 @@ const PROMPT = 'packages/core/src/notes/extraction-prompt.ts'
 const FOLDER = 'packages/tidemark/src/storage/notes-folder.ts'
 const FOLDER_TESTS = ['packages/tidemark/src/testing/port-cases.test']
 
-const PLAN_INPUT = 'packages/core/src/planner/plan-input.ts'
+const PLAN_INPUT = 'packages/core/src/planner/context-plan.ts'
 const PLAN_TESTS = ['packages/core/src/planner/context-plan.test']
 
 export const mutants: readonly Mutant[] = [

@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'frame-can-be-ended-by-its-text',
     law: 'every line under "All user messages" is the user’s',
-    file: 'packages/core/src/text/frames.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: 'while (used.has(number)) number += 1',
     replace: 'while (used.has(number) && number < 2) number += 1',
     tests: ['packages/core/src/summary/model-text.test'],

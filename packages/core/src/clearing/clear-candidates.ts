@@ -3,7 +3,7 @@
  * placeholder. Also computes how many tokens a clearing frees and which files the host must no longer treat as read,
  * and creates the placeholder.
  */
-import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
+import type { FirstRewrittenPart } from '../cache/cache-model.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import {
   CLEARED_RESULT_TEXT,

@@ -5,7 +5,7 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
-import { emptyAnnouncedPrefix } from '../request/announced-prefix.ts'
+import { emptyAnnouncedPrefix } from '../request/prefix-snapshot.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import {

@@ -55,6 +55,8 @@ export interface FlattenedContext {
    */
   readonly calls: PersistentMap<number>
   readonly drafts: readonly MessageDraft[]
+  /** The result for `drafts`, or for an earlier list; null before the first. */
+  readonly finished: FinishedDrafts | null
   /** The messages after the frozen ones, as they would be sent now. Later records may still change them. */
   readonly tail: readonly TracedMessage[]
   readonly tailRepairs: readonly MessageRepair[]
@@ -73,6 +75,7 @@ const EMPTY_CONTEXT: FlattenedContext = {
   frozenRepairs: AppendList.of(),
   calls: PersistentMap.empty(),
   drafts: [],
+  finished: null,
   tail: [],
   tailRepairs: [],
   waiting: [],
@@ -91,8 +94,10 @@ export function flattenContext(
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
     flat = addEntry(flat, view.entries.at(index) as ContextEntry, findBoundaryIndex(view))
   }
-  const { messages, repairs, waiting, waitingServer } = finishDrafts(flat)
-  return { ...flat, tail: messages, tailRepairs: repairs, waiting, waitingServer, entries: view.entries }
+  const finished = finishDrafts(flat)
+  const { messages, repairs, waiting, waitingServer } = finished
+  const tail = { finished, tail: messages, tailRepairs: repairs, waiting, waitingServer }
+  return { ...flat, ...tail, entries: view.entries }
 }
 
 /** Returns the index of the compaction that the context starts with, before which all kept records were logged; −1 without one. */
@@ -242,27 +247,19 @@ function freezeDrafts(flat: FlattenedContext): FlattenedContext {
 }
 
 interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServer'> {
+  /** The drafts that the messages were made from. */
+  readonly drafts: readonly MessageDraft[]
   readonly messages: readonly TracedMessage[]
   readonly repairs: readonly MessageRepair[]
   readonly calls: readonly string[]
 }
 
 /**
- * Results of `finishDrafts` by list of drafts. The drafts that end one request are usually frozen unchanged when its
- * response arrives, so each list is finished only once.
+ * Turns the drafts into messages that the provider accepts, and reports each repair. The drafts that end one request are
+ * usually frozen unchanged when its response arrives; they are finished only once.
  */
-const finishedDrafts = new WeakMap<readonly MessageDraft[], FinishedDrafts>()
-
-/** Turns the drafts into messages that the provider accepts, and reports each repair. */
 function finishDrafts(flat: FlattenedContext): FinishedDrafts {
-  const known = finishedDrafts.get(flat.drafts)
-  if (known !== undefined) return known
-  const finished = computeFinishedDrafts(flat)
-  finishedDrafts.set(flat.drafts, finished)
-  return finished
-}
-
-function computeFinishedDrafts(flat: FlattenedContext): FinishedDrafts {
+  if (flat.finished?.drafts === flat.drafts) return flat.finished
   const firsts: MessageRepair[] = []
   const start = flat.drafts[0]?.parts.at(0)
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
@@ -274,7 +271,8 @@ function computeFinishedDrafts(flat: FlattenedContext): FinishedDrafts {
   const drafts = withSystemReminders(tail.drafts, flat.frozen)
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   const messages = drafts.map(toTracedMessage)
-  return { messages, repairs, waiting, waitingServer, calls: drafts.flatMap(listToolCallIds) }
+  const calls = drafts.flatMap(listToolCallIds)
+  return { drafts: flat.drafts, messages, repairs, waiting, waitingServer, calls }
 }
 
 function toTracedMessage(draft: MessageDraft): TracedMessage {

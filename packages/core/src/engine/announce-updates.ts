@@ -15,12 +15,12 @@ import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../
 import type { KnownRecord } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import { countMessages, messageAt } from '../request/block-index.ts'
 import { withoutCacheControl } from '../request/build-request.ts'
 import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
+  type CurrentPrefix,
   createPrefixSnapshot,
   type DesiredPrefix,
   hasBoundThinking,

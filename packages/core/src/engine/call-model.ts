@@ -3,18 +3,14 @@
  * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
  * final usage.
  */
+
 import { readMissReport } from '../cache/cache-break.ts'
 import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
 import { findRequestedClearing, reportEdits } from '../clearing/provider-clearing.ts'
-import {
-  type FindModelPrices,
-  sumSessionCost,
-  updateSessionCost,
-  updateSessionCostInSteps,
-} from '../cost/session-cost.ts'
+import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { isBlankText, isTextBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import {
@@ -24,6 +20,7 @@ import {
   REPLY_DROPPED_SUBTYPE,
   type Usage,
 } from '../log/record.ts'
+import { runAtOnce } from '../log/work-steps.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -376,13 +373,13 @@ async function saveDiff(
 
 /** Returns the state with the costs of all model calls. Reads the whole log the first time, later only new records. */
 export function withCosts(state: SessionState, prices: FindModelPrices): SessionState {
-  return { ...state, costs: updateSessionCost(state.costs, state.session.records, prices) }
+  return { ...state, costs: runAtOnce(updateSessionCost(state.costs, state.session.records, prices)) }
 }
 
 /** Prices the call. The first call of an opened session prices its whole log, in slices. */
 async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<TurnEvent, void> {
   const { session, costs: known } = turn.state
-  const steps = updateSessionCostInSteps(known, session.records, turn.host.pricesOf)
+  const steps = updateSessionCost(known, session.records, turn.host.pricesOf)
   const costs = await finishTurnSteps(turn, steps)
   turn.state = { ...turn.state, costs }
   const call = costs.recent.find(({ id }) => id === response)

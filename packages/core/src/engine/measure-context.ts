@@ -1,11 +1,11 @@
 /** Measures how full the context window is, and gathers the input for planning a clearing or a compaction. */
 
-import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import {
+  EMPTY_CACHE_MODEL,
   estimateRemainingCalls,
   measureCacheTemperature,
   updateCallTally,
-} from '../cache/cache-temperature.ts'
+} from '../cache/cache-model.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'

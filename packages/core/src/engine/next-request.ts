@@ -11,7 +11,6 @@ import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { readContextSize } from '../planner/plan-input.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import { countTotalsThroughBlock } from '../request/block-index.ts'
 import {
   type AssembledRequest,
@@ -26,11 +25,11 @@ import {
   updateFirstClearable,
 } from '../request/cache-markers.ts'
 import { chooseRequestTtl, chooseTailTtl } from '../request/cache-ttl.ts'
-import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
+import { buildRequestPrefix, type CurrentPrefix } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
-import { startValidation, updateValidationInSteps, type ValidationState } from '../validate/validate.ts'
+import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
 import type { TurnHost } from './host.ts'
 import { type SessionState, updateContextState } from './session-state.ts'
 
@@ -193,7 +192,7 @@ function checkMessages(
   { messages }: AssembledRequest,
   { profile }: TurnHost,
 ): Steps<ValidationState> {
-  return updateValidationInSteps(
+  return updateValidation(
     checkedMessages?.state.profile === profile ? checkedMessages : startValidation(profile),
     messages,
   )

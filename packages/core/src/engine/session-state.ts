@@ -1,9 +1,8 @@
 /** State of an open session, as immutable values: its log, and what the engine learned since it was opened. */
 
 import type { RewriteAnnouncement } from '../cache/cache-break.ts'
-import type { CacheModel } from '../cache/cache-model.ts'
+import { type CacheModel, type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor, createCacheMonitor } from '../cache/cache-monitor.ts'
-import { type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-temperature.ts'
 import type { MonitoredRequest } from '../cache/sent-request.ts'
 import { readDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
@@ -30,14 +29,14 @@ import {
 import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
 import type { ExpectedCompactionResult } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
+import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
+  type RequestPrefix,
   updateAnnouncedPrefix,
-} from '../request/announced-prefix.ts'
-import type { AssembledRequest } from '../request/build-request.ts'
-import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
-import type { RequestPrefix } from '../request/prefix-snapshot.ts'
+} from '../request/prefix-snapshot.ts'
 import type { MediaTally } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'

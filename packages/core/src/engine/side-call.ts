@@ -14,8 +14,8 @@ import type { Payload } from '../context/payload.ts'
 import { toBlocks } from '../log/block.ts'
 import { isJsonObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import { runAtOnce } from '../log/work-steps.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
   type BlockIndex,
   findMessageOfBlock,
@@ -34,7 +34,7 @@ import {
   type ForkOutcome,
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
-import type { RequestPrefix } from '../request/prefix-snapshot.ts'
+import type { CurrentPrefix, RequestPrefix } from '../request/prefix-snapshot.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
@@ -95,7 +95,10 @@ function checkCall(
     state.checkedMessages?.state.profile === host.profile
       ? state.checkedMessages
       : startValidation(host.profile)
-  return omitHostFindings(findRequestProblems(updateValidation(known, request.messages), request), host)
+  return omitHostFindings(
+    findRequestProblems(runAtOnce(updateValidation(known, request.messages)), request),
+    host,
+  )
 }
 
 async function* finishSideCall(

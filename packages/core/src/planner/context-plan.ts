@@ -3,7 +3,7 @@
  * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it; with
  * policy `compact.economy` and a prepared summary, it compacts. The engine carries out the plan.
  */
-import { hasExpired } from '../cache/cache-temperature.ts'
+import { hasExpired } from '../cache/cache-model.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'

@@ -3,7 +3,7 @@
  * Also computes the context size from which a compaction saves money.
  */
 
-import type { CacheTemperature } from '../cache/cache-temperature.ts'
+import type { CacheTemperature } from '../cache/cache-model.ts'
 import { countDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import { countProviderCleared, type ProviderEditPlan } from '../clearing/provider-clearing.ts'

@@ -16,13 +16,15 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { type AnnouncedPrefix, type CurrentPrefix, listKnownSections } from './announced-prefix.ts'
 import { countMessages, isSameJson, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
+  type AnnouncedPrefix,
   CONSTANT_SECTIONS,
+  type CurrentPrefix,
   createNextPrefixSnapshot,
   type DesiredPrefix,
   findCacheLevel,
+  listKnownSections,
   listToolChangeBetas,
   listToolsToDeclare,
   readBetas,

@@ -10,7 +10,7 @@ import {
   measureTurnGrowth,
   swapInPrepared,
 } from '../background/prepare-summary.ts'
-import { hasExpired } from '../cache/cache-temperature.ts'
+import { hasExpired } from '../cache/cache-model.ts'
 import {
   countDeletedTokens,
   createDeletionMessage,

@@ -9,7 +9,7 @@
 import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type CacheMarkerState,
@@ -169,18 +169,10 @@ export function startValidation(profile: ProviderProfile): ValidationState {
 }
 
 /**
- * Checks the frozen messages of `flat`, which can no longer change, starting from the earlier result `checked`. Only
- * newly frozen messages are checked, unless the context was rewritten.
+ * Checks the frozen messages of `flat`, which can no longer change, starting from the earlier result `checked`, in steps
+ * of one message. Only newly frozen messages are checked, unless the context was rewritten.
  */
-export function updateValidation(
-  checked: ValidationState,
-  flat: Pick<FlattenedContext, 'frozen'>,
-): ValidationState {
-  return runAtOnce(updateValidationInSteps(checked, flat))
-}
-
-/** As `updateValidation`, in steps of one message. */
-export function* updateValidationInSteps(
+export function* updateValidation(
   checked: ValidationState,
   flat: Pick<FlattenedContext, 'frozen'>,
 ): Steps<ValidationState> {

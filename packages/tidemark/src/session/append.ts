@@ -32,12 +32,12 @@ import {
   type UserRecord,
 } from '@tidemark/core/log/record'
 import type { SessionLog } from '@tidemark/core/log/session-log'
-import { AMBIENT_TYPE } from '@tidemark/core/sources/ambient-source'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { spillLargeResult } from '@tidemark/core/turn/run-tools'
 import { recordResponse } from '@tidemark/core/turn/turn'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'
 import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { AMBIENT_TYPE } from '../sources/ambient-source.ts'
 import { drainEvents } from './events.ts'
 import {
   type AttachmentInput,

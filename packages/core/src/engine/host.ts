@@ -67,6 +67,8 @@ export interface TurnHost {
    * Default: define, because the model cannot call a tool that is only announced.
    */
   readonly lateTools?: 'announce' | 'define'
+  /** Returns the id of the tool call whose result would be cleared first. If omitted, the engine determines it. */
+  readonly firstClearable?: (state: SessionState) => string | null
   readonly runTool: ToolRunner
   /** Returns true if calls of the tool may run at the same time as others. Default: all tools. */
   readonly isParallelTool?: (name: string) => boolean

@@ -157,7 +157,7 @@ function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMar
   const { rewrittenAt } = state.view
   const isAnswered = state.lastResponseIndex > rewrittenAt
   return updateFirstClearable(state.clearingEdge, {
-    firstClearable: firstClearableCall(state, host),
+    firstClearable: host.firstClearable?.(state) ?? firstClearableCall(state, host),
     rewrittenAt,
     isAnswered,
     flat: state.flat,

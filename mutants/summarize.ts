@@ -15,7 +15,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-run-that-prints-a-failure-settles-a-command',
     law: 'are not settled by a run that ends well and prints a failure',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: "} else if (status === 'ok' && reported === '') {",
     replace: "} else if (status === 'ok') {",
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-relative-path-is-another-file',
     law: 'are one under the whole path and the path relative to the working directory',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'const key = normalizePath(given, cwd)',
     replace: 'const key = normalizePath(given)',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refusals-are-failures',
     law: 'is told as refused, never as failing',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: '    if (isFailure(status)) {\n',
     replace: '    if (isFailure(status) || run.failed) {\n',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -135,7 +135,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refused-edits-count-as-done',
     law: 'have what was done to them',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'if (run.failed) return { ...touched, refusedEdits: file.refusedEdits + 1 }',
     replace: 'if (run.failed && touched.place < 0) return touched',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -143,7 +143,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'first-error-is-kept-for-the-last',
     law: 'have their last error',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'error: output,',
     replace: 'error: before?.error ?? output,',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -151,7 +151,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-settled-command-stays-settled',
     law: 'fail again after they were settled',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'settledAt: null,\n        place',
     replace: 'settledAt: before?.settledAt ?? null,\n        place',
     tests: ['packages/core/src/facts/session-facts.test'],

@@ -4,7 +4,7 @@
  * any other call is refused and reported. Returns the new notes; stores nothing.
  */
 
-import { createNotesLimits } from '../compaction/compact-with-notes.ts'
+import { createNotesLimits } from '../compaction/compact.ts'
 import { listTracedMessages, listUnansweredCalls } from '../context/flatten.ts'
 import type { NotesFailureReason, TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'

@@ -3,7 +3,7 @@
  * update runs at a time in all processes, and stores the result. A failed update leaves the old notes.
  */
 
-import { createNotesLimits } from '../compaction/compact-with-notes.ts'
+import { createNotesLimits } from '../compaction/compact.ts'
 import {
   addReplyUsage,
   FREE_NOTES,

@@ -34,10 +34,14 @@ import type { CollectedSources, SourceAttachment } from '../sources/context-sour
 import { type RankedName, rankNames } from '../summary/ledger.ts'
 import { listPieces } from '../summary/local-summary.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
-import { type CompactionSpan, listKeptUuids, readMessageRole } from '../summary/select-span.ts'
-import { chooseContinuation, createSummaryRecord } from '../summary/summary-message.ts'
+import {
+  type CompactionForm,
+  type CompactionSpan,
+  listKeptUuids,
+  readMessageRole,
+} from '../summary/select-span.ts'
 import type { SummaryPiece } from '../summary/summary-pieces.ts'
-import type { CompactionForm } from '../summary/summary-prompt.ts'
+import { chooseContinuation, createSummaryRecord } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 

@@ -27,9 +27,9 @@ import {
 import type { Policy } from '../policy/policy.ts'
 import { countNotesTokens, limitNotes, limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { CompactionForm } from '../summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
-import type { CompactionForm } from '../summary/summary-prompt.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize, readCalibrationScale, readLowerBound } from '../tokens/usage.ts'
 

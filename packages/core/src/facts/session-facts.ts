@@ -9,19 +9,21 @@ import { isCompactBoundary, isSyntheticError, type KnownRecord } from '../log/re
 import type { Steps } from '../log/work-steps.ts'
 import { createRedactor } from '../text/redact.ts'
 import { removeControlCharacters, toOneLine } from '../text/truncate-text.ts'
-import {
-  type CommandFact,
-  CommandTracker,
-  type FailedCall,
-  type FailingCommand,
-  type TestRun,
-} from './command-facts.ts'
-import { createFileTracker, type ProjectFolders, type TouchedFile } from './file-facts.ts'
 import { type AssistantText, ModelTextTracker, type PlacedTexts } from './model-texts.ts'
 import { createTodoTracker, isOpenTodo, readPlanText, type TodoItem } from './todo-list.ts'
 import type { FileToolNames } from './tool-calls.ts'
 import { createToolRunTracker, isFailure, type ToolRun } from './tool-runs.ts'
 import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from './user-prompts.ts'
+import {
+  type CommandFact,
+  CommandTracker,
+  createFileTracker,
+  type FailedCall,
+  type FailingCommand,
+  type ProjectFolders,
+  type TestRun,
+  type TouchedFile,
+} from './work-facts.ts'
 
 // The work in steps. A step begins with a message of the user, a finished todo item or a commit.
 

@@ -2,13 +2,18 @@
  * What the notes say of the work: how the latest instruction stands, todos, plan, files, commands and their errors, what
  * the model decided and found, and the worklog.
  */
-import type { CommandFact, FailingCommand } from '../facts/command-facts.ts'
-import { isFileChanged, type TouchedFile } from '../facts/file-facts.ts'
+
 import { cutSentences, type PlacedText, toKeptText } from '../facts/model-texts.ts'
 import type { SessionFacts, WorkStep } from '../facts/session-facts.ts'
 import { formatCommand, isLookingCommand, isPassingCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
 import { isFailure, type RunStatus, type ToolRun } from '../facts/tool-runs.ts'
+import {
+  type CommandFact,
+  type FailingCommand,
+  isFileChanged,
+  type TouchedFile,
+} from '../facts/work-facts.ts'
 import { describeFile } from '../summary/summary-pieces.ts'
 import { quoteBlock, quoteCode } from '../text/code-in-text.ts'
 import {

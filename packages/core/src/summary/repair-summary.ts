@@ -3,11 +3,10 @@
  * tasks are always written from the log, and files and errors that the text lacks are added, within budgets.
  */
 
-import type { FailingCommand } from '../facts/command-facts.ts'
-import { isFileEdited, type TouchedFile } from '../facts/file-facts.ts'
 import type { SessionFacts } from '../facts/session-facts.ts'
 import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
+import { type FailingCommand, isFileEdited, type TouchedFile } from '../facts/work-facts.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/code-in-text.ts'
 import { sliceText } from '../text/truncate-text.ts'

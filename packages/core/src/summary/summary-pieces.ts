@@ -2,10 +2,16 @@
  * Creates the pieces of a local summary, each a text about one fact, and fits them into a token budget. Also used to
  * repair a model's summary by adding the facts it lacks.
  */
-import type { FailedCall, FailingCommand } from '../facts/command-facts.ts'
-import { isFileChanged, isFileEdited, type TouchedFile } from '../facts/file-facts.ts'
+
 import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
+import {
+  type FailedCall,
+  type FailingCommand,
+  isFileChanged,
+  isFileEdited,
+  type TouchedFile,
+} from '../facts/work-facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { quoteCode, toFileName } from '../text/code-in-text.ts'
 import {

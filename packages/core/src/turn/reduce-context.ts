@@ -17,8 +17,7 @@ import {
   createDeletionsExpiredNotice,
 } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
-import { compact } from '../compaction/compact.ts'
-import { hasReadyNotes } from '../compaction/compact-with-notes.ts'
+import { compact, hasReadyNotes } from '../compaction/compact.ts'
 import { selectSpan } from '../compaction/plan-compaction.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
 import type { RefusedRewrite, TurnEvent, TurnFailure } from '../engine/events.ts'

@@ -2,7 +2,7 @@
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { updateNotes } from '../../src/background/update-notes.ts'
-import { planWithNotes } from '../../src/compaction/compact-with-notes.ts'
+import { planWithNotes } from '../../src/compaction/compact.ts'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import type { NotesStore, StoredNotes } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'

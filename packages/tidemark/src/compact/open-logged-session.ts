@@ -2,7 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
 import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
-import { planWithLogNotes } from '@tidemark/core/compaction/compact-with-notes'
+import { planWithLogNotes } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import {
   type CompactionOptions,

@@ -23,6 +23,7 @@ import {
   toBlocks,
 } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
+import { omitUndefined } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
   isKnownRecord,
@@ -36,7 +37,6 @@ import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { spillLargeResult } from '@tidemark/core/turn/run-tools'
 import { recordResponse } from '@tidemark/core/turn/turn'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { AMBIENT_TYPE } from '../sources/ambient-source.ts'
 import { drainEvents } from './events.ts'
 import {

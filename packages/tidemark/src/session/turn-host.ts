@@ -4,7 +4,7 @@ import type { CompactingHost, LeadingClient, ToolRunner } from '@tidemark/core/e
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
 import { createHistoryTool } from '@tidemark/core/history/history-tool'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { hideKeyInResults } from '../models/hidden-key.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'

@@ -6,8 +6,8 @@
 import { normalizePath } from '@tidemark/core/facts/tool-calls'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { type FileReadResult, hasPathEnding } from '@tidemark/core/sources/file-source'
-import { matchesGlobs } from '@tidemark/core/sources/path-glob'
 import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
+import { matchesGlobs } from './path-glob.ts'
 
 export interface MemoryDisk {
   /** Returns the path with symbolic links resolved; null if there is no such file or folder. May throw. */

@@ -241,7 +241,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'pauses-of-a-client-compared-with-its-longest-marker',
     law: 'a client that marks only its system prompt, for an hour, that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
-    file: 'packages/core/src/engine/cache-allowance.ts',
+    file: 'packages/core/src/engine/next-request.ts',
     find: 'const ttl = readMarkerTtl(last, host)',
     replace: 'const ttl = request.ttl',
     tests: ['test/drop-in/drawn-clients.test'],

@@ -213,6 +213,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/planner/context-plan.test'],
   },
   {
+    name: 'free-compaction-priced-as-if-writes-cost-what-reads-do',
+    law: 'costs no more',
+    file: 'packages/core/src/planner/context-plan.ts',
+    find: 'const saved = Math.max(0, cached - prefixTokens) * read',
+    replace: 'const saved = Math.max(0, cached - prefixTokens) * written',
+    tests: ['packages/core/src/planner/context-plan.test'],
+  },
+  {
+    name: 'free-compaction-made-whatever-it-leaves',
+    law: 'where a compaction would cost more',
+    file: 'packages/core/src/turn/reduce-context.ts',
+    find: '...(mostTokens === undefined ? {} : { mostTokens }),',
+    replace: '',
+    tests: ['test/drop-in/long-runs.test'],
+  },
+  {
     name: 'host-attachments-are-not-cached-after-a-compaction',
     law: 'is cached with the next request',
     file: 'packages/core/src/request/cache-markers.ts',

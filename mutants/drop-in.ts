@@ -90,8 +90,8 @@ export const mutants: readonly Mutant[] = [
     name: 'responses-in-a-clients-list-counted-as-calls',
     law: 'a client that joins with a history brings no calls',
     file: 'packages/tidemark/src/session/append.ts',
-    find: '...(isRepeated ? { billedUsage: NOTHING_BILLED } : {}),',
-    replace: '',
+    find: 'toAssistantRecords(reply, { billedUsage: NOTHING_BILLED })',
+    replace: 'toAssistantRecords(reply, {})',
     tests: ['test/drop-in/client-totals.test'],
   },
   {
@@ -138,8 +138,8 @@ export const mutants: readonly Mutant[] = [
     name: 'hidden-change-of-a-client-undoes-the-compaction',
     law: 'a change of what the model is no longer shown is recorded, and the compaction stays',
     file: 'packages/tidemark/src/dropin/client-history.ts',
-    find: 'amends: null, keepsCompaction: true }',
-    replace: 'amends: null, keepsCompaction: false }',
+    find: 'keepsCompaction: () => true',
+    replace: 'keepsCompaction: () => false',
     tests: ['test/drop-in/client-fetch.test'],
   },
   {
@@ -273,9 +273,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'client-list-changed-in-place-not-noticed',
     law: 'notices that the client has changed a message of its list in place',
-    file: 'packages/tidemark/src/dropin/client-history.ts',
-    find: 'messages.slice(before.length).map(copyJson)',
-    replace: 'messages.slice(before.length)',
+    file: 'packages/tidemark/src/dropin/take.ts',
+    find: 'readClientRequest(copyJson(body),',
+    replace: 'readClientRequest(body,',
     tests: [TAKE],
   },
   {

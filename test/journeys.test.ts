@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
-  'prompt to bytes': { files: 84, changes: 289 },
-  'automatic compaction': { files: 115, changes: 536 },
+  'prompt to bytes': { files: 84, changes: 291 },
+  'automatic compaction': { files: 115, changes: 540 },
   inspect: { files: 80, changes: 305 },
-  "client's request to bytes": { files: 85, changes: 298 },
-  'chat turn with a question, CLI part': { files: 46, changes: 154 },
+  "client's request to bytes": { files: 85, changes: 301 },
+  'chat turn with a question, CLI part': { files: 47, changes: 156 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

@@ -12,10 +12,10 @@ const BYTES = 14_000_000
 const MODEL = 'claude-opus-5'
 const LINE = 'const total = rows.reduce((sum, row) => sum + row.price, 0) // "sum" of all rows\n'
 
-/** A conversation of results of 40,000 characters, as of an agent that reads files. */
-function buildMessages(): readonly object[] {
+/** A conversation of an agent that reads files; by default with results of 40,000 characters. */
+function buildMessages(lines = 500): readonly object[] {
   const messages: object[] = [{ role: 'user', content: 'Read all files.' }]
-  const text = LINE.repeat(500)
+  const text = LINE.repeat(lines)
   for (let number = 0; number * text.length < BYTES; number += 1) {
     const id = `toolu_${number}`
     messages.push(
@@ -58,7 +58,44 @@ function createParseSide(text: string): () => Promise<number> {
   return () => measureLeastHold(async () => JSON.parse(text))
 }
 
+/** A client joins with its whole history: nothing of it is in the log. With `isAgain`, it then sends the same once more. */
+function createJoinCase(name: string, lines: number, atMost: number, isAgain = false): BenchCase {
+  const what = isAgain ? 'sent again after a compaction' : 'that nobody has seen'
+  return {
+    name,
+    compares: `the longest hold of the event loop by a client's list of ${BYTES / 1e6} MB in results of ${lines} lines ${what} with JSON.parse of it`,
+    bound: { atMost },
+    async prepare() {
+      const text = writeBody(buildMessages(lines))
+      const thread = await startPostingThread()
+      await thread.load(text)
+      const start = () => serveLoopbackProxy({ upstream: thread.api, token: 'bench', memory: true, env: {} })
+      let proxy = await start()
+      const post = () => thread.post(`${proxy.url}/v1/messages`)
+      const beginAgain = async (): Promise<void> => {
+        await proxy.close()
+        proxy = await start()
+        if (isAgain) await post()
+      }
+      await post()
+      return {
+        isSelfTimed: true,
+        subject: () => measureLeastHold(post, beginAgain),
+        baseline: createParseSide(text),
+        async close() {
+          await thread.close()
+          await proxy.close()
+        },
+      }
+    },
+  }
+}
+
 export const benchCases: readonly BenchCase[] = [
+  createJoinCase('large-body-join', 500, 2),
+  // The goal is 2 for these, too.
+  createJoinCase('many-messages-join', 50, 4),
+  createJoinCase('many-messages-again', 50, 6, true),
   {
     name: 'large-body-simulate',
     compares: `the longest hold of the event loop by a body of ${BYTES / 1e6} MB to the simulator with JSON.parse of it`,

@@ -17,12 +17,36 @@ import { LONG_RUN, type LongRunSettings, type LongWay, runLongClient } from './l
 const run = (way: LongWay, settings: Partial<LongRunSettings>) =>
   runLongClient({ ...LONG_RUN, steps: 300, way, ...settings })
 
-it('until the window is full, every request of a client costs what it costs direct', async () => {
-  const small = { window: 40_000, resultTokens: 520, systemTokens: 6_000, steps: 100 }
-  const [direct, managed] = [await run('direct', small), await run('Tidemark', small)]
+/** Most of the window, and not all of it. */
+const FITTING = { resultTokens: 2_300, steps: 75 }
+
+const FREE = { dropIn: { freeRewrites: true } }
+
+it('with free rewrites, a client has paid no more than direct whenever it ends, though it is compacted before its window is full', async () => {
+  const [direct, managed] = [
+    await run('direct', FITTING),
+    await run('Tidemark', { ...FITTING, policy: FREE }),
+  ]
+  expect([direct.error, managed.error]).toEqual([null, null])
+  expect(managed.rewrites).toBeGreaterThan(0)
+  for (const [request, bill] of direct.bills.entries())
+    expect(managed.bills[request], `request ${request + 1}`).toBeLessThanOrEqual(bill + 1e-9)
+})
+
+it('until the window of a client is full, every request costs what it costs direct, also with free rewrites where a compaction would cost more', async () => {
+  const sizes = { window: 40_000, resultTokens: 660, systemTokens: 6_000, steps: 75 }
+  const settings = { work: 'rereads', ...sizes } as const
+  const direct = await run('direct', settings)
   expect(direct.error).toContain('prompt is too long')
-  expect(managed).toMatchObject({ error: null, steps: 100, firstRewrite: direct.steps + 1 })
-  expect(managed.bills.slice(0, direct.bills.length)).toEqual(direct.bills)
+  for (const policy of [{}, FREE]) {
+    const managed = await run('Tidemark', { ...settings, policy })
+    expect(managed).toMatchObject({ error: null, steps: 75, firstRewrite: direct.steps + 1 })
+    expect(managed.bills.slice(0, direct.bills.length)).toEqual(direct.bills)
+  }
+})
+
+it('nothing of a client changes until its window is full', async () => {
+  expect(await run('Tidemark', FITTING)).toMatchObject({ error: null, steps: 75, rewrites: 0 })
 })
 
 it.runIf(isFullRun()).each([

@@ -40,7 +40,12 @@ import {
   withQuestionsInTurn,
 } from './agent-permissions.ts'
 import { createServerOptions, joinTools, openServers, shareServers } from './mcp-session.ts'
-import { createMemoryHooks, createMemorySources, type LoadedInstructions } from './memory-sources.ts'
+import {
+  createMemoryHooks,
+  createMemorySources,
+  type LoadedInstructions,
+  mayReadUnasked,
+} from './memory-sources.ts'
 import type { PermissionContext, PermissionMode } from './permissions.ts'
 import { runShellCommand } from './prompt-commands.ts'
 import { type AttachedFiles, readNamedFiles } from './prompt-files.ts'
@@ -294,7 +299,12 @@ function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark 
         onLoaded: inherited === undefined ? parts.onMemoryLoaded : () => {},
         onUnread: (file) => options.onUnread?.('memory file', file),
       }),
-      ...diskSources({ folder, transcript: log }),
+      // A call may name a file that it could not read: a tool of a server, or a command in the sandbox.
+      ...diskSources({
+        folder,
+        transcript: log,
+        isPermitted: (path) => mayReadUnasked(path, folder, permissions.context),
+      }),
       ...carriers,
       ...permissions.sources,
       ...(subagents?.sources ?? []),

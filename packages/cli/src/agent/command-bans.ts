@@ -7,7 +7,7 @@ import { compileGlob } from 'tidemark/internal'
 import { type LaunchedPart, matchesCommand, type ReadCommand, readCommand } from './command-rules.ts'
 import { INTERPRETERS, isRunner, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from './command-table.ts'
 import { findNamedRow, isTableUse } from './command-use.ts'
-import { type CommandWord, trimCommand } from './command-words.ts'
+import { type CommandWord, joinWords, splitWord, trimCommand } from './command-words.ts'
 
 /** `covers`: the command runs what the rule names. `hides`: its words do not tell whether it does. */
 export type BanVerdict = 'covers' | 'hides' | null
@@ -17,7 +17,7 @@ export function judgeBan(pattern: string, read: ReadCommand): BanVerdict {
   if (matchesCommand(pattern, trimCommand(read.command))) return 'covers'
   const verdicts = read.parts.map((part) => judgePart(pattern, part))
   if (verdicts.includes('covers')) return 'covers'
-  if ((!read.isPlain || read.parts.some(runsText)) && mentionsWords(pattern, read.command)) return 'covers'
+  if ((!read.isPlain || read.parts.some(runsText)) && mentionsWords(pattern, read)) return 'covers'
   if (!read.isPlain) return 'hides'
   return verdicts.includes('hides') ? 'hides' : null
 }
@@ -26,7 +26,7 @@ function judgePart(pattern: string, part: LaunchedPart): BanVerdict {
   const { programs } = part.launch
   if (listSpellings(part).some((spelling) => matchesCommand(pattern, spelling))) return 'covers'
   if (programs.some((program) => matchesWithOptions(pattern, program))) return 'covers'
-  if (hidesWhatItRuns(part)) return mentionsWords(pattern, joinWords(part.words)) ? 'covers' : 'hides'
+  if (hidesWhatItRuns(part)) return mentionsWords(pattern, part) ? 'covers' : 'hides'
   // What such a program does with its words is not known: it may run them.
   return !isTableUse(part.words) && mayMean(pattern, part) ? 'hides' : null
 }
@@ -38,10 +38,6 @@ function judgePart(pattern: string, part: LaunchedPart): BanVerdict {
 function listSpellings({ text, words, launch }: LaunchedPart): readonly string[] {
   const programs = launch.programs.map(joinWords)
   return [text, joinWords(words), ...programs, ...programs.map((program) => program.replace(/^\S*\//, ''))]
-}
-
-function joinWords(words: readonly CommandWord[]): string {
-  return words.map(({ text }) => text).join(' ')
 }
 
 /** Returns true if a rule fits with other options between its words: `git push` in `git -C x push`, `rm -rf` in `rm -f -r x`. */
@@ -132,10 +128,11 @@ function runsFile(words: readonly CommandWord[]): boolean {
 const UNREAD_FILE = /^(?:\/dev\/|\/proc\/|eval$)/
 
 /** Returns true if a word of a part may be what a rule names, or is text with something that a shell would expand. */
-function mayMean(pattern: string, { words, launch }: LaunchedPart): boolean {
+function mayMean(pattern: string, part: LaunchedPart): boolean {
+  const { words, launch } = part
   const wanted = listWantedWords(pattern).map((word) => basename(word))
   const program = launch.own[0]
-  if (mentionsWords(pattern, joinWords(words))) return true
+  if (mentionsWords(pattern, part)) return true
   if (
     findNamedRow(launch.own) === null &&
     words.some((word) => word !== program && isRunner(basename(word.text)))
@@ -143,7 +140,7 @@ function mayMean(pattern: string, { words, launch }: LaunchedPart): boolean {
     return true
   if (words.some(({ raw }) => /[$`]/.test(raw.replaceAll(PLACE_VARIABLES, '')))) return true
   // Also in quotes: the program may give the text to a shell.
-  const pieces = new Set(words.flatMap(({ text }) => splitText(text)).filter((piece) => /[*?[{]/.test(piece)))
+  const pieces = new Set(words.flatMap(({ text }) => splitWord(text)).filter((piece) => /[*?[{]/.test(piece)))
   if (pieces.size > MOST_PATTERNS) return true
   return [...pieces].some((piece) => {
     const glob = compileGlob(basename(piece))
@@ -154,11 +151,6 @@ function mayMean(pattern: string, { words, launch }: LaunchedPart): boolean {
 /** More patterns than this in a part are not compared with a rule. */
 const MOST_PATTERNS = 100
 
-/** Splits a text where a shell or a program may: `--action=exec=rm x` has the word `rm`. */
-function splitText(text: string): readonly string[] {
-  return text.split(/[\s=:;&|()<>"'!]+/).filter((piece) => piece !== '')
-}
-
 function listWantedWords(pattern: string): readonly string[] {
   return pattern
     .replace(/:\*$/, '')
@@ -167,17 +159,8 @@ function listWantedWords(pattern: string): readonly string[] {
     .filter((word) => word !== '')
 }
 
-/** Returns true if the words of a rule occur in a text, wherever they stand and however they are quoted. */
-function mentionsWords(pattern: string, text: string): boolean {
+/** Returns true if the words of a rule are among those of a command or a part of one. */
+function mentionsWords(pattern: string, { listMentioned }: Pick<ReadCommand, 'listMentioned'>): boolean {
   const wanted = listWantedWords(pattern)
-  if (wanted.length === 0) return false
-  const words = new Set(
-    text
-      .replaceAll(/\\\n/g, '')
-      .replaceAll(/[\\'"]/g, '')
-      .split(/[^\w@%+=:,./~*-]+/)
-      .flatMap((word) => [word, ...splitText(word)])
-      .flatMap((word) => [word, basename(word)]),
-  )
-  return wanted.every((word) => words.has(word))
+  return wanted.length > 0 && wanted.every((word) => listMentioned().has(word))
 }

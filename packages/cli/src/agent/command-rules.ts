@@ -10,7 +10,14 @@ import { isPathWithin } from '../tools/tool-access.ts'
 import { type Launch, readLaunch } from './command-launchers.ts'
 import { EVALUATING_BUILTINS, PRINTERS, SHELL_CHANGERS, SHELL_WORDS } from './command-table.ts'
 import { dropNeutralWords, findNamedRow, findRow, isKnownUse, isOption } from './command-use.ts'
-import { type CommandPart, type CommandWord, parseCommand, trimCommand } from './command-words.ts'
+import {
+  type CommandPart,
+  type CommandWord,
+  joinWords,
+  parseCommand,
+  splitMentioned,
+  trimCommand,
+} from './command-words.ts'
 
 /** A command as rules see it. It is read once for all rules. */
 export interface ReadCommand {
@@ -18,9 +25,11 @@ export interface ReadCommand {
   readonly parts: readonly LaunchedPart[]
   /** False if the words do not tell all that the command does. */
   readonly isPlain: boolean
+  /** Returns all words that occur in the command, however they are quoted. */
+  readonly listMentioned: () => ReadonlySet<string>
 }
 
-export interface LaunchedPart extends CommandPart {
+export interface LaunchedPart extends CommandPart, Pick<ReadCommand, 'listMentioned'> {
   readonly launch: Launch
 }
 
@@ -46,14 +55,28 @@ interface PlacedPart extends CommandPart {
  */
 export function readCommand(command: string): ReadCommand {
   const parsed = parseCommand(command)
-  const parts = parsed.parts.map((part) => ({ ...part, launch: readLaunch(part.words) }))
+  const parts = parsed.parts.map((part) => ({
+    ...part,
+    launch: readLaunch(part.words),
+    listMentioned: createMentions(() => joinWords(part.words)),
+  }))
   const isOpaque = (part: LaunchedPart): boolean =>
     SHELL_WORDS.has(part.words[0]?.raw ?? '') ||
     part.launch.programs.some(([program]) => program !== undefined && isExpandedName(program)) ||
     readsArgumentsAgain(part) ||
     part.inputs.some((input) => !isReadInput(input, part)) ||
     (parts.length > 1 && changesShell(part))
-  return { command, parts, isPlain: parsed.isPlain && !parts.some(isOpaque) }
+  const isPlain = parsed.isPlain && !parts.some(isOpaque)
+  return { command, parts, isPlain, listMentioned: createMentions(() => command) }
+}
+
+/** Returns a function that splits a text when it is first called: not every rule asks for it, and several may. */
+function createMentions(read: () => string): () => ReadonlySet<string> {
+  let mentioned: ReadonlySet<string> | null = null
+  return () => {
+    mentioned ??= splitMentioned(read())
+    return mentioned
+  }
 }
 
 function isExpandedName({ raw, isExpanded }: CommandWord): boolean {

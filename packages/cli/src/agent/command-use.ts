@@ -62,13 +62,16 @@ export function isKnownUse(words: readonly CommandWord[], named: number, row: Pr
   // An assignment in front changes what the program does, so the rule must name it.
   const program = words.findIndex((word) => !isAssignment(word))
   if (program === -1 || (program > 0 && named <= program)) return false
-  if (row === null) return true
+  if (row === null) return words.length === named || !QUESTION.test(words[named - 1]?.text ?? '')
   if (row.isExactOnly === true) return false
   const { count } = findUse(words)
   if (row === OTHER_USE && !namesSubcommand(words.slice(count - 1), named - count + 1)) return false
   const use = readUse(words.slice(count), Math.max(0, named - count), row)
   return use !== null && hasKnownOperands(use, row)
 }
+
+/** An option that only asks about a program. A rule that ends with it means no more: `node --version --run x` runs a script. */
+const QUESTION = /^(?:--version|--help|-[vV])$/
 
 /** Returns true if the program has no subcommands, or the rule names the one that is run. */
 function namesSubcommand([program, next]: readonly CommandWord[], named: number): boolean {

@@ -2,6 +2,7 @@
  * Reads a shell command for permission rules and hooks: its parts, the words of each part as the shell would see them, and
  * whether the words say all that the command does.
  */
+import { basename } from 'node:path'
 
 export interface CommandWord {
   /** As written, with quotes. */
@@ -262,4 +263,23 @@ export function trimCommand(command: string): string {
 /** True for `NAME=value` before a program. */
 export function isAssignment({ raw }: CommandWord): boolean {
   return /^[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=/.test(raw)
+}
+
+export function joinWords(words: readonly CommandWord[]): string {
+  return words.map(({ text }) => text).join(' ')
+}
+
+/** Splits a word where a shell or a program may: `--action=exec=rm x` has the word `rm`. */
+export function splitWord(text: string): readonly string[] {
+  return text.split(/[\s=:;&|()<>"'!]+/).filter((piece) => piece !== '')
+}
+
+/** Returns all words that occur in a text, wherever they stand and however they are quoted. */
+export function splitMentioned(text: string): ReadonlySet<string> {
+  const words = text
+    .replaceAll(/\\\n/g, '')
+    .replaceAll(/[\\'"]/g, '')
+    .split(/[^\w@%+=:,./~*-]+/)
+    .flatMap((word) => [word, ...splitWord(word)])
+  return new Set(words.flatMap((word) => [word, basename(word)]))
 }

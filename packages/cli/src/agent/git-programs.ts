@@ -11,13 +11,14 @@ import type { TrustItem } from './folder-trust.ts'
 import {
   type ConfigEntry,
   findRepository,
+  followGitConfig,
   isRepository,
+  listConfigFiles,
   listGitFolders,
   listLinkedRepositories,
-  readGitConfig,
   readText,
-  walkFolders,
-} from './protected-targets.ts'
+} from './git-config.ts'
+import { walkFolders } from './protected-targets.ts'
 
 /**
  * Keys that name no program, by section: those of Git, and sections of other tools that Git does not read. What is not
@@ -115,29 +116,16 @@ function listRepositories(folder: string, root: string): readonly string[] {
   return [...found]
 }
 
-/** More configuration than this is not read. */
-const MOST_CHARACTERS = 1_000_000
-
 function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   const { gitFolder, root } = place
-  const files = new Set([join(gitFolder, 'config'), join(gitFolder, 'config.worktree')])
   const items: TrustItem[] = []
   const hooks = new Set([join(gitFolder, 'hooks')])
-  let characters = 0
-  // Included files are added while the list is read.
-  for (const file of files) {
-    const text = readText(file)
-    characters += 1_000 + (text ?? '').length
-    if (characters > MOST_CHARACTERS || (text === null && existsSync(file)))
-      return [createUntrustable(toShownPath(file, root))]
-    for (const entry of readGitConfig(text ?? '')) {
-      const { key, value } = entry
-      // What is in the home is the user's own.
-      const isIncluded = entry.section.startsWith('include') && entry.name === 'path' && !/^[~%]/.test(value)
-      if (isIncluded) files.add(resolve(dirname(file), value))
-      if (key === 'core.hookspath') hooks.add(resolve(findWorkTree(place), value))
+  // What is in the home is the user's own.
+  for (const { file, entries } of followGitConfig(listConfigFiles(gitFolder), null)) {
+    if (entries === null) return [createUntrustable(toShownPath(file, root))]
+    for (const entry of entries)
+      if (entry.key === 'core.hookspath') hooks.add(resolve(findWorkTree(place), entry.value))
       else if (!isHarmless(entry, place)) items.push(toItem(entry, place))
-    }
   }
   return [...items, ...[...hooks].flatMap((each) => listHooks(each, root)), ...listPendingCommands(place)]
 }

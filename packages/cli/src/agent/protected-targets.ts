@@ -2,9 +2,16 @@
  * Places that are protected because something protected leads to them: a symbolic link, or the configuration of Git, which
  * names folders of hooks, further files of configuration, and programs.
  */
-import { type Dirent, existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { type Dirent, lstatSync, readdirSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { isFile, isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
+import {
+  findRepository,
+  followGitConfig,
+  listConfigFiles,
+  listGitFolders,
+  resolveConfigPath,
+} from './git-config.ts'
 
 interface TargetSearch {
   readonly folder: string
@@ -105,25 +112,18 @@ function readEntries(path: string): readonly Dirent[] {
 export function listGitTargets(folder: string, home: string): readonly string[] {
   const root = findRepository(folder)
   const own = root === null ? [] : listGitFolders(join(root, '.git'))
+  // The user's own come first: what a repository includes must not keep them from being read.
   const files = [
-    ...own.flatMap((each) => [join(each, 'config'), join(each, 'config.worktree')]),
     ...[join(home, '.gitconfig'), join(home, '.config/git/config')],
+    ...own.flatMap(listConfigFiles),
   ]
   const targets = new Set<string>()
-  // Included files are added while the list is read.
-  for (let at = 0; at < files.length && at < 20; at += 1) {
-    const file = files[at] ?? ''
-    for (const { section, name, value } of readGitConfig(readText(file) ?? '')) {
-      const key = `${section}.${name}`
-      const toPath = (base: string): string =>
-        value.startsWith('~/') ? join(home, value.slice(2)) : resolve(base, value)
-      if (key === 'include.path' || key === 'includeif.path') {
-        const included = toPath(dirname(file))
-        files.push(included)
-        targets.add(included)
-      } else if (key === 'core.hookspath')
-        for (const path of listHookPlaces(toPath(root ?? folder), folder)) targets.add(path)
-      else for (const path of listProgramFiles(value, root)) targets.add(path)
+  for (const { file, entries } of followGitConfig(files, home)) {
+    if (!files.includes(file)) targets.add(file)
+    for (const { key, value } of entries ?? []) {
+      const hooks = key === 'core.hookspath' ? resolveConfigPath(value, root ?? folder, home) : null
+      const paths = hooks === null ? listProgramFiles(value, root) : listHookPlaces(hooks, folder)
+      for (const path of paths) targets.add(path)
     }
   }
   return [...targets].flatMap((path) => [path, resolveRealPath(path)])
@@ -162,159 +162,4 @@ function listProgramFiles(value: string, root: string | null): readonly string[]
     const isInTree = path !== root && isPathWithin(path, root) && !isPathWithin(path, join(root, '.git'))
     return isInTree && isFile(path) ? [path] : []
   })
-}
-
-// Reads the configuration of Git from its files, as far as that is needed to know what it names. Nothing is run.
-
-export interface ConfigEntry {
-  /** Section and name in lower case, with the subsection between them: `remote.origin.url`. */
-  readonly key: string
-  readonly section: string
-  readonly name: string
-  readonly value: string
-}
-
-const HEADER = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
-const VARIABLE = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*)|[#;].*)?$/
-
-/** Reads a text of configuration. Returns a line that cannot be read as an entry of its own. */
-export function readGitConfig(text: string): readonly ConfigEntry[] {
-  let section = ''
-  let subsection = ''
-  return text
-    .replace(/^\ufeff/, '')
-    .split(/\r?\n/)
-    .flatMap((line) => {
-      let rest = line
-      for (let header = HEADER.exec(rest); header !== null; header = HEADER.exec(rest)) {
-        const [first = '', ...others] = (header[1] ?? '').toLowerCase().split('.')
-        section = first
-        subsection = header[2]?.replaceAll(/\\(.)/g, '$1') ?? others.join('.')
-        rest = rest.slice(header[0].length)
-      }
-      if (/^\s*(?:[#;].*)?$/.test(rest)) return []
-      const [, name, value = 'true'] = VARIABLE.exec(rest.trim()) ?? []
-      const isReadable = name !== undefined && !value.endsWith('\\')
-      if (!isReadable)
-        return [{ key: 'a line that cannot be read', section: '', name: '', value: rest.trim() }]
-      const own = name.toLowerCase()
-      const key = [section, ...(subsection === '' ? [] : [subsection]), own].join('.')
-      return [{ key, section, name: own, value: readValue(value) }]
-    })
-}
-
-/** Removes comments and quotes. */
-function readValue(text: string): string {
-  const [bare = ''] = text.includes('"') ? [text] : text.split(/[#;]/, 1)
-  return bare.replaceAll(/\\(.)|"/g, '$1').trim()
-}
-
-/** Returns the nearest folder that is, or has, a repository, as Git looks for one. */
-export function findRepository(folder: string): string | null {
-  for (let each = folder; ; each = dirname(each)) {
-    if (existsSync(join(each, '.git')) || isRepository(each)) return each
-    if (each === dirname(each)) return null
-  }
-}
-
-/** Returns true if a folder is a repository itself, without a work tree around it. */
-export function isRepository(folder: string): boolean {
-  const has = (name: string): boolean => existsSync(join(folder, name))
-  return has('HEAD') && (has('commondir') || (has('objects') && has('refs')))
-}
-
-/** Returns the folder of Git that a path is or points to, and the one whose configuration it shares. */
-export function listGitFolders(path: string): readonly string[] {
-  const isPointer = isFile(path)
-  const pointer = isPointer ? (readText(path) ?? '').replace(/^gitdir: /, '').trim() : ''
-  const own = isPointer ? resolve(dirname(path), pointer) : path
-  const shared = readText(join(own, 'commondir'))
-  return shared === null ? [own] : [own, resolve(own, shared.trim())]
-}
-
-const MOST_CONFIG_BYTES = 1_000_000
-
-/** Returns the text of a file; null if there is none that can be read. */
-export function readText(path: string): string | null {
-  try {
-    const found = statSync(path)
-    return found.isFile() && found.size <= MOST_CONFIG_BYTES ? readFileSync(path, 'utf8') : null
-  } catch {
-    return null
-  }
-}
-
-/** Mode of an entry of the index that is a commit of another repository. */
-const LINKED_COMMIT = 0o160000
-const knownLinks = new Map<string, { readonly version: string; readonly links: readonly string[] }>()
-
-/**
- * Returns the paths of the repositories that the index of a repository holds, or a file of entries that it shares: Git looks
- * into them, whatever else names them. An index that cannot be read has none, and Git does not read it either.
- */
-export function listLinkedRepositories(gitFolder: string): readonly string[] {
-  const names = existsSync(gitFolder) ? readdirSync(gitFolder) : []
-  return names
-    .filter((name) => /^(?:index$|sharedindex\.)/.test(name))
-    .flatMap((name) => readLinks(join(gitFolder, name)))
-}
-
-function readLinks(path: string): readonly string[] {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found?.isFile() !== true || found.size > MOST_INDEX_BYTES) return []
-  const version = `${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`
-  const known = knownLinks.get(path)
-  if (known?.version === version) return known.links
-  const links = readIndexLinks(readFileSync(path))
-  knownLinks.set(path, { version, links })
-  return links
-}
-
-const MOST_INDEX_BYTES = 200_000_000
-const NAME_LENGTH = 0xfff
-
-/**
- * Reads the entries of an index as Git does: each has 62 bytes, or 64 with further flags, and a name whose length is in the
- * flags unless it is too long for that.
- */
-function readIndexLinks(bytes: Buffer): readonly string[] {
-  if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return []
-  const [version, count] = [bytes.readUInt32BE(4), bytes.readUInt32BE(8)]
-  const links: string[] = []
-  let name = ''
-  for (let at = 12, entry = 0; entry < count && at + 62 < bytes.length; entry += 1) {
-    const flags = bytes.readUInt16BE(at + 60)
-    const { kept, start } = readKeptLength(
-      bytes,
-      at + ((flags & 0x4000) === 0 ? 62 : 64),
-      version === 4 ? name.length : null,
-    )
-    const isLong = (flags & NAME_LENGTH) === NAME_LENGTH
-    const end = isLong ? bytes.indexOf(0, start) : start + (flags & NAME_LENGTH) - kept
-    if (end < start || end > bytes.length) break
-    name = name.slice(0, kept) + bytes.toString('latin1', start, end)
-    if (bytes.readUInt32BE(at + 24) === LINKED_COMMIT)
-      links.push(Buffer.from(name, 'latin1').toString('utf8'))
-    // Up to version 3, entries are padded to a multiple of eight.
-    at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7)
-  }
-  return links
-}
-
-/** Reads how much of the name before an entry of version 4 is also the beginning of its own. `before`: null for others. */
-function readKeptLength(
-  bytes: Buffer,
-  from: number,
-  before: number | null,
-): { readonly kept: number; readonly start: number } {
-  if (before === null) return { kept: 0, start: from }
-  let start = from
-  let byte = bytes[start] ?? 0
-  let dropped = byte & 0x7f
-  while ((byte & 0x80) !== 0) {
-    start += 1
-    byte = bytes[start] ?? 0
-    dropped = (dropped + 1) * 128 + (byte & 0x7f)
-  }
-  return { kept: Math.max(0, before - dropped), start: start + 1 }
 }

@@ -405,4 +405,35 @@ const PLACES: AttackClass = {
   `),
 }
 
-export const OPTION_ATTACKS: readonly AttackClass[] = [OPTIONS, ABBREVIATIONS, HIDDEN_OPTIONS, PLACES]
+const QUESTIONS: AttackClass = {
+  name: 'more than a question about a program',
+  promise: 'asked: a rule that ends with --version means no more words',
+  expected: 'asked',
+  allow: listLines(`
+    Bash(node --version:*)
+    Bash(node -v:*)
+    Bash(ruby -v:*)
+    Bash(python3 --version:*)
+    Bash(deno --version:*)
+    Bash(tool --help *)
+  `),
+  commands: listLines(`
+    node --version --run x
+    node -v --run x
+    node --version ./evil.js
+    node --version --require ./evil.js
+    ruby -v ./evil.rb
+    ruby -v -e 1
+    python3 --version -c 1
+    deno --version run evil.ts
+    tool --help --exec ./evil
+  `),
+}
+
+export const OPTION_ATTACKS: readonly AttackClass[] = [
+  QUESTIONS,
+  OPTIONS,
+  ABBREVIATIONS,
+  HIDDEN_OPTIONS,
+  PLACES,
+]

@@ -40,10 +40,11 @@ import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
-import { findLostThinking } from './draft.ts'
+import { type CompactionDraft, findLostThinking } from './draft.ts'
 import {
   type CompactionOptions,
   type CompactionPlan,
+  estimatePrefix,
   keepsNewestRound,
   planCompaction,
   withRoomBudgets,
@@ -134,7 +135,8 @@ export async function* compactWithNotes(
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, NotesAttempt> {
   const attempt = yield* tryNotes(turn, compaction, request)
-  if (attempt.end === null && compaction.notes !== undefined && mayUseNotes(turn, request))
+  const isUnusable = attempt.end === null && request.mostTokens === undefined
+  if (isUnusable && compaction.notes !== undefined && mayUseNotes(turn, request))
     turn.state = { ...turn.state, refusedNotes: describeNotesUse(turn.state, compaction.notes) }
   return attempt
 }
@@ -151,7 +153,7 @@ async function* tryNotes(
     if (planned === null) return { end: null, hooked }
     hooked = yield* runPreCompactHooks(turn, compaction, planned.plan)
     const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
-    if (first.ok) return { end: first, hooked }
+    if (first.ok || request.mostTokens !== undefined) return { end: first, hooked }
     // Notes of the model that lag behind keep so much that the result is too large. Notes from the log cover everything.
     const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
     const reason = first.reason === 'floor' ? 'threshold' : 'refused'
@@ -173,7 +175,11 @@ async function* compactAsPlanned(
   hooked: PreCompactResult,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
-  const end = draft.ok ? yield* commitDraft(turn, compaction, draft) : draft
+  if (!draft.ok) return draft
+  const { mostTokens } = planned.plan.request
+  if (mostTokens !== undefined && countWritten(turn, compaction, draft) > mostTokens)
+    return refuseRewrite('not-smaller', TOO_DEAR_MESSAGE)
+  const end = yield* commitDraft(turn, compaction, draft)
   if (!end.ok) return end
   const { id, tokensBefore, tokensAfter } = end.compaction
   const kept = { entries: planned.plan.span.kept.length, tokens: planned.keptTokens }
@@ -181,6 +187,18 @@ async function* compactAsPlanned(
   yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by, fallbackReason, kept, cut }
   return end
 }
+
+/** Returns the tokens of a draft that are written to the cache: system prompt and tools stay cached if they do not change. */
+function countWritten(
+  { state, host }: TurnContext,
+  compaction: CompactionServices,
+  { after, snapshot }: CompactionDraft,
+): number {
+  const unchanged = snapshot === null ? estimatePrefix(state, { host, compaction }).expected : 0
+  return after.expected - unchanged
+}
+
+const TOO_DEAR_MESSAGE = 'The next request would cost more with the compaction than without it.'
 
 function* refuseNotes(
   { autoCompactTokens }: CompactionPlan,
@@ -220,6 +238,7 @@ export async function* planWithNotes(
   const second = await planFallback(turn, compaction, request, 'reason' in first ? first.reason : 'threshold')
   if (isTurnAborted(turn)) return null
   if (second !== null) return second
+  if (request.mostTokens !== undefined) return null
   yield 'reason' in first
     ? { type: 'sm-compact-refused', ...first }
     : { type: 'sm-compact-threshold-exceeded', ...first }
@@ -299,6 +318,7 @@ async function planWithText(
   if (!(await pauseTurn(turn))) return null
   const start = chooseKeptStart(turn, compaction, found.uncovered)
   const pivot = turn.state.view.entries.at(start)?.record.uuid
+  if (!(await pauseTurn(turn))) return null
   const asked: CompactionOptions = {
     ...request,
     form: 'up_to',
@@ -314,6 +334,11 @@ async function planWithText(
   const threshold = keepsNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
   if (threshold !== null && sizes.after >= threshold) return { tokens: sizes.after, threshold }
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
+  const { mostTokens } = request
+  if (mostTokens !== undefined) {
+    const tokens = keptTokens + createTextCounter(turn.state, turn.host, compaction)(text)
+    if (tokens > mostTokens) return { tokens, threshold: mostTokens }
+  }
   return { plan: withThinkingNote(plan, turn), by: found.by, fallbackReason: null, cut, keptTokens }
 }
 

@@ -60,6 +60,8 @@ export interface CompactionOptions {
   readonly refused?: TokenExcess
   /** True to give up if the notes of the session cannot be used, instead of writing a summary. */
   readonly notesOnly?: boolean
+  /** With `notesOnly`: gives up if more than these tokens would follow system prompt and tools. Default: no such limit. */
+  readonly mostTokens?: number
   /** The text of the summary, if it exists already as the notes of the session. No model is then asked for one. */
   readonly notesText?: string
   /** Who wrote `notesText`: a model, or the engine from the log. */
@@ -291,7 +293,7 @@ function measureLeastResult(
   return measureEntries(state, [...pinned, ...kept, ...unanswered], { host, compaction }, prefix)
 }
 
-function estimatePrefix(
+export function estimatePrefix(
   state: SessionState,
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): ContextTokens {

@@ -10,7 +10,8 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
-import { isObject, type JsonObject } from '../log/json.ts'
+import { sumSessionCost } from '../cost/session-cost.ts'
+import { countTextCharacters, isObject, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
@@ -70,8 +71,15 @@ export function withContextState(state: SessionState, compaction: CompactionServ
   return { ...state, context }
 }
 
-/** Entries that are measured in one step, and the work of that in characters that would be read in the same time. */
-const STEP = { entries: 100, work: 30_000 }
+/** The work that each entry takes whatever its length, in characters that would be read in the same time. */
+const ENTRY_WORK = 300
+
+function countWork({ record }: ContextEntry): number {
+  return ENTRY_WORK + countTextCharacters(record.type === 'system' ? null : record)
+}
+
+/** Work after which the planning data are brought up to date. */
+const STEP_WORK = 30_000
 
 /** Updates planning data to `view` in steps. */
 function* updateInSteps(
@@ -84,14 +92,18 @@ function* updateInSteps(
   // Opened again, the session first learns from what rewrites replaced; the estimator remembers what it has measured.
   if (from === null)
     for (const { replacedEntries } of view.rewrites)
-      for (const [place, entry] of replacedEntries.toArray().entries()) {
+      for (const entry of replacedEntries.toArray()) {
         compaction.estimator.entry(entry)
-        if (place % STEP.entries === STEP.entries - 1) yield STEP.work
+        yield countWork(entry)
       }
   const known = from !== null && entries.extends(from.meter.entries) ? from.meter.entries.length : 0
-  for (let length = known + STEP.entries; length < entries.length; length += STEP.entries) {
-    context = updateContextState(context, { ...view, entries: entries.take(length) }, compaction)
-    yield STEP.work
+  let work = 0
+  for (const [place, entry] of entries.toArray(known).entries()) {
+    work += countWork(entry)
+    if (work < STEP_WORK) continue
+    context = updateContextState(context, { ...view, entries: entries.take(known + place + 1) }, compaction)
+    yield work
+    work = 0
   }
   return updateContextState(context, view, compaction)
 }
@@ -224,7 +236,7 @@ function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): bo
 
 /** Returns the largest prompt that the provider takes and answers: an answer of the usual size must fit the window. */
 function findClientLimit(
-  { view, context }: MeasuredState,
+  { view, context, costs, freeCompactionFrom: freeFrom }: MeasuredState,
   host: TurnHost,
   { scaled }: CompactionServices,
 ): NonNullable<PlanContext['clientLimit']> {
@@ -233,7 +245,13 @@ function findClientLimit(
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
   if (host.client?.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
-  return { tokens, isPassed: view.rewrites.length > 0 }
+  const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
+  return {
+    tokens,
+    isPassed: view.rewrites.length > 0,
+    spent,
+    ...(freeFrom === undefined ? {} : { freeFrom }),
+  }
 }
 
 function readMaxTokens({ modelSettings }: TurnHost): number {

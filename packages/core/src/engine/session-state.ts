@@ -99,6 +99,8 @@ export interface SessionState {
    * changes, the next compaction cannot use them either.
    */
   readonly refusedNotes?: { readonly rewrite: string | null; readonly coveredUuid: string | null }
+  /** Under a client: the context size from which a compaction that costs nothing is tried again, after one that would cost. */
+  readonly freeCompactionFrom?: number
   /** Index of the attachments in the context entries that were read so far. */
   readonly shownAttachments: ShownAttachments
 }

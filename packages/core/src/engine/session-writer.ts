@@ -67,7 +67,23 @@ export async function* appendUnlinkedRecords(
   turn: TurnContext,
   bodies: readonly UnlinkedRecord[],
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  return bodies.length === 0 ? null : yield* appendBatch(turn, () => linkRecords(turn, bodies))
+  return bodies.length === 0 ? null : yield* appendUnlinkedBatches(turn, [bodies])
+}
+
+/**
+ * Appends batches, each of which is in the log as a whole or not at all, with one flush to disk for all. Those that were
+ * written are removed from `batches`, so that the rest can be tried again after a failure.
+ */
+export async function* appendUnlinkedBatches(
+  turn: TurnContext,
+  batches: (readonly UnlinkedRecord[])[],
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const end = yield* writeBatches(turn, () => {
+    const records = [...linkRecords(turn, batches.flat())]
+    return batches.map(({ length }) => records.splice(0, length))
+  })
+  batches.splice(0, end.written)
+  return end.failure
 }
 
 /**
@@ -78,44 +94,68 @@ export async function* appendLinkedRecords(
   turn: TurnContext,
   records: readonly NewRecord[],
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  return records.length === 0 ? null : yield* appendBatch(turn, () => records, turn.state.position)
+  if (records.length === 0) return null
+  return (yield* writeBatches(turn, () => [records], turn.state.position)).failure
+}
+
+interface WriteEnd {
+  /** Number of batches that are in the log. */
+  readonly written: number
+  readonly failure: TurnFailure | null
 }
 
 /**
- * Appends the records that `create` returns, while holding the write lock. `createdAt`: log position at which the
+ * Appends the batches that `create` returns, while holding the write lock. `createdAt`: log position at which the
  * records were created. If the log is at another position, the append is a conflict.
  */
-async function* appendBatch(
+async function* writeBatches(
   turn: TurnContext,
-  create: () => readonly NewRecord[],
+  create: () => readonly (readonly NewRecord[])[],
   createdAt?: number,
-): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  const outcome = await withWriteLock(turn, async (): Promise<TurnFailure | readonly SessionRecord[]> => {
-    const records = create().map(repairRecordText)
+): AsyncGenerator<TurnEvent, WriteEnd> {
+  const appended: SessionRecord[] = []
+  const end = await withWriteLock(turn, async (): Promise<WriteEnd> => {
+    const batches = create().map((records) => records.map(repairRecordText))
     const { position } = turn.state
     if (createdAt !== undefined && createdAt !== position) {
       const refusal = { ok: false, reason: 'conflict', position } as const
-      return { ok: false, reason: 'conflict', refusal, unsaved: records }
+      return { written: 0, failure: { ok: false, reason: 'conflict', refusal, unsaved: batches.flat() } }
     }
-    const result = await appendOrExplain(turn, records)
-    if (typeof result === 'string') return { ok: false, reason: 'port', message: result, unsaved: records }
-    if (!result.ok) return { ok: false, reason: result.reason, refusal: result, unsaved: records }
+    let after = position
+    const appends = batches.map((records) => {
+      const append = appendOrExplain(turn, after, records)
+      after += records.length
+      return append
+    })
+    const results = await Promise.all(appends)
+    let [written, last] = [0, position]
+    for (const result of results) {
+      if (typeof result === 'string' || !result.ok) break
+      appended.push(...result.records)
+      last = result.position
+      written += 1
+    }
     // The state may have changed during the append, so the records are added to the current state.
-    turn.state = applyRecords(turn.state, result.records, result.position)
-    return result.records
+    if (written > 0) turn.state = applyRecords(turn.state, appended, last)
+    const refusal = results[written]
+    const unsaved = batches.slice(written).flat()
+    if (typeof refusal === 'string')
+      return { written, failure: { ok: false, reason: 'port', message: refusal, unsaved } }
+    if (refusal === undefined || refusal.ok) return { written, failure: null }
+    return { written, failure: { ok: false, reason: refusal.reason, refusal, unsaved } }
   })
-  if ('reason' in outcome) return outcome
-  yield { type: 'appended', records: outcome }
-  return null
+  if (appended.length > 0) yield { type: 'appended', records: appended }
+  return end
 }
 
 /** Appends records to the journal. Returns a sentence for the user if the journal throws, as on a full disk. */
 async function appendOrExplain(
   { state, host }: TurnContext,
+  after: number,
   records: readonly NewRecord[],
 ): Promise<AppendOutcome | string> {
   try {
-    return await host.journal.append(state.id, state.position, records)
+    return await host.journal.append(state.id, after, records)
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown)
     return `The session could not be saved: ${why.replace(/\.$/, '')}. Everything before is in the log; repair the storage, then continue.`

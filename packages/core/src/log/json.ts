@@ -57,6 +57,16 @@ function isPlainValue(value: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
+/** Returns the number of characters in all texts of a value, which says how long it takes to read them. */
+export function countTextCharacters(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  let characters = 0
+  for (const name in value)
+    characters += countTextCharacters((value as Readonly<Record<string, unknown>>)[name])
+  return characters
+}
+
 const encoder = new TextEncoder()
 /** Reused buffer for counting UTF-8 bytes in pieces. Encoding the whole text at once would take ten times as long. */
 const buffer = new Uint8Array(65_536)

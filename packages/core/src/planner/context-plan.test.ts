@@ -68,8 +68,34 @@ describe('plan', () => {
       return acts(situation, { cache: warm(), ...usual, clientLimit, ...given })
     }
     expect([decide(59_000), decide(60_000)]).toEqual(['wait', 'compact'])
-    expect(decide(195_000, { clientLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
+    expect(decide(166_000, { clientLimit: { tokens: 196_000, isPassed: false } })).toBe('wait')
     expect(decide(195_000, { hasNotes: false })).toBe('wait')
+  })
+
+  it('before the window of a client is full, compacts from the threshold on if the next request then costs no more', () => {
+    const decide = (tokens: number, given: Partial<PlanContext> = {}, freeRewrites = true) => {
+      const situation = new Situation({ dropIn: { freeRewrites } })
+      situation.measure(tokens)
+      const usual = { cache: warm(), hasNotes: true, prefixTokens: 20_000, growthPerCall: 1_000 }
+      const clientLimit = { tokens: 196_000, isPassed: false }
+      return makeContextPlan(situation.planContext({ ...usual, clientLimit, ...given })).compact
+    }
+    // 10 tokens of the last response are written in any case; the rest is read, and a write costs as much as 12.5 reads.
+    const mostTokens = Math.floor(10 + (150_000 - 10) / 12.5)
+    expect(decide(170_000)).toEqual({ cause: 'price', hard: false, mostTokens })
+    // Half a percent of ten dollars is the price of 4,000 tokens.
+    const spent = { tokens: 196_000, isPassed: false, spent: 10 }
+    expect(decide(170_000, { clientLimit: spent })).toMatchObject({ mostTokens: mostTokens + 4_000 })
+    expect(decide(166_999)).toBeUndefined()
+    expect(decide(170_000, { hasNotes: false })).toBeUndefined()
+    expect(decide(170_000, { rates: null })).toBeUndefined()
+    expect(decide(170_000, {}, false)).toBeUndefined()
+    const tried = { tokens: 196_000, isPassed: false, freeFrom: 185_000 }
+    expect(decide(184_999, { clientLimit: tried })).toBeUndefined()
+    expect(decide(185_000, { clientLimit: tried })).toMatchObject({ cause: 'price' })
+    // An expired cache is written again in any case.
+    const expired = warm({ isWarm: false })
+    expect(decide(170_000, { cache: expired })).toMatchObject({ mostTokens: 150_000 })
   })
 
   it('does not clear first under a host if the notes can replace the conversation', () => {

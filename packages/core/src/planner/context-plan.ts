@@ -26,7 +26,12 @@ import {
 export interface ContextPlan {
   readonly act: 'wait' | 'clear' | 'compact'
   readonly clear?: ClearProposal
-  readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
+  readonly compact?: {
+    readonly cause: CompactCause
+    readonly hard: boolean
+    /** The compaction is made only if it leaves at most these tokens behind system prompt and tools. Default: no limit. */
+    readonly mostTokens?: number
+  }
   /** True if a summary for a later compaction may now be prepared in the background. */
   readonly prepare: boolean
   /** The clearing mode for the current policy, provider and cache; null if nothing is to be cleared. */
@@ -97,7 +102,8 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
   }
 }
 
-function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['compact']> {
+function toCompactOrder({ act, mostTokens }: CompactionVerdict): NonNullable<ContextPlan['compact']> {
+  if (mostTokens !== null) return { cause: 'price', hard: false, mostTokens }
   return { cause: act === 'soft' ? 'price' : 'threshold', hard: act === 'hard' }
 }
 
@@ -269,6 +275,8 @@ interface CompactionVerdict {
   readonly after: number
   /** Context size from which a compaction with the notes is due; null if there is no such line. */
   readonly notesLine: number | null
+  /** Most tokens that a compaction may leave that is made only if it costs nothing; null if it may cost. */
+  readonly mostTokens: number | null
   readonly why: string
 }
 
@@ -296,6 +304,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
     lacksSummary = false,
   ): CompactionVerdict => ({
     act,
+    mostTokens: null,
     optimalTrigger: optimal,
     advice,
     lacksSummary,
@@ -308,8 +317,11 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   if (!scaled.known) return verdict('none', scaled.why)
   const { autoCompact } = scaled.lines
   const isDue = notesLine !== null && tokens.expected >= notesLine && !isReadingFiles(context)
-  if (fitsClientLimit(context, tokens) && !(isDue && context.clientLimit?.isPassed === true))
-    return verdict('none', STILL_FITS_REASON)
+  if (fitsClientLimit(context, tokens) && !(isDue && context.clientLimit?.isPassed === true)) {
+    const mostTokens = isDue ? findFreeLimit(context, tokens.expected, autoCompact) : null
+    if (mostTokens === null) return verdict('none', STILL_FITS_REASON)
+    return { ...verdict('notes', FREE_REASON), mostTokens }
+  }
   if (tokens.high >= autoCompact) {
     const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
     return verdict('hard', why)
@@ -409,6 +421,43 @@ function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): 
   if (clientLimit === undefined) return false
   if (!clientLimit.isPassed && context.source === 'estimated') return true
   return (clientLimit.isPassed ? context.high : readLowerBound(context)) <= clientLimit.tokens
+}
+
+/**
+ * Part of what the conversation has cost that a compaction for free may cost at most. A client that ends with the next
+ * request has then paid so much more at most; a few requests later it has paid less.
+ */
+const FREE_SHARE = 0.005
+
+/**
+ * Returns the most tokens behind system prompt and tools with which, after a compaction, the next request costs no more
+ * than without it, but for half a percent of the bill so far (B). Of C tokens now, those since the last response are not
+ * cached and written in any case (N), and system prompt and tools (P) stay cached. With A tokens after it, that is
+ * w·(A − P) + r·P ≤ w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
+ */
+function findFreeTokens(
+  { rates, write, cache, meter, prefixTokens, clientLimit }: PlanContext,
+  used: number,
+): number | null {
+  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  if (read === null || written === null || read <= 0 || meter.measuredResponse === null) return null
+  if (hasExpired(cache) || written <= read) return Math.max(0, used - prefixTokens)
+  const cached = Math.min(used, meter.measuredResponse.context)
+  const saved = Math.max(0, cached - prefixTokens) * read
+  const allowed = FREE_SHARE * (clientLimit?.spent ?? 0) * 1_000_000
+  return Math.floor(used - cached + (saved + allowed) / written)
+}
+
+const FREE_REASON = 'a compaction with the notes may make the next request no dearer'
+
+/**
+ * For a client whose request still fits: returns the most tokens that a compaction may leave to cost nothing; null if none
+ * may be tried yet.
+ */
+function findFreeLimit(context: PlanContext, used: number, autoCompact: number): number | null {
+  const { policy, clientLimit } = context
+  if (!policy.dropIn.freeRewrites || used < Math.max(autoCompact, clientLimit?.freeFrom ?? 0)) return null
+  return findFreeTokens(context, used)
 }
 
 /** Returns the size from which a compaction saves money; null if prices or growth are unknown. */

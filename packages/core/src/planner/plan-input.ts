@@ -64,8 +64,12 @@ export interface PlanContext {
   readonly clientLimit?: {
     /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
     readonly tokens: number
-    /** True if the context was rewritten before, so that the host's own request would no longer fit. */
+    /** True if the context was rewritten before: the client goes on from less than its own request. */
     readonly isPassed: boolean
+    /** Context size, in tokens, from which a compaction that costs nothing may be tried (again). Default: the threshold. */
+    readonly freeFrom?: number
+    /** Dollars that the conversation has cost so far. Default: unknown. */
+    readonly spent?: number
   }
   /** Expected context size after a compaction, in tokens. Default: averages of real compactions. */
   readonly expectedResult?: ExpectedCompactionResult

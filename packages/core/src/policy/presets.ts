@@ -6,8 +6,8 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
 
 /**
  * - `default`: the defaults.
- * - `economy`: compacts earlier, brings back less of the files and keeps fewer messages. Cheaper; more edits have to read
- *   their lines again.
+ * - `economy`: compacts earlier (under a client, before its window is full where that costs nothing), brings back less of the
+ *   files and keeps fewer messages. Cheaper; more edits have to read their lines again.
  * - `claude-code-like`: compacts at the auto-compact threshold only, with five files of 5,000 tokens, 10,000 to 40,000
  *   tokens of kept messages, half of the threshold as its target, and one cache lifetime for all.
  * - `nothing`: nothing is cleared, summarized or noted. A session ends where the context window does.
@@ -24,6 +24,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
     compact: { notesLine: { conversationTokens: 45_000, growthTokens: 20_000, rootFactor: 1 } },
     rehydrate: { files: { eachTokens: 3_000, middleTokens: 1_500, lastTokens: 700, totalTokens: 12_000 } },
     notes: { totalTokens: 8_000, kept: { minimumTokens: 1_000, maximumTokens: 2_000 } },
+    dropIn: { freeRewrites: true },
   },
   'claude-code-like': {
     cache: { tailTtl: 'same' },

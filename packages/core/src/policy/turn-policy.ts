@@ -159,6 +159,11 @@ export interface DropInPolicy {
    */
   readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
   /**
+   * With `when-full`: from the auto-compact threshold on, a compaction with the notes is made although the request fits,
+   * if the next request costs no more with it than without it. However soon the host then ends, it has paid at most half a percent more.
+   */
+  readonly freeRewrites: boolean
+  /**
    * Files are attached after a compaction only if the model is expected to use at least this percentage of them: to come
    * back to them before the next compaction, without reading them again. What is attached is written and read for nothing
    * otherwise.
@@ -189,6 +194,7 @@ export const dropInFields: FieldSpecs<DropInPolicy> = {
     conversationTokens: fieldSpec(40_000, wholeNumberCheck()),
     growthTokens: fieldSpec(25_000, wholeNumberCheck()),
   },
+  freeRewrites: fieldSpec(false, booleanCheck()),
   leastUsePercent: fieldSpec(50, wholeNumberCheck(0, 100)),
   notesTokens: fieldSpec(5_000, wholeNumberCheck(500)),
   cacheMarkers: fieldSpec('add', choiceCheck('add', 'keep', 'replace')),

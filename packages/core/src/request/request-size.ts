@@ -9,6 +9,7 @@ import type { TracedMessage } from '../context/flatten.ts'
 import { countsAsImage, isBlock, isToolResult, measureLongestSide } from '../log/block.ts'
 import { countJsonBytes, countUnchangingBytes, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-profile.ts'
 import type { RequestLimitsPolicy } from '../policy/window-policy.ts'
 import { type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
@@ -261,13 +262,15 @@ export interface MediaTally {
 export const EMPTY_MEDIA_TALLY: MediaTally = { frozen: AppendList.of(), items: AppendList.of(), bytes: 0 }
 
 /**
- * Counts the images, documents and bytes of the frozen messages. Continues from `tally`, the counts of an earlier
- * state.
+ * Counts the images, documents and bytes of the frozen messages, in steps. Continues from `tally`, the counts of an
+ * earlier state.
  */
-export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): MediaTally {
+export function* updateMediaTally(tally: MediaTally, { frozen }: MessageList): Steps<MediaTally> {
   let next = frozen.extends(tally.frozen) ? tally : EMPTY_MEDIA_TALLY
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
+    const { bytes } = next
     next = withMessageMedia(next, frozen.at(index), index)
+    yield next.bytes - bytes
   }
   return { ...next, frozen }
 }

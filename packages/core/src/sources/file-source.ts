@@ -4,12 +4,7 @@
  * skipped and reported.
  */
 import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
-import {
-  type FileToolNames,
-  isFileUnchangedNotice,
-  normalizePath,
-  readToolResultText,
-} from '../facts/tool-calls.ts'
+import { isFileUnchangedNotice, normalizePath, readToolResultText } from '../facts/tool-calls.ts'
 import { hasToolRunSucceeded, listPrintedByCall, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { type Attachment, isCompactBoundary, type KnownRecord } from '../log/record.ts'
@@ -81,9 +76,11 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   const { policy } = context
   const seen = new Set<string>()
   let tries = 0
-  const touches = findTouches(context.session, policy.rehydrate.files, options.folder ?? null)
+  const history = listBranchRecords(context.session)
+  const runs = listToolRuns(history, policy.rehydrate.files).filter(hasToolRunSucceeded)
+  const touches = findTouches(runs, options.folder ?? null)
   const isNever = createExclusion(options, policy.memoryFiles, touches)
-  const isUnused = willGoUnused(options, context)
+  const isUnused = willGoUnused(options, context, { history, runs })
   let rank = 0
   let left = context.budgets.files.total
   for (const path of findCandidates(options, context, touches)) {
@@ -112,10 +109,11 @@ const UNUSED_REASON = 'the model comes back to too few of its files, or reads th
 /** Under a client, returns true if the model is expected to use too few of the files that would be attached. */
 function willGoUnused(
   { folder }: FilesSourceOptions,
-  { session, policy, isClientLed = false }: SourceContext,
+  { policy, isClientLed = false }: SourceContext,
+  work: Parameters<typeof measureFileUse>[0],
 ): boolean {
   if (!isClientLed) return false
-  const percent = measureFileUse(listBranchRecords(session), policy.rehydrate.files, folder)
+  const percent = measureFileUse(work, folder)
   return percent !== null && percent < policy.dropIn.leastUsePercent
 }
 
@@ -247,13 +245,8 @@ interface FocusedTouch extends SourceFileTouch {
   readonly lines: LineRange | null
 }
 
-/** Lists each read or write of a file, newest first. Tool calls that failed or have no result are left out. */
-function findTouches(
-  session: SessionLog,
-  tools: FileToolNames,
-  folder: string | null,
-): readonly FocusedTouch[] {
-  const runs = listToolRuns(listBranchRecords(session), tools).filter(hasToolRunSucceeded)
+/** Lists each read or write of a file, newest first. `runs`: the tool calls that succeeded. */
+function findTouches(runs: readonly ToolRun[], folder: string | null): readonly FocusedTouch[] {
   const touches = runs.flatMap((run) => {
     const call = { callId: run.id, index: run.callIndex }
     return [
@@ -377,16 +370,14 @@ const [NEWEST_POINTS, POINT_CALLS] = [10, 10]
 
 /**
  * Returns the percentage of attached files that the model is expected to use: that it comes back to them before the next
- * compaction, and does not read them again first. Null if there were too few calls to tell.
- *
- * @param history All records of the branch.
+ * compaction, and does not read them again first. Null if there were too few calls to tell. `history`: all records of the
+ * branch. `runs`: its tool calls that succeeded.
  */
 export function measureFileUse(
-  history: readonly KnownRecord[],
-  tools: FileToolNames,
+  { history, runs }: { readonly history: readonly KnownRecord[]; readonly runs: readonly ToolRun[] },
   folder: string | null = null,
 ): number | null {
-  const calls = listFileCalls(history, tools, folder)
+  const calls = listFileCalls(runs, folder)
   const [returned, reread] = [measureReturns(calls), measureRereading(history, calls, folder)]
   if (returned === null && reread === null) return null
   return 100 * (returned ?? 1) * (1 - (reread ?? 0))
@@ -399,22 +390,16 @@ interface FileCall {
   readonly uses: readonly { readonly path: string; readonly action: 'read' | 'edit' | 'write' }[]
 }
 
-/** Lists all calls that succeeded, with the files that they used; a file that a command printed counts as read. */
-function listFileCalls(
-  history: readonly KnownRecord[],
-  tools: FileToolNames,
-  folder: string | null,
-): readonly FileCall[] {
-  return listToolRuns(history, tools)
-    .filter(hasToolRunSucceeded)
-    .map((run) => {
-      const read = listPrintedByCall(run).map(({ path }) => ({ path, action: 'read' as const }))
-      const uses = [...run.touches, ...read]
-      return {
-        index: run.callIndex,
-        uses: uses.map(({ path, action }) => ({ path: normalizePath(path, folder), action })),
-      }
-    })
+/** Lists the calls with the files that they used; a file that a command printed counts as read. */
+function listFileCalls(runs: readonly ToolRun[], folder: string | null): readonly FileCall[] {
+  return runs.map((run) => {
+    const read = listPrintedByCall(run).map(({ path }) => ({ path, action: 'read' as const }))
+    const uses = [...run.touches, ...read]
+    return {
+      index: run.callIndex,
+      uses: uses.map(({ path, action }) => ({ path: normalizePath(path, folder), action })),
+    }
+  })
 }
 
 /**

@@ -33,15 +33,16 @@ import type { ModelFailure } from '../engine/reply.ts'
 import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
+  finishTurnSteps,
   isTurnAborted,
   linkRecords,
-  pauseTurn,
   previewAppend,
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { type ContextPlan, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
@@ -144,17 +145,29 @@ async function* executePlan(
   const notesOnly = !plan.compact.hard
   if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
   const refusedAsTooLong = turn.host.client?.refusedAsTooLong
+  const { cause, mostTokens } = plan.compact
+  const isNeeded = isBlocked && mostTokens === undefined
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
-    cause: plan.compact.cause,
-    firedBy: plan.compact.cause === 'price' ? 'price' : 'threshold',
-    isForced: isBlocked || refusedAsTooLong !== undefined,
+    cause,
+    firedBy: cause === 'price' ? 'price' : 'threshold',
+    isForced: isNeeded || refusedAsTooLong !== undefined,
     notesOnly,
     ...(refusedAsTooLong === undefined ? {} : { refused: refusedAsTooLong }),
+    ...(mostTokens === undefined ? {} : { mostTokens }),
   })
   if (end.ok) return null
+  if (mostTokens !== undefined) turn.state = { ...turn.state, freeCompactionFrom: findNextTry(plan) }
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
-  return isBlocked ? refuseFullContext(turn, compaction, end.message, IRREDUCIBLE.has(end.reason)) : null
+  return isNeeded ? refuseFullContext(turn, compaction, end.message, IRREDUCIBLE.has(end.reason)) : null
+}
+
+/** Share of the rest of the window after which a compaction that would have cost money is tried again. */
+const NEXT_TRY = 1 / 8
+
+function findNextTry({ context, scaled }: ContextPlan): number {
+  if (!scaled.known) return Number.POSITIVE_INFINITY
+  return context.expected + NEXT_TRY * Math.max(0, scaled.lines.window - context.expected)
 }
 
 // A summary that is prepared beside the turn replaces the context without a wait.
@@ -263,8 +276,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  await pauseTurn(turn)
-  const { sized, size, rules } = sizeRequest(turn)
+  const { sized, size, rules } = await sizeRequest(turn)
   if (!isOverSizeLimit(sized, size.tally, rules)) return null
   const dropped = yield* applyDrop(turn, proposeMediaDrop(sized, size.tally, rules))
   return typeof dropped === 'object' ? dropped : null
@@ -278,7 +290,7 @@ export async function* dropRefusedMedia(
   turn: TurnContext,
   { kind, path }: ModelFailure,
 ): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
-  const { sized, size, rules } = sizeRequest(turn)
+  const { sized, size, rules } = await sizeRequest(turn)
   const all = proposeFullMediaDrop(sized, size.tally, { ...rules, unanswered: kind === 'media' })
   // The path `messages.3.content.0` is in the fourth message.
   const index = kind === 'media' ? /^messages\.(\d+)(?:\.|$)/.exec(path ?? '')?.[1] : undefined
@@ -286,20 +298,20 @@ export async function* dropRefusedMedia(
   return yield* applyDrop(turn, named.length === 0 ? all : withDroppedMedia(all, named))
 }
 
-function sizeRequest(turn: TurnContext) {
+async function sizeRequest(turn: TurnContext) {
   const { host, state } = turn
-  const size = updateSize(state, host.profile.cache.maxMarkers)
-  turn.state = { ...state, requestSize: size }
+  const size = await finishTurnSteps(turn, updateSize(state, host.profile.cache.maxMarkers))
+  turn.state = { ...turn.state, requestSize: size }
   const rules = { profile: host.profile, policy: host.policy.request, pins: state.pins }
   return { size, rules, sized: { messages: state.flat, around: size.prefixBytes } }
 }
 
 /** Measures the size of the next request. Counts only new messages, unless the prefix changed. */
-function updateSize(
+function* updateSize(
   { requestSize, flat, prefix, lastRequest }: SessionState,
   maxMarkers: number,
-): RequestSizeState {
-  const tally = updateMediaTally(requestSize?.tally ?? EMPTY_MEDIA_TALLY, flat)
+): Steps<RequestSizeState> {
+  const tally = yield* updateMediaTally(requestSize?.tally ?? EMPTY_MEDIA_TALLY, flat)
   const front =
     prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
   const isSamePrefix =

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { mediaPlaceholder } from '../../src/context/context-entry.ts'
 import type { Block } from '../../src/log/block.ts'
+import { runAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
@@ -37,7 +38,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
     conversation.builder.user(blocks)
   })
   const { request } = conversation.assemble()
-  const tally = updateMediaTally(EMPTY_MEDIA_TALLY, request.messages)
+  const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, request.messages))
   const policy = createPolicy({ request: given }).request
   const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
   return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
@@ -102,7 +103,7 @@ describe('images and bytes', () => {
     ])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = updateMediaTally(EMPTY_MEDIA_TALLY, request.messages)
+    const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, request.messages))
     const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
     const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
@@ -114,7 +115,7 @@ describe('images and bytes', () => {
     conversation.builder.user([note, note, note, picture(), picture()])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = updateMediaTally(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] })
+    const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] }))
     const around = measureNonMessageBytes(request.front, 4)
     const isOver = (images: number) =>
       isOverSizeLimit({ messages: request.messages, around }, tally, { profile: few(images), policy })
@@ -148,12 +149,12 @@ describe('images and bytes', () => {
     let grown = EMPTY_MEDIA_TALLY
     for (const blocks of prompts(6)) {
       conversation.builder.user(blocks)
-      grown = updateMediaTally(grown, conversation.assemble().request.messages)
+      grown = runAtOnce(updateMediaTally(grown, conversation.assemble().request.messages))
       conversation.answer([text])
     }
     const { messages } = conversation.assemble().request
-    grown = updateMediaTally(grown, messages)
-    const { items, bytes } = updateMediaTally(EMPTY_MEDIA_TALLY, messages)
+    grown = runAtOnce(updateMediaTally(grown, messages))
+    const { items, bytes } = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, messages))
     expect([[...grown.items], grown.bytes]).toEqual([[...items], bytes])
     expect(items.length).toBeGreaterThan(4)
   })

@@ -9,7 +9,7 @@ import { sliceText } from '@tidemark/core/text/truncate-text'
 import type { OpenSession } from '../session/open-session.ts'
 import { isSessionId } from '../storage/home-paths.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
-import { type HistoryMatch, matchHistory } from './client-history.ts'
+import { type HistoryMatch, isOtherConversation, matchHistory } from './client-history.ts'
 import type { ClientRequest } from './client-request.ts'
 
 /** One conversation that goes through a `fetch`. */
@@ -310,6 +310,7 @@ function chooseConversation(
   let best: { readonly conversation: ClientConversation; readonly rank: number } | null = null
   for (const conversation of conversations) {
     const { open } = conversation
+    if (request.continues === null && isOtherConversation(open, request)) continue
     const rank =
       request.continues === null
         ? rankMatch(matchHistory(open, request), isUnnamed)

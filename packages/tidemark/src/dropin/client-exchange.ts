@@ -6,8 +6,9 @@ import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { readClientError } from '../models/client-error.ts'
-import { pauseForEvents, pauseIfLarge } from '../platform/node-ports.ts'
+import { pauseIfLarge } from '../platform/node-ports.ts'
 import { appendMessages } from '../session/append.ts'
+import { encodePendingRequest } from '../session/next.ts'
 import { recordRefusal } from '../session/refused.ts'
 import { appendCall, countReply, countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversations.ts'
@@ -113,8 +114,7 @@ async function sendRequest(
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
   if (outcome.betas.length === 0) sent.delete('anthropic-beta')
   else sent.set('anthropic-beta', outcome.betas.join(','))
-  // The text of a long conversation takes time to make, and again to send.
-  await pauseForEvents()
+  await encodePendingRequest(conversation.open)
   const { text } = outcome
   await pauseIfLarge(text)
   try {

@@ -40,8 +40,8 @@ export interface HistoryMatch {
    * `hidden`: of a message that the model is no longer shown.
    */
   readonly amends: 'newest' | 'earlier' | 'hidden' | null
-  /** True if the client still has, in some version, all that a compaction has left in the context. */
-  readonly keepsCompaction: boolean
+  /** Returns true if the client still has, in some version, all that a compaction has left in the context. */
+  readonly keepsCompaction: () => boolean
   /** Number of blocks that are as in the log, from the start. */
   readonly shared: number
   /** True if the log has the first message of the list, or one of its tool calls. */
@@ -92,6 +92,24 @@ export function matchHistory(session: ComparedSession, request: ClientRequest): 
   return match
 }
 
+/**
+ * Returns true if the log has neither the first message of a request nor one of its calls. This takes much less time than
+ * comparing the lists, and most conversations that a request is compared with are others.
+ */
+export function isOtherConversation({ state }: ComparedSession, { messages }: ClientRequest): boolean {
+  const { branch, records, callRecords } = state.session
+  const given = readGivenParts(messages)
+  for (const index of branch) {
+    const record = records.at(index)
+    const isSkipped = record === undefined || (isKnownRecord(record) && isSyntheticError(record))
+    const [first] = isSkipped ? [] : sortResults(listLoggedParts([record]))
+    if (first === undefined) continue
+    if (isSamePart(first, given[0])) return false
+    return !given.some(({ block }) => isToolUse(block) && callRecords.get(block.id) !== undefined)
+  }
+  return false
+}
+
 function readThinkingRules({ state, model }: ThinkingSession, { parameters }: ClientRequest): ThinkingRules {
   const { profile } = model.choice
   const { firstInModes, whenAbsent } = profile.thinking
@@ -120,14 +138,15 @@ export function toKnownHistory(
   messages: readonly ClientMessage[],
   { shared, sharesCalls, news, follows }: HistoryMatch,
 ): KnownHistory {
+  // Texts of the known list are those of the log: equal ones of the newest list would be in memory a second time.
   const before = follows?.messages ?? []
-  const copies = [...before, ...messages.slice(before.length).map(copyJson)]
+  const all = before.length === 0 ? messages : [...before, ...messages.slice(before.length)]
   const added = listGivenParts(news)
   const hasCalls = sharesCalls || added.some(({ block }) => isToolUse(block))
-  return { messages: copies, branch: session.branch, shared: shared + added.length, sharesCalls: hasCalls }
+  return { messages: all, branch: session.branch, shared: shared + added.length, sharesCalls: hasCalls }
 }
 
-/** Copies lists and objects: a client may change its own later. Texts are shared, since they cannot change. */
+/** Copies lists and objects. Texts are shared, since they cannot change. */
 export function copyJson<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyJson) as T
   if (!isObject(value)) return value
@@ -174,7 +193,15 @@ function matchRecords(
   const second = known.findIndex(({ message }) => message > 0)
   const isKnown = sharesCalls || (shared > 0 && shared >= (second === -1 ? known.length : second))
   const isEmpty = known.length === 0
-  const base = { shared, isKnown, sharesCalls, isEmpty, follows: null, amends: null, keepsCompaction: true }
+  const base = {
+    shared,
+    isKnown,
+    sharesCalls,
+    isEmpty,
+    follows: null,
+    amends: null,
+    keepsCompaction: () => true,
+  }
   const change = shared === known.length ? null : nameChange(known, given, shared, isKnown)
   const findAmendment = (from: number, to: number, shift: number): HistoryMatch | null => {
     const isOther = createAmendmentTest(given, rules, lists.readShown)
@@ -185,7 +212,7 @@ function matchRecords(
       const amends = isShown(index) ? (isNewest ? 'newest' : 'earlier') : 'hidden'
       const news = listNews(messages, given.slice(index + shift))
       const place = { shared: Math.min(shared, index), divergesAt: findRecord(index).uuid }
-      const keepsCompaction = change === null || hasShown(lists)
+      const keepsCompaction = (): boolean => change === null || hasShown(lists)
       return { ...base, ...place, change, amends, news, keepsCompaction }
     }
     return null
@@ -196,7 +223,7 @@ function matchRecords(
   if (change === null) return { ...base, change, divergesAt: null, news }
   const branched = { ...base, change, divergesAt: findRecord(shared).uuid, news }
   const tail = findTail(lists)
-  if (tail === null) return { ...branched, keepsCompaction: hasShown(lists) }
+  if (tail === null) return { ...branched, keepsCompaction: () => hasShown(lists) }
   const from = known.length - (tail.end - tail.start)
   const isInPlace = known[from]?.message === given[tail.start]?.message
   if (isInPlace || listTextChanges(known, given).length > 0)
@@ -229,6 +256,12 @@ interface ComparedLists {
 /** The blocks of a request, which is compared with every conversation that it could continue. */
 const givenParts = new WeakMap<readonly ClientMessage[], readonly Part[]>()
 
+function readGivenParts(messages: readonly ClientMessage[]): readonly Part[] {
+  const given = givenParts.get(messages) ?? sortResults(listGivenParts(messages))
+  givenParts.set(messages, given)
+  return given
+}
+
 function compareLists(
   state: ComparedState,
   messages: readonly ClientMessage[],
@@ -236,8 +269,7 @@ function compareLists(
 ): ComparedLists {
   const records = branch.filter((record) => !isSyntheticError(record))
   const known = sortResults(listLoggedParts(records))
-  const given = givenParts.get(messages) ?? sortResults(listGivenParts(messages))
-  givenParts.set(messages, given)
+  const given = readGivenParts(messages)
   const readShown = createShownReader(state)
   const findRecord = (index: number): KnownRecord => records[known[index]?.from.index ?? 0] as KnownRecord
   const isSame = (old: Part | undefined, now: Part | undefined): boolean => {

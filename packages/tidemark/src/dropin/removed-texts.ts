@@ -5,7 +5,13 @@
  */
 import { type Block, isTextBlock, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
-import { alignParts, findCommonEnds, type Part, toResultText } from '../session/conversation-parts.ts'
+import {
+  alignParts,
+  findCommonEnds,
+  isSameJsonValue,
+  type Part,
+  toResultText,
+} from '../session/conversation-parts.ts'
 
 /** A text of the log, and the client's version of it. */
 interface TextChange {
@@ -36,9 +42,13 @@ const encoder = new TextEncoder()
 /**
  * Lists the texts that the client has with fewer words than the log. A message that left the list counts only if what
  * stands before and after it is still there and it is as short as a value: clients drop messages to save room, too.
+ * `places`: where the given list has each block of the known one.
  */
-export function listTextChanges(known: readonly Part[], given: readonly Part[]): readonly TextChange[] {
-  const places = alignParts(known, given)
+export function listTextChanges(
+  known: readonly Part[],
+  given: readonly Part[],
+  places: readonly (number | null)[] = alignParts(known, given),
+): readonly TextChange[] {
   const changes = known.flatMap((old, index) => {
     const now = given[places[index] ?? -1]
     return now === undefined ? [] : compareBlocks(old.block, now.block)
@@ -60,6 +70,7 @@ export function createTextChange(
   ours: unknown,
   present: unknown,
 ): ((text: string) => string) | null {
+  if (changes.length === 0) return null
   const [written, given] = [joinTexts(ours), joinTexts(present)]
   const replacements = new Map<string, Replacement>()
   for (const change of changes)
@@ -100,6 +111,7 @@ function listReplacements(change: TextChange): readonly Replacement[] {
 }
 
 function compareBlocks(old: Block, now: Block): readonly TextChange[] {
+  if (isSameJsonValue(old, now)) return []
   const texts = new Map(listTexts(now))
   return listTexts(old).flatMap(([path, before]) => {
     const after = texts.get(path) ?? ''

@@ -6,7 +6,7 @@ import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { repeatCompaction } from '@tidemark/core/turn/switch-branch'
-import { alignParts, listGivenParts, listLoggedParts } from '../session/conversation-parts.ts'
+import { alignParts, listGivenParts, listLoggedParts, type Part } from '../session/conversation-parts.ts'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import type { HistoryMatch } from './client-history.ts'
@@ -44,17 +44,17 @@ export function readStandingCompaction(
     const [old, now] = [known[index], given[place ?? -1]]
     if (old !== undefined && now !== undefined) moved.set(old.message, now.message)
   }
-  const numbers = numberMessages(branch)
+  const numbers = numberMessages(branch, known)
   const toNumbers = (uuids: readonly string[]): ReadonlySet<number> =>
     new Set(uuids.flatMap((uuid) => moved.get(numbers.get(uuid) ?? -1) ?? []))
   const kept = rewrites[0].find(isCompactBoundary)?.compactMetadata?.preservedMessages?.uuids ?? []
-  const changes = listTextChanges(known, given)
+  const changes = listTextChanges(known, given, places)
   const changeText = createTextChange(changes, rewrites[0].map(readOwnTexts), [system, messages])
   return {
     rewrites,
     // What the provider wrote as a block must not be changed: without it, the conversation is compacted anew if needed.
     canStay:
-      keepsCompaction && (changeText === null || !rewrites[0].some(({ type }) => type === 'assistant')),
+      keepsCompaction() && (changeText === null || !rewrites[0].some(({ type }) => type === 'assistant')),
     preserved: toNumbers(kept),
     shown: toNumbers(state.view.entries.toArray().map(({ record }) => record.uuid)),
     last: Math.max(-1, ...moved.values()),
@@ -68,7 +68,8 @@ export async function restoreCompaction(
   { rewrites, canStay, preserved, shown, last, changeText }: StandingCompaction,
 ): Promise<void> {
   if (!canStay || listRewrites(session.state).length > 0) return
-  const numbers = [...numberMessages(listBranchRecords(session.state.session))]
+  const branch = listBranchRecords(session.state.session).filter((record) => !isSyntheticError(record))
+  const numbers = [...numberMessages(branch, listLoggedParts(branch))]
   const select = (isSelected: (number: number) => boolean): readonly string[] =>
     numbers.flatMap(([uuid, number]) => (isSelected(number) ? [uuid] : []))
   const copy = {
@@ -99,12 +100,14 @@ function readOwnTexts(record: KnownRecord): unknown {
   return record.type === 'system' ? null : [message, attachment]
 }
 
-/** Returns the number of the message that each record of the conversation belongs to. */
-function numberMessages(branch: readonly KnownRecord[]): ReadonlyMap<string, number> {
-  const records = branch.filter((record) => !isSyntheticError(record))
+/** Returns the number of the message that each record of the conversation belongs to. `parts`: those of the records. */
+function numberMessages(
+  records: readonly KnownRecord[],
+  parts: readonly Part[],
+): ReadonlyMap<string, number> {
   const numbers = new Map<string, number>()
   const responses = new Map<string, number>()
-  for (const { from, message, id } of listLoggedParts(records)) {
+  for (const { from, message, id } of parts) {
     numbers.set(records[from.index]?.uuid ?? '', message)
     if (id !== null) responses.set(id, message)
   }

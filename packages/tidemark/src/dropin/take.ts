@@ -11,6 +11,7 @@ import { isKnownRecord, type Usage } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import { toHostSections } from '@tidemark/core/request/system-prompt'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { pauseForEvents } from '../platform/node-ports.ts'
 import { writeMessages } from '../session/append.ts'
 import { clearSession, rewindSession } from '../session/branches.ts'
 import {
@@ -67,12 +68,13 @@ export async function takeRequest<Body = RequestBody>(
 ): Promise<TakeOutcome<Body>> {
   checkOptionNames('take', options, ['betas', 'signal'])
   checkSessionOpen(session)
-  const request = readClientRequest(body, readBetaNames(options.betas))
+  // The session keeps the messages, and a client may change its own later.
+  const request = readClientRequest(copyJson(body), readBetaNames(options.betas))
   if (request !== null) return takeClientRequest<Body>(session, request, options.signal)
   return emitPassed(session, refuseToTake('unreadable', UNREADABLE))
 }
 
-/** As `takeRequest`, for a request that was read already. */
+/** As `takeRequest`, for a request that was read already and that nobody changes. */
 export async function takeClientRequest<Body = RequestBody>(
   session: OpenSession,
   request: ClientRequest,
@@ -143,11 +145,15 @@ async function followClientList(
   const client = noteClientRequest(session, request)
   session.client = client
   await refreshFromLog(session, createTurnContext(session))
+  await pauseForEvents()
   const before = findMatch(session, request)
   const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
   if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
   const start = findStart(session, request, before)
+  // Each step may read thousands of messages.
+  await pauseForEvents()
   const compaction = readStandingCompaction(session, request, before)
+  await pauseForEvents()
   // A compaction whose texts change is made again on a branch with the client's whole list.
   const isVoid = compaction !== null && compaction.changeText !== null
   const match = before.divergesAt === null ? before : await branchOff(session, request, before, isVoid)
@@ -159,7 +165,7 @@ async function followClientList(
   session.clientHistory = null
   const written = session.state.session.records.length
   if (match.news.length > 0)
-    await writeMessages(session, withKnownUsage(session, match.news.map(copyJson), before.divergesAt))
+    await writeMessages(session, withKnownUsage(session, match.news, before.divergesAt))
   if (request.continues === null)
     session.clientHistory = toKnownHistory(session.state, request.messages, match)
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
@@ -368,8 +374,13 @@ async function answerTaken<Body>(
   })
   if (!ready.ok) return refuseToTake('failed', ready.message)
   const { ownFields } = request
+  const { headers, betas, forecast, context } = ready
   return {
-    ...ready,
+    ok: true,
+    headers,
+    betas,
+    forecast,
+    context,
     body: { ...ready.body, ...ownFields } as Body,
     get text() {
       return withFields(ready.text, ownFields)

@@ -8,6 +8,7 @@ import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/clien
 import { anthropic } from '../models/anthropic.ts'
 import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
+import { pauseIfLarge } from '../platform/node-ports.ts'
 import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from '../session/options.ts'
 import { createTidemark, type FetchOptions, type Tidemark } from './tidemark.ts'
 
@@ -60,7 +61,7 @@ export function createClientTidemark(options: ClientTidemarkOptions): ClientTide
       const isOther = findRoute(url, init) === null
       if (isOther) announceOther(url, init)
       // A large body is parsed once more only for the first request, which names the model.
-      const modelId = isOther || opened !== null ? null : readModelId(init.body)
+      const modelId = isOther || opened !== null ? null : await readModelId(init.body)
       if (isOther || (opened === null && modelId === null)) return send(url, init)
       try {
         if (modelId !== null) opened ??= open(modelId)
@@ -94,10 +95,12 @@ function checkClientOptions(options: ClientTidemarkOptions): void {
 /** Stands for the model of the first request while the other options are checked. */
 const ANY_MODEL = 'claude-sonnet-5-5'
 
-function readModelId(body: unknown): string | null {
+async function readModelId(body: unknown): Promise<string | null> {
   if (typeof body !== 'string') return null
+  await pauseIfLarge(body)
   try {
     const value: unknown = JSON.parse(body)
+    await pauseIfLarge(body)
     return isObject(value) && typeof value.model === 'string' ? value.model : null
   } catch {
     return null

@@ -1,6 +1,7 @@
 import { flattenContext } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
@@ -255,8 +256,8 @@ describe('the body of a call', () => {
     for (let turn = 0; turn < 6; turn += 1) {
       for (const builder of tellers) {
         const call = toModelCallInput(requestOf(builder))
-        const plain = createBodyEncoder()({ payload: call.payload, raw: call.raw })
-        expect(write(call)).toEqual(plain)
+        const plain = runAtOnce(createBodyEncoder()({ payload: call.payload, raw: call.raw }))
+        expect(runAtOnce(write(call))).toEqual(plain)
         expect(JSON.parse(plain.text)).toMatchObject({ model: 'model-a', stream: true })
         builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
         builder.user('go on')
@@ -272,6 +273,6 @@ describe('the body of a call', () => {
         throw new Error('nobody asked for it')
       },
     }
-    expect(createBodyEncoder()(refusing).betas).toEqual(['b-1'])
+    expect(runAtOnce(createBodyEncoder()(refusing)).betas).toEqual(['b-1'])
   })
 })

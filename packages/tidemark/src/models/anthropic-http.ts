@@ -5,6 +5,7 @@
 import type { Clock, Model, ModelCall, Signal } from '@tidemark/core/engine/ports'
 import { type ModelFailure, planRetry, type ReplyEvent, type RetryInfo } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
+import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { toAnthropicFailure } from '@tidemark/wire/anthropic/anthropic-errors'
@@ -16,7 +17,7 @@ import {
 import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
 import { type Credentials, toRequestHeaders } from '@tidemark/wire/anthropic/headers'
 import {
-  extendRequest,
+  extendRequestInSteps,
   type IncrementalRequest,
   joinIncrementalRequest,
   type MessageText,
@@ -62,7 +63,7 @@ export function createAnthropicModel(options: AnthropicModelOptions): Model {
     ...options,
   }
   const encodeBody = createBodyEncoder()
-  return { stream: (call, signal) => streamWithRetries(settings, () => encodeBody(call), signal) }
+  return { stream: (call, signal) => streamWithRetries(settings, () => runAtOnce(encodeBody(call)), signal) }
 }
 
 /** Streams one reply, with retries. A reply is never retried after its first event was yielded. */
@@ -203,16 +204,16 @@ interface EncodedBody {
 const STREAMING = { stream: true }
 
 /**
- * Returns a function that encodes the request bodies of successive model calls, with `fields` added to each. Each
- * message is encoded once and cached, so the time does not grow with the conversation. Calls of several sessions may
- * alternate.
+ * Returns a function that encodes the request bodies of successive model calls in steps, with `fields` added to each.
+ * Each message is encoded once and cached, so the time does not grow with the conversation. Calls of several sessions
+ * may alternate.
  */
-export function createBodyEncoder(fields: JsonObject = STREAMING): (call: ModelCall) => EncodedBody {
+export function createBodyEncoder(fields: JsonObject = STREAMING): (call: ModelCall) => Steps<EncodedBody> {
   let previous: IncrementalRequest | undefined
   const texts = createMessageTexts()
-  return (call) => {
+  return function* (call) {
     if (call.request !== undefined) {
-      previous = extendRequest(call.request, { fields, previous, texts })
+      previous = yield* extendRequestInSteps(call.request, { fields, previous, texts })
       return { text: joinIncrementalRequest(previous), betas: previous.betas }
     }
     // This request was not assembled by the engine, so there are no cached message texts to reuse.

@@ -1,6 +1,7 @@
 /** Implements the clock, id and deadline ports with Node. Tests replace them with fakes. */
 import { randomUUID } from 'node:crypto'
 import type { Clock, DeadlineResult, Deadlines, IdGenerator, Signal } from '@tidemark/core/engine/ports'
+import { runInSlices, type Steps } from '@tidemark/core/log/work-steps'
 
 /** Longest delay in milliseconds that `setTimeout` supports; a longer delay would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
@@ -37,6 +38,12 @@ export const systemIds: IdGenerator = { next: () => randomUUID() }
 /** Resolves after all events that wait now, such as input, timers and answers of the network, have been handled. */
 export function pauseForEvents(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Runs long work in slices, between which waiting events are handled. */
+export async function runWithPauses<Result>(steps: Steps<Result>): Promise<Result> {
+  const pause = async (): Promise<boolean> => pauseForEvents().then(() => true)
+  return (await runInSlices(steps, pause)) as Result
 }
 
 /** Characters of a request above which there is a pause between its steps: each then takes milliseconds. */

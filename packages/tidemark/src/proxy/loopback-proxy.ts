@@ -15,6 +15,7 @@ import {
 import type { AddressInfo } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 import { isObject } from '@tidemark/core/log/json'
+import type { Steps } from '@tidemark/core/log/work-steps'
 import {
   type ClientTidemark,
   type ClientTidemarkOptions,
@@ -22,6 +23,7 @@ import {
 } from '../library/client-tidemark.ts'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
+import { runWithPauses } from '../platform/node-ports.ts'
 
 interface LoopbackProxyOptions extends ClientTidemarkOptions {
   /** Address of the API, without `/v1`. */
@@ -146,7 +148,7 @@ async function answerClient(
     ? setInterval(() => sendInterimResponse(response), interimMs)
     : undefined
   try {
-    const answer = await tide.answer(`${upstream}/${path.join('/')}`, init, globalThis.fetch)
+    const answer = await tide.answer(`${upstream}/${path.join('/')}`, init, sendUpstream)
     clearInterval(interim)
     const redirect = describeRedirect(answer)
     if (redirect !== null) return refuseClient(response, services, 502, 'api_error', redirect)
@@ -158,6 +160,29 @@ async function answerClient(
   } finally {
     clearInterval(interim)
   }
+}
+
+/** Sends a request. `fetch` would make the bytes of a large text in one piece, and then copy them twice. */
+const sendUpstream: typeof globalThis.fetch = async (input, init) => {
+  const body = init?.body
+  if (typeof body !== 'string' || body.length < PIECE) return globalThis.fetch(input, init)
+  return globalThis.fetch(input, { ...init, body: await runWithPauses(encodeInPieces(body)) })
+}
+
+/** Characters that are made bytes in one step. */
+const PIECE = 50_000
+
+/** Returns the bytes of a text as a blob, which `fetch` reads piece by piece and whose length it knows. */
+function* encodeInPieces(text: string): Steps<Blob> {
+  const pieces: Blob[] = []
+  for (let from = 0; from < text.length; ) {
+    const isPairCut = (text.codePointAt(from + PIECE - 1) ?? 0) > 0xffff
+    const to = from + PIECE + (isPairCut ? 1 : 0)
+    pieces.push(new Blob([text.slice(from, to)]))
+    yield to - from
+    from = to
+  }
+  return new Blob(pieces)
 }
 
 /**

@@ -5,6 +5,7 @@ import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'
 import { createUndoNotice, UNDO_NOTICE_TYPE } from '@tidemark/core/engine/measure-context'
 import type { Reply } from '@tidemark/core/engine/reply'
 import {
+  appendUnlinkedBatches,
   appendUnlinkedRecords,
   pauseTurn,
   refreshSession,
@@ -22,8 +23,7 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core/log/block'
-import type { JsonObject } from '@tidemark/core/log/json'
-import { omitUndefined } from '@tidemark/core/log/json'
+import { countTextCharacters, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
   isKnownRecord,
@@ -65,9 +65,33 @@ export async function appendMessages(
   })
 }
 
-/** Appends messages of a client's request, which may repeat those of a branch that the client has left. */
+/**
+ * Appends messages of a client's request, which may repeat those of a branch that the client has left. A client may join with
+ * thousands of messages: they are written in parts, each with one flush to disk. After a kill the log has the messages up
+ * to some point, and the next request brings the rest.
+ */
 export async function writeMessages(session: OpenSession, messages: readonly ClientMessage[]): Promise<void> {
-  await trackWork(session, () => writeInBatches(session, messages, session.pendingWork.size === 0, true))
+  await trackWork(session, async () => {
+    for (const part of splitBySize(messages)) {
+      const batches = toBatches(session, part).filter(({ reply }) => findKnownReply(session, reply) === null)
+      await writeWithRetries(session, () => appendClientBatches(session, batches))
+      await pauseTurn(createTurnContext(session))
+    }
+  })
+}
+
+/** What is written before other work has its turn: some milliseconds. */
+const PART = { characters: 400_000, messages: 200 }
+
+function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly ClientMessage[]> {
+  let from = 0
+  let characters = 0
+  for (const [index, message] of messages.entries()) {
+    characters += countTextCharacters(message)
+    if (characters < PART.characters && index - from < PART.messages && index < messages.length - 1) continue
+    yield messages.slice(from, index + 1)
+    ;[from, characters] = [index + 1, 0]
+  }
 }
 
 /** Appends records that are no messages. */
@@ -85,24 +109,27 @@ async function writeInBatches(
   session: OpenSession,
   given: readonly WritableMessage[],
   isAlone: boolean,
-  isRepeated = false,
 ): Promise<readonly string[]> {
   const uuids: string[] = []
   for (const [place, { reply, messages }] of toBatches(session, given).entries()) {
-    // A client may join with thousands of messages, which a journal in memory takes without a pause.
+    // A caller may append thousands of messages, which a journal in memory takes without a pause.
     if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(createTurnContext(session))
-    // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
-    const known =
-      reply === null || session.pendingRequest !== null
-        ? null
-        : findResponseRecords(session.state.session, reply)
     const write = (): Writing =>
-      reply === null
-        ? appendUserMessages(session, messages)
-        : appendReply(session, reply, isAlone, isRepeated)
-    uuids.push(...(known ?? (await writeWithRetries(session, write))))
+      reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
+    uuids.push(...(findKnownReply(session, reply) ?? (await writeWithRetries(session, write))))
   }
   return uuids
+}
+
+/**
+ * Returns the records of a response that the log already contains: it is not appended again, unless it answers a request
+ * returned by `next`.
+ */
+function findKnownReply(
+  { state, pendingRequest }: OpenSession,
+  reply: Reply | null,
+): readonly string[] | null {
+  return reply === null || pendingRequest !== null ? null : findResponseRecords(state.session, reply)
 }
 
 interface Batch {
@@ -111,8 +138,8 @@ interface Batch {
 }
 
 /**
- * Groups messages into batches that are written together. Consecutive user messages and attachments form one batch.
- * Each response is a batch of its own, because it ends the model call that it answers.
+ * Groups messages into batches that are in the log as a whole or not at all. Consecutive user messages and attachments form
+ * one batch. Each response is a batch of its own, because it ends the model call that it answers.
  */
 function toBatches(
   { settings, model, tools, client: host }: OpenSession,
@@ -179,9 +206,8 @@ function toAppendError({ id }: OpenSession, failure: TurnFailure): TidemarkError
 async function* appendUserMessages(session: OpenSession, messages: readonly WritableMessage[]): Writing {
   const run = createTurnContext(session, { waitsForReply: true })
   const callIds = listAnsweredCalls(messages)
-  if (callIds.length > 0 && session.busyWith === 'run')
-    throw new TidemarkError('busy', 'append: a run is under way, and it appends its tool results itself.')
-  checkResults(run.state.session, callIds, session.arrivingResults)
+  if (callIds.length > 0) checkNoRun(session)
+  checkResults(callIds, (id) => session.arrivingResults.has(id) || isAnswered(run.state.session, id))
   for (const id of callIds) session.arrivingResults.add(id)
   try {
     if (session.client !== null) for (const id of callIds) findCall(run.state.session, id)
@@ -189,21 +215,65 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
     for (const message of messages)
       if (message.role === 'attachment')
         bodies.push({ type: 'attachment', isMeta: true, attachment: (message as AttachmentInput).attachment })
-      else if (message.role === 'system')
-        bodies.push({ type: 'user', message: message as UserRecord['message'] })
-      // A client's results stay as the client sends them: it does not know that its model reads them elsewhere.
-      else if (session.client !== null) bodies.push(toClientRecord(message as ClientMessage))
+      else if (message.role === 'system' || session.client !== null)
+        bodies.push(toClientRecord(message as ClientMessage))
       else bodies.push(yield* toUserRecord(run, message as Message))
-    const hasPrompt = messages.some(({ role }) => role === 'user')
-    const opening = hasPrompt ? [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)] : []
+    const opening = hasPrompt(messages) ? yield* collectRecordsBeforePrompt(run) : []
     return yield* appendUnlinkedRecords(run, [...opening, ...bodies])
   } finally {
     for (const id of callIds) session.arrivingResults.delete(id)
   }
 }
 
-/** Converts a user message of a client to a record, with the fields that the engine does not know. */
-function toClientRecord({ role: _, content, ...fields }: ClientMessage): UnlinkedRecord {
+/** Appends batches of a client's list. Those that are in the log are removed from `batches`. */
+async function* appendClientBatches(session: OpenSession, batches: Batch[]): Writing {
+  checkNoRun(session)
+  const run = createTurnContext(session, { waitsForReply: true })
+  checkClientResults(session, batches)
+  const callIds = batches.flatMap(({ messages }) => listAnsweredCalls(messages))
+  for (const id of callIds) session.arrivingResults.add(id)
+  try {
+    const first = batches.findIndex(({ messages }) => hasPrompt(messages))
+    const opening = first === -1 ? [] : yield* collectRecordsBeforePrompt(run)
+    const records = batches.map(({ reply, messages }, index) => [
+      ...(index === first ? opening : []),
+      ...(reply === null
+        ? messages.map((message) => toClientRecord(message as ClientMessage))
+        : toAssistantRecords(reply, { billedUsage: NOTHING_BILLED })),
+    ])
+    const failure = yield* appendUnlinkedBatches(run, records)
+    batches.splice(0, batches.length - records.length)
+    return failure
+  } finally {
+    for (const id of callIds) session.arrivingResults.delete(id)
+  }
+}
+
+function checkNoRun({ busyWith }: OpenSession): void {
+  if (busyWith === 'run')
+    throw new TidemarkError(
+      'busy',
+      'append: a run is under way, and it appends its responses and tool results itself.',
+    )
+}
+
+function hasPrompt(messages: readonly WritableMessage[]): boolean {
+  return messages.some(({ role }) => role === 'user')
+}
+
+async function* collectRecordsBeforePrompt(
+  run: TurnContext,
+): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[]> {
+  return [...(yield* collectOpeningRecords(run)), ...createUndoNotice(run)]
+}
+
+/**
+ * Converts a message of a client to a record, with the fields that the engine does not know. Its results stay as the client
+ * sends them: it does not know that its model reads them elsewhere.
+ */
+function toClientRecord(given: ClientMessage): UnlinkedRecord {
+  if (given.role === 'system') return { type: 'user', message: given as UserRecord['message'] }
+  const { role: _, content, ...fields } = given
   const messageFields = Object.keys(fields).length === 0 ? {} : { messageFields: fields as JsonObject }
   return { type: 'user', message: { role: 'user', content }, ...messageFields }
 }
@@ -215,13 +285,28 @@ function listAnsweredCalls(messages: readonly WritableMessage[]): readonly strin
     .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
 }
 
-/**
- * Throws if a tool call already has a result, because API requests leave out a second result. `arriving`: ids of the
- * tool calls whose results are being appended.
- */
-function checkResults(session: SessionLog, ids: readonly string[], arriving: ReadonlySet<string>): void {
+/** Checks the results in batches that are written together: their calls are in the log, or in an earlier batch. */
+function checkClientResults({ state, arrivingResults }: OpenSession, batches: readonly Batch[]): void {
+  const made = new Set<string>()
+  const answered = new Set(arrivingResults)
+  for (const { reply, messages } of batches) {
+    for (const { id } of toBlocks(reply?.message.content ?? []).filter(isToolUse)) {
+      made.add(id)
+      answered.delete(id)
+    }
+    const ids = listAnsweredCalls(messages)
+    checkResults(ids, (id) => answered.has(id) || (!made.has(id) && isAnswered(state.session, id)))
+    for (const id of ids) {
+      if (!made.has(id)) findCall(state.session, id)
+      answered.add(id)
+    }
+  }
+}
+
+/** Throws if a tool call already has a result, because API requests leave out a second result. */
+function checkResults(ids: readonly string[], isAnsweredBefore: (id: string) => boolean): void {
   for (const [index, id] of ids.entries())
-    if (arriving.has(id) || ids.indexOf(id) !== index || isAnswered(session, id))
+    if (ids.indexOf(id) !== index || isAnsweredBefore(id))
       throw new TidemarkError(
         'bad-record',
         `append: the tool call ${id} has a result already, and the model would not see a second one. A turn that continues without a result answers the call itself.`,
@@ -285,22 +370,12 @@ function findCall(session: SessionLog, id: string): ToolUseBlock {
   )
 }
 
-/** `isRepeated`: the response came with the list of a client, and is no call. */
-async function* appendReply(
-  session: OpenSession,
-  reply: Reply,
-  isAlone: boolean,
-  isRepeated: boolean,
-): Writing {
-  if (session.busyWith === 'run')
-    throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
+async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean): Writing {
+  checkNoRun(session)
   const run = createTurnContext(session)
   const { pendingRequest } = session
   const late = findLateAnchor(session, isAlone)
-  const bodies = toAssistantRecords(reply, {
-    ...omitUndefined({ afterUuid: late }),
-    ...(isRepeated ? { billedUsage: NOTHING_BILLED } : {}),
-  })
+  const bodies = toAssistantRecords(reply, omitUndefined({ afterUuid: late }))
   if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
   const { cacheModel, cacheMonitor } = run.state

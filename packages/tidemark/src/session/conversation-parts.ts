@@ -76,20 +76,50 @@ export function toResultText({ content = '' }: ToolResultBlock): string {
 export function alignParts(known: readonly Part[], given: readonly Part[]): readonly (number | null)[] {
   const ids = new Map(given.map((part, index) => [toCallKey(part), index]))
   const byId = known.map((part) => ids.get(toCallKey(part) ?? '') ?? null)
-  const equal = fillGaps(byId, given.length, () => (old, now) => isSamePart(known[old], given[now]))
-  return fillGaps(equal, given.length, (isSameLength) => (old, now) => {
-    const [one, other] = [known[old] as Part, given[now] as Part]
-    if (toCallKey(one) !== null || one.role !== other.role || one.block.type !== other.block.type)
-      return false
-    return isSameLength || isVersion(one.block, other.block)
+  const equal = fillGaps(byId, given.length, ({ from, to }) => {
+    const places = new Map<string | null, number[]>()
+    for (let at = from; at < to; at += 1) {
+      const key = toValueKey(given[at] as Part)
+      const own = places.get(key)
+      if (own === undefined) places.set(key, [at])
+      else own.push(at)
+    }
+    return (old, next) => {
+      const key = toValueKey(known[old] as Part)
+      const own = key === null ? [] : (places.get(key) ?? [])
+      while (own[0] !== undefined && own[0] < next) own.shift()
+      return own[0] ?? null
+    }
+  })
+  return fillGaps(equal, given.length, ({ start, end, from, to }) => (old, next) => {
+    const one = known[old] as Part
+    if (toCallKey(one) !== null) return null
+    const isSameLength = to - from === end - start
+    for (let at = next; at < Math.min(to, next + MOST_LOOKED_AT); at += 1) {
+      const other = given[at] as Part
+      if (one.role !== other.role || one.block.type !== other.block.type) continue
+      if (isSameLength || isVersion(one.block, other.block)) return at
+    }
+    return null
   })
 }
 
-/** Looks for what stands between two places that are known, in order. `isSameLength`: both lists have as much between them. */
+/** Blocks among which another version of a text is looked for: two conversations may have thousands. */
+const MOST_LOOKED_AT = 200
+
+/** Blocks of the known list, from `start` up to `end`, that stand somewhere from `from` up to `to` in the given list. */
+interface Gap {
+  readonly start: number
+  readonly end: number
+  readonly from: number
+  readonly to: number
+}
+
+/** Looks for what stands between two places that are known, in order. */
 function fillGaps(
   places: readonly (number | null)[],
   length: number,
-  createMatch: (isSameLength: boolean) => (known: number, given: number) => boolean,
+  createSearch: (gap: Gap) => (known: number, next: number) => number | null,
 ): readonly (number | null)[] {
   const filled = [...places]
   let next = 0
@@ -101,15 +131,13 @@ function fillGaps(
     }
     let end = start
     while (end < places.length && (places[end] ?? null) === null) end += 1
-    const limit = places[end] ?? length
-    const isMatch = createMatch(limit - next === end - start)
-    for (let known = start; known < end; known += 1)
-      for (let given = next; given < limit; given += 1)
-        if (isMatch(known, given)) {
-          filled[known] = given
-          next = given + 1
-          break
-        }
+    const search = createSearch({ start, end, from: next, to: places[end] ?? length })
+    for (let known = start; known < end; known += 1) {
+      const found = search(known, next)
+      if (found === null) continue
+      filled[known] = found
+      next = found + 1
+    }
     start = end - 1
   }
   return filled
@@ -118,6 +146,15 @@ function fillGaps(
 function toCallKey({ block }: Part): string | null {
   if (isToolUse(block)) return `call ${block.id}`
   return isToolResult(block) ? `result ${block.tool_use_id}` : null
+}
+
+/** Returns what two blocks share if `isSamePart` says that they are the same; null for calls and results, which have ids. */
+function toValueKey(part: Part): string | null {
+  const { role, block } = part
+  if (toCallKey(part) !== null) return null
+  return isTextBlock(block)
+    ? `${role} text ${block.text.trim()}`
+    : `${role} ${block.type} ${formatWithoutMarker(block)}`
 }
 
 /** True if two texts have at least half of the shorter one in common, at the start and the end. */
@@ -162,15 +199,27 @@ export function listGivenParts(inputs: readonly (MessageInput | ClientMessage)[]
   const parts: Part[] = []
   for (const [index, input] of inputs.entries()) {
     if (input.role === 'attachment') continue
-    const { role, content: _, ...fields } = input as ClientMessage
+    const { role } = input as ClientMessage
     const id = role === 'assistant' && typeof input.id === 'string' ? input.id : null
-    const shared = { role, id, fields: role === 'user' ? (fields as JsonObject) : NO_FIELDS, index }
+    const shared = {
+      role,
+      id,
+      fields: role === 'user' ? readFields(input as ClientMessage) : NO_FIELDS,
+      index,
+    }
     addParts(parts, shared, readBlocks(input as ClientMessage), { isNew: role === 'assistant', thinking: [] })
   }
   return parts
 }
 
 const NO_FIELDS: JsonObject = {}
+
+function readFields(message: ClientMessage): JsonObject {
+  // Few messages have other fields, and taking two away from each of thousands takes milliseconds.
+  if (Object.keys(message).length === 2) return NO_FIELDS
+  const { role: _, content: __, ...fields } = message
+  return fields as JsonObject
+}
 
 /** Lists the blocks of the conversation in these records, without those that the engine added. */
 export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part[] {
@@ -202,9 +251,11 @@ export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part
 }
 
 function readBlocks(message: ClientMessage): readonly Block[] {
-  const { role, content, ...fields } = message
+  const { role, content } = message
   if (role !== 'system') return toBlocks(content)
-  return [{ ...fields, type: SYSTEM_MESSAGE, content: [...toBlocks(content)] } as unknown as Block]
+  return [
+    { ...readFields(message), type: SYSTEM_MESSAGE, content: [...toBlocks(content)] } as unknown as Block,
+  ]
 }
 
 /** Adds the blocks of a message or record. Returns the thinking that no block has followed yet. */

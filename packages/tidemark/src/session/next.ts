@@ -13,6 +13,7 @@ import type { ModelFailureKind } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords, type TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isPrompt } from '@tidemark/core/log/record'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { type AssembledRequest, toModelCallInput } from '@tidemark/core/request/build-request'
 import {
@@ -29,6 +30,7 @@ import {
 } from '@tidemark/core/turn/recover-refusal'
 import { prepareNextRequest } from '@tidemark/core/turn/turn'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { runWithPauses } from '../platform/node-ports.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
 import { describeFailure } from './run.ts'
 import { withParameters } from './session-model.ts'
@@ -158,7 +160,7 @@ function findStandingRefusal(session: OpenSession, request: AssembledRequest): T
 
 /** Returns everything that is sent of a request: its betas, and the exact JSON text of its body. */
 export function toRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
-  const { text, betas } = encodeBody(toModelCallInput(request))
+  const { text, betas } = runAtOnce(encodeBody(toModelCallInput(request)))
   return `${betas.join()}\n${text}`
 }
 
@@ -211,6 +213,11 @@ function endsInPrompt({ state }: TurnContext): boolean {
   return true
 }
 
+/** Encodes the request that waits to be sent, in slices. Its `text` is then there at once. */
+export async function encodePendingRequest({ pendingRequest, encodeBody }: OpenSession): Promise<void> {
+  if (pendingRequest !== null) await runWithPauses(encodeBody(toModelCallInput(pendingRequest.request)))
+}
+
 function toReadyRequest<Body>(
   session: OpenSession,
   { request, forecast }: PendingModelCall,
@@ -227,7 +234,7 @@ function toReadyRequest<Body>(
     forecast,
     context: measureContext(session.state, host, host.compaction),
     get text() {
-      return session.encodeBody(call).text
+      return runAtOnce(session.encodeBody(call)).text
     },
   }
 }

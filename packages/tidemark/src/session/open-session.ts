@@ -47,7 +47,6 @@ export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkO
 
 /** A list of a client that the log has as a whole. The next list, which mostly begins with it, is compared from there on. */
 export interface KnownHistory {
-  /** A copy of the list, because a client may change its own. */
   readonly messages: readonly ClientMessage[]
   readonly branch: SessionState['session']['branch']
   /** Number of blocks that are as in the log, from the start. */

@@ -26,12 +26,17 @@ export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 
   readonly transcript?: string
   /** Returns the paths of further files that are never attached to the context. */
   readonly never?: () => readonly string[]
+  /**
+   * Returns false for a recently used file that may not be read. Given the path without symbolic links, since what a tool
+   * call names may lead elsewhere by now. Default: every file may.
+   */
+  readonly isPermitted?: (realPath: string) => boolean
 }
 
 /** Returns the context sources for instruction files, recently used files and the plan. */
 export function diskSources(options: DiskSourcesOptions = {}): readonly ContextSource[] {
   const { folder = process.cwd(), planFile, standing, transcript, never } = options
-  const { recent, isStub } = options
+  const { recent, isStub, isPermitted } = options
   const listExcluded = (): readonly string[] => [
     ...(transcript === undefined ? [] : [transcript]),
     ...[planFile?.() ?? []].flat(),
@@ -44,7 +49,7 @@ export function diskSources(options: DiskSourcesOptions = {}): readonly ContextS
       return texts.filter((text) => text !== null)
     }),
     filesSource({
-      reader: createDiskFileReader(folder),
+      reader: createDiskFileReader(folder, isPermitted),
       folder,
       never: listExcluded,
       ...omitUndefined({ recent, isStub }),
@@ -70,15 +75,24 @@ async function readIfPresent(folder: string, path: string): Promise<SourceText |
 }
 
 /** Creates a reader for text files of the user's project. It follows symbolic links; relative paths start from `folder`. */
-export function createDiskFileReader(folder: string = process.cwd()): FileReader {
-  return { read: (path, limitBytes) => readText(resolve(folder, path), limitBytes) }
+export function createDiskFileReader(
+  folder: string = process.cwd(),
+  isPermitted: (realPath: string) => boolean = () => true,
+): FileReader {
+  return { read: (path, limitBytes) => readText(resolve(folder, path), limitBytes, isPermitted) }
 }
 
-async function readText(path: string, limitBytes: number): Promise<FileReadResult> {
+async function readText(
+  path: string,
+  limitBytes: number,
+  isPermitted: (realPath: string) => boolean,
+): Promise<FileReadResult> {
   try {
     const realPath = await realpath(path)
+    if (!isPermitted(realPath)) return { ok: false, why: 'it may not be read without a question' }
     // Without O_NONBLOCK, opening a pipe would wait for a writer.
-    const file = await open(realPath, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
+    const file = await open(realPath, flags)
     try {
       return await readOpenFile(file, realPath, limitBytes)
     } finally {

@@ -23,11 +23,13 @@ import {
 } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
+import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import { planSource, todosSource } from '@tidemark/core/sources/builtin-sources'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { type FilePart, splitFileLines } from '@tidemark/core/sources/file-regions'
 import { type FileReader, type FileReadResult, filesSource } from '@tidemark/core/sources/file-source'
 import { sliceText } from '@tidemark/core/text/truncate-text'
+import { pauseForEvents, runWithPauses } from '../platform/node-ports.ts'
 import { createDiskFileReader } from './disk-sources.ts'
 
 interface LogSourcesOptions {
@@ -67,7 +69,9 @@ function createDefaultSources(log: string | null, blobs: BlobReader | null): rea
     ...createFiles(new Map()),
     async *render(context) {
       const records = await restoreSpilledReads(listRecords(context.session), blobs)
-      yield* createFiles(collectLogTexts(records, null, true)).render(context)
+      const texts = await runWithPauses(collectLogTexts(records, null, true))
+      await pauseForEvents()
+      yield* createFiles(texts).render(context)
     },
   }
   return withSourcesFromLog(files)
@@ -89,7 +93,8 @@ function createFileReader(
   { session }: SessionState,
   { folder, fromDisk, isOwn }: LogSourcesOptions,
 ): FileReader {
-  const log = createLogReader(collectLogTexts(listRecords(session), folder, isOwn), folder)
+  const texts = runAtOnce(collectLogTexts(listRecords(session), folder, isOwn))
+  const log = createLogReader(texts, folder)
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
 }
 
@@ -200,15 +205,15 @@ interface LogText {
 }
 
 /**
- * Collects the last known text of each file, keyed by normalized path. `records`: the records of the branch in order.
+ * Collects the last known text of each file in steps, keyed by normalized path. `records`: the records of the branch in order.
  * `folder`: the base of relative paths. `trustsPlainText`: the result of a read without line numbers is the file's text,
  * as tools of a library user return it.
  */
-export function collectLogTexts(
+export function* collectLogTexts(
   records: Iterable<SessionRecord>,
   folder: string | null,
   trustsPlainText = false,
-): ReadonlyMap<string, LogText> {
+): Steps<ReadonlyMap<string, LogText>> {
   const calls = new Map<string, ToolUseBlock>()
   const texts = new Map<string, LogText>()
   for (const record of records) {
@@ -219,20 +224,25 @@ export function collectLogTexts(
     const beside = (record as SessionRecord & { readonly toolUseResult?: unknown }).toolUseResult
     for (const block of toBlocks(record.message.content)) {
       const call = isToolResult(block) && block.is_error !== true ? calls.get(block.tool_use_id) : undefined
-      if (call !== undefined)
-        applyFileCall(texts, {
-          call,
-          // Of a spilled result the record holds only the head and the tail.
-          result: isSpilled(record, call.id) ? '' : readToolResultText(block.content),
-          hasSucceeded: isToolResult(block) && hasCallSucceeded(call, block, record),
-          beside: toFields(beside),
-          folder,
-          trustsPlainText,
-        })
+      if (call === undefined) continue
+      // Of a spilled result the record holds only the head and the tail.
+      const result = isSpilled(record, call.id) ? '' : readToolResultText(block.content)
+      yield RESULT_WORK + result.length
+      applyFileCall(texts, {
+        call,
+        result,
+        hasSucceeded: isToolResult(block) && hasCallSucceeded(call, block, record),
+        beside: toFields(beside),
+        folder,
+        trustsPlainText,
+      })
     }
   }
   return texts
 }
+
+/** The work that each result takes whatever its length, in characters that would be read in the same time. */
+const RESULT_WORK = 1_000
 
 function isSpilled(record: SessionRecord, callId: string): boolean {
   return isKnownRecord(record) && record.spilled?.some(({ toolUseId }) => toolUseId === callId) === true

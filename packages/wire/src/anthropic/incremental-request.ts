@@ -5,6 +5,7 @@
 import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
+import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import type { AssembledRequest } from '@tidemark/core/request/build-request'
 import {
   createCacheReference,
@@ -85,6 +86,14 @@ export function extendRequest(
   request: AssembledRequest,
   options: ExtendRequestOptions = {},
 ): IncrementalRequest {
+  return runAtOnce(extendRequestInSteps(request, options))
+}
+
+/** As `extendRequest`, in steps: a client may join with a long history, all of which is new. */
+export function* extendRequestInSteps(
+  request: AssembledRequest,
+  options: ExtendRequestOptions = {},
+): Steps<IncrementalRequest> {
   const { model, parameters, tools, system } = request.front
   const all: JsonObject = { model, ...parameters, ...request.extra, ...options.fields }
   const { betas, ...fields } = all
@@ -93,7 +102,7 @@ export function extendRequest(
     parameters: encodeParameters(fields).join(','),
     tools: tools.length === 0 ? null : encodePrefixList('tools', tools, request.markers),
     system: blocks.length === 0 ? null : encodePrefixList('system', blocks, request.markers),
-    messages: extendMessages(request, options),
+    messages: yield* extendMessages(request, options),
     betas: Array.isArray(betas) ? betas.filter((name) => typeof name === 'string') : [],
   }
 }
@@ -122,15 +131,19 @@ function joinMessages(messages: IncrementalMessages): string {
     .reduce((before, [index, text]) => (index === 0 ? text : `${before},${text}`), '')
 }
 
-function extendMessages(
+function* extendMessages(
   request: AssembledRequest,
   { previous: before, texts = new WeakMap() }: ExtendRequestOptions,
-): IncrementalMessages {
+): Steps<IncrementalMessages> {
   const { frozen, tail } = request.messages
   const previous = before?.messages
   const isExtension = previous !== undefined && frozen.extends(previous.frozenMessages)
   let settled = isExtension ? previous.frozenTexts : AppendList.of<MessageText>()
-  for (const message of frozen.toArray(settled.length)) settled = settled.push(encodeMessage(message, texts))
+  for (const message of frozen.toArray(settled.length)) {
+    const encoded = encodeMessage(message, texts)
+    settled = settled.push(encoded)
+    yield encoded.text.length
+  }
   const tailTexts = tail.map((message) => encodeMessage(message, texts))
   const marked = applyMarkers(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
   const known = isExtension ? previous.stretches : []

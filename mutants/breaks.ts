@@ -479,7 +479,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'provider-clearing-never-charged',
     law: 'what the provider newly cleared is charged for',
-    file: 'packages/core/src/cache/provider-edits.ts',
+    file: 'packages/core/src/cache/cache-monitor.ts',
     find: 'announced: [...pending.announced, clearing],',
     replace: 'announced: pending.announced,',
     tests: ['packages/core/src/cache/cache-monitor.test'],
@@ -487,7 +487,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'edits-blind-every-later-call',
     law: 'the same edit again is judged',
-    file: 'packages/core/src/cache/provider-edits.ts',
+    file: 'packages/core/src/cache/cache-monitor.ts',
     find: "return isKnown || now?.text === before?.text ? 'same' : 'unknown'",
     replace: "return now?.text === undefined ? 'same' : 'unknown'",
     tests: ['packages/core/src/cache/cache-monitor.test'],
@@ -511,10 +511,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'forks-keep-only-what-the-parent-kept',
     law: 'the context edits of a fork',
-    file: 'packages/core/src/cache/provider-edits.ts',
+    file: 'packages/core/src/cache/cache-monitor.ts',
     find: 'isUsed ? keep.value + count(fork) - count(parent) : count(fork)',
     replace: 'keep.value',
-    tests: ['packages/core/src/cache/provider-edits.test'],
+    tests: ['packages/core/src/cache/cache-monitor.test'],
   },
   {
     name: 'edits-outside-the-key-explain-a-miss',

@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'memory-file-attached-although-just-read',
     law: 'that the model has just read is not attached a second time',
-    file: 'packages/core/src/sources/memory-source.ts',
+    file: 'packages/tidemark/src/sources/memory-source.ts',
     find: 'return isWhole && !cleared.has(id) ? [normalizePath(path, cwd)] : []',
     replace: 'return isWhole && cleared.has(id) ? [normalizePath(path, cwd)] : []',
     tests: ['test/library/memory-files'],
@@ -215,7 +215,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reminder-number-that-the-text-contains',
     law: 'stands in an element that it cannot end',
-    file: 'packages/core/src/text/frames.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: 'while (used.has(number)) number += 1',
     replace: 'while (used.has(-number)) number += 1',
     tests: ['packages/core/src/facts/host-texts.test'],

@@ -104,8 +104,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unchanged-counts-as-read',
     law: 'a file said to be unchanged',
     file: 'packages/core/src/clearing/update-tool-result-index.ts',
-    find: 'isComplete: !isUnchanged && blob === null && rules.isWhole(block)',
-    replace: 'isComplete: isUnchanged || rules.isWhole(block)',
+    find: 'isComplete: !isUnchanged && !isSpilled(record, call.id)',
+    replace: 'isComplete: !isSpilled(record, call.id)',
     tests: ['packages/core/src/clearing/tool-result-index.test'],
   },
   {
@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deletions-outlive-their-cache',
     law: 'is dropped when the cache has lapsed',
-    file: 'packages/core/src/clearing/update-tool-result-index.ts',
+    file: 'packages/core/src/clearing/cached-clearing.ts',
     find: 'deletions: [],',
     replace: 'deletions: register.deletions,',
     tests: ['packages/core/src/clearing/cached-clearing.test'],
@@ -143,7 +143,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'breakdown-counts-what-the-provider-cleared',
     law: 'count as cleared',
-    file: 'packages/core/src/context/provider-clearings.ts',
+    file: 'packages/core/src/context/context-entry.ts',
     find: 'isMicrocompactBoundary(record) && isProviderClearing(record)) found.push',
     replace: 'isMicrocompactBoundary(record) && !isProviderClearing(record)) found.push',
     tests: ['packages/tidemark/src/compact/compact-log.test', 'test/library/rewrites.test'],
@@ -191,7 +191,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'host-is-rewritten-one-call-early',
     law: 'under a host',
-    file: 'packages/core/src/planner/plan-input.ts',
+    file: 'packages/core/src/planner/context-plan.ts',
     find: 'clientLimit.isPassed ? context.high : readLowerBound(context)',
     replace: 'context.high',
     tests: ['packages/core/src/planner/context-plan.test'],
@@ -215,7 +215,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'free-compaction-priced-as-if-writes-cost-what-reads-do',
     law: 'costs no more',
-    file: 'packages/core/src/planner/plan-input.ts',
+    file: 'packages/core/src/planner/context-plan.ts',
     find: 'const saved = Math.max(0, cached - prefixTokens) * read',
     replace: 'const saved = Math.max(0, cached - prefixTokens) * written',
     tests: ['packages/core/src/planner/context-plan.test'],
@@ -263,10 +263,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'price-counts-on-a-marker-that-moves',
     law: 'and never more',
-    file: 'packages/core/src/cache/cache-temperature.ts',
+    file: 'packages/core/src/cache/cache-model.ts',
     find: '!MOVING_MARKERS.has(kind)',
     replace: "MOVING_MARKERS.size > 0 || kind === 'last-message'",
-    tests: ['packages/core/src/cache/cache-temperature.test'],
+    tests: ['packages/core/src/cache/cache-model.test'],
   },
   {
     name: 'deleted-text-is-taken-off-twice',
@@ -295,10 +295,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'price-counts-what-was-never-sent',
     law: 'tells beforehand',
-    file: 'packages/core/src/cache/cache-temperature.ts',
+    file: 'packages/core/src/cache/cache-model.ts',
     find: 'Math.min(contextTokens, countTokensIn(chain?.prefixes.at(-1)) ?? contextTokens)',
     replace: 'contextTokens',
-    tests: ['packages/core/src/cache/cache-temperature.test'],
+    tests: ['packages/core/src/cache/cache-model.test'],
   },
   {
     name: 'edge-held-back-by-a-short-result',
@@ -336,8 +336,8 @@ export const mutants: readonly Mutant[] = [
     name: 'edits-without-their-beta',
     law: 'are named where thinking is bound',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'if (isClientLed || !mayUseProviderEdits({ policy, profile })) return parameters',
-    replace: 'if (isClientLed || mayUseProviderEdits({ policy, profile })) return parameters',
+    find: 'if (client !== undefined || !mayUseProviderEdits({ policy, profile })) return parameters',
+    replace: 'if (client !== undefined || mayUseProviderEdits({ policy, profile })) return parameters',
     tests: ['packages/core/src/engine/announce-updates.test'],
   },
   {

@@ -41,7 +41,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-was-attached-is-no-evidence',
     law: 'are no longer attached once the model has read again what a compaction attached',
-    file: 'packages/core/src/sources/file-use.ts',
+    file: 'packages/core/src/sources/file-source.ts',
     find: '(isEnough ? returns.attached : returns.inView)',
     replace: 'returns.inView',
     tests: ['packages/core/test/carry/files'],
@@ -49,7 +49,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'files-attached-that-the-model-does-not-come-back-to',
     law: 'are not attached if the model works on other files until the next compaction',
-    file: 'packages/core/src/sources/file-use.ts',
+    file: 'packages/core/src/sources/file-source.ts',
     find: '100 * (returned ?? 1) *',
     replace: '100 *',
     tests: ['packages/core/test/carry/files'],
@@ -233,7 +233,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cache-writes-of-a-client-not-limited',
     law: 'a client without markers that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
-    file: 'packages/core/src/engine/cache-allowance.ts',
+    file: 'packages/core/src/engine/next-request.ts',
     find: 'return recent.length > 0 && recent.every(',
     replace: 'return recent.length < 0 && recent.every(',
     tests: ['test/drop-in/drawn-clients.test'],
@@ -241,7 +241,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'pauses-of-a-client-compared-with-its-longest-marker',
     law: 'a client that marks only its system prompt, for an hour, that pauses for longer than the cache of its messages would live has nothing written to the cache from its third pause on',
-    file: 'packages/core/src/engine/cache-allowance.ts',
+    file: 'packages/core/src/engine/next-request.ts',
     find: 'const ttl = readMarkerTtl(last, host)',
     replace: 'const ttl = request.ttl',
     tests: ['test/drop-in/drawn-clients.test'],
@@ -362,7 +362,7 @@ export const mutants: readonly Mutant[] = [
     name: 'withdrawn-tool-of-a-client-stays',
     law: 'is no longer in the list',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'isClientLed: host.isClientLed === true',
+    find: 'isClientLed: host.client !== undefined',
     replace: 'isClientLed: false',
     tests: ['test/drop-in/client-decides.test'],
   },

@@ -34,7 +34,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'view-shows-thinking-that-a-compaction-took',
     law: 'stands where it was said or goes whole',
-    file: 'packages/core/src/context/kept-records.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'metadata?.clearedThinking)',
     replace: '[])',
     tests: [THINKING],
@@ -194,7 +194,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-short-answer-is-taken',
     law: 'by the stop reason',
-    file: 'packages/core/src/turn/cut-answers.ts',
+    file: 'packages/core/src/turn/recover-refusal.ts',
     find: "if (stop_reason === 'model_context_window_exceeded') return true",
     replace: "if (stop_reason === 'refusal') return true",
     tests: [`${TESTS}/room`],
@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls-of-one-response-count-as-many',
     law: 'are counted as they come',
-    file: 'packages/core/src/cache/cache-temperature.ts',
+    file: 'packages/core/src/cache/cache-model.ts',
     find: 'if (id === tally.response || model',
     replace: "if (id === '' || model",
     tests: ['packages/core/src/engine/session-state.test'],
@@ -306,10 +306,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-splits-a-character',
     law: 'that is cut anywhere stays well formed',
-    file: 'packages/core/src/text/well-formed-text.ts',
+    file: 'packages/core/src/text/truncate-text.ts',
     find: 'isInsidePair(text, end) ? Math.max(0, end - 1) : end',
     replace: 'end',
-    tests: ['packages/core/src/text/well-formed-text.test'],
+    tests: ['packages/core/src/text/truncate-text.test'],
   },
   {
     name: 'broken-reply-stays-in-the-context',
@@ -330,7 +330,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'text-of-an-interrupted-answer-is-lost',
     law: 'keeps the text that an aborted reply was in the middle of',
-    file: 'packages/core/src/engine/reply-records.ts',
+    file: 'packages/core/src/engine/call-model.ts',
     find: 'const said = [...ended, ...cut.map(',
     replace: 'const said = [...ended, ...cut.slice(1).map(',
     tests: [`${TESTS}/turn`],

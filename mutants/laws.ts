@@ -152,7 +152,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-stand-in-the-wrong-order',
     law: 'kept messages',
-    file: 'packages/core/src/context/kept-records.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'const entries = unique.flatMap((uuid) => {',
     replace: 'const entries = [...unique].reverse().flatMap((uuid) => {',
     tests: [`${LAWS}/kept`],
@@ -160,7 +160,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-lose-their-clearings',
     law: 'kept messages',
-    file: 'packages/core/src/context/kept-records.ts',
+    file: 'packages/core/src/context/context-view.ts',
     find: 'shown.get(uuid) ?? findEntryInLog(uuid, session)',
     replace: 'findEntryInLog(uuid, session)',
     tests: [`${LAWS}/kept`],
@@ -193,15 +193,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-between-call-and-answer',
     law: 'legal cuts',
-    file: 'packages/core/src/context/cut-points.ts',
+    file: 'packages/core/src/context/flatten.ts',
     find: '...calls.map(findResult)]',
     replace: '...calls.map(() => -1)]',
-    tests: ['packages/core/src/context/cut-points.test'],
+    tests: ['packages/core/src/context/flatten-cut-points.test'],
   },
   {
     name: 'cut-between-a-repeated-call-and-its-result',
     law: 'no call or result loses its partner',
-    file: 'packages/core/src/context/cut-points.ts',
+    file: 'packages/core/src/context/flatten.ts',
     find: '.find((at) => at >= index)',
     replace: '.at(0)',
     tests: ['packages/core/test/laws/asking'],
@@ -225,9 +225,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'goes-on-past-a-waiting-message',
     law: 'continuation:',
-    file: 'packages/core/src/summary/summary-message.ts',
+    file: 'packages/core/src/summary/summary-prompt.ts',
     find: 'if (unanswered.some(isUserEntry)) return',
     replace: 'if (unanswered.length > 99) return',
-    tests: ['packages/core/src/summary/summary-message.test'],
+    tests: ['packages/core/src/summary/summary-prompt.test'],
   },
 ]

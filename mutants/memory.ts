@@ -1,9 +1,9 @@
 /** The rules of memory files, each with code broken so that a test must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const FILES = 'packages/core/src/sources/memory-files.ts'
-const SOURCE = 'packages/core/src/sources/memory-source.ts'
-const AMBIENT = 'packages/core/src/sources/ambient-source.ts'
+const FILES = 'packages/tidemark/src/sources/memory-reader.ts'
+const SOURCE = 'packages/tidemark/src/sources/memory-source.ts'
+const AMBIENT = 'packages/tidemark/src/sources/ambient-source.ts'
 const FOLDER_TESTS = ['test/library/memory-files.test']
 const REMINDER_TESTS = ['test/library/memory-reminder.test']
 

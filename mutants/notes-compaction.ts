@@ -1,7 +1,6 @@
 /** The rules of notes and of compactions with them, each with code broken so that a test must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const COMPACT = 'packages/core/src/compaction/compact-with-notes.ts'
 const COMPACT_TESTS = ['packages/core/src/compaction/compact-with-notes.test']
 const EXTRACT = 'packages/core/src/background/extract-notes.ts'
 const UPDATE = 'packages/core/src/background/update-notes.ts'
@@ -10,7 +9,7 @@ const PROMPT = 'packages/core/src/notes/extraction-prompt.ts'
 const FOLDER = 'packages/tidemark/src/storage/notes-folder.ts'
 const FOLDER_TESTS = ['packages/tidemark/src/testing/port-cases.test']
 
-const PLAN_INPUT = 'packages/core/src/planner/plan-input.ts'
+const PLAN_INPUT = 'packages/core/src/planner/context-plan.ts'
 const PLAN_TESTS = ['packages/core/src/planner/context-plan.test']
 
 export const mutants: readonly Mutant[] = [
@@ -41,7 +40,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'older-notes-replace-newer',
     law: 'are not replaced by older ones',
-    file: 'packages/core/src/notes/branch-notes.ts',
+    file: 'packages/core/src/notes/render-notes.ts',
     find: '    if (newest?.branch.extends(branch) === true) return newest\n',
     replace: '',
     tests: ['packages/core/test/engine/local-notes.test'],
@@ -65,7 +64,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refused-notes-count-as-ready',
     law: 'is not tried again before they are updated',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'if (refused?.rewrite === use.rewrite && refused.coveredUuid === use.coveredUuid) return false',
     replace: '',
     tests: COMPACT_TESTS,
@@ -81,7 +80,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-used-by-manual-compactions',
     law: 'manual compactions',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: "return trigger === 'auto' && cause !== 'reactive' && keepsNotes(host)",
     replace: "return cause !== 'reactive' && keepsNotes(host)",
     tests: COMPACT_TESTS,
@@ -89,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-of-unknown-coverage-used',
     law: 'coverage of a record',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'if (entries.at(place)?.record.uuid === uuid) return',
     replace: 'if (entries.at(place) !== undefined) return',
     tests: COMPACT_TESTS,
@@ -97,7 +96,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-notes-do-not-cover-left-out',
     law: 'are all that the notes do not cover',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'let start = Math.max(uncovered, floor)',
     replace: 'let start = Math.max(entries.length, floor)',
     tests: COMPACT_TESTS,
@@ -105,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-messages-grow-without-end',
     law: 'grow no further than the largest size',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'if (tokens > 0 && tokens + size > maximum) break',
     replace: 'if (tokens < 0) break',
     tests: COMPACT_TESTS,
@@ -113,7 +112,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'five-messages-not-kept',
     law: 'by tokens and by number',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: '(tokens < minimum || messages.size < minimumMessages)',
     replace: 'tokens < minimum && messages.size < minimumMessages',
     tests: COMPACT_TESTS,
@@ -121,7 +120,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'running-update-not-waited-for',
     law: 'is waited for, at most 15 seconds',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'if (!isRunning || clock.now() >= until || isTurnAborted(turn)) return',
     replace: 'return',
     tests: COMPACT_TESTS,
@@ -129,7 +128,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'dead-update-waited-for',
     law: 'it is dead',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'const isRunning = since !== null && !isClaimDead(since, clock.now(), deadAfterSeconds * 1000)',
     replace: 'const isRunning = since !== null && deadAfterSeconds > 0',
     tests: COMPACT_TESTS,
@@ -137,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-that-lag-ask-a-model',
     law: 'give way to notes from the log',
-    file: 'packages/core/src/compaction/compact-with-notes.ts',
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)',
     replace: 'const fallback = isFinal ? null : null',
     tests: COMPACT_TESTS,
@@ -153,7 +152,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'blocked-compaction-goes-on-with-a-summary',
     law: 'that blocks is told as the reason, also if nothing but the notes may be used',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'return isBlocked ? end : null',
     replace: 'return null',
     tests: COMPACT_TESTS,
@@ -161,7 +160,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lost-thinking-not-told',
     law: 'lose their thinking',
-    file: COMPACT,
+    file: 'packages/core/src/compaction/compact.ts',
     find: 'if (lost === 0) return plan',
     replace: 'if (lost >= 0) return plan',
     tests: COMPACT_TESTS,
@@ -273,7 +272,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'path-of-another-folder-counted-as-kept',
     law: 'whether the path of a file is lost',
-    file: 'packages/core/src/text/names-in-text.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: 'hasWord(plain, form, PART_OF_PATH)',
     replace: 'hasWord(plain, form)',
     tests: ['packages/core/src/summary/receipt.test'],
@@ -356,7 +355,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/compaction/write-summary.ts',
     find: '(isNotes ? scaled.budgets.broughtBack : scaled.lines.target)',
     replace: 'scaled.lines.target',
-    tests: ['packages/core/src/compaction/compact-with-notes.test'],
+    tests: ['packages/core/src/compaction/compact.test'],
   },
   {
     name: 'errors-fill-a-small-window',

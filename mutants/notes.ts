@@ -68,7 +68,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'notes-drop-commands-that-still-fail',
     law: 'never what still fails',
-    file: 'packages/core/src/notes/note-groups.ts',
+    file: 'packages/core/src/notes/notes-file.ts',
     find: 'isKept: ({ rank }) => rank === 0 && !mayDropAll',
     replace: 'isKept: ({ rank }) => rank < 0 && !mayDropAll',
     tests: [KEEPER],
@@ -92,7 +92,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-anywhere-is-a-failure',
     law: 'are judged by',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: 'const isShort = lines.length <= FIRST_LINES + LAST_LINES',
     replace: 'const isShort = lines.length > 0',
     tests: [COMMANDS],
@@ -100,7 +100,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-in-line-five-is-not-seen',
     law: 'are judged by an exit code in the fifth line',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: 'const FIRST_LINES = 5',
     replace: 'const FIRST_LINES = 3',
     tests: [COMMANDS],
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-log-of-failures-is-a-failure',
     law: 'a log of failures',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: "if (block.is_error === false || !CHANGING_KINDS.has(call.kind)) return 'ok'",
     replace: "if (!CHANGING_KINDS.has(call.kind)) return 'ok'",
     tests: [RUNS],
@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the-output-counts-before-the-lines-above-it',
     law: 'code 0 above a log',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: 'const stated = head ?? json?.[2] ?? ends',
     replace: 'const stated = json?.[2] ?? ends',
     tests: [RUNS],
@@ -124,7 +124,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an-exit-code-goes-on-in-the-next-line',
     law: 'a number in the line after the words',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: '[ \\t]*:)[ \\t]*(-?',
     replace: '[ \\t]*:)\\s*(-?',
     tests: [COMMANDS],
@@ -132,7 +132,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-file-that-is-read-is-a-test-run',
     law: 'stay while files with results of tests are read',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: "if (run.command !== null && run.kind === 'run') {",
     replace: "this.#addTests(run.name, run)\n      if (run.command !== null && run.kind === 'run') {",
     tests: [COMMANDS],
@@ -148,7 +148,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tests-that-passed-in-go-still-fail',
     law: 'are gone once the packages of Go pass',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: '(?:\\d[\\d.]*s\\b|\\(cached\\))',
     replace: '(?:never)',
     tests: [COMMANDS],
@@ -156,7 +156,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-cross-of-a-linter-is-a-failing-test',
     law: 'are not the lines that a linter begins with a cross',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: '(hasCount ? CROSSED_TEST_LINE.exec(line) : null)',
     replace: 'CROSSED_TEST_LINE.exec(line)',
     tests: [COMMANDS],
@@ -172,7 +172,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-refused-patch-counts-as-an-edit',
     law: 'are not told as edited',
-    file: 'packages/core/src/facts/command-status.ts',
+    file: 'packages/core/src/facts/tool-runs.ts',
     find: "if (REFUSED_PATCH.test(result)) return 'failed'",
     replace: "if (REFUSED_PATCH.test(ends)) return 'failed'",
     tests: [KEEPER],
@@ -180,7 +180,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-quotation-becomes-a-heading',
     law: 'word for word',
-    file: 'packages/core/src/text/code-blocks.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: '.map((line) => `>',
     replace: ".map((line) => line.startsWith('# ') ? line : `>",
     tests: [STATE],
@@ -188,7 +188,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failing-tests-of-an-older-run-stay',
     law: 'are gone once a newer run has none',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'names.size > 0 || hasCount || TEST_RESULT.test(text) ? [...names] : null',
     replace: 'names.size > 0 ? [...names] : null',
     tests: [COMMANDS],
@@ -228,7 +228,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-command-on-known-files-changes-no-list',
     law: 'are listed as deleted, moved or undone',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'return [...touched, ...applyFileChanges(files, { ...run, cwd: run.cwd ?? cwd }, { time, clean })]',
     replace: 'return [...touched]',
     tests: [KEEPER],
@@ -236,7 +236,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-commit-does-not-keep-what-a-checkout-drops',
     law: 'are only perhaps undone after a commit',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: "(kind === 'undone' || kind === 'stashed') && !file.isCommitted",
     replace: "kind === 'undone' || kind === 'stashed'",
     tests: [KEEPER],
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reading-a-file-brings-undone-edits-back',
     law: 'reading an undone file brings no edit back',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: "run.failed || (action === 'read' && file.editsLost !== null)",
     replace: 'run.failed',
     tests: [KEEPER],

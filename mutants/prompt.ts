@@ -8,7 +8,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'told-trusts-a-view-that-changed',
     law: 'what was told, kept up to date, equals what is folded from scratch',
-    file: 'packages/core/src/request/announced-prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: 'branch.extends(told.branch) && entries.extends(told.entries) && undoneRewrites === told.undone',
     replace: 'branch.extends(told.branch) && undoneRewrites === told.undone',
     tests: [`${TESTS}/laws`],
@@ -16,7 +16,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undone-epoch-goes-on-standing',
     law: 'out of it when that is undone',
-    file: 'packages/core/src/request/announced-prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: '(batchId !== null && record.batch?.id === batchId)',
     replace: '(batchId === null && record.batch?.id === uuid)',
     tests: [`${TESTS}/epochs`],
@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'words-that-are-gone-count-as-said',
     law: 'is told again when a compaction',
-    file: 'packages/core/src/request/announced-prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: 'let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone: undoneRewrites }',
     replace:
       'let next: AnnouncedPrefix = { ...(grew ? told : { ...emptyAnnouncedPrefix(), sections: told.sections, tools: told.tools }), undone: undoneRewrites }',
@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     name: 'deletion-counted-as-a-position',
     law: 'a deletion from the cache is no position',
     file: 'packages/core/src/request/block-index.ts',
-    find: "if (block.type === 'cache_edits')",
+    find: 'if (isCacheEditsBlock(block))',
     replace: "if (block.type === 'cache_edit')",
     tests: [`${TESTS}/markers`],
   },
@@ -355,8 +355,8 @@ export const mutants: readonly Mutant[] = [
     name: 'every-message-weighed-at-each-response',
     law: 'encodes no earlier message again',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: 'weigh === undefined && before != null && through != null',
-    replace: 'weigh !== undefined && before != null && through != null',
+    find: 'before != null && through != null',
+    replace: 'before == null && through != null',
     tests: ['test/library/long-sessions'],
   },
   {

@@ -2,7 +2,6 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const SKILLS = 'packages/core/src/sources/skills.ts'
-const COMMANDS = 'packages/core/src/facts/slash-commands.ts'
 const AGENT = 'packages/cli/src/agent'
 const SKILL_TESTS = ['packages/core/test/carry/skills.test']
 const CHAT_SKILLS = ['packages/cli/test/skills.test']
@@ -45,18 +44,18 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'text-of-a-command-file-counts-as-typed',
     law: 'counts as the words of the user',
-    file: COMMANDS,
+    file: 'packages/core/src/facts/user-input.ts',
     find: "const CONTENTS = 'command-contents'",
     replace: "const CONTENTS = 'contents'",
-    tests: ['packages/core/src/facts/slash-commands.test'],
+    tests: ['packages/core/src/facts/user-input-slash-commands.test'],
   },
   {
     name: 'command-file-ends-its-own-element',
     law: 'counts as the words of the user',
-    file: COMMANDS,
+    file: 'packages/core/src/facts/user-input.ts',
     find: 'contents.replace(/<(?=\\/?command-contents)/gi',
     replace: 'contents.replace(/<(?=\\/?command-content-)/gi',
-    tests: ['packages/core/src/facts/slash-commands.test'],
+    tests: ['packages/core/src/facts/user-input-slash-commands.test'],
   },
   {
     name: 'shell-command-of-a-project-runs-without-trust',

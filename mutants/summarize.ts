@@ -7,15 +7,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'summaries-do-not-know-the-tools-of-the-policy',
     law: 'todo tool that only the policy names',
-    file: 'packages/core/src/compaction/summarized-history.ts',
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'createFactsKeeper({ tools: readHostToolNames(turn.host.policy) })',
     replace: 'createFactsKeeper()',
-    tests: ['packages/core/src/compaction/summarized-history.test'],
+    tests: ['packages/core/src/compaction/draft.test'],
   },
   {
     name: 'a-run-that-prints-a-failure-settles-a-command',
     law: 'are not settled by a run that ends well and prints a failure',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: "} else if (status === 'ok' && reported === '') {",
     replace: "} else if (status === 'ok') {",
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-relative-path-is-another-file',
     law: 'are one under the whole path and the path relative to the working directory',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'const key = normalizePath(given, cwd)',
     replace: 'const key = normalizePath(given)',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -50,20 +50,20 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/text/truncate-text.ts',
     find: 'const tail = sliceText(text, -(trail + each))',
     replace: 'const tail = sliceText(text, -(trail + each)).slice(0, -1)',
-    tests: ['packages/core/src/summary/user-messages.test'],
+    tests: ['packages/core/src/summary/summary-pieces.test'],
   },
   {
     name: 'unanswered-messages-are-cut',
     law: 'never cuts a message that the model has not answered',
-    file: 'packages/core/src/summary/user-messages.ts',
+    file: 'packages/core/src/summary/summary-pieces.ts',
     find: "(isAnswered ? estimate.text(whole[index] ?? '') : 0)",
     replace: "(isAnswered || index >= 0 ? estimate.text(whole[index] ?? '') : 0)",
-    tests: ['packages/core/src/summary/user-messages.test'],
+    tests: ['packages/core/src/summary/summary-pieces.test'],
   },
   {
     name: 'cuts-are-not-on-the-receipt',
     law: 'names a message of the user that was cut',
-    file: 'packages/core/src/summary/user-messages.ts',
+    file: 'packages/core/src/summary/summary-pieces.ts',
     find: 'return part.length - head - tail',
     replace: 'return head > 0 && tail > 0 ? 0 : part.length - head - tail',
     tests: ['packages/core/src/summary/receipt.test'],
@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refusals-are-failures',
     law: 'is told as refused, never as failing',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: '    if (isFailure(status)) {\n',
     replace: '    if (isFailure(status) || run.failed) {\n',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'frame-can-be-ended-by-its-text',
     law: 'every line under "All user messages" is the user’s',
-    file: 'packages/core/src/text/frames.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: 'while (used.has(number)) number += 1',
     replace: 'while (used.has(number) && number < 2) number += 1',
     tests: ['packages/core/src/summary/model-text.test'],
@@ -135,7 +135,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refused-edits-count-as-done',
     law: 'have what was done to them',
-    file: 'packages/core/src/facts/file-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'if (run.failed) return { ...touched, refusedEdits: file.refusedEdits + 1 }',
     replace: 'if (run.failed && touched.place < 0) return touched',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -143,7 +143,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'first-error-is-kept-for-the-last',
     law: 'have their last error',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'error: output,',
     replace: 'error: before?.error ?? output,',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -151,7 +151,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-settled-command-stays-settled',
     law: 'fail again after they were settled',
-    file: 'packages/core/src/facts/command-facts.ts',
+    file: 'packages/core/src/facts/work-facts.ts',
     find: 'settledAt: null,\n        place',
     replace: 'settledAt: before?.settledAt ?? null,\n        place',
     tests: ['packages/core/src/facts/session-facts.test'],
@@ -167,7 +167,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'facts-come-from-the-last-round-alone',
     law: 'twenty compactions in a chain',
-    file: 'packages/core/src/compaction/summarized-history.ts',
+    file: 'packages/core/src/compaction/draft.ts',
     find: 'if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)',
     replace:
       'if (record.isCompactSummary === true) records.length = 0\n    if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)',
@@ -176,7 +176,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'one-long-piece-pushes-others-out',
     law: 'each of a rank in short before any in full',
-    file: 'packages/core/src/text/fit-items.ts',
+    file: 'packages/core/src/text/truncate-text.ts',
     find: 'put(item, item.short ?? item.full, options.isKept?.(item))',
     replace: 'put(item, item.full, options.isKept?.(item))',
     tests: ['packages/core/src/summary/summary-pieces.test'],
@@ -200,10 +200,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-short-reply-is-found-in-other-words',
     law: 'is found only as a whole line or a whole quotation in the list of messages',
-    file: 'packages/core/src/summary/user-messages.ts',
+    file: 'packages/core/src/summary/summary-pieces.ts',
     find: 'const LEAST_FOUND_ANYWHERE = 30',
     replace: 'const LEAST_FOUND_ANYWHERE = 0',
-    tests: ['packages/core/src/summary/user-messages.test'],
+    tests: ['packages/core/src/summary/summary-pieces.test'],
   },
   {
     name: 'a-text-before-a-call-ends-the-turn',
@@ -240,7 +240,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'code-blocks-are-edited',
     law: 'what the user wrote, and what quotes nobody, stays as it is',
-    file: 'packages/core/src/text/code-blocks.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: "isClosing: language.trim() === '' }",
     replace: 'isClosing: true }',
     tests: ['packages/core/src/summary/model-text.test'],
@@ -272,7 +272,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'part-of-a-name-is-the-name',
     law: 'does not take part of a longer name for the file',
-    file: 'packages/core/src/text/names-in-text.ts',
+    file: 'packages/core/src/text/code-in-text.ts',
     find: 'const PART_OF_NAME = /[\\w$]/',
     replace: 'const PART_OF_NAME = /[$]/',
     tests: ['packages/core/src/summary/repair-summary.test'],

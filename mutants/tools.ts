@@ -165,7 +165,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'unclosed-set-in-an-ignore-file-is-plain-text',
     law: 'exactly what Git ignores',
-    file: 'packages/core/src/sources/path-glob.ts',
+    file: 'packages/tidemark/src/sources/path-glob.ts',
     find: 'if (!isComplete) return null',
     replace: '',
     tests: ['packages/cli/src/tools/glob-pattern.test'],
@@ -173,7 +173,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'slash-in-a-set-does-not-anchor',
     law: 'exactly what Git ignores',
-    file: 'packages/core/src/sources/path-glob.ts',
+    file: 'packages/tidemark/src/sources/path-glob.ts',
     find: "if (!pattern.includes('/')) return",
     replace: 'if (segments.length === 1) return',
     tests: ['packages/cli/src/tools/glob-pattern.test'],
@@ -181,10 +181,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'last-part-of-stars-may-overlap',
     law: 'a pattern with stars',
-    file: 'packages/core/src/sources/path-glob.ts',
+    file: 'packages/tidemark/src/sources/path-glob.ts',
     find: '|| first.length > end) return false',
     replace: ') return false',
-    tests: ['packages/core/src/sources/path-glob.test'],
+    tests: ['packages/tidemark/src/sources/path-glob.test'],
   },
   {
     name: 'rule-with-too-many-alternatives-is-taken',

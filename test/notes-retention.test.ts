@@ -11,7 +11,7 @@ import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
 import { compact } from '@tidemark/core/compaction/compact'
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import { openSession } from '@tidemark/core/engine/session-state'
-import { createBranchNotes } from '@tidemark/core/notes/branch-notes'
+import { createBranchNotes } from '@tidemark/core/notes/render-notes'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
   createFakeJournal,

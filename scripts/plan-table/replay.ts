@@ -3,7 +3,7 @@
  * each call is priced by a plain model of the cache. Sizes are estimates throughout.
  */
 
-import type { CacheTemperature } from '@tidemark/core/cache/cache-temperature'
+import type { CacheTemperature } from '@tidemark/core/cache/cache-model'
 import { findFirstClearable, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import {
   createIndexRules,

@@ -4,7 +4,7 @@ import { extractSessionFacts } from '../../packages/core/src/facts/session-facts
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
 import { computeContentBudgets } from '../../packages/core/src/policy/scale-policy.ts'
-import { computeUserMessageBudget } from '../../packages/core/src/summary/user-messages.ts'
+import { computeUserMessageBudget } from '../../packages/core/src/summary/summary-pieces.ts'
 import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
 import { buildLedger, writeLocalSummary } from '../../packages/core/test/summarize/summary-rules.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'

@@ -1,5 +1,5 @@
 /** Each way to lose a cache, on the simulator: the reason, the tokens that were billed again, their price, the words. */
-import { formatCount } from '@tidemark/core/cache/cache-break'
+import { formatCount } from '@tidemark/core/cost/prices'
 import { listBilledParts, type TokensByClass } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, ratesOf, type Seen } from './cache-talk.ts'

@@ -11,12 +11,6 @@ import { AppendList } from '@tidemark/core/log/persistent-collections'
 import type { PrefixSnapshot, Usage } from '@tidemark/core/log/record'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import {
-  type AnnouncedPrefix,
-  type CurrentPrefix,
-  emptyAnnouncedPrefix,
-  updateAnnouncedPrefix,
-} from '@tidemark/core/request/announced-prefix'
 import { type AssembledRequest, assembleRequest } from '@tidemark/core/request/build-request'
 import {
   type FirstClearableMarker,
@@ -24,9 +18,13 @@ import {
   updateFirstClearable,
 } from '@tidemark/core/request/cache-markers'
 import {
+  type AnnouncedPrefix,
   buildRequestPrefix,
+  type CurrentPrefix,
   createPrefixSnapshot,
   type DesiredPrefix,
+  emptyAnnouncedPrefix,
+  updateAnnouncedPrefix,
 } from '@tidemark/core/request/prefix-snapshot'
 import {
   createSnapshotRecord,

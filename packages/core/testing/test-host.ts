@@ -2,7 +2,7 @@
  * Creates the host (the program that uses the engine) for tests, from fakes and default values. A test can replace each
  * of them.
  */
-import type { CacheTemperature } from '../src/cache/cache-temperature.ts'
+import type { CacheTemperature } from '../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../src/clearing/clear-candidates.ts'
 import { createIndexRules } from '../src/clearing/tool-result-index.ts'
 import type { CompactionServices, TurnHost } from '../src/engine/host.ts'

@@ -93,6 +93,13 @@ export {
 } from './replay/replay-session.ts'
 export { readMatterList, readMatterText } from './sources/front-matter.ts'
 export {
+  compileGlob,
+  compileIgnorePattern,
+  type Glob,
+  MAX_GLOB_CHARACTERS,
+  matchesStars,
+} from './sources/path-glob.ts'
+export {
   type FoundPromptFile,
   keepFirstOfName,
   type PromptFilePlaces,

@@ -3,7 +3,7 @@
  * is never allowed in silence: it is covered by the rule, or asked about because its words do not tell what it runs.
  */
 import { basename } from 'node:path'
-import { compileGlob } from '@tidemark/core/sources/path-glob'
+import { compileGlob } from 'tidemark/internal'
 import { type LaunchedPart, matchesCommand, type ReadCommand, readCommand } from './command-rules.ts'
 import { INTERPRETERS, isRunner, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from './command-table.ts'
 import { findNamedRow, isTableUse } from './command-use.ts'

@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative } from 'node:path'
-import { matchesStars } from '@tidemark/core/sources/path-glob'
+import { matchesStars } from 'tidemark/internal'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
 import { type Launch, readLaunch } from './command-launchers.ts'

@@ -6,7 +6,7 @@
 import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, relative, resolve, sep } from 'node:path'
-import { compileGlob, MAX_GLOB_CHARACTERS } from '@tidemark/core/sources/path-glob'
+import { compileGlob, MAX_GLOB_CHARACTERS } from 'tidemark/internal'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { MAX_COMMAND_BYTES, quoteForShell } from '../tools/shell-process.ts'
 import {

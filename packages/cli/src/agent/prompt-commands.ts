@@ -10,7 +10,7 @@ import {
   parseSlashCommand,
   splitArguments,
   splitShellParts,
-} from '@tidemark/core/facts/slash-commands'
+} from '@tidemark/core/facts/user-input'
 import { listInvokedSkills, skillListingSource } from '@tidemark/core/sources/skills'
 import { type ContextSource, skillsSource } from 'tidemark'
 import {

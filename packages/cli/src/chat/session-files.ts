@@ -3,7 +3,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isVisibleToModel } from '@tidemark/core/context/context-entry'
 import { buildContextView } from '@tidemark/core/context/context-view'
-import { emptySessionCost, sumSessionCost, updateSessionCost } from '@tidemark/core/cost/session-cost'
+import {
+  emptySessionCost,
+  type FindModelPrices,
+  sumSessionCost,
+  updateSessionCost,
+} from '@tidemark/core/cost/session-cost'
 import { isTextBlock, toBlocks } from '@tidemark/core/log/block'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import {
@@ -47,10 +52,11 @@ export async function readInheritedCost(home: string, id: string): Promise<Inher
   const from = copied.at(-1)?.forkedFrom?.sessionId
   if (from === undefined) return null
   const originals = copied.map(({ forkedFrom: _, ...record }): SessionRecord => record)
-  const cost = updateSessionCost(emptySessionCost(), AppendList.of(originals), (model, at) => {
+  const findPrices: FindModelPrices = (model, at) => {
     const found = lookUpModel(modelCatalogue, model)
     return found.found ? pricesAtDate(found.model, at) : null
-  })
+  }
+  const cost = runAtOnce(updateSessionCost(emptySessionCost(), AppendList.of(originals), findPrices))
   return { from, totals: sumSessionCost(cost) }
 }
 

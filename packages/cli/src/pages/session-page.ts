@@ -32,8 +32,7 @@ import {
   renderTokenClasses,
   renderToolUsage,
 } from './session-context.ts'
-import { renderCacheBreaks, renderCosts, renderSpentSince } from './session-costs.ts'
-import { renderRewrites } from './session-rewrites.ts'
+import { renderCacheBreaks, renderCosts, renderRewrites, renderSpentSince } from './session-costs.ts'
 
 /**
  * Renders the page of one session. `sinceDay` is the day of `--since`; the page shows the spending since then in

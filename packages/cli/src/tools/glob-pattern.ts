@@ -1,5 +1,5 @@
 /** Globs of the tools Glob and Grep, and the rules of .gitignore files. */
-import { compileGlob, compileIgnorePattern, type Glob } from '@tidemark/core/sources/path-glob'
+import { compileGlob, compileIgnorePattern, type Glob } from 'tidemark/internal'
 import { ToolError } from './tool-definition.ts'
 
 type PathFilter = (path: string) => boolean

@@ -174,6 +174,20 @@ it('Grep and Glob end after 20 seconds, and say that there may be more', async (
   }
 })
 
+it.each(ENGINES)('Grep with %s searches however many milliseconds have passed', async (_, env) => {
+  let now = 0
+  const folder = createAgentFolder({
+    env,
+    now: () => {
+      now += 1
+      return now
+    },
+  })
+  folder.write('a.txt', 'text')
+  const { Grep } = createSearchTools(folder.environment) as Record<'Grep', AgentTool>
+  expect((await folder.call(Grep, { pattern: 'text' })).text).toBe('a.txt')
+})
+
 it('Grep can be aborted', async () => {
   const { grep } = openProject({ PATH: '' })
   expect(await grep('x', {}, { signal: AbortSignal.abort() })).toMatchObject({ isError: true })

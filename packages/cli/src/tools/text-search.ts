@@ -63,7 +63,7 @@ async function searchByRipgrep(
   env: NodeJS.ProcessEnv,
 ): Promise<SearchResult> {
   const cwd = query.isFolder ? query.root : dirname(query.root)
-  const timeout = Math.max(1, (query.deadline - query.now()) / 2)
+  const timeout = Math.max(1, Math.floor((query.deadline - query.now()) / 2))
   const child = spawn(program, listRipgrepArguments(query), {
     ...{ cwd, env, timeout, killSignal: 'SIGKILL', signal: query.signal },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -4,7 +4,7 @@ import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { isObject } from '@tidemark/core/log/json'
-import { matchesStars } from '@tidemark/core/sources/path-glob'
+import { matchesStars } from 'tidemark/internal'
 import { splitGlob } from './glob-pattern.ts'
 
 export interface ToolAccess {

@@ -4,11 +4,10 @@
  * any other call is refused and reported. Returns the new notes; stores nothing.
  */
 
-import { createNotesLimits } from '../compaction/compact-with-notes.ts'
+import { createNotesLimits } from '../compaction/compact.ts'
 import { listTracedMessages, listUnansweredCalls } from '../context/flatten.ts'
-import type { TurnEvent } from '../engine/events.ts'
+import type { NotesFailureReason, TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import type { NotesFailureReason } from '../engine/notes-events.ts'
 import type { Reply } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'

@@ -3,7 +3,6 @@
  * next request costs after it has expired.
  */
 
-import { formatCount, formatDollars, formatDuration } from '../cache/cache-break.ts'
 import type { CacheForecast } from '../cache/cache-forecast.ts'
 import {
   cacheExpiry,
@@ -12,10 +11,9 @@ import {
   findPrefixSize,
   prefixExpiry,
 } from '../cache/cache-model.ts'
-import { findRates, type TokenRates } from '../cost/prices.ts'
-import type { KeptCache, ResumeCost } from '../engine/background-events.ts'
+import { findRates, formatCount, formatDollars, formatDuration, type TokenRates } from '../cost/prices.ts'
 import type { PendingModelCall } from '../engine/call-model.ts'
-import type { TurnEvent } from '../engine/events.ts'
+import type { KeptCache, ResumeCost, TurnEvent } from '../engine/events.ts'
 import type { TurnHost } from '../engine/host.ts'
 import { measureContext, measureIdleTime } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'

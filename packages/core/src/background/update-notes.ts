@@ -3,15 +3,19 @@
  * update runs at a time in all processes, and stores the result. A failed update leaves the old notes.
  */
 
-import { createNotesLimits } from '../compaction/compact-with-notes.ts'
-import type { TurnEvent } from '../engine/events.ts'
+import { createNotesLimits } from '../compaction/compact.ts'
+import {
+  addReplyUsage,
+  FREE_NOTES,
+  type NotesCost,
+  type NotesFailureReason,
+  type TurnEvent,
+} from '../engine/events.ts'
 import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
-import { FREE_NOTES, type NotesCost, type NotesFailureReason } from '../engine/notes-events.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { addReplyUsage } from '../engine/summary-usage.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex } from '../log/session-log.ts'

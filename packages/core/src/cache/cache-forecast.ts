@@ -24,7 +24,6 @@ import {
   canReachPrefix,
   countSharedRequestBlocks,
   EMPTY_CACHE_MODEL,
-  type EstimateBlock,
   estimatePrefixSize,
   findFirstStrippedThinking,
   findPrefixSize,
@@ -47,8 +46,6 @@ interface ForecastOptions {
   /** When the API request starts, in milliseconds since 1970. */
   readonly now: number
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
-  /** Estimates the tokens of a block. Used for prefixes whose size no response has reported. */
-  readonly weigh?: EstimateBlock
 }
 
 /** Why the forecast expects this cache read. `warm`: everything that the previous API request cached is read. */
@@ -290,10 +287,10 @@ function findReadPrefix(
   read: number,
 ): number | null {
   if (hit !== null && isNear(read, expected, MAX_ESTIMATE_ERROR)) return hit.blocks
-  const { request, weigh } = basis
+  const { request } = basis
   const nearest = request.markedPrefixes
     .slice(0, -1)
-    .map(({ blocks }) => ({ blocks, ...estimatePrefixSize(request, sizes, blocks, weigh) }))
+    .map(({ blocks }) => ({ blocks, ...estimatePrefixSize(request, sizes, blocks) }))
     .filter(({ tokens, isKnown }) => !isKnown && isNear(read, tokens, MAX_ESTIMATE_ERROR))
     .toSorted((one, other) => Math.abs(one.tokens - read) - Math.abs(other.tokens - read))[0]
   return nearest?.blocks ?? null
@@ -345,11 +342,11 @@ function refreshPrefixes(
 
 /** Creates a cached prefix. Returns null if the prefix is below the provider's minimum size for caching. */
 function createPrefix(
-  { request, sizes, weigh, profile, now }: ForecastBasis,
+  { request, sizes, profile, now }: ForecastBasis,
   mark: MarkedPrefix,
 ): CachedPrefix | null {
   const minimum = profile.cache.minimumTokens ?? 0
-  const { tokens, isKnown } = estimatePrefixSize(request, sizes, mark.blocks, weigh)
+  const { tokens, isKnown } = estimatePrefixSize(request, sizes, mark.blocks)
   const isDoubtful = !isKnown && isNear(tokens, minimum, USUAL_ESTIMATE_ERROR)
   return tokens < minimum && !isKnown && !isDoubtful ? null : { ...mark, tokens, isDoubtful, usedAt: now }
 }

@@ -32,13 +32,17 @@ import {
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
+  compareEdits,
+  type EditedRequest,
   EMPTY_SOURCE_STATE,
   findComparedRequest,
+  findEdits,
   findForkLimit,
   findForkParent,
   type NotJudgedReason,
   type PendingRequest,
   toMonitorKey,
+  withProviderClearing,
   withSourceState,
 } from './cache-monitor.ts'
 import {
@@ -49,7 +53,6 @@ import {
   findReasonZone,
   formatBreakEvidence,
 } from './explain-break.ts'
-import { compareEdits, type EditedRequest, findEdits, withProviderClearing } from './provider-edits.ts'
 import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 
 export function checkCacheRead(

@@ -5,18 +5,16 @@
  * the cause, the provider's own report decides.
  */
 
-import { sliceText } from '../text/well-formed-text.ts'
-import {
-  type CacheBreakReason,
-  type ExternalCause,
-  formatCount,
-  formatDollars,
-  formatDuration,
-  type MessageDifference,
-  type OwnRewrite,
-  type ProviderMissReport,
-  type ProviderZone,
-  type RequestDifference,
+import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
+import { sliceText } from '../text/truncate-text.ts'
+import type {
+  CacheBreakReason,
+  ExternalCause,
+  MessageDifference,
+  OwnRewrite,
+  ProviderMissReport,
+  ProviderZone,
+  RequestDifference,
 } from './cache-break.ts'
 import {
   canReachLastPrefix,
@@ -25,8 +23,12 @@ import {
   findLastCachedPrefix,
   isPrefixLive,
 } from './cache-model.ts'
-import { type CacheBreakRules, findForkParent, type PendingRequest } from './cache-monitor.ts'
-import type { EditsChange } from './provider-edits.ts'
+import {
+  type CacheBreakRules,
+  type EditsChange,
+  findForkParent,
+  type PendingRequest,
+} from './cache-monitor.ts'
 import type { MessageEditor } from './sent-request.ts'
 
 interface CacheMiss {

@@ -14,7 +14,7 @@ import {
   messageAt,
   toMessageBlocks,
 } from '../request/block-index.ts'
-import { sliceText } from '../text/well-formed-text.ts'
+import { sliceText } from '../text/truncate-text.ts'
 import type { MessageDifference, RequestDifference } from './cache-break.ts'
 import { describeCause } from './explain-break.ts'
 import {

@@ -72,9 +72,7 @@ describe('cached', () => {
     situation.say()
     expect(deleted(situation.register)).toEqual([0, 7_000])
     const one = situation.register.deletions
-    expect(one.map(({ anchorUuid, ids }) => [anchorUuid, ids])).toEqual([
-      [first.metadata.anchorUuid, first.metadata.compactedToolIds],
-    ])
+    expect(one.map(({ ids }) => ids)).toEqual([first.metadata.compactedToolIds])
     expect(createDeletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] })).toEqual({
       role: 'user',
       content: [

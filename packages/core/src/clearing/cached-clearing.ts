@@ -3,8 +3,12 @@
  * deletions are stored in the log and repeated in every later API request until a compaction, or until the cache has
  * expired. Requires the profile capability `cacheEdits`.
  */
-import { formatCount } from '../cache/cache-break.ts'
-import { CACHE_EDITS_DROPPED_SUBTYPE, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
+
+import type { ContextView } from '../context/context-view.ts'
+import { formatCount } from '../cost/prices.ts'
+import { CACHE_EDITS_END, createCacheEdits } from '../log/cache-edits.ts'
+import { PersistentMap } from '../log/persistent-collections.ts'
+import type { MicrocompactMetadata, UserRecord } from '../log/record.ts'
 import {
   type ClearProposal,
   findClearCandidates,
@@ -12,7 +16,7 @@ import {
   toClearSelection,
 } from './clear-candidates.ts'
 import { type ClearInput, type ClearOutcome, findKeptFiles, pluralize } from './clear-proposal.ts'
-import { findToolResult, type ToolResultIndex } from './tool-result-index.ts'
+import { addTally, findToolResult, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
@@ -69,8 +73,42 @@ function countTokens(register: ToolResultIndex, ids: readonly string[]): number 
  * every later API request repeats it.
  */
 export function createDeletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
-  const edits = compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id }))
-  return { role: 'user', content: [{ type: 'cache_edits', edits }] }
+  return { role: 'user', content: [createCacheEdits(compactedToolIds)] }
+}
+
+// What the index of tool results keeps of deletions.
+
+/** Adds a deletion, which every later API request repeats, to the index. */
+export function withDeletion(
+  register: ToolResultIndex,
+  ids: readonly string[],
+  { anchorUuid }: MicrocompactMetadata,
+): ToolResultIndex {
+  if (typeof anchorUuid !== 'string' || ids.length === 0) return register
+  const { lastResponsePlace, deletions } = register
+  return { ...register, deletions: [...deletions, { ids, lastResponsePlace }] }
+}
+
+/**
+ * Removes all cache deletions from the index. This happens when the cache has expired, because API requests then
+ * contain the deleted text again.
+ */
+export function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
+  const back = tallyResults(
+    register,
+    register.deletions.flatMap(({ ids }) => ids),
+  )
+  let removedByProvider = PersistentMap.empty<'cached' | 'native'>()
+  for (const [id, way] of register.removedByProvider)
+    if (way === 'native') removedByProvider = removedByProvider.set(id, way)
+  const { clearable, clearableSinceLast } = register
+  return {
+    ...register,
+    removedByProvider,
+    deletions: [],
+    clearable: addTally(clearable, back),
+    clearableSinceLast: addTally(clearableSinceLast, back),
+  }
 }
 
 /**
@@ -95,5 +133,16 @@ export function createDeletionsExpiredNotice(
   register: ToolResultIndex,
   isWarm: boolean,
 ): { readonly subtype: string } | null {
-  return isWarm || register.deletions.length === 0 ? null : { subtype: CACHE_EDITS_DROPPED_SUBTYPE }
+  return isWarm || register.deletions.length === 0 ? null : CACHE_EDITS_END
+}
+
+/** Returns the tokens deleted so far in the provider's cache, from the newest response that reports them; 0 if none. */
+export function readDeletedTokens({ entries }: Pick<ContextView, 'entries'>): number {
+  for (let index = entries.length - 1; index >= 0; index -= 1) {
+    const record = entries.at(index)?.record
+    const deleted =
+      record?.type === 'assistant' ? record.message.usage?.cache_deleted_input_tokens : undefined
+    if (typeof deleted === 'number') return deleted
+  }
+  return 0
 }

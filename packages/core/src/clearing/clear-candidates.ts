@@ -3,7 +3,7 @@
  * placeholder. Also computes how many tokens a clearing frees and which files the host must no longer treat as read,
  * and creates the placeholder.
  */
-import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
+import type { FirstRewrittenPart } from '../cache/cache-model.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import {
   CLEARED_RESULT_TEXT,
@@ -105,7 +105,7 @@ export function findClearCandidates({
       (sum, { tokens }) => sum + Math.max(0, tokens - INPUT_PLACEHOLDER_TOKENS),
       0,
     )
-    const superseded = register.supersession.superseded.get(id)?.why ?? null
+    const superseded = register.supersession.superseded.get(id) ?? null
     return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
   })
 }

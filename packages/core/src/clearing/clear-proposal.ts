@@ -2,9 +2,8 @@
  * Turns selected tool results into a clearing proposal: what else must be cleared with them, the cost, whether the
  * clearing pays for itself, and the metadata for the log.
  */
-import { formatCount } from '../cache/cache-break.ts'
-import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
-import type { TokenRates } from '../cost/prices.ts'
+import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-model.ts'
+import { formatCount, type TokenRates } from '../cost/prices.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { ClearMode, MicrocompactMetadata } from '../log/record.ts'
 import type { Policy } from '../policy/policy.ts'

@@ -3,7 +3,7 @@
  * policy, only one of four clearing modes applies at a time, so no tool result is cleared twice.
  */
 
-import { formatCount } from '../cache/cache-break.ts'
+import { formatCount } from '../cost/prices.ts'
 import type { ClearMode } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import { proposeCachedClearing } from './cached-clearing.ts'

@@ -5,9 +5,9 @@
  * clear one more result with every tool call, and rewrite the cached prefix each time.
  */
 
-import { formatCount } from '../cache/cache-break.ts'
+import type { FirstRewrittenPart } from '../cache/cache-model.ts'
 import type { ReportedEdits, RequestedClearing } from '../cache/cache-monitor.ts'
-import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
+import { formatCount } from '../cost/prices.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { ContextEditRules } from '../policy/provider-profile.ts'
 import { toTokenCount } from '../tokens/usage.ts'

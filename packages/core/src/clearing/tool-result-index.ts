@@ -6,13 +6,7 @@
 import type { ContextEntry } from '../context/context-entry.ts'
 import { isAskingTool } from '../facts/question-answers.ts'
 import { isTodoOrPlanTool } from '../facts/todo-list.ts'
-import {
-  isFileUnchangedNotice,
-  type LargeInput,
-  readToolResultText,
-  type ToolCallFacts,
-} from '../facts/tool-calls.ts'
-import type { ToolResultBlock } from '../log/block.ts'
+import type { LargeInput, ToolCallFacts } from '../facts/tool-calls.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -144,6 +138,19 @@ export function countShownTokens({ tokens, isCleared, call }: ToolResult): numbe
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
 
+/** Returns number and tokens of the clearable results of these tool calls. */
+export function tallyResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
+  return ids.reduce((sum, id) => {
+    const result = findToolResult(register, id)
+    const tokens = result?.call.isClearable === true ? countShownTokens(result) : 0
+    return tokens === 0 ? sum : addTally(sum, { count: 1, tokens })
+  }, EMPTY_RESULT_TALLY)
+}
+
+export function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
+  return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
+}
+
 /** The facts about a tool call that the index keeps from `describeToolCall`. */
 type CallTarget = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 
@@ -176,8 +183,6 @@ export interface ToolResult {
    */
   readonly isComplete: boolean
   readonly isCleared: boolean
-  /** Id of the blob with the full text, if the result was too large for the context; otherwise null. */
-  readonly blob: string | null
   /**
    * If this result only says "unchanged since …": id of the earlier tool call whose result has the text. Otherwise
    * null.
@@ -198,8 +203,6 @@ export interface MemoryFile {
  * same position.
  */
 interface CacheDeletion {
-  readonly boundary: string
-  readonly anchorUuid: string
   readonly ids: readonly string[]
   /**
    * Context index of the newest response at the time of the deletion. The usage of later responses no longer includes
@@ -213,8 +216,8 @@ interface CacheDeletion {
  * call that later succeeded.
  */
 export interface Supersession {
-  /** Tool calls whose results are obsolete, by tool call id. */
-  readonly superseded: PersistentMap<Superseded>
+  /** Why the results of tool calls are obsolete, by tool call id. */
+  readonly superseded: PersistentMap<SupersedeReason>
   /**
    * Tool calls whose results a later call can still make obsolete. The key says what such a call would do, for example
    * read a certain file again.
@@ -223,12 +226,6 @@ export interface Supersession {
 }
 
 export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
-
-interface Superseded {
-  /** Id of the later tool call that made the result obsolete. */
-  readonly by: string
-  readonly why: SupersedeReason
-}
 
 export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
   Pick<ToolResult, 'isError' | 'isComplete'>
@@ -247,10 +244,6 @@ export interface ToolResultRules {
    * cleared.
    */
   readonly largeInput: number
-  /** Checks whether a tool result only says "unchanged" and contains no text of the file. */
-  readonly isUnchanged: (block: ToolResultBlock) => boolean
-  /** Checks whether a tool result is shown in full: no part was cut or stored elsewhere. */
-  readonly isWhole: (block: ToolResultBlock) => boolean
 }
 
 interface IndexRulesOptions {
@@ -259,8 +252,6 @@ interface IndexRulesOptions {
   /** A tool input with at least this many tokens counts as large. The number depends on the context window. */
   readonly largeInput: number
   readonly host?: HostTools
-  readonly isUnchanged?: (block: ToolResultBlock) => boolean
-  readonly isWhole?: (block: ToolResultBlock) => boolean
 }
 
 export function createIndexRules(question: IndexRulesOptions): ToolResultRules {
@@ -270,9 +261,6 @@ export function createIndexRules(question: IndexRulesOptions): ToolResultRules {
     isClearable: createClearableCheck(policy, host),
     writeTools: policy.writeTools,
     largeInput: policy.inputs ? largeInput : Number.POSITIVE_INFINITY,
-    isUnchanged:
-      question.isUnchanged ?? (({ content }) => isFileUnchangedNotice(readToolResultText(content))),
-    isWhole: question.isWhole ?? (() => true),
   }
 }
 

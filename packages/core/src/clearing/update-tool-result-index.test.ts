@@ -36,7 +36,6 @@ describe('the register', () => {
         isError: true,
         isComplete: true,
         isCleared: false,
-        blob: null,
         refersTo: null,
       },
     ])

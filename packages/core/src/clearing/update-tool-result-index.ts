@@ -5,7 +5,12 @@
 
 import { type ContextEntry, isTurnEnd, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { describeToolCall, findLargeInputs } from '../facts/tool-calls.ts'
+import {
+  describeToolCall,
+  findLargeInputs,
+  isFileUnchangedNotice,
+  readToolResultText,
+} from '../facts/tool-calls.ts'
 import {
   isThinkingBlock,
   isToolResult,
@@ -14,11 +19,11 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '../log/block.ts'
-import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
+import { endsCacheEdits } from '../log/cache-edits.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
-  CACHE_EDITS_DROPPED_SUBTYPE,
   isClearedByProvider,
   isMicrocompactBoundary,
   type MicrocompactMetadata,
@@ -26,18 +31,19 @@ import {
   type UserRecord,
 } from '../log/record.ts'
 import { toTokenCount } from '../tokens/usage.ts'
+import { withDeletion, withoutDeletions } from './cached-clearing.ts'
 import {
   type AnsweredCall,
+  addTally,
   countShownTokens,
   createToolResultIndex,
   EMPTY_RESULT_TALLY,
-  findToolResult,
-  type ResultTally,
   type SupersedeReason,
   type Supersession,
   type ToolCall,
   type ToolResult,
   type ToolResultIndex,
+  tallyResults,
 } from './tool-result-index.ts'
 
 /** Returns the index of a context, given the index of an earlier state of that context. */
@@ -174,28 +180,23 @@ function toResult(
   call: ToolCall,
   { entry, record, place }: Placed<UserRecord>,
 ): ToolResult {
-  const isUnchanged = call.isClearable && rules.isUnchanged(block)
-  const blob = findBlob(record, call.id)
+  const isUnchanged = call.isClearable && isFileUnchangedNotice(readToolResultText(block.content))
   return {
     call,
     uuid: record.uuid,
     place,
     tokens: rules.estimator.block(block),
     isError: block.is_error === true,
-    isComplete: !isUnchanged && blob === null && rules.isWhole(block),
+    isComplete: !isUnchanged && !isSpilled(record, call.id),
     isCleared: entry.cleared?.results.some(({ id }) => id === call.id) === true,
-    blob,
     refersTo: isUnchanged && call.path !== null ? (newestReadByPath.get(call.path) ?? null) : null,
   }
 }
 
-/**
- * Returns the id of the blob that holds a tool result too large for the context; null if there is none. Logs of other
- * programs may hold any value here.
- */
-function findBlob({ spilled }: UserRecord, id: string): string | null {
+/** True if a blob holds the tool result, which was too large. Logs of other programs may hold any value here. */
+function isSpilled({ spilled }: UserRecord, id: string): boolean {
   const found = Array.isArray(spilled) ? spilled.find((each) => each?.toolUseId === id) : undefined
-  return typeof found?.blob === 'string' ? found.blob : null
+  return typeof found?.blob === 'string'
 }
 
 function withSize(register: ToolResultIndex, result: ToolResult): ToolResultIndex {
@@ -257,7 +258,7 @@ function supersede(state: Supersession, newer: AnsweredCall): Supersession {
       if (older === undefined || older.length === 0) continue
       for (const call of older) {
         if (superseded.has(call.id)) continue
-        superseded = superseded.set(call.id, { by: newer.id, why: findReason(call, newer) })
+        superseded = superseded.set(call.id, findReason(call, newer))
       }
       open = open.set(key, NO_CALLS)
     }
@@ -299,20 +300,14 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
 // The following functions index clearings that the log records and deletions requested from the provider.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
-  if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE) return withoutDeletions(register)
+  if (endsCacheEdits(record)) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata } = record
   const cleared = { ...register, clearableSinceLast: EMPTY_RESULT_TALLY }
-  return isClearedByProvider(microcompactMetadata)
-    ? withRemoved(cleared, record.uuid, microcompactMetadata)
-    : cleared
+  return isClearedByProvider(microcompactMetadata) ? withRemoved(cleared, microcompactMetadata) : cleared
 }
 
-function withRemoved(
-  register: ToolResultIndex,
-  boundary: string,
-  metadata: MicrocompactMetadata,
-): ToolResultIndex {
+function withRemoved(register: ToolResultIndex, metadata: MicrocompactMetadata): ToolResultIndex {
   const way = metadata.way === 'native' ? 'native' : 'cached'
   const ids = toIds(metadata.compactedToolIds).filter(
     (id) => register.removedByProvider.get(id) === undefined,
@@ -324,12 +319,7 @@ function withRemoved(
     removedByProvider,
     clearable: addTally(register.clearable, tallyResults(register, ids), -1),
   }
-  if (way === 'native') return withProviderCut(next, ids, metadata)
-  const { anchorUuid } = metadata
-  const { lastResponsePlace, deletions } = register
-  return typeof anchorUuid === 'string' && ids.length > 0
-    ? { ...next, deletions: [...deletions, { boundary, anchorUuid, ids, lastResponsePlace }] }
-    : next
+  return way === 'native' ? withProviderCut(next, ids, metadata) : withDeletion(next, ids, metadata)
 }
 
 /**
@@ -353,40 +343,6 @@ function withProviderCut(
     },
     clearedThinkingCount: lost === -1 ? register.clearedThinkingCount : lost + 1,
   }
-}
-
-/**
- * Removes all cache deletions from the index. This happens when the cache has expired, because API requests then
- * contain the deleted text again.
- */
-function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
-  const back = tallyResults(
-    register,
-    register.deletions.flatMap(({ ids }) => ids),
-  )
-  let removedByProvider = PersistentMap.empty<'cached' | 'native'>()
-  for (const [id, way] of register.removedByProvider)
-    if (way === 'native') removedByProvider = removedByProvider.set(id, way)
-  const { clearable, clearableSinceLast } = register
-  return {
-    ...register,
-    removedByProvider,
-    deletions: [],
-    clearable: addTally(clearable, back),
-    clearableSinceLast: addTally(clearableSinceLast, back),
-  }
-}
-
-function tallyResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
-  return ids.reduce((sum, id) => {
-    const result = findToolResult(register, id)
-    const tokens = result?.call.isClearable === true ? countShownTokens(result) : 0
-    return tokens === 0 ? sum : addTally(sum, { count: 1, tokens })
-  }, EMPTY_RESULT_TALLY)
-}
-
-function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
-  return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
 
 /**

@@ -3,12 +3,13 @@
  * position. Messages appended meanwhile stay after the summary. If another writer rewrote the context, nothing is
  * committed.
  */
+
 import { showsWholeFile } from '../clearing/clear-candidates.ts'
 import { createToolResultIndex, type ToolResultRules } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
+import { withProviderClearings } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
-import { withProviderClearings } from '../context/provider-clearings.ts'
 import { withEngineBetas } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
@@ -41,8 +42,8 @@ import {
   type TurnContext,
 } from '../engine/session-writer.ts'
 import type { Steps } from '../log/work-steps.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
-import { createPrefixSnapshot } from '../request/prefix-snapshot.ts'
+import { runAtOnce } from '../log/work-steps.ts'
+import { type CurrentPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { redact } from '../text/redact.ts'
 import { countContextEntries, toBreakdownMetrics } from '../tokens/breakdown.ts'
@@ -213,7 +214,7 @@ function withProbePrompt(turn: TurnContext): SessionState {
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, toNextPrefix(current, host), host).findings
-  let { state: checked } = updateValidation(startValidation(host.profile), state.flat)
+  let { state: checked } = runAtOnce(updateValidation(startValidation(host.profile), state.flat))
   for (const { message } of state.flat.tail) checked = checkMessage(checked, message)
   return checked.findings.toArray()
 }

@@ -2,21 +2,54 @@
  * Runs a whole compaction: with the notes of the session if that is possible, otherwise plan, prepare, commit. Counts
  * failures of automatic compactions, which are paused after several in a row.
  */
+
+import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { findCutPoints, listWaitingCallIds } from '../context/flatten.ts'
 import {
   ABORTED_REWRITE,
   emitDonePhase,
+  FREE_NOTES,
+  type NotesFallbackReason,
+  type NotesRefusalReason,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
 } from '../engine/events.ts'
-import type { CompactionServices } from '../engine/host.ts'
-import { measureInSlices, withContextState } from '../engine/measure-context.ts'
-import { applyCompactionAttempt, type CompactionAttemptEnd, isBreakerOpen } from '../engine/session-state.ts'
-import type { TurnContext } from '../engine/session-writer.ts'
+import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
+import { createTextCounter, measureInSlices, withContextState } from '../engine/measure-context.ts'
+import type { NotesStore, StoredNotes } from '../engine/ports.ts'
+import {
+  applyCompactionAttempt,
+  type CompactionAttemptEnd,
+  isBreakerOpen,
+  type SessionState,
+} from '../engine/session-state.ts'
+import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
+import { isTextBlock, toBlocks } from '../log/block.ts'
+import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
+import {
+  areNotesEmpty,
+  cutNotes,
+  isClaimDead,
+  limitSection,
+  type NotesLimits,
+  withoutTemplate,
+} from '../notes/notes-file.ts'
+import type { BranchNotes } from '../notes/render-notes.ts'
+import { limitLocalSummary } from '../summary/local-summary.ts'
+import { redact } from '../text/redact.ts'
+import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
-import { compactWithNotes } from './compact-with-notes.ts'
-import { type CompactionOptions, planCompaction, withRoomBudgets } from './plan-compaction.ts'
-import { prepareDraft } from './prepare-draft.ts'
+import { type CompactionDraft, findLostThinking } from './draft.ts'
+import {
+  type CompactionOptions,
+  type CompactionPlan,
+  estimatePrefix,
+  keepsNewestRound,
+  planCompaction,
+  withRoomBudgets,
+} from './plan-compaction.ts'
+import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
 /** Compacts the context. The conversation stays unchanged unless the compaction succeeds. */
 export async function* compact(
@@ -72,4 +105,480 @@ export function* countCompactionFailure(
   const { auto } = turn.host.policy.turn
   if (isBreakerOpen(breaker, auto) && !isBreakerOpen(known.context.breaker, auto))
     yield { type: 'breaker-open', failures: breaker.failures, reason: end.message }
+}
+
+// Compacts with the notes of the session instead of a summary, so that no model is asked. Only automatic compactions try
+// it. It ends in the usual steps (prepare, commit) with a ready text; at any "no", and any error, a summary is written.
+
+/** A plan whose summary is the notes. */
+interface NotesPlan {
+  readonly plan: CompactionPlan
+  readonly by: 'model' | 'local'
+  /** Why notes from the log take the place of those of the model; null if they do not. */
+  readonly fallbackReason: NotesFallbackReason | null
+  /** Headings of the sections that were cut at their limit. */
+  readonly cut: readonly string[]
+  readonly keptTokens: number
+}
+
+interface NotesAttempt {
+  /** Null if a summary has to be written instead; an event tells why. */
+  readonly end: CompactionResult | null
+  /** What the PreCompact hooks said; null if they have not run. They run once for a compaction, also if a summary follows. */
+  readonly hooked: PreCompactResult | null
+}
+
+/** Compacts with the notes. A compaction that is aborted or that a hook blocks is over, and its refusal is the end. */
+export async function* compactWithNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, NotesAttempt> {
+  const attempt = yield* tryNotes(turn, compaction, request)
+  const isUnusable = attempt.end === null && request.mostTokens === undefined
+  if (isUnusable && compaction.notes !== undefined && mayUseNotes(turn, request))
+    turn.state = { ...turn.state, refusedNotes: describeNotesUse(turn.state, compaction.notes) }
+  return attempt
+}
+
+async function* tryNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, NotesAttempt> {
+  let hooked: PreCompactResult | null = null
+  try {
+    const planned = yield* planWithNotes(turn, compaction, request)
+    if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
+    if (planned === null) return { end: null, hooked }
+    hooked = yield* runPreCompactHooks(turn, compaction, planned.plan)
+    const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
+    if (first.ok || request.mostTokens !== undefined) return { end: first, hooked }
+    // Notes of the model that lag behind keep so much that the result is too large. Notes from the log cover everything.
+    const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
+    const reason = first.reason === 'floor' ? 'threshold' : 'refused'
+    const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)
+    if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
+    if (fallback === null) return { end: yield* refuseNotes(planned.plan, first), hooked }
+    const second = yield* compactAsPlanned(turn, compaction, fallback, hooked)
+    return { end: second.ok ? second : yield* refuseNotes(fallback.plan, second), hooked }
+  } catch (thrown) {
+    yield { type: 'sm-compact-refused', reason: 'error', message: readMessage(thrown) }
+    return { end: null, hooked }
+  }
+}
+
+async function* compactAsPlanned(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  planned: NotesPlan,
+  hooked: PreCompactResult,
+): AsyncGenerator<TurnEvent, CompactionResult> {
+  const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
+  if (!draft.ok) return draft
+  const { mostTokens } = planned.plan.request
+  if (mostTokens !== undefined && countWritten(turn, compaction, draft) > mostTokens)
+    return refuseRewrite('not-smaller', TOO_DEAR_MESSAGE)
+  const end = yield* commitDraft(turn, compaction, draft)
+  if (!end.ok) return end
+  const { id, tokensBefore, tokensAfter } = end.compaction
+  const kept = { entries: planned.plan.span.kept.length, tokens: planned.keptTokens }
+  const { by, fallbackReason, cut } = planned
+  yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by, fallbackReason, kept, cut }
+  return end
+}
+
+/** Returns the tokens of a draft that are written to the cache: system prompt and tools stay cached if they do not change. */
+function countWritten(
+  { state, host }: TurnContext,
+  compaction: CompactionServices,
+  { after, snapshot }: CompactionDraft,
+): number {
+  const unchanged = snapshot === null ? estimatePrefix(state, { host, compaction }).expected : 0
+  return after.expected - unchanged
+}
+
+const TOO_DEAR_MESSAGE = 'The next request would cost more with the compaction than without it.'
+
+function* refuseNotes(
+  { autoCompactTokens }: CompactionPlan,
+  end: RefusedRewrite,
+): Generator<TurnEvent, RefusedRewrite | null> {
+  const { reason, message } = end
+  if (reason === 'aborted') return end
+  if (reason === 'floor' && autoCompactTokens !== null) {
+    const tokens = end.tokens ?? autoCompactTokens
+    yield { type: 'sm-compact-threshold-exceeded', tokens, threshold: autoCompactTokens }
+    return null
+  }
+  const isBlocked = reason === 'blocked'
+  yield { type: 'sm-compact-refused', reason: isBlocked ? 'blocked' : 'refused', message }
+  return isBlocked ? end : null
+}
+
+/**
+ * Plans a compaction with the notes: the steps of the decision up to the estimate of the result. If those of the model
+ * cannot be used, notes from the log take their place. Returns null if no notes can be used; an event tells why, unless
+ * there are no notes by the settings.
+ */
+export async function* planWithNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, NotesPlan | null> {
+  const { notes } = compaction
+  if (notes === undefined || !mayUseNotes(turn, request)) return null
+  const { local } = notes
+  const found = yield* local === null
+    ? readModelNotes(turn, notes, request)
+    : bringUpToDate(turn, compaction, notes.store, local)
+  const first = await planWithText(turn, compaction, request, found)
+  if (isTurnAborted(turn) || first === null) return null
+  if ('plan' in first) return first
+  const second = await planFallback(turn, compaction, request, 'reason' in first ? first.reason : 'threshold')
+  if (isTurnAborted(turn)) return null
+  if (second !== null) return second
+  if (request.mostTokens !== undefined) return null
+  yield 'reason' in first
+    ? { type: 'sm-compact-refused', ...first }
+    : { type: 'sm-compact-threshold-exceeded', ...first }
+  return null
+}
+
+/** Messages that are kept behind notes of a short conversation have at most this share of it. */
+const KEPT_SHARE = 1 / 8
+
+/**
+ * Plans a compaction with notes that are made from the log at once, for a caller without a model, whatever the trigger.
+ * Notes and kept messages are smaller in a short conversation. Returns null if no notes can be used.
+ */
+export async function planWithLogNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+  keeper: BranchNotes,
+): Promise<CompactionPlan | null> {
+  if (!keepsNotes(turn.host)) return null
+  const measure = createEntryCounter(turn, compaction)
+  const tokens = turn.state.view.entries.toArray().reduce((sum, entry) => sum + measure(entry), 0)
+  const { scaled } = withRoomBudgets(turn.state, turn.host, compaction)
+  const { notes, keptMessages } = scaled.budgets
+  const most = Math.floor(tokens * KEPT_SHARE)
+  const total = Math.min(notes.total, limitLocalSummary(tokens))
+  const budgets = {
+    ...scaled.budgets,
+    notes: { ...notes, total, decisions: Math.floor((notes.decisions * total) / Math.max(1, notes.total)) },
+    keptMessages: {
+      minimum: Math.min(keptMessages.minimum, most),
+      maximum: Math.min(keptMessages.maximum, most),
+    },
+  }
+  const small: CompactionServices = { ...compaction, scaled: { ...scaled, budgets } }
+  const planned = await planWithText(
+    turn,
+    small,
+    request,
+    await renderNotes(turn, small, keeper, { use: 'summary' }),
+  )
+  return planned !== null && 'plan' in planned ? planned.plan : null
+}
+
+/** Plans a compaction with notes from the log instead of those of the model; null if there are none that can be used. */
+async function planFallback(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+  fallbackReason: NotesFallbackReason,
+): Promise<NotesPlan | null> {
+  const { notes } = compaction
+  if (notes === undefined || notes.local !== null || notes.fallback === undefined) return null
+  const template = await readTemplate(turn, notes.store)
+  const kept = await renderNotes(turn, compaction, notes.fallback, { template, use: 'summary' })
+  const planned = await planWithText(turn, compaction, request, kept)
+  return planned !== null && 'plan' in planned ? { ...planned, fallbackReason } : null
+}
+
+/**
+ * Plans a compaction with a text of notes. Returns why not: the refusal, or the size and the threshold that it reaches;
+ * null if the turn was aborted.
+ */
+async function planWithText(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  request: CompactionOptions,
+  found: UsableNotes | NotesRefusal,
+): Promise<NotesPlan | NotesRefusal | { readonly tokens: number; readonly threshold: number } | null> {
+  if ('reason' in found) return found
+  const { charactersPerToken } = turn.host.policy.estimate
+  const { text, cut } = cutNotes(withoutTemplate(redact(found.text)), {
+    characters: (heading) =>
+      Math.floor(limitSection(compaction.scaled.budgets.notes, heading) * charactersPerToken),
+    path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
+  })
+  if (!(await pauseTurn(turn))) return null
+  const start = chooseKeptStart(turn, compaction, found.uncovered)
+  const pivot = turn.state.view.entries.at(start)?.record.uuid
+  if (!(await pauseTurn(turn))) return null
+  const asked: CompactionOptions = {
+    ...request,
+    form: 'up_to',
+    ...(pivot === undefined ? {} : { pivot }),
+    notesText: text,
+    notesBy: found.by,
+  }
+  const plan = planCompaction(turn.state, asked, { host: turn.host, compaction })
+  if (!plan.ok) return { reason: 'refused', message: plan.message }
+  if (!(await pauseTurn(turn))) return null
+  const measure = createEntryCounter(turn, compaction)
+  const sizes = measurePlan(turn, compaction, plan, text)
+  const threshold = keepsNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
+  if (threshold !== null && sizes.after >= threshold) return { tokens: sizes.after, threshold }
+  const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
+  const { mostTokens } = request
+  if (mostTokens !== undefined) {
+    const tokens = keptTokens + createTextCounter(turn.state, turn.host, compaction)(text)
+    if (tokens > mostTokens) return { tokens, threshold: mostTokens }
+  }
+  return { plan: withThinkingNote(plan, turn), by: found.by, fallbackReason: null, cut, keptTokens }
+}
+
+/**
+ * Returns true if an automatic compaction may use the notes. After a refusal by the provider it may not, because the
+ * context was larger than estimated; and the conversations that write summaries and notes have no notes themselves.
+ */
+function mayUseNotes({ host }: Pick<TurnContext, 'host'>, { trigger, cause }: CompactionOptions): boolean {
+  return trigger === 'auto' && cause !== 'reactive' && keepsNotes(host)
+}
+
+/**
+ * Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared: the last
+ * message that they cover is in the context, and no compaction has been unable to use them since they were updated.
+ */
+export function hasReadyNotes(state: SessionState, host: TurnHost, { notes }: CompactionServices): boolean {
+  if (notes === undefined || !mayUseNotes({ host }, { trigger: 'auto', cause: 'threshold' })) return false
+  const use = describeNotesUse(state, notes)
+  const { refusedNotes: refused } = state
+  if (refused?.rewrite === use.rewrite && refused.coveredUuid === use.coveredUuid) return false
+  if (notes.local !== null || notes.fallback !== undefined) return true
+  return use.coveredUuid !== null && findEntry(state, use.coveredUuid) !== null
+}
+
+function describeNotesUse(
+  { view }: SessionState,
+  notes: NotesServices,
+): NonNullable<SessionState['refusedNotes']> {
+  const coveredUuid = notes.local === null ? (notes.readStored?.()?.coveredUuid ?? null) : null
+  return { rewrite: view.rewrites.at(-1)?.uuid ?? null, coveredUuid }
+}
+
+interface UsableNotes {
+  readonly text: string
+  readonly by: 'model' | 'local'
+  /** Position of the first entry that the notes do not cover. */
+  readonly uncovered: number
+}
+
+type NotesRefusal = { readonly reason: NotesRefusalReason; readonly message: string }
+
+async function* readModelNotes(
+  turn: TurnContext,
+  notes: NotesServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
+  try {
+    if ((await notes.store.read(turn.state.id)) === null) return NO_NOTES
+    // A compaction before the threshold only saves money, and is not worth a wait.
+    if (request.notesOnly !== true) yield* waitForUpdate(turn, notes)
+    const stored = await notes.store.read(turn.state.id)
+    if (stored === null) return NO_NOTES
+    if (areNotesEmpty(stored.text)) return EMPTY_NOTES
+    return findCoverage(turn, stored)
+  } catch (thrown) {
+    return { reason: 'store', message: `The notes cannot be read: ${readMessage(thrown)}` }
+  }
+}
+
+const NO_NOTES: NotesRefusal = { reason: 'no-notes', message: 'The session has no notes yet.' }
+const EMPTY_NOTES: NotesRefusal = {
+  reason: 'empty-notes',
+  message: 'The notes have nothing but their headings.',
+}
+const ABORTED_NOTES: NotesRefusal = { reason: 'refused', message: 'The turn was aborted.' }
+
+/** Reads the new records into notes that are kept from the log, so that they cover everything. No model is asked. */
+async function* bringUpToDate(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  store: NotesStore,
+  local: BranchNotes,
+): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
+  const { state, host } = turn
+  const template = await readTemplate(turn, store)
+  const file = await renderNotes(turn, compaction, local, { template })
+  if ('reason' in file) return file
+  const { text, coveredUuid } = file
+  const stored: StoredNotes = { text, coveredUuid, writtenAt: host.clock.now(), writtenBy: 'local' }
+  try {
+    // An update that holds the claim, maybe in another process, stores its own notes.
+    const deadAfterMs = host.policy.notes.deadAfterSeconds * 1000
+    const claim = await store.claim(state.id, { now: host.clock.now(), deadAfterMs })
+    if (claim !== null) await store.write(state.id, stored).finally(() => claim.release())
+  } catch (thrown) {
+    const message = readMessage(thrown)
+    yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: FREE_NOTES }
+  }
+  return renderNotes(turn, compaction, local, { template, use: 'summary' })
+}
+
+async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<string | undefined> {
+  const { template } = await store.readOverrides(state.id).catch((): { template?: string } => ({}))
+  return template
+}
+
+/** Returns the notes that are kept from the log, with everything that is in it. */
+async function renderNotes(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  keeper: BranchNotes,
+  options: Parameters<BranchNotes['update']>[2],
+): Promise<(UsableNotes & Pick<StoredNotes, 'coveredUuid'>) | NotesRefusal> {
+  const { state } = turn
+  const limits = createNotesLimits(turn, compaction)
+  const kept = await runTurnSteps(turn, keeper.update(state, limits, options))
+  if (kept === null) return ABORTED_NOTES
+  const text = redact(kept.text)
+  if (areNotesEmpty(text)) return EMPTY_NOTES
+  return { text, coveredUuid: kept.coveredUuid, by: 'local', uncovered: state.view.entries.length }
+}
+
+/** Milliseconds between two looks at an update of the notes that is running, maybe in another process. */
+const LOOK_AGAIN_MS = 250
+
+/** Waits until no update of the notes is running, or it counts as dead, or the longest wait is over. */
+async function* waitForUpdate(turn: TurnContext, { store }: NotesServices): AsyncGenerator<TurnEvent, void> {
+  const { clock, policy } = turn.host
+  const { waitSeconds, deadAfterSeconds } = policy.notes
+  const until = clock.now() + waitSeconds * 1000
+  let isAnnounced = false
+  for (;;) {
+    const since = await store.readClaim(turn.state.id)
+    const isRunning = since !== null && !isClaimDead(since, clock.now(), deadAfterSeconds * 1000)
+    if (!isRunning || clock.now() >= until || isTurnAborted(turn)) return
+    if (!isAnnounced) yield { type: 'phase', phase: 'waiting for the notes' }
+    isAnnounced = true
+    await clock.sleep(Math.min(LOOK_AGAIN_MS, until - clock.now()), turn.signal)
+  }
+}
+
+function findCoverage({ state }: TurnContext, stored: StoredNotes): UsableNotes | NotesRefusal {
+  const { text, coveredUuid, writtenBy: by } = stored
+  if (coveredUuid === null)
+    return { reason: 'unknown-coverage', message: 'It is not known which messages the notes cover.' }
+  const place = findEntry(state, coveredUuid)
+  if (place !== null) return { text, by, uncovered: place + 1 }
+  return {
+    reason: 'not-in-context',
+    message: 'The last message that the notes cover is no longer in the context.',
+  }
+}
+
+/** Returns the position of a record in the context; null if it is not there. */
+function findEntry({ view: { entries } }: SessionState, uuid: string): number | null {
+  for (let place = entries.length - 1; place >= 0; place -= 1)
+    if (entries.at(place)?.record.uuid === uuid) return place
+  return null
+}
+
+/**
+ * Returns the position of the first entry to keep. Everything that the notes do not cover is kept, whatever its size.
+ * Older entries follow until there are enough tokens and messages with text, but not beyond the largest size, and not
+ * beyond the last compaction. The cut is then moved backwards, so that calls and results, and the records of a response,
+ * stay together.
+ */
+function chooseKeptStart(turn: TurnContext, compaction: CompactionServices, uncovered: number): number {
+  const { minimum, maximum } = compaction.scaled.budgets.keptMessages
+  const { minimumMessages } = turn.host.policy.notes.kept
+  const entries = turn.state.view.entries.toArray()
+  const measure = createEntryCounter(turn, compaction)
+  const floor = entries.findLastIndex(({ record }) => isSummaryOrBoundary(record)) + 1
+  let start = Math.max(uncovered, floor)
+  const kept = entries.slice(start)
+  let tokens = kept.reduce((sum, entry) => sum + measure(entry), 0)
+  const messages = new Set(kept.flatMap(listTextMessages))
+  while (start > floor && (tokens < minimum || messages.size < minimumMessages)) {
+    const entry = entries[start - 1]
+    if (entry === undefined) break
+    const size = measure(entry)
+    if (tokens > 0 && tokens + size > maximum) break
+    start -= 1
+    tokens += size
+    for (const id of listTextMessages(entry)) messages.add(id)
+  }
+  const waiting = listWaitingCallIds(turn.state.flat)
+  const cuts = findCutPoints(
+    entries.map(({ record }) => record),
+    waiting,
+  )
+  return cuts.findLast((cut) => cut <= start) ?? 0
+}
+
+function isSummaryOrBoundary(record: KnownRecord): boolean {
+  return record.isCompactSummary === true || isCompactBoundary(record)
+}
+
+/** Returns the id of the message if the record has a text of the user or the model; a response may have several records. */
+function listTextMessages({ record }: ContextEntry): readonly string[] {
+  if ((record.type !== 'user' && record.type !== 'assistant') || record.isMeta === true) return []
+  const hasText = toBlocks(record.message.content).some(
+    (block) => isTextBlock(block) && block.text.trim() !== '',
+  )
+  if (!hasText) return []
+  return [record.type === 'assistant' ? record.message.id : record.uuid]
+}
+
+/** Creates a function that estimates the tokens of an entry, corrected by the usage that the provider reported. */
+function createEntryCounter(
+  { state, host }: TurnContext,
+  compaction: CompactionServices,
+): (entry: ContextEntry) => number {
+  const { calibration } = withContextState(state, compaction).context.meter
+  return (entry) =>
+    isVisibleToModel(entry)
+      ? calibrateSize(calibration, compaction.estimator.entry(entry), host.policy.estimate).expected
+      : 0
+}
+
+/** Estimates the size of the result before any hook runs, without what is attached again. */
+function measurePlan(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  { span, before }: CompactionPlan,
+  text: string,
+): { readonly after: number } {
+  const measure = createEntryCounter(turn, compaction)
+  const gone = span.summarised.reduce((sum, entry) => sum + measure(entry), 0)
+  const count = createTextCounter(turn.state, turn.host, compaction)
+  return { after: Math.round(before.expected - gone + count(text)) }
+}
+
+/** Adds a sentence about kept thinking, for models that accept thinking only after unchanged messages. */
+function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): CompactionPlan {
+  const context = { span: plan.span, outdated: [], isBlock: false, added: [] }
+  const lost = findLostThinking(context, host.profile).length
+  if (lost === 0) return plan
+  const note = `The thinking of ${lost === 1 ? 'one kept response is' : `${lost} kept responses is`} no longer sent, because this model accepts it only after unchanged messages. The log keeps it, and an undo restores it.`
+  return { ...plan, notes: [...plan.notes, note] }
+}
+
+function readMessage(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+/** Returns the limits of the notes for the model's context window. */
+export function createNotesLimits(
+  { state, host }: Pick<TurnContext, 'state' | 'host'>,
+  compaction: CompactionServices,
+): NotesLimits {
+  const { section, decisions, total } = compaction.scaled.budgets.notes
+  return { section, decisions, total, countTokens: createTextCounter(state, host, compaction) }
 }

@@ -1,10 +1,11 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import { openTestSession } from '../../test/engine/test-session.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
-import { emptyAnnouncedPrefix } from '../request/announced-prefix.ts'
+import { emptyAnnouncedPrefix } from '../request/prefix-snapshot.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import {
@@ -13,8 +14,10 @@ import {
   createDraftRecords,
   findLostThinking,
   type KeptContext,
+  readSummarizedHistory,
   type UnmeasuredDraft,
 } from './draft.ts'
+import { planCompaction } from './plan-compaction.ts'
 
 const note = (content: string): RecordBody => ({
   type: 'attachment',
@@ -190,4 +193,37 @@ describe('thinking that a compaction makes invalid', () => {
     expect(findLostThinking(kept, BOUND)).toEqual(lost)
     expect(findLostThinking(kept, defineProviderProfile({ thinking: { binding: 'model' } }))).toEqual([])
   })
+})
+
+it('a summary knows the open tasks of a todo tool that only the policy names', async () => {
+  const session = new SessionBuilder()
+  session.user('Begin.')
+  session.call('board', { cards: [{ content: 'Write the parser', status: 'pending' }] }, 'ok')
+  session.answer()
+  const { run, room, host } = await openTestSession(session.records, {
+    policy: { rehydrate: { todoTools: ['board'] } },
+  })
+  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
+  if (!plan.ok) throw new Error(plan.message)
+  const history = await readSummarizedHistory(run, room, plan)
+  expect(history?.facts.todos).toEqual([{ text: 'Write the parser', status: 'pending' }])
+})
+
+it('a prompt whose answer is among the messages kept counts as answered, so that it is cut and not left out', async () => {
+  const session = new SessionBuilder()
+  session.user('Begin.')
+  session.answer()
+  session.user(`Now the long part. ${'word '.repeat(400)}`)
+  const pivot = session.answer('I am at it.')
+  session.user('Go on.')
+  session.answer()
+  const { run, room, host } = await openTestSession(session.records)
+  const request = { trigger: 'auto', cause: 'threshold', form: 'up_to', pivot: pivot.uuid } as const
+  const plan = planCompaction(run.state, request, { host, compaction: room })
+  if (!plan.ok) throw new Error(plan.message)
+  const history = await readSummarizedHistory(run, room, plan)
+  expect(history?.facts.messages.map(({ text, isAnswered }) => [text.slice(0, 12), isAnswered])).toEqual([
+    ['Begin.', true],
+    ['Now the long', true],
+  ])
 })

@@ -3,12 +3,17 @@
  * tells how large a summary may be that would fit.
  */
 
-import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, STALE_DRAFT_MESSAGE } from '../engine/events.ts'
+import {
+  ABORTED_REWRITE,
+  NO_SUMMARY_USAGE,
+  type RefusedRewrite,
+  refuseRewrite,
+  STALE_DRAFT_MESSAGE,
+} from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter, gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { previewAppend, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
 import { type NewContextPrice, priceNewContext } from '../planner/plan-input.ts'
 import { dropOptionalAttachments } from '../sources/collect-sources.ts'
 import type { SourceAttachment } from '../sources/context-source.ts'

@@ -27,9 +27,9 @@ import {
 import type { Policy } from '../policy/policy.ts'
 import { countNotesTokens, limitNotes, limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { CompactionForm } from '../summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
-import type { CompactionForm } from '../summary/summary-prompt.ts'
-import { computeUserMessageBudget } from '../summary/user-messages.ts'
+import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize, readCalibrationScale, readLowerBound } from '../tokens/usage.ts'
 
@@ -442,7 +442,7 @@ export function withRoomBudgets(
   const { compact, dropIn } = host.policy
   if (!scaled.known || compact.target.countsPrefix) return compaction
   const prefix = estimatePrefix(state, { host, compaction })
-  const isOften = host.isClientLed === true && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
+  const isOften = host.client !== undefined && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
   const given = isOften ? limitNotes(scaled.budgets, dropIn.notesTokens) : scaled.budgets
   const budgets = limitToRoom(given, scaled.lines, prefix.expected)
   return { ...compaction, scaled: { ...scaled, budgets } }

@@ -3,9 +3,12 @@
  * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
  */
 
+import { limitSourceTime, readHostPrefix, withTtl } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
+  addReplyUsage,
   emitDonePhase,
+  NO_SUMMARY_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
@@ -14,15 +17,27 @@ import { type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
-import { addReplyUsage, NO_SUMMARY_USAGE } from '../engine/summary-usage.ts'
+import type { PrefixSnapshot } from '../log/record.ts'
+import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
-import type { SourceAttachment } from '../sources/context-source.ts'
+import {
+  arrangeAttachments,
+  collectSources,
+  findPreviousAttachments,
+  isReminder,
+} from '../sources/collect-sources.ts'
+import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
-import type { CompactionDraft, UnmeasuredDraft } from './draft.ts'
+import {
+  type CompactionDraft,
+  findAddedEntries,
+  findLostThinking,
+  type KeptContext,
+  readSummarizedHistory,
+  type UnmeasuredDraft,
+} from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
-import type { CompactionPlan } from './plan-compaction.ts'
-import { emitRestored, placeSources, type ReattachedSources, reattachSources } from './reattach-sources.ts'
-import { readSummarizedHistory } from './summarized-history.ts'
+import { type CompactionPlan, withRoomBudgets } from './plan-compaction.ts'
 import {
   completeSummary,
   type WriteSummaryInput,
@@ -280,4 +295,95 @@ async function createDraft(
   const summary = await completeSummary(turn, compaction, input.task, input.written.summary, input.nameTokens)
   const placed = await placeSources(turn, { plan, summary }, input.sources)
   return { plan, summary, ...placed, hookContext: input.hooks, durationMs: 0 }
+}
+
+// Context of the host that a compaction brings up to date: todos, plan, files and other context sources are read again
+// and attached, and pending changes of system prompt and tools are absorbed.
+
+export interface ReattachedSources {
+  readonly carried: readonly SourceAttachment[]
+  readonly superseded: readonly string[]
+  readonly skipped: readonly SkippedAttachment[]
+  /** Sources that failed or took too long, with the reason. */
+  readonly failed: CollectedSources['failed']
+}
+
+/** Reads the context sources (todos, plan, files) again. Returns their attachments; null if the turn was aborted. */
+export async function* reattachSources(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  plan: CompactionPlan,
+): AsyncGenerator<TurnEvent, ReattachedSources | null> {
+  const { span } = plan
+  const added = findAddedEntries(plan, turn.state.view) ?? []
+  if (compaction.sources === undefined || compaction.sources.length === 0)
+    return { carried: [], superseded: [], skipped: [], failed: [] }
+  yield { type: 'phase', phase: 'bringing back context' }
+  const question = {
+    session: turn.state.session,
+    kept: [...span.kept, ...span.pinned, ...span.unanswered, ...added],
+    policy: turn.host.policy,
+    budgets: withRoomBudgets(turn.state, turn.host, compaction).scaled.budgets,
+    measure: compaction.estimator.text,
+    isClientLed: turn.host.client !== undefined,
+  }
+  const sources = await collectSources(limitSourceTime(turn, compaction), question, () => pauseTurn(turn))
+  if (isTurnAborted(turn)) return null
+  for (const { carrier, why } of sources.failed) yield { type: 'restore-failed', carrier, why }
+  return sources
+}
+
+export function* emitRestored(
+  { carried, skipped }: ReattachedSources,
+  draft: UnmeasuredDraft,
+): Generator<TurnEvent, void> {
+  if (carried.length + skipped.length === 0) return
+  const keys = [...draft.sourcesBefore, ...draft.sourcesAfter].map(({ key }) => key)
+  const dropped = carried.map(({ key }) => key).filter((key) => !keys.includes(key))
+  yield { type: 'context-restored', keys, skipped, shed: dropped }
+}
+
+/** Places attachments before and after the summary of a draft. */
+export async function placeSources(
+  turn: TurnContext,
+  { plan, summary }: Pick<UnmeasuredDraft, 'plan' | 'summary'>,
+  { carried, superseded, failed }: ReattachedSources,
+): Promise<Omit<UnmeasuredDraft, 'plan' | 'summary' | 'hookContext' | 'durationMs'>> {
+  const isBlock = summary.block !== null
+  // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.
+  const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
+  const { front, behind } = isFirst
+    ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
+    : {
+        front: isBlock ? [] : carried.filter(isReminder),
+        behind: carried.filter((one) => isBlock || !isReminder(one)),
+      }
+  return {
+    sourcesBefore: front,
+    sourcesAfter: behind,
+    allSources: carried,
+    outdated: superseded,
+    failedSources: failed,
+    snapshot: await absorbPrefixChanges(turn, { span: plan.span, outdated: superseded, isBlock, added: [] }),
+  }
+}
+
+/**
+ * Returns a new prefix snapshot with pending changes of system prompt and tools, and with the cache lifetime chosen again
+ * from the pauses in the log, since a compaction loses the cache anyway. Null if nothing changed, if kept thinking
+ * requires the old prefix, or if the host supplies no prefix.
+ */
+async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
+  const { span } = keeping
+  const { profile } = turn.host
+  const { current } = turn.state.prefix
+  if (current === null || span.form === 'from') return null
+  const lost = new Set(findLostThinking(keeping, profile))
+  const records = [...span.kept, ...span.pinned]
+    .map(({ record }) => record)
+    .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
+  const present = await readHostPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
+  if ('ok' in present) return null
+  const next = replacePrefixSnapshot(current.epoch, withTtl(turn, present), { records, profile })
+  return next.isReplaced ? next.epoch : null
 }

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { openTestSession } from '../../test/engine/test-session.ts'
 import type { Deadlines, Model, Signal } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
+import { readSummarizedHistory } from './draft.ts'
 import { planCompaction } from './plan-compaction.ts'
 import { createBoundedModel } from './run-summary-attempt.ts'
-import { readSummarizedHistory } from './summarized-history.ts'
 import { createAttemptsInput } from './write-summary.ts'
 
 const alive: ReplyEvent = { type: 'reply-alive' }

@@ -34,12 +34,12 @@ import {
   writeMissingSections,
 } from '../summary/local-summary.ts'
 import { repairSummary } from '../summary/repair-summary.ts'
-import { computeUserMessageBudget } from '../summary/user-messages.ts'
+import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
+import type { SummarizedHistory } from './draft.ts'
 import { type CompactionPlan, describeSmallGain, findLargestResult } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, limitToPlan, runSummaryAttempt } from './run-summary-attempt.ts'
-import type { SummarizedHistory } from './summarized-history.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan

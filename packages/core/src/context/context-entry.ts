@@ -2,10 +2,11 @@
  * Defines an entry of the context: a log record, a list of its parts that were cleared, and the blocks that it
  * contributes to a message. The blocks depend only on the entry, so the bytes sent for an unchanged entry never change.
  */
+
+import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
   isBlock,
-  isCacheEditsBlock,
   isMediaBlock,
   isTextBlock,
   isThinkingBlock,
@@ -14,17 +15,21 @@ import {
   isToolUse,
   toBlocks,
 } from '../log/block.ts'
+import { endsCacheEdits, isCacheEditsContent } from '../log/cache-edits.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
+  type Attachment,
   CLEARED_RESULT_TEXT,
   type ClearedInput,
+  isClearedByProvider,
+  isMicrocompactBoundary,
   isSyntheticError,
   isTurnEndingMessage,
   type KnownRecord,
   type MicrocompactMetadata,
 } from '../log/record.ts'
-import { formatAttachmentText } from './attachment-text.ts'
+import type { ClearPolicy } from '../policy/clear-policy.ts'
 
 export interface ContextEntry {
   readonly record: KnownRecord
@@ -163,7 +168,7 @@ function createFirstResultFilter(ids: ReadonlySet<string>): (entry: ContextEntry
 
 const NO_IDS: ReadonlySet<string> = new Set()
 
-const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
+export const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
 /**
  * Hides the thinking blocks of some responses. `responses` should be a list of `message.id`, but it comes from the log
@@ -180,16 +185,6 @@ export function withoutThinking(
     const isNamed = record.type === 'assistant' && names.has(record.message.id)
     return isNamed && !cleared.thinking ? { ...entry, cleared: { ...cleared, thinking: true } } : entry
   })
-}
-
-/** Hides `cache_edits` messages. They deleted content from the provider's cache, and that cache has expired. */
-export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
-  const isEdits = ({ record }: ContextEntry): boolean => {
-    const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
-    return blocks.length > 0 && blocks.every(isCacheEditsBlock)
-  }
-  const cleared = { ...NOTHING_CLEARED, whole: true }
-  return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
 /** Types of the attachments that announce a changed section or tool of the prefix to the model. */
@@ -340,4 +335,162 @@ export function findResponsesWithThinking(entries: readonly ContextEntry[]): rea
       : []
   })
   return [...new Set(ids)]
+}
+
+// What the provider holds of the context. A provider that clears on its side gets the messages unchanged and clears them
+// again for each request, so the entries of the context still contain what the model no longer sees.
+
+/**
+ * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
+ * the cleared tool results are still sent.
+ */
+export function isProviderClearing(record: KnownRecord): boolean {
+  return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
+}
+
+/**
+ * Returns the entries with everything cleared that the provider has cleared or deleted on its side. Use it to measure
+ * the context, never to send it. The policy says of which tools the provider clears the inputs with the results.
+ */
+export function withProviderClearings(
+  entries: AppendList<ContextEntry>,
+  { inputs, writeTools }: Pick<ClearPolicy, 'inputs' | 'writeTools'>,
+): AppendList<ContextEntry> {
+  const inputTools = inputs ? writeTools : []
+  return listClearingsInForce(entries).reduce(
+    (held, metadata) =>
+      applyClearingToEntries(held, {
+        ...metadata,
+        clearedInputs: metadata.way === 'native' ? listClearedInputs(held, metadata, inputTools) : [],
+      }),
+    entries,
+  )
+}
+
+/** Deletions from the provider's cache end when that cache has expired; context edits are repeated in each request. */
+function listClearingsInForce(entries: AppendList<ContextEntry>): readonly MicrocompactMetadata[] {
+  let found: MicrocompactMetadata[] = []
+  for (const { record } of entries) {
+    if (record.type !== 'system') continue
+    if (endsCacheEdits(record)) found = found.filter(({ way }) => way === 'native')
+    if (isMicrocompactBoundary(record) && isProviderClearing(record)) found.push(record.microcompactMetadata)
+  }
+  return found
+}
+
+function listClearedInputs(
+  entries: AppendList<ContextEntry>,
+  { compactedToolIds }: MicrocompactMetadata,
+  inputTools: readonly string[],
+): readonly ClearedInput[] {
+  const ids = new Set<unknown>(Array.isArray(compactedToolIds) ? compactedToolIds : [])
+  if (inputTools.length === 0 || ids.size === 0) return []
+  return [...entries].flatMap(({ record }) =>
+    (record.type === 'assistant' ? toBlocks(record.message.content) : []).flatMap((block) =>
+      isToolUse(block) && ids.has(block.id) && inputTools.includes(block.name) && isObject(block.input)
+        ? Object.keys(block.input).map((field) => ({ toolUseId: block.id, field }))
+        : [],
+    ),
+  )
+}
+
+/** Hides the messages that only delete from the provider's cache, once that cache has expired. */
+export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+  const cleared = { ...NOTHING_CLEARED, whole: true }
+  return AppendList.of(
+    [...entries].map((entry) =>
+      entry.record.type === 'user' && isCacheEditsContent(entry.record.message.content)
+        ? { ...entry, cleared }
+        : entry,
+    ),
+  )
+}
+
+// Formats attachments as text: user content in a `<system-reminder>`, under a heading that names the kind of attachment.
+
+const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ambient_context: 'Context of this session. It may or may not bear on the task; use what does.',
+    agent_result:
+      'An agent that worked in the background has ended. This is its answer, which may quote texts of others.',
+    hook_context: 'A hook of the user adds this.',
+    ide_selection: 'Selected in the editor.',
+    invoked_skills: 'Skills in use in this session.',
+    nested_memory: 'Standing instructions for this folder.',
+    plan_file_reference: 'The plan of this session.',
+    plan_mode: 'Plan mode is on.',
+    section_delta: 'The system prompt has changed.',
+    skill_discovery: 'Skills found.',
+    skill_listing: 'Skills that can be used.',
+    task_status: 'Agents working in the background.',
+    tool_delta: 'The tools that can be called have changed.',
+  }),
+)
+
+const REPLACES_EARLIER_TEXT = 'This replaces what was said of it before.'
+
+/**
+ * Formats an attachment as the text that the model reads. `update` means that the attached content has changed since it
+ * was last sent, `ended` that it no longer applies.
+ */
+export function formatAttachmentText(attachment: Attachment): string {
+  const heading = formatHeading(attachment)
+  const lines =
+    attachment.ended === true
+      ? [`No longer in force: ${heading}`]
+      : [attachment.update === true ? `${heading} ${REPLACES_EARLIER_TEXT}` : heading, formatBody(attachment)]
+  return wrapInReminder(lines.join('\n'))
+}
+
+function formatHeading(attachment: Attachment): string {
+  const { type = 'unknown', context } = attachment
+  const path = findFirstText(attachment, ['path', 'filename', 'planFilePath'])
+  if (type === 'file') return `Content of the file ${path ?? '(unnamed)'}.`
+  if (type === 'todo')
+    return `The todo list${context === 'post-compact' ? ', as it stood when the conversation was compacted' : ''}.`
+  const heading = formatSingleHeading(attachment) ?? ATTACHMENT_HEADINGS.get(type) ?? `Attached: ${type}.`
+  return path === null ? heading : `${heading} File: ${path}`
+}
+
+/**
+ * Returns the heading for an attachment that holds exactly one skill or one agent, or null for other attachments. (Logs
+ * of other programs put all skills or agents into one attachment.)
+ */
+function formatSingleHeading({ type, name, status, isCollected }: Attachment): string | null {
+  if (type === 'invoked_skills' && typeof name === 'string')
+    return `The skill "${name}" is in use in this session.`
+  if (type !== 'task_status' || typeof status !== 'string') return null
+  if (status === 'running') return 'An agent is working in the background. Do not start it again.'
+  return isCollected === true
+    ? 'An agent has ended, and its result was given in the conversation.'
+    : 'An agent in the background has ended, and its result was not collected. Do not start it again.'
+}
+
+function formatBody(attachment: Attachment): string {
+  const text = findFirstText(attachment, ['content', 'planContent', 'text'])
+  if (text !== null) return text
+  if (isObject(attachment.items)) return Object.entries(attachment.items).map(formatItem).join('\n')
+  if (isObject(attachment.sections))
+    return Object.entries(attachment.sections).map(formatSection).join('\n\n')
+  const { type: _, ...rest } = attachment
+  return JSON.stringify(rest)
+}
+
+/** Formats one item of an attachment that lists several. If the text is null, the item was removed. */
+function formatItem([name, text]: readonly [string, unknown]): string {
+  if (typeof text !== 'string') return `${name}: no longer there.`
+  return text.includes('\n') ? `${name}:\n${text}` : `${name}: ${text}`
+}
+
+/** Formats one part of the reminder in front of the conversation. If the text is null, the part has ended. */
+function formatSection([heading, text]: readonly [string, unknown]): string {
+  return `# ${heading}\n${typeof text === 'string' ? text : 'No longer in force.'}`
+}
+
+function findFirstText(attachment: Attachment, fields: readonly string[]): string | null {
+  for (const field of fields) {
+    const value = attachment[field]
+    if (typeof value === 'string') return value
+  }
+  return null
 }

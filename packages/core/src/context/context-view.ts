@@ -7,9 +7,9 @@
  * ways give the same context.
  */
 import type { Damage, DamageKind } from '../log/batch.ts'
+import { endsCacheEdits } from '../log/cache-edits.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
-  CACHE_EDITS_DROPPED_SUBTYPE,
   type CompactBoundary,
   isClearedByProvider,
   isCompactBoundary,
@@ -17,10 +17,12 @@ import {
   isMicrocompactBoundary,
   type KnownRecord,
   type MicrocompactBoundary,
+  type PreservedMessages,
+  type PreservedSegment,
   REPLY_DROPPED_SUBTYPE,
   type SystemRecord,
 } from '../log/record.ts'
-import { NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
 import {
   applyClearingToEntries,
   type ContextEntry,
@@ -28,7 +30,6 @@ import {
   withoutPrefixUpdates,
   withoutThinking,
 } from './context-entry.ts'
-import { type AnchoredEntries, collectKeptRecords } from './kept-records.ts'
 
 /** A compaction or clearing that is in effect. It holds the entries that it replaced, so that an undo can restore them. */
 export interface ContextRewrite {
@@ -299,7 +300,7 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
       }
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
-  if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE)
+  if (endsCacheEdits(record))
     return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
@@ -317,11 +318,9 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
   const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
     (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
   )
-  const has = (subtype: string): boolean =>
-    later.some(({ record: each }) => (each as SystemRecord).subtype === subtype)
-  const dropsEdits = has(CACHE_EDITS_DROPPED_SUBTYPE)
+  const dropsEdits = later.some((entry) => endsCacheEdits(entry.record))
   // With another prefix snapshot, or without the deletions in the cache, usage from before measured other requests.
-  const isMeasured = !dropsEdits && !has('epoch')
+  const isMeasured = !dropsEdits && !later.some((entry) => isSnapshotRecord(entry.record))
   let next: ContextView = {
     ...view,
     entries: act.replacedEntries,
@@ -406,4 +405,66 @@ export function findUndoTarget(view: ContextView, id?: string): UndoTarget {
   }
   const message = `${id} is not the newest: undo ${newest.uuid} (${newest.kind}) first.`
   return { ok: false, reason: 'not-newest', newest: newest.uuid, message }
+}
+
+// Finds the entries that a compaction kept unchanged: messages after its pivot, pinned records, and unanswered ones.
+
+/** Entries that a compaction kept, with the uuid of the record after which they are inserted (the anchor). */
+export interface AnchoredEntries {
+  readonly anchor: string
+  readonly entries: readonly ContextEntry[]
+}
+
+interface KeptRecords {
+  readonly anchored: readonly AnchoredEntries[]
+  /** uuids of records that the compaction should have kept but that are not in the log. */
+  readonly missing: readonly string[]
+}
+
+/**
+ * Returns each record that the compaction kept, with the clearings that the context had applied to it. A record that
+ * was not in the context is read from the log, without clearings.
+ */
+export function collectKeptRecords(
+  boundary: CompactBoundary,
+  before: AppendList<ContextEntry>,
+  session: SessionLog,
+): KeptRecords {
+  const metadata = boundary.compactMetadata
+  const kept = metadata?.preservedMessages ?? toPreservedMessages(before, metadata?.preservedSegment)
+  const lists = [kept, metadata?.unansweredMessages].filter((list) => list != null)
+  const shown = new Map([...before].map((entry) => [entry.record.uuid, entry]))
+  const missing: string[] = []
+  const seen = new Set<string>()
+  const anchored = lists.map(({ anchorUuid, uuids }) => {
+    const unique = uuids.filter((uuid) => !seen.has(uuid) && seen.add(uuid))
+    const entries = unique.flatMap((uuid) => {
+      const entry = shown.get(uuid) ?? findEntryInLog(uuid, session)
+      if (entry === undefined) missing.push(uuid)
+      return entry ?? []
+    })
+    return { anchor: anchorUuid, entries: withoutThinking(entries, metadata?.clearedThinking) }
+  })
+  return { anchored: anchored.filter(({ entries }) => entries.length > 0), missing }
+}
+
+function toPreservedMessages(
+  before: AppendList<ContextEntry>,
+  segment: PreservedSegment | undefined,
+): PreservedMessages | undefined {
+  if (segment == null) return undefined
+  const { anchorUuid, headUuid, tailUuid } = segment
+  const uuids = [...before].map((entry) => entry.record.uuid)
+  const head = uuids.indexOf(headUuid)
+  const tail = uuids.lastIndexOf(tailUuid)
+  if (head !== -1 && tail >= head) return { anchorUuid, uuids: uuids.slice(head, tail + 1) }
+  // The preserved segment comes from a log that other programs may have written, so values that are not strings are
+  // ignored.
+  return { anchorUuid, uuids: [headUuid, tailUuid].filter((uuid) => typeof uuid === 'string') }
+}
+
+function findEntryInLog(uuid: string, session: SessionLog): ContextEntry | undefined {
+  const index = findRecordIndex(session, uuid)
+  const record = index === undefined ? undefined : readRecordAt(session, index)
+  return index === undefined || record === undefined || !isKnownRecord(record) ? undefined : { record, index }
 }

@@ -5,15 +5,16 @@
  * When a new response begins, all messages before it are frozen: no later record can change them. Only the messages
  * after the frozen ones are computed again, so an update costs time only for new entries.
  */
-
 import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
   isBlankText,
   isCompactionBlock,
   isServerToolResult,
+  isServerToolUse,
   isTextBlock,
   isToolResult,
+  isToolUse,
   toBlocks,
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
@@ -55,6 +56,8 @@ export interface FlattenedContext {
    */
   readonly calls: PersistentMap<number>
   readonly drafts: readonly MessageDraft[]
+  /** The messages made from `drafts`, or from an earlier list. */
+  readonly finished: FinishedDrafts
   /** The messages after the frozen ones, as they would be sent now. Later records may still change them. */
   readonly tail: readonly TracedMessage[]
   readonly tailRepairs: readonly MessageRepair[]
@@ -67,12 +70,22 @@ export const MISSING_PROMPT_TEXT = '[The beginning of this conversation is not i
 
 const FIRST_PROMPT: Block = { type: 'text', text: MISSING_PROMPT_TEXT }
 
+const NOTHING_TO_FINISH: FinishedDrafts = {
+  drafts: [],
+  messages: [],
+  repairs: [],
+  calls: [],
+  waiting: [],
+  waitingServer: [],
+}
+
 const EMPTY_CONTEXT: FlattenedContext = {
   entries: AppendList.of(),
   frozen: AppendList.of(),
   frozenRepairs: AppendList.of(),
   calls: PersistentMap.empty(),
-  drafts: [],
+  drafts: NOTHING_TO_FINISH.drafts,
+  finished: NOTHING_TO_FINISH,
   tail: [],
   tailRepairs: [],
   waiting: [],
@@ -91,8 +104,10 @@ export function flattenContext(
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
     flat = addEntry(flat, view.entries.at(index) as ContextEntry, findBoundaryIndex(view))
   }
-  const { messages, repairs, waiting, waitingServer } = finishDrafts(flat)
-  return { ...flat, tail: messages, tailRepairs: repairs, waiting, waitingServer, entries: view.entries }
+  const finished = finishDrafts(flat)
+  const { messages, repairs, waiting, waitingServer } = finished
+  const tail = { finished, tail: messages, tailRepairs: repairs, waiting, waitingServer }
+  return { ...flat, ...tail, entries: view.entries }
 }
 
 /** Returns the index of the compaction that the context starts with, before which all kept records were logged; −1 without one. */
@@ -242,27 +257,19 @@ function freezeDrafts(flat: FlattenedContext): FlattenedContext {
 }
 
 interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServer'> {
+  /** The drafts that the messages were made from. */
+  readonly drafts: readonly MessageDraft[]
   readonly messages: readonly TracedMessage[]
   readonly repairs: readonly MessageRepair[]
   readonly calls: readonly string[]
 }
 
 /**
- * Results of `finishDrafts` by list of drafts. The drafts that end one request are usually frozen unchanged when its
- * response arrives, so each list is finished only once.
+ * Turns the drafts into messages that the provider accepts, and reports each repair. The drafts that end one request are
+ * usually frozen unchanged when its response arrives; they are finished only once.
  */
-const finishedDrafts = new WeakMap<readonly MessageDraft[], FinishedDrafts>()
-
-/** Turns the drafts into messages that the provider accepts, and reports each repair. */
 function finishDrafts(flat: FlattenedContext): FinishedDrafts {
-  const known = finishedDrafts.get(flat.drafts)
-  if (known !== undefined) return known
-  const finished = computeFinishedDrafts(flat)
-  finishedDrafts.set(flat.drafts, finished)
-  return finished
-}
-
-function computeFinishedDrafts(flat: FlattenedContext): FinishedDrafts {
+  if (flat.finished.drafts === flat.drafts) return flat.finished
   const firsts: MessageRepair[] = []
   const start = flat.drafts[0]?.parts.at(0)
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
@@ -274,7 +281,8 @@ function computeFinishedDrafts(flat: FlattenedContext): FinishedDrafts {
   const drafts = withSystemReminders(tail.drafts, flat.frozen)
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   const messages = drafts.map(toTracedMessage)
-  return { messages, repairs, waiting, waitingServer, calls: drafts.flatMap(listToolCallIds) }
+  const calls = drafts.flatMap(listToolCallIds)
+  return { drafts: flat.drafts, messages, repairs, waiting, waitingServer, calls }
 }
 
 function toTracedMessage(draft: MessageDraft): TracedMessage {
@@ -391,4 +399,99 @@ export function createMissingResultsRecord(
 ): Pick<UserRecord, 'type' | 'isMeta' | 'message'> {
   const content = calls.map((call) => createInterruptedResult(call.id))
   return { type: 'user', isMeta: true, message: { role: 'user', content } }
+}
+
+// Finds the positions where a conversation may be cut: never between the records of one response, and never between a
+// tool call and its result. The records between two neighbouring cut points form a round.
+
+/**
+ * Returns every position i at which `records` may be cut, so that record i is the first after the cut. Includes 0.
+ * Includes `records.length` unless a tool call still waits for its result.
+ */
+export function findCutPoints(
+  records: readonly KnownRecord[],
+  waiting: readonly string[] = findWaitingCalls(records),
+): readonly number[] {
+  const ends = findLastRecords(records, waiting)
+  const cuts = [0]
+  let reach = -1
+  records.forEach((record, index) => {
+    reach = Math.max(reach, index, ...findTiedRecords(record, index, ends))
+    if (reach === index) cuts.push(index + 1)
+  })
+  return cuts
+}
+
+/**
+ * Returns the nearest cut point at or before `position`. Rounding down means that more records stay after the cut,
+ * never fewer.
+ */
+export function findCutPointAtOrBefore(records: readonly KnownRecord[], position: number): number {
+  return findCutPoints(records).findLast((cut) => cut <= position) ?? 0
+}
+
+/**
+ * Groups records into rounds: the records between two neighbouring cut points. Every round contains a message; notices
+ * and attachments without one are added to the round before them.
+ */
+export function groupIntoRounds(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
+  const cuts = findCutPoints(records)
+  const inner = cuts.filter((cut) => cut > 0 && cut < records.length)
+  const hasMessage = (cut: number, at: number): boolean =>
+    records.slice(cut, inner[at + 1]).some(({ type }) => type === 'user' || type === 'assistant')
+  const edges = [0, ...inner.filter(hasMessage), records.length]
+  return edges.slice(1).map((end, index) => records.slice(edges[index], end))
+}
+
+/** Groups context entries into rounds: the entries between two neighbouring cut points. Every round contains a message. */
+export function groupEntriesIntoRounds(
+  entries: readonly ContextEntry[],
+): readonly (readonly ContextEntry[])[] {
+  let at = 0
+  return groupIntoRounds(entries.map((entry) => entry.record))
+    .filter((round) => round.length > 0)
+    .map((round) => {
+      at += round.length
+      return entries.slice(at - round.length, at)
+    })
+}
+
+function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {
+  return listWaitingCallIds(
+    flattenContext({ entries: AppendList.of(records.map((record, index) => ({ record, index }))) }),
+  )
+}
+
+interface LastRecords {
+  /** Index of the last record of each response, by `message.id`. */
+  readonly responses: ReadonlyMap<string, number>
+  /** Indexes of the records with results, ascending, by call id; several if a model used an id again. */
+  readonly results: ReadonlyMap<string, readonly number[]>
+  /** Ids of the tool calls that wait for their result. */
+  readonly waiting: ReadonlySet<string>
+}
+
+function findLastRecords(records: readonly KnownRecord[], waiting: readonly string[]): LastRecords {
+  const responses = new Map<string, number>()
+  const results = new Map<string, number[]>()
+  records.forEach((record, index) => {
+    if (record.type !== 'user' && record.type !== 'assistant') return
+    if (record.type === 'assistant') responses.set(record.message.id, index)
+    for (const block of toBlocks(record.message.content)) {
+      const id = isToolResult(block) || isServerToolResult(block) ? block.tool_use_id : null
+      if (id !== null) results.set(id, [...(results.get(id) ?? []), index])
+    }
+  })
+  return { responses, results, waiting: new Set(waiting) }
+}
+
+/** Returns the indexes of later records that no cut may separate from `record`, which is the record at `index`. */
+function findTiedRecords(record: KnownRecord, index: number, ends: LastRecords): readonly number[] {
+  if (record.type !== 'assistant') return []
+  const calls = toBlocks(record.message.content).flatMap((block) =>
+    isToolUse(block) || isServerToolUse(block) ? [block.id] : [],
+  )
+  const findResult = (id: string): number =>
+    ends.results.get(id)?.find((at) => at >= index) ?? (ends.waiting.has(id) ? Number.POSITIVE_INFINITY : -1)
+  return [ends.responses.get(record.message.id) ?? -1, ...calls.map(findResult)]
 }

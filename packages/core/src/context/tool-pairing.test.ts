@@ -3,8 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { toBlocks } from '../log/block.ts'
 import { chooseCompactionSpan } from '../summary/select-span.ts'
 import { applyClearingToEntries } from './context-entry.ts'
-import { findCutPoints } from './cut-points.ts'
-import { flattenContext, listUnansweredCalls, listWaitingCallIds, toApiMessages } from './flatten.ts'
+import {
+  findCutPoints,
+  flattenContext,
+  listUnansweredCalls,
+  listWaitingCallIds,
+  toApiMessages,
+} from './flatten.ts'
 import { MISSING_RESULT_TEXT } from './tool-pairing.ts'
 
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })

@@ -206,3 +206,24 @@ export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass
     output: value('output'),
   }
 }
+
+// Functions that format token counts, dollars and durations as text.
+
+/** Formats a number with thousands separators, such as 12,345. */
+export function formatCount(count: number): string {
+  return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** Formats an amount with two decimals ($0.46), or with four below 10 cents ($0.0046). */
+export function formatDollars(dollars: number): string {
+  return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
+}
+
+export function formatDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120
+    ? `${minutes} min ${seconds % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}

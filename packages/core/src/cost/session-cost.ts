@@ -5,7 +5,7 @@
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isKnownRecord, isSyntheticError, isUsage, type SessionRecord, type Usage } from '../log/record.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import { isNothingBilled, listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
   addCosts,
@@ -110,19 +110,14 @@ export function emptySessionCost(): SessionCost {
   return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
-/** Updates the cost of a session. Processes only the log records that were added since the last update; all without one. */
-export function updateSessionCost(
-  money: SessionCost | null,
-  records: AppendList<SessionRecord>,
-  prices: FindModelPrices,
-): SessionCost {
-  return runAtOnce(updateSessionCostInSteps(money, records, prices))
-}
-
 /** Work of pricing one record, in characters that would be read in the same time. */
 const RECORD_WORK = 150
 
-export function* updateSessionCostInSteps(
+/**
+ * Updates the cost of a session, in steps of one record. Processes only the log records that were added since the last
+ * update; all without one.
+ */
+export function* updateSessionCost(
   money: SessionCost | null,
   records: AppendList<SessionRecord>,
   prices: FindModelPrices,

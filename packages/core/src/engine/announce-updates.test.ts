@@ -4,8 +4,12 @@ import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
-import { announcePrefixSnapshot, hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
-import { limitSourceTime } from './attach-sources.ts'
+import {
+  announcePrefixSnapshot,
+  hasContextEditBetas,
+  limitSourceTime,
+  withEngineBetas,
+} from './announce-updates.ts'
 import type { CompactionServices } from './host.ts'
 import type { Deadlines } from './ports.ts'
 

@@ -1,12 +1,12 @@
 /**
- * Tells the model what changed in system prompt and tools since the last request. Changes are appended as messages, so
- * that the cached prefix stays the same until the next prefix snapshot.
+ * Tells the model what changed in system prompt, tools and context sources since the last request. Changes are appended
+ * as messages, so that the cached prefix stays the same until the next prefix snapshot.
  */
 import type { ProviderZone } from '../cache/cache-break.ts'
 import { hasLiveCache } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
-import { findResponsesWithThinking } from '../context/context-entry.ts'
+import { findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
@@ -15,11 +15,12 @@ import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../
 import type { KnownRecord } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
+import { countMessages, messageAt } from '../request/block-index.ts'
 import { withoutCacheControl } from '../request/build-request.ts'
 import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
+  type CurrentPrefix,
   createPrefixSnapshot,
   type DesiredPrefix,
   hasBoundThinking,
@@ -40,10 +41,17 @@ import {
   type SectionText,
   type SectionTexts,
 } from '../request/system-prompt.ts'
-import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
+import { collectSourceUpdates } from '../sources/collect-sources.ts'
+import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
+import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
-import type { ModelSettings, TurnHost } from './host.ts'
-import { appendUnlinkedRecords, isTurnAborted, type TurnContext } from './session-writer.ts'
+import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
+import {
+  appendUnlinkedRecords,
+  isTurnAborted,
+  type TurnContext,
+  type UnlinkedRecord,
+} from './session-writer.ts'
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
@@ -93,7 +101,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     profile: host.profile,
     volatile,
     lateTools: host.lateTools ?? 'define',
-    isClientLed: host.isClientLed === true,
+    isClientLed: host.client !== undefined,
     isBound: volatile === 'inline' && hasBoundThinking(recordsWithThinking(state.view), host.profile),
     isCold: isPrefixCold(turn, current),
     holds: mustDelayUpdate(state.flat, host.profile),
@@ -133,7 +141,7 @@ export function withTtl({ state, host }: TurnContext, present: DesiredPrefix): D
     readGaps: () => readGapsFromLog(state.session, profile.cache),
     ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
     ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
-    ...(host.requestedTtl === undefined ? {} : { requested: host.requestedTtl }),
+    ...(host.client?.ttl === undefined ? {} : { requested: host.client.ttl }),
   })
   return { ...present, ttl }
 }
@@ -330,9 +338,9 @@ function dropUndefined(value: unknown): unknown {
 /** Returns the host's parameters, with the beta names added that the engine's requests need. */
 export function withEngineBetas(
   parameters: JsonObject,
-  { policy, profile, isClientLed = false }: Pick<TurnHost, 'policy' | 'profile' | 'isClientLed'>,
+  { policy, profile, client }: Pick<TurnHost, 'policy' | 'profile' | 'client'>,
 ): JsonObject {
-  if (isClientLed || !mayUseProviderEdits({ policy, profile })) return parameters
+  if (client !== undefined || !mayUseProviderEdits({ policy, profile })) return parameters
   const given = readBetas(parameters)
   const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
@@ -353,3 +361,98 @@ function missingEditBetas(
       where === 'edit' && edits.includes(name) && !any.some((beta) => named.includes(beta)),
   )
 }
+
+// Appends the context sources of a session: the reminder in front of an empty conversation, and later what changed
+// (todos, modes, memory files). Changes are appended as messages, so that the cached prefix stays the same.
+
+/**
+ * Returns the records that stand in front of the first prompt: the reminder with the instructions of user and project.
+ * None if the conversation has begun, or if there is nothing to say.
+ */
+export async function* collectOpeningRecords(
+  turn: TurnContext,
+): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[]> {
+  const isOpening = ({ kind }: ContextSource): boolean => kind === 'ambient'
+  return hasBegun(turn) ? [] : yield* collectUpdates(turn, isOpening)
+}
+
+function hasBegun({ state }: TurnContext): boolean {
+  const { entries } = state.view
+  for (let index = 0; index < entries.length; index += 1) {
+    const entry = entries.at(index)
+    if (entry !== undefined && isVisibleToModel(entry)) return true
+  }
+  return false
+}
+
+/** Appends todos, plan and other context sources that changed since the context last showed them. */
+export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const { flat } = turn.state
+  // Nothing may follow a response that the provider is to continue.
+  if (messageAt(flat, countMessages(flat) - 1)?.message.role === 'assistant') return null
+  const isDelayed = mustDelayUpdate(flat, turn.host.profile)
+  const records = yield* collectUpdates(turn, ({ isUrgent = false }) => isUrgent || !isDelayed)
+  if (isTurnAborted(turn)) return ABORTED
+  return yield* appendUnlinkedRecords(turn, records)
+}
+
+/** Returns the records with what changed in some of the context sources, and emits which sources failed. */
+async function* collectUpdates(
+  turn: TurnContext,
+  isWanted: (source: ContextSource) => boolean,
+): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[]> {
+  const { host, state } = turn
+  const compaction = host.compaction
+  const sources = compaction?.sources?.filter((source) => source.tellsChanges && isWanted(source)) ?? []
+  if (compaction === undefined || sources.length === 0) return []
+  const shown = updateShownAttachments(state.shownAttachments, state.view.entries)
+  const { carried, failed } = await collectSourceUpdates(limitSourceTime(turn, { ...compaction, sources }), {
+    session: state.session,
+    shown,
+    policy: host.policy,
+    budgets: compaction.scaled.budgets,
+    measure: compaction.estimator.text,
+  })
+  turn.state = { ...turn.state, shownAttachments: shown }
+  if (!isTurnAborted(turn))
+    for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
+  return carried.map(({ attachment }) => ({ type: 'attachment', isMeta: true, attachment }))
+}
+
+/**
+ * Returns the context sources with a time limit for each. A source that exceeds it, or hangs when the turn is aborted,
+ * fails; what it gave before and the other sources are still used.
+ */
+export function limitSourceTime(
+  { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
+  { sources = [], deadlines }: CompactionServices,
+): readonly ContextSource[] {
+  const { timeoutSeconds } = host.policy.rehydrate
+  const tooLong = `took longer than ${timeoutSeconds} seconds`
+  return sources.map((carrier) => ({
+    name: carrier.name,
+    kind: carrier.kind,
+    tellsChanges: carrier.tellsChanges,
+    isWhole: carrier.isWhole,
+    isUrgent: carrier.isUrgent ?? false,
+    limit: (context) => carrier.limit(context),
+    render: async function* (context): AsyncGenerator<SourceItem, void> {
+      const offers = carrier.render(context)[Symbol.asyncIterator]()
+      const end = host.clock.now() + timeoutSeconds * 1000
+      try {
+        for (;;) {
+          const left = end - host.clock.now()
+          const next = left <= 0 ? TIMED_OUT : await deadlines.within(left, async () => offers.next(), signal)
+          if (!next.ok) throw new Error(next.why === 'timeout' ? tooLong : 'was aborted')
+          if (next.value.done === true) return
+          yield replaceLoneSurrogates(next.value.value)
+        }
+      } finally {
+        // The source's `return` is not awaited, because a source that hangs would hang there too.
+        offers.return?.().then(undefined, () => {})
+      }
+    },
+  }))
+}
+
+const TIMED_OUT = { ok: false, why: 'timeout' } as const

@@ -10,14 +10,17 @@ import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monito
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
 import { findRequestedClearing, reportEdits } from '../clearing/provider-clearing.ts'
-import {
-  type FindModelPrices,
-  sumSessionCost,
-  updateSessionCost,
-  updateSessionCostInSteps,
-} from '../cost/session-cost.ts'
+import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
+import { isBlankText, isTextBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { AssistantMessage, CacheLoss, Usage } from '../log/record.ts'
+import {
+  type AssistantMessage,
+  type AssistantRecord,
+  type CacheLoss,
+  REPLY_DROPPED_SUBTYPE,
+  type Usage,
+} from '../log/record.ts'
+import { runAtOnce } from '../log/work-steps.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -31,12 +34,12 @@ import {
   emptyReplyAssembly,
   type ModelFailure,
   type Reply,
+  type ReplyAssembly,
   type ReplyEnded,
   type ReplyEvent,
   type ReplyFailed,
   toReply,
 } from './reply.ts'
-import { createDropRecord, finalRecords, partialRecords } from './reply-records.ts'
 import type { SessionState } from './session-state.ts'
 import {
   appendUnlinkedRecords,
@@ -219,8 +222,6 @@ interface FinishCallInput {
   readonly bodies: readonly UnlinkedRecord[]
   /** True if the log has records of the response. If false, a `model_call` record is appended to keep the cost. */
   readonly isInConversation: boolean
-  /** True if another writer holds the log. The records are then returned instead of appended. */
-  readonly isDeferred?: boolean
   /** What arrived of a response that broke off: the provider did not report its output, nor what it cleared. */
   readonly cutOff?: Reply
 }
@@ -229,8 +230,6 @@ interface FinishedCall {
   /** Why the append failed; null if it succeeded. */
   readonly failure: TurnFailure | null
   readonly outcome: CacheCheckOutcome
-  /** Records that the caller must append; empty unless `isDeferred` was set. */
-  readonly unlogged: readonly UnlinkedRecord[]
 }
 
 /**
@@ -242,7 +241,7 @@ export async function* finishModelCall(
   opened: PendingModelCall,
   ended: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
-  const { message, bodies, isInConversation, isDeferred = false } = ended
+  const { message, bodies, isInConversation } = ended
   const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, ended)
     : { kind: 'not-judged', why: 'not-watched' }
@@ -253,11 +252,11 @@ export async function* finishModelCall(
   const isLogged = isInConversation && billed === message.usage
   const spent = isLogged ? [] : createCallRecords(message, billed, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
-  const halt = isDeferred ? null : yield* appendUnlinkedRecords(turn, all)
-  if (halt !== null) return { failure: halt, outcome, unlogged: [] }
+  const failure = yield* appendUnlinkedRecords(turn, all)
+  if (failure !== null) return { failure, outcome }
   yield* emitCacheOutcome(outcome, opened.source, turn.host)
-  if (!isDeferred) yield* emitPrice(turn, message.id)
-  return { failure: halt, outcome, unlogged: isDeferred ? all : [] }
+  yield* emitPrice(turn, message.id)
+  return { failure, outcome }
 }
 
 /** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */
@@ -277,7 +276,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
     policy: host.policy.cache.breaks,
     profile: host.profile,
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
-    redact: host.redact ?? redact,
+    redact,
   })
   turn.state = {
     ...state,
@@ -361,11 +360,11 @@ async function* emitCacheOutcome(
 /** Saves the diff of a cache break. Returns why that failed; null if it succeeded or policy turns diff files off. */
 async function saveDiff(
   { diff, event }: Extract<CacheCheckOutcome, { readonly kind: 'broke' }>,
-  { keepDiff, policy, redact: own }: TurnHost,
+  { keepDiff, policy }: TurnHost,
 ): Promise<string | null> {
   if (keepDiff === undefined || !policy.cache.breaks.diffFiles) return null
   try {
-    await keepDiff(diff(own ?? redact), event)
+    await keepDiff(diff(redact), event)
     return null
   } catch (thrown) {
     return thrown instanceof Error ? thrown.message : String(thrown)
@@ -374,15 +373,60 @@ async function saveDiff(
 
 /** Returns the state with the costs of all model calls. Reads the whole log the first time, later only new records. */
 export function withCosts(state: SessionState, prices: FindModelPrices): SessionState {
-  return { ...state, costs: updateSessionCost(state.costs, state.session.records, prices) }
+  return { ...state, costs: runAtOnce(updateSessionCost(state.costs, state.session.records, prices)) }
 }
 
 /** Prices the call. The first call of an opened session prices its whole log, in slices. */
 async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<TurnEvent, void> {
   const { session, costs: known } = turn.state
-  const steps = updateSessionCostInSteps(known, session.records, turn.host.pricesOf)
+  const steps = updateSessionCost(known, session.records, turn.host.pricesOf)
   const costs = await finishTurnSteps(turn, steps)
   turn.state = { ...turn.state, costs }
   const call = costs.recent.find(({ id }) => id === response)
   if (call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
+}
+
+// Turns a reply of the model into records of the log: whole blocks, and the text that an aborted reply had reached.
+
+/**
+ * Takes a broken reply out of the context, so that the same request can be sent again and nothing is shown twice. An
+ * aborted reply stays: the user may refer to what arrived of it.
+ */
+export function createDropRecord(response: string): UnlinkedRecord {
+  return { type: 'system', subtype: REPLY_DROPPED_SUBTYPE, isMeta: true, response }
+}
+
+/**
+ * Returns the records to append when a reply ends: the last block and, if the reply was aborted, the text that it was in
+ * the middle of. For a complete reply without blocks, it is an empty record with the usage.
+ */
+export function finalRecords(
+  event: ReplyEnded | ReplyFailed,
+  { message, unfinished }: Reply,
+  held: BlockEnded | null,
+): readonly UnlinkedRecord[] {
+  const ended = held === null ? [] : [toRecord(message, held)]
+  if (event.type === 'reply-ended')
+    return held === null ? [{ type: 'assistant', message: { ...message, content: [] } }] : ended
+  if (event.failure.kind !== 'aborted') return ended
+  const cut = unfinished
+    .map(({ block }) => block)
+    .filter((block) => isTextBlock(block) && !isBlankText(block))
+  const said = [...ended, ...cut.map((block): AssistantBody => toRecord(message, { block }))]
+  return said.map((record, index) => (index < said.length - 1 ? record : { ...record, isInterrupted: true }))
+}
+
+export function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
+  const message = toReply(assembly)?.message
+  return message === undefined ? [] : [toRecord(message, block)]
+}
+
+type AssistantBody = Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isInterrupted'>
+
+function toRecord(
+  message: AssistantMessage,
+  { block, raw }: Pick<BlockEnded, 'block' | 'raw'>,
+): AssistantBody {
+  const said = { type: 'assistant' as const, message: { ...message, content: [block] } }
+  return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }

@@ -25,14 +25,12 @@ import type { SkippedAttachment } from '../sources/context-source.ts'
 import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
+import { toTokenCount } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
-import type { BackgroundEvent } from './background-events.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
-import type { NotesEvent } from './notes-events.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
 import type { ModelFailure, Reply, ReplyEvent, RetryInfo } from './reply.ts'
 import type { CompactionSpacing, SessionState } from './session-state.ts'
-import type { SummaryUsage } from './summary-usage.ts'
 
 export type TurnEvent =
   | RewriteEvent
@@ -369,3 +367,205 @@ export async function* emitDonePhase<End>(
   yield { type: 'phase', phase: 'done' }
   return end
 }
+
+// Counts the tokens of model calls beside the conversation: those that write a summary, and those that update the notes.
+
+/** Usage of all summary requests of a compaction, including failed ones, which cost money too. */
+export interface SummaryUsage {
+  readonly calls: number
+  /** Input tokens that were neither read from the cache nor written to it. */
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWritten: number
+}
+
+export const NO_SUMMARY_USAGE: SummaryUsage = {
+  calls: 0,
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  cacheWritten: 0,
+}
+
+/** If `event` ends a reply, returns `usage` plus the usage of that reply; otherwise returns `usage` unchanged. */
+export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
+  if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
+  const calls = usage.calls + 1
+  const reported = event.reply?.message.usage
+  if (reported === undefined) return { ...usage, calls }
+  return {
+    calls,
+    input: usage.input + toTokenCount(reported.input_tokens),
+    output: usage.output + toTokenCount(reported.output_tokens),
+    cacheRead: usage.cacheRead + toTokenCount(reported.cache_read_input_tokens),
+    cacheWritten: usage.cacheWritten + toTokenCount(reported.cache_creation_input_tokens),
+  }
+}
+
+// Events of work beside the turns: summaries that are prepared in advance, and the prompt cache of an idle session.
+
+export type BackgroundEvent =
+  /**
+   * A summary of the conversation is being prepared beside the turn. `tokens`: size of the context; `price`: dollars
+   * that the summary is expected to cost, null if unknown.
+   */
+  | { readonly type: 'summary-preparing'; readonly tokens: number; readonly price: number | null }
+  /**
+   * The summary is ready and is swapped in when the context needs it. `tokensAfter`: size of the context with it;
+   * `price`: dollars that it cost, null if unknown.
+   */
+  | {
+      readonly type: 'summary-prepared'
+      readonly tokensBefore: number
+      readonly tokensAfter: number
+      readonly durationMs: number
+      readonly price: number | null
+    }
+  /** A prepared summary will not be used. `price`: dollars that were spent on it, null if unknown. */
+  | {
+      readonly type: 'summary-dropped'
+      readonly why: SummaryDropReason
+      readonly message: string
+      readonly price: number | null
+    }
+  /** A request was sent on an idle session to keep its prompt cache from expiring. */
+  | ({ readonly type: 'cache-kept-warm' } & KeptCache)
+  /** The prompt cache has expired since the last response, so that the next request costs more. Not sent yet. */
+  | ({ readonly type: 'resume-cost' } & ResumeCost)
+
+/** Why a prepared summary is not used. */
+export type SummaryDropReason =
+  /** The context was compacted, cleared, undone or rewound since. */
+  | 'rewritten'
+  /** A record that the summary replaces was pinned. */
+  | 'pinned'
+  | 'model-switched'
+  /** A PreCompact hook blocked it. */
+  | 'blocked'
+  /** The model wrote no summary. A local one is only made when the session cannot go on without. */
+  | 'no-summary'
+  /** It could not be prepared, or not be committed. */
+  | 'failed'
+  | 'closed'
+
+export interface KeptCache {
+  /** Tokens that the request read from the cache. */
+  readonly tokensRead: number
+  /** True if the cached conversation was read, which renews its lifetime. False if it was lost already. */
+  readonly isRead: boolean
+  /** Number of such requests since the last response, with this one. */
+  readonly count: number
+  /** When the cache expires now, in milliseconds since 1970; null if it was lost. */
+  readonly expiresAt: number | null
+  /** Dollars that the request cost; null if unknown. */
+  readonly price: number | null
+  /**
+   * Dollars that the next request costs more if the cache expires, since it writes the cache again; null if unknown. All
+   * renewals of a pause save it together, once.
+   */
+  readonly rewritePrice: number | null
+}
+
+export interface ResumeCost {
+  /** Milliseconds since the last response. */
+  readonly idleMs: number
+  /** Tokens of the request, and those of them that are still expected in the cache. */
+  readonly tokens: number
+  readonly cachedTokens: number
+  /** Dollars that the prompt of the request will cost, and that it would have cost before the cache expired. */
+  readonly price: number | null
+  readonly warmPrice: number | null
+  /** The same as a line for the user. */
+  readonly sentence: string
+}
+
+// Events of a session's notes: their updates, and compactions with them. In telemetry a hyphen is an underscore:
+// `sm_compact`, `sm_compact_threshold_exceeded`, and `sm_compact_` with the reason for `sm-compact-refused`.
+
+export type NotesEvent =
+  /** The notes were updated. `tokens`: their size. `cost`: that of the model calls; none if kept from the log. */
+  | {
+      readonly type: 'notes-updated'
+      readonly by: 'model' | 'local'
+      readonly coveredUuid: string | null
+      readonly tokens: number
+      readonly cost: NotesCost
+    }
+  /** An update of the notes failed. The old notes stay as they were. */
+  | {
+      readonly type: 'notes-failed'
+      readonly by: 'model' | 'local'
+      readonly reason: NotesFailureReason
+      readonly message: string
+      readonly cost: NotesCost
+      /** Set after several failures in a row: the model is not asked again before the next compaction or a new session. */
+      readonly isPaused?: true
+    }
+  /** A model that was to update the notes tried something else. It was not done. */
+  | { readonly type: 'notes-tool-refused'; readonly call: ToolUseBlock; readonly message: string }
+  /** The context was compacted with the notes, without a model call. Follows `compact`. */
+  | {
+      readonly type: 'sm-compact'
+      /** uuid of the compaction's boundary record, as in `compact`. */
+      readonly id: string
+      readonly tokensBefore: number
+      readonly tokensAfter: number
+      readonly by: 'model' | 'local'
+      /** Why notes from the log were used in place of those of the model; null if they were not. */
+      readonly fallbackReason: NotesFallbackReason | null
+      /** Entries and tokens kept verbatim after the notes. */
+      readonly kept: { readonly entries: number; readonly tokens: number }
+      /** Headings of the sections that were cut at their limit. */
+      readonly cut: readonly string[]
+    }
+  /** With the notes, the context would reach the auto-compact threshold again. A summary is written instead. */
+  | {
+      readonly type: 'sm-compact-threshold-exceeded'
+      readonly tokens: number
+      readonly threshold: number
+    }
+  /** The context cannot be compacted with the notes. A summary is written instead, unless a hook blocked the compaction. */
+  | { readonly type: 'sm-compact-refused'; readonly reason: NotesRefusalReason; readonly message: string }
+
+/** What the model calls of an update of the notes cost; `dollars` is null if a price is unknown. */
+export interface NotesCost {
+  readonly usage: SummaryUsage
+  readonly dollars: number | null
+}
+
+export type NotesFailureReason =
+  | 'aborted'
+  /** Nothing was sent yet, or the conversation was rewritten since: there is nothing to continue from. */
+  | 'nothing-to-fork'
+  | 'model-failed'
+  /** The output limit ended the answer. */
+  | 'cut-off'
+  /** The answer changed nothing. */
+  | 'no-change'
+  /** The result lacks sections, is empty or too long. */
+  | 'bad-notes'
+  /** The notes could not be read or stored. */
+  | 'store'
+
+/** `threshold`: with the notes of the model, the context would reach the auto-compact threshold again. */
+export type NotesFallbackReason = NotesRefusalReason | 'threshold'
+
+export type NotesRefusalReason =
+  | 'no-notes'
+  | 'empty-notes'
+  /** The notes could not be read. */
+  | 'store'
+  /** It is not known which record the notes cover last. */
+  | 'unknown-coverage'
+  /** The last covered record is no longer in the context. */
+  | 'not-in-context'
+  /** A hook blocked the compaction. No summary is written either. */
+  | 'blocked'
+  /** The compaction itself was refused; the message says why. */
+  | 'refused'
+  /** Something threw an error. */
+  | 'error'
+
+/** The cost of notes that are kept from the log: no model is called. */
+export const FREE_NOTES: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }

@@ -1,13 +1,12 @@
 /** What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction. */
 import type { CacheBreak } from '../cache/cache-break.ts'
-import type { RedactText } from '../cache/request-diff.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
-import type { Attachment, CompactMetadata, RecordedUserInput } from '../log/record.ts'
-import type { BranchNotes } from '../notes/branch-notes.ts'
+import type { CompactMetadata, RecordedUserInput } from '../log/record.ts'
+import type { BranchNotes } from '../notes/render-notes.ts'
 import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
@@ -54,28 +53,10 @@ export interface TurnHost {
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
   /**
-   * True if a client with a message list of its own leads. Its parameters, tools and system prompt are the provider's to
+   * The client that leads, with a message list of its own. Its parameters, tools and system prompt are the provider's to
    * judge, the model can call exactly the tools that it offers, and a prompt that is too long stays in its list.
    */
-  readonly isClientLed?: boolean
-  /**
-   * True if nothing is cleared or compacted while the next request still fits the context window: the host would go on
-   * without, and may end before a rewrite has paid for itself.
-   */
-  readonly rewritesWhenFull?: boolean
-  /** What the provider said about sizes when it refused the host's request for its length. Undefined if it did not. */
-  readonly refusedAsTooLong?: TokenExcess
-  /** The cache lifetime that the host asked for in the cache markers of its own request. */
-  readonly requestedTtl?: string
-  /** The cache markers that the host set in its own request. Undefined if it sends no requests of its own. */
-  readonly clientMarkers?: readonly ClientMarker[]
-  /** Milliseconds between the host's newest requests, newest last; as far as they are known. */
-  readonly clientPauses?: readonly number[]
-  /**
-   * uuid of the last record that the next request of the host is expected to repeat; null for none. Hosts that change
-   * earlier messages with every request would pay for cache entries that nothing reads. Default: all are repeated.
-   */
-  readonly repeatedUntil?: string | null
+  readonly client?: LeadingClient
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */
   readonly pricesOf: FindModelPrices
   readonly sections: readonly PlacedSection[]
@@ -103,11 +84,6 @@ export interface TurnHost {
   /** Called when the context of the SessionStart hooks is in the log. A turn that stops before runs them again. */
   readonly noteStarted?: () => void
   /**
-   * Returns attachments for the next request, such as memory files of folders that the last tool calls touched. Called
-   * before every request, after the context was cleared or compacted, so that no rewrite swallows them at once.
-   */
-  readonly attachBeforeRequest?: (signal?: Signal) => Promise<readonly Attachment[]>
-  /**
    * Called after every response of the model (`response`), and after the answer that ends a turn (`turn-end`), to start
    * work in the background. Must return at once.
    */
@@ -125,10 +101,29 @@ export interface TurnHost {
   readonly cwd?: string
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
-  /** Removes secrets from the description of a cache break. Default: the engine's redaction rules. */
-  readonly redact?: RedactText
   /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */
   readonly keepDiff?: SaveDiff
+}
+
+/** What is known of a client that sends whole requests of its own, which the engine rewrites. */
+export interface LeadingClient {
+  /** The cache markers of its last request, and the cache lifetime that they ask for. */
+  readonly markers: readonly ClientMarker[]
+  readonly ttl: string | undefined
+  /** Milliseconds between its newest requests, newest last; as far as they are known. */
+  readonly pauses: readonly number[]
+  /**
+   * uuid of the last record that its next request is expected to repeat; null for none, undefined for all. A client that
+   * changes earlier messages with every request would pay for cache entries that nothing reads.
+   */
+  readonly repeatedUntil: string | null | undefined
+  /**
+   * True if nothing is cleared or compacted while the next request still fits the context window: the client would go on
+   * without, and may end before a rewrite has paid for itself.
+   */
+  readonly waitsUntilFull: boolean
+  /** What the provider said about sizes when it refused the client's request for its length. Undefined if it did not. */
+  readonly refusedAsTooLong: TokenExcess | undefined
 }
 
 /** A host that supports clearing and compaction. */

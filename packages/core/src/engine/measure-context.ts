@@ -1,11 +1,11 @@
 /** Measures how full the context window is, and gathers the input for planning a clearing or a compaction. */
 
-import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import {
+  EMPTY_CACHE_MODEL,
   estimateRemainingCalls,
   measureCacheTemperature,
   updateCallTally,
-} from '../cache/cache-temperature.ts'
+} from '../cache/cache-model.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
@@ -156,7 +156,8 @@ export function gatherPlanContext(
   const { meter, register } = known.context
   const expectedResult = updateExpectedResult(known)
   const tokens = measureContext(known, host, compaction).expected
-  const reported = host.rewritesWhenFull === true ? readReportedPrefix(meter) : null
+  const waitsUntilFull = host.client?.waitsUntilFull === true
+  const reported = waitsUntilFull ? readReportedPrefix(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
   const ttl = findMechanismStates(policy, switches).caching.on
@@ -195,7 +196,7 @@ export function gatherPlanContext(
     lastEdits: known.providerEdits,
     canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
-    ...(host.rewritesWhenFull === true ? { clientLimit: findClientLimit(known, host, compaction) } : {}),
+    ...(waitsUntilFull ? { clientLimit: findClientLimit(known, host, compaction) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally, expectedResult } } }
@@ -243,7 +244,7 @@ function findClientLimit(
     ? 0
     : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
-  if (host.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
+  if (host.client?.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
   const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
   return {
     tokens,

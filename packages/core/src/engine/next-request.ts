@@ -1,30 +1,35 @@
 /** Builds and validates the next request, and forecasts how much of it is read from the cache. */
-
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/clear-candidates.ts'
 import { toContextEdits } from '../clearing/provider-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
+import { findRates } from '../cost/prices.ts'
+import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
 import type { JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isKnownRecord, type PrefixSnapshot } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { readContextSize } from '../planner/plan-input.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
+import { countTotalsThroughBlock } from '../request/block-index.ts'
 import {
   type AssembledRequest,
   type AssembleRequestInput,
   assembleRequest,
   findRequestProblems,
 } from '../request/build-request.ts'
-import { type FirstClearableMarker, type OwnMarkers, updateFirstClearable } from '../request/cache-markers.ts'
+import {
+  type FirstClearableMarker,
+  type OwnMarkers,
+  type PlannedMarker,
+  updateFirstClearable,
+} from '../request/cache-markers.ts'
 import { chooseRequestTtl, chooseTailTtl } from '../request/cache-ttl.ts'
-import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
+import { buildRequestPrefix, type CurrentPrefix } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
-import { startValidation, updateValidationInSteps, type ValidationState } from '../validate/validate.ts'
-import { canAffordCacheWrite, listMarkerChoices } from './cache-allowance.ts'
+import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
 import type { TurnHost } from './host.ts'
 import { type SessionState, updateContextState } from './session-state.ts'
 
@@ -112,9 +117,9 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
  */
 export function omitHostFindings(
   findings: readonly Finding[],
-  { isClientLed = false }: Pick<TurnHost, 'isClientLed'>,
+  { client }: Pick<TurnHost, 'client'>,
 ): readonly Finding[] {
-  if (!isClientLed) return findings
+  if (client === undefined) return findings
   return findings.filter(({ path, code }) => path.startsWith('messages') && !HOST_CODES.has(code))
 }
 
@@ -126,7 +131,7 @@ function toAssembleQuestion(
   standing: CurrentPrefix,
   host: TurnHost,
 ): AssembleRequestInput {
-  const { profile, source, policy, switches = NO_SWITCHES } = host
+  const { profile, source, policy, client, switches = NO_SWITCHES } = host
   const { caching, clear } = findMechanismStates(policy, switches)
   const { isUserTool } = host.modelSettings()
   return {
@@ -141,8 +146,8 @@ function toAssembleQuestion(
     clears: clear.on,
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),
-    ...(host.repeatedUntil === undefined ? {} : { repeatedUntil: host.repeatedUntil }),
-    clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (host.clientMarkers ?? []),
+    ...(client?.repeatedUntil === undefined ? {} : { repeatedUntil: client.repeatedUntil }),
+    clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (client?.markers ?? []),
     isRewritten: state.view.rewrites.length > 0,
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }
@@ -150,10 +155,9 @@ function toAssembleQuestion(
 
 function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
   const { rewrittenAt } = state.view
-  const first = host.firstClearable?.(state) ?? firstClearableCall(state, host)
   const isAnswered = state.lastResponseIndex > rewrittenAt
   return updateFirstClearable(state.clearingEdge, {
-    firstClearable: first,
+    firstClearable: host.firstClearable?.(state) ?? firstClearableCall(state, host),
     rewrittenAt,
     isAnswered,
     flat: state.flat,
@@ -188,7 +192,7 @@ function checkMessages(
   { messages }: AssembledRequest,
   { profile }: TurnHost,
 ): Steps<ValidationState> {
-  return updateValidationInSteps(
+  return updateValidation(
     checkedMessages?.state.profile === profile ? checkedMessages : startValidation(profile),
     messages,
   )
@@ -231,4 +235,92 @@ export function findNewestResponse({ session, lastResponseIndex }: SessionState)
   if (lastResponseIndex < 0) return null
   const record = readRecordAt(session, lastResponseIndex)
   return isKnownRecord(record) && record.type === 'assistant' ? record.message : null
+}
+
+// Decides how much of a host's request is written to the prompt cache where the host itself would not. A cache write
+// costs more than sending, and pays only if a later request reads it: a run may end, or pause for longer than the cache
+// lives. So the engine writes only what its earlier savings pay for, and a small advance. Whatever the host does, it
+// then pays no more than without the engine, and that advance.
+
+/**
+ * Shares of what the host would have paid so far that may be lost with cache writes that nothing reads. `bare`: for a
+ * host without any cache marker, which has the most to save. `caching`: for one that marks only system prompt or tools.
+ */
+const ADVANCE = { bare: 0.1, caching: 0.01 }
+
+/** Pauses between requests that tell whether the cache lives until the next one. */
+const RECENT_PAUSES = 2
+
+/** Returns which cache markers may be added to a request, in order of preference. */
+export function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkers[] {
+  if (client === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
+  return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
+}
+
+interface CacheWriteInput {
+  readonly request: AssembledRequest
+  readonly forecast: CacheForecast
+  /** Tokens of the whole request, and of its system prompt and tools. */
+  readonly tokens: number
+  readonly prefixTokens: number
+}
+
+/** Returns true if savings and advance pay for what the request would write to the cache. */
+export function canAffordCacheWrite(
+  { costs }: Pick<SessionState, 'costs'>,
+  host: TurnHost,
+  question: CacheWriteInput,
+): boolean {
+  const { request, forecast, tokens } = question
+  const last = request.markers.at(-1)
+  // What is before a marker of the host is written to the cache in any case.
+  if (last === undefined || last.kind === 'host') return true
+  // The host's markers may live longer than the one that is added after them.
+  const ttl = readMarkerTtl(last, host)
+  if (outlastsCache(ttl, host)) return false
+  const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
+  const { input, cacheRead, ...rates } = prices === null ? NO_RATES : findRates(prices, tokens)
+  const write = ttl === '1h' ? rates.write1h : rates.write5m
+  if (input === null || cacheRead === null || write === null) return true
+  const totals = sumSessionCost(costs ?? emptySessionCost())
+  // What the host caches by itself is not the engine's saving.
+  const cached = countTokensToMarker(
+    question,
+    request.markers.findLast(({ kind }) => kind === 'host'),
+  )
+  const calls = totals.calls - totals.unpricedCalls
+  const read = Math.max(0, totals.tokens.cacheRead - calls * cached)
+  const written = totals.tokens.write5m + totals.tokens.write1h - cached
+  const saved = (read * (input - cacheRead) - Math.max(0, written) * (write - input)) / 1_000_000
+  const direct = totals.spent.priced + saved + (tokens * input) / 1_000_000
+  const unread = Math.max(0, countTokensToMarker(question, last) - forecast.read)
+  const premium = (unread * (write - input)) / 1_000_000
+  return premium <= saved + ADVANCE[host.client?.markers.length === 0 ? 'bare' : 'caching'] * direct
+}
+
+/** Estimates the tokens up to a cache marker; those of messages by their share in the bytes. */
+function countTokensToMarker(
+  { request: { blockIndex }, tokens, prefixTokens }: CacheWriteInput,
+  marker: PlannedMarker | undefined,
+): number {
+  if (marker === undefined) return 0
+  const { place } = marker
+  if (place.zone !== 'messages') return prefixTokens
+  const all = blockIndex.end.bytes
+  const { bytes } = countTotalsThroughBlock(blockIndex, place.index, place.block)
+  const share = all === null || bytes === null || all === 0 ? 1 : bytes / all
+  return prefixTokens + share * Math.max(0, tokens - prefixTokens)
+}
+
+const NO_RATES = { input: null, cacheRead: null, write5m: null, write1h: null }
+
+function readMarkerTtl({ control }: PlannedMarker, { profile: { cache } }: TurnHost): string {
+  return typeof control.ttl === 'string' ? control.ttl : cache.defaultTtl
+}
+
+/** Returns true if the host's last requests came too late for the cache, so that the next one will, too. */
+function outlastsCache(ttl: string, { client, profile: { cache } }: TurnHost): boolean {
+  const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
+  const recent = client?.pauses.slice(-RECENT_PAUSES) ?? []
+  return recent.length > 0 && recent.every((ms) => ms >= seconds * 1000)
 }

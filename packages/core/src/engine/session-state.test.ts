@@ -1,12 +1,12 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import { EMPTY_CALL_TALLY, updateCallTally } from '../cache/cache-model.ts'
 import {
   announceRewrite,
   createCacheMonitor,
   EMPTY_SOURCE_STATE,
   withSourceState,
 } from '../cache/cache-monitor.ts'
-import { EMPTY_CALL_TALLY, updateCallTally } from '../cache/cache-temperature.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'

@@ -1,10 +1,10 @@
 /** State of an open session, as immutable values: its log, and what the engine learned since it was opened. */
 
 import type { RewriteAnnouncement } from '../cache/cache-break.ts'
-import type { CacheModel } from '../cache/cache-model.ts'
+import { type CacheModel, type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor, createCacheMonitor } from '../cache/cache-monitor.ts'
-import { type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-temperature.ts'
 import type { MonitoredRequest } from '../cache/sent-request.ts'
+import { readDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import {
   createToolResultIndex,
@@ -29,14 +29,14 @@ import {
 import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
 import type { ExpectedCompactionResult } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
+import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
+  type RequestPrefix,
   updateAnnouncedPrefix,
-} from '../request/announced-prefix.ts'
-import type { AssembledRequest } from '../request/build-request.ts'
-import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
-import type { RequestPrefix } from '../request/prefix-snapshot.ts'
+} from '../request/prefix-snapshot.ts'
 import type { MediaTally } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
@@ -297,7 +297,7 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
     const act = describeClearing(record.microcompactMetadata)
     const cost = { act, freedTokens: toTokenCount(tokensSaved) }
     return way === 'cached'
-      ? { kind: 'cache-edits', deletedBefore: countDeleted(view), ...cost }
+      ? { kind: 'cache-edits', deletedBefore: readDeletedTokens(view), ...cost }
       : { kind: 'clearing', ...cost }
   }
   const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
@@ -312,17 +312,6 @@ function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetada
     ...(media > 0 ? [`left out ${media} ${media === 1 ? 'image' : 'images'}`] : []),
   ]
   return parts.join(', ')
-}
-
-/** Returns the tokens deleted so far in the provider's cache, from the newest response that reports them; 0 if none. */
-function countDeleted({ entries }: ContextView): number {
-  for (let index = entries.length - 1; index >= 0; index -= 1) {
-    const record = entries.at(index)?.record
-    const deleted =
-      record?.type === 'assistant' ? record.message.usage?.cache_deleted_input_tokens : undefined
-    if (typeof deleted === 'number') return deleted
-  }
-  return 0
 }
 
 /** uuids of the pinned records, in the order of pinning. */

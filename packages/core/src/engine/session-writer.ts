@@ -14,7 +14,7 @@ import type {
 } from '../log/record.ts'
 import { NO_PARENT, readRecordAt } from '../log/session-log.ts'
 import { runInSlices, type Steps } from '../log/work-steps.ts'
-import { repairRecordText } from '../text/well-formed-text.ts'
+import { repairRecordText } from '../text/truncate-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { AppendOutcome, NewRecord, Signal } from './ports.ts'

@@ -6,17 +6,16 @@
 
 import { type CacheForecast, forecastCacheRead } from '../cache/cache-forecast.ts'
 import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/cache-model.ts'
-import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
-import { createForkEdits } from '../cache/provider-edits.ts'
+import { type CacheCheckOutcome, createForkEdits } from '../cache/cache-monitor.ts'
 import { readAppliedEdits } from '../clearing/provider-clearing.ts'
+import { isProviderClearing } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
-import { isProviderClearing } from '../context/provider-clearings.ts'
 import { toBlocks } from '../log/block.ts'
 import { isJsonObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import { runAtOnce } from '../log/work-steps.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
   type BlockIndex,
   findMessageOfBlock,
@@ -35,8 +34,8 @@ import {
   type ForkOutcome,
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
-import type { RequestPrefix } from '../request/prefix-snapshot.ts'
-import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
+import type { CurrentPrefix, RequestPrefix } from '../request/prefix-snapshot.ts'
+import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,
@@ -52,20 +51,15 @@ import type { TurnHost } from './host.ts'
 import { buildNextRequest, diagnosticsField, findNewestResponse, omitHostFindings } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import { pauseTurn, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
+import { pauseTurn, type TurnContext } from './session-writer.ts'
 
-export interface SideCall extends Pick<PendingModelCall, 'request' | 'source' | 'forkOf'> {
-  /** True if another writer holds the log. The records are then returned as `unlogged`, and the caller appends them. */
-  readonly isDeferred?: boolean
-}
+export type SideCall = Pick<PendingModelCall, 'request' | 'source' | 'forkOf'>
 
 export interface SideCallResult {
   readonly answer: ModelCallResult
   /** Tokens that were expected to be read from the cache; `outcome` tells whether they were. */
   readonly expected: number
   readonly outcome: CacheCheckOutcome
-  /** Records that the caller must append, even if the call failed; empty unless the call is deferred. */
-  readonly unlogged: readonly UnlinkedRecord[]
 }
 
 export async function* runSideCall(
@@ -82,7 +76,7 @@ export async function* runSideCall(
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of streamReply(turn, call.request)) {
     yield { type: 'side-reply', source: call.source, event }
-    if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened, call.isDeferred)
+    if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened)
   }
   throw new RangeError('expected the last event of a reply')
 }
@@ -90,7 +84,6 @@ export async function* runSideCall(
 const NO_CACHE_RESULT: Omit<SideCallResult, 'answer'> = {
   expected: 0,
   outcome: { kind: 'not-judged', why: 'no-usage' },
-  unlogged: [],
 }
 
 /** Validates the request. Messages that were validated as part of the conversation are not checked again. */
@@ -102,14 +95,16 @@ function checkCall(
     state.checkedMessages?.state.profile === host.profile
       ? state.checkedMessages
       : startValidation(host.profile)
-  return omitHostFindings(findRequestProblems(updateValidation(known, request.messages), request), host)
+  return omitHostFindings(
+    findRequestProblems(runAtOnce(updateValidation(known, request.messages)), request),
+    host,
+  )
 }
 
 async function* finishSideCall(
   turn: TurnContext,
   event: ReplyEnded | ReplyFailed,
   opened: PendingModelCall,
-  isDeferred = false,
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const answer =
     event.type === 'reply-failed' ? toTurnFailure(event) : { ok: true as const, reply: event.reply }
@@ -119,11 +114,9 @@ async function* finishSideCall(
     message,
     bodies: [],
     isInConversation: false,
-    isDeferred,
     ...(event.type === 'reply-failed' ? { cutOff: event.reply } : {}),
   })
-  const { outcome, unlogged } = closed
-  return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }
+  return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome: closed.outcome }
 }
 
 // A fork continues from the last request of the conversation and reads the cached prefix of that request.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
-import { formatAttachmentText } from '../context/attachment-text.ts'
+import { formatAttachmentText } from '../context/context-entry.ts'
 import { flattenContext, toApiMessages } from '../context/flatten.ts'
 import { isHostNotice, REFUSED_CALL_TEXT, readRefusalText, wrapInReminder } from './host-texts.ts'
 import { extractSessionFacts } from './session-facts.ts'

@@ -2,7 +2,7 @@
  * The texts that agent programs write in the user's place: notices, interruptions, and refusals of tool calls. One
  * table for all programs, so that no text of a program counts as typed and nothing that the user typed is lost with one.
  */
-import { chooseFrameName } from '../text/frames.ts'
+import { chooseFrameName } from '../text/code-in-text.ts'
 
 // Notices. Most are elements with known names.
 

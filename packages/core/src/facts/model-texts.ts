@@ -4,12 +4,10 @@
  */
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { removeCodeBlocks } from '../text/code-blocks.ts'
-import { cutMiddle, type TokenCounter, toOneLine } from '../text/truncate-text.ts'
-import { sliceText } from '../text/well-formed-text.ts'
-import { isFailure } from './command-status.ts'
+import { removeCodeBlocks } from '../text/code-in-text.ts'
+import { cutMiddle, sliceText, type TokenCounter, toOneLine } from '../text/truncate-text.ts'
 import { formatCommand } from './shell-commands.ts'
-import type { ToolRun } from './tool-runs.ts'
+import { isFailure, type ToolRun } from './tool-runs.ts'
 
 /** A text of the model, without credentials. */
 export interface AssistantText {

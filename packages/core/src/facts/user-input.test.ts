@@ -5,8 +5,14 @@ import { type Block, isTextBlock, type TextBlock, type ToolUseBlock } from '../l
 import type { SessionRecord } from '../log/record.ts'
 import { wrapInReminder } from './host-texts.ts'
 import { extractSessionFacts } from './session-facts.ts'
-import { createCommandMessage } from './slash-commands.ts'
-import { createUserInputs, isUserMessage, readUserInputs, readUserTypedText, THE_USER } from './user-input.ts'
+import {
+  createCommandMessage,
+  createUserInputs,
+  isUserMessage,
+  readUserInputs,
+  readUserTypedText,
+  THE_USER,
+} from './user-input.ts'
 
 const command = (name: string, args: string): string =>
   `<command-name>${name}</command-name>\n<command-message>x</command-message>\n<command-args>${args}</command-args>`

@@ -4,8 +4,7 @@
  */
 import { isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { truncateEnd } from '../text/truncate-text.ts'
-import { sliceText } from '../text/well-formed-text.ts'
+import { sliceText, truncateEnd } from '../text/truncate-text.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
 import { isAskingTool } from './question-answers.ts'
 import { describeToolCall, readToolName } from './tool-calls.ts'

@@ -3,8 +3,7 @@
  * tool calls in collapsed sections. The same session always gives the same text.
  */
 
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import { isVisibleToModel } from '../context/context-entry.ts'
+import { formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { buildContextView, type ContextRewrite, type ContextView } from '../context/context-view.ts'
 import {
   type Block,
@@ -18,7 +17,7 @@ import {
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
-import { sliceText } from '../text/well-formed-text.ts'
+import { sliceText } from '../text/truncate-text.ts'
 import { formatBlock, restoreSpilledRecord } from './find-record.ts'
 import { type BlobReader, readSpilledParts } from './spill-results.ts'
 

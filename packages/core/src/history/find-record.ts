@@ -1,6 +1,6 @@
 /** Finds a record, tool call, response or blob of one session by its id. Ids of other sessions find nothing. */
 
-import { formatAttachmentText } from '../context/attachment-text.ts'
+import { formatAttachmentText } from '../context/context-entry.ts'
 import {
   type Block,
   isMediaBlock,

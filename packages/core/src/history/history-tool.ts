@@ -6,8 +6,7 @@
 import { HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
 import type { Block } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
-import { takeHead } from '../text/truncate-text.ts'
-import { sliceText } from '../text/well-formed-text.ts'
+import { sliceText, takeHead } from '../text/truncate-text.ts'
 import { findHistoryItem, type HistoryItem } from './find-record.ts'
 import {
   type HistoryPage,

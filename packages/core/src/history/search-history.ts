@@ -8,8 +8,7 @@ import { isObject } from '../log/json.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
 import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { HistoryPolicy } from '../policy/turn-policy.ts'
-import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
-import { sliceText } from '../text/well-formed-text.ts'
+import { sliceText, type TokenCounter, takeHead } from '../text/truncate-text.ts'
 import {
   formatRecordBody,
   formatRecordHeading,

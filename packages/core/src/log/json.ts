@@ -280,3 +280,12 @@ export function findRawBlockTexts(
 function hasOpening(text: string | undefined, bracket: '{' | '['): text is string {
   return text?.trimStart().startsWith(bracket) === true
 }
+
+/** Returns the object without fields that are undefined. Optional fields must be absent rather than undefined. */
+export function omitUndefined<T extends object>(fields: T): DefinedFields<T> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as DefinedFields<T>
+}
+
+type DefinedFields<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -2,7 +2,8 @@
  * The types of records. Each line of a session log is one record. Field names are those of Claude Code's session JSONL,
  * so that its sessions can be loaded unchanged. Unknown fields are kept and never sent to the model.
  */
-import { type Block, isCacheEditsBlock, isToolResult, type MessageContent, toBlocks } from './block.ts'
+import { type Block, isToolResult, type MessageContent, toBlocks } from './block.ts'
+import { isCacheEditsBlock } from './cache-edits.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** Marks a record as part of a batch of `of` records that were appended together. They are valid only if all are present. */
@@ -273,9 +274,6 @@ export function isClearedByProvider({ way }: MicrocompactMetadata): boolean {
 export function isRewriteBoundary(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
   return isCompactBoundary(record) || isMicrocompactBoundary(record)
 }
-
-/** Subtype of the record which says that cache deletions are no longer sent, because that cache has expired. */
-export const CACHE_EDITS_DROPPED_SUBTYPE = 'cache_edits_dropped'
 
 /** Subtype of the record that takes a broken reply out of the context. The log keeps what had arrived of it. */
 export const REPLY_DROPPED_SUBTYPE = 'reply_dropped'

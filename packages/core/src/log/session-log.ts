@@ -4,7 +4,7 @@
  * again.
  */
 
-import { repairRecordText } from '../text/well-formed-text.ts'
+import { repairRecordText } from '../text/truncate-text.ts'
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
 import { AppendList, PersistentMap } from './persistent-collections.ts'

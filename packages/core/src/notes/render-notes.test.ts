@@ -6,9 +6,8 @@ import {
   writeNotes as writeRecordNotes,
 } from '../../test/summarize/written-notes.ts'
 import { runAtOnce } from '../log/work-steps.ts'
-import { createBranchNotes } from './branch-notes.ts'
 import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
-import type { NotesRenderOptions } from './render-notes.ts'
+import { createBranchNotes, type NotesRenderOptions } from './render-notes.ts'
 
 const { countTokens } = LIMITS
 

@@ -6,9 +6,9 @@
 import type { SessionFacts } from '../facts/session-facts.ts'
 import type { InputAuthor, UserInput, UserInputKind } from '../facts/user-input.ts'
 import { describeAuthor, type UserPrompt } from '../facts/user-prompts.ts'
-import { quoteBlock } from '../text/code-blocks.ts'
+import { quoteBlock } from '../text/code-in-text.ts'
 import { cutMiddle, quoteInline, toOneLine, truncateEnd, truncateStart } from '../text/truncate-text.ts'
-import { type NoteGroup, toGroup } from './note-groups.ts'
+import { type NoteGroup, toGroup } from './notes-file.ts'
 
 /** A text of the user, or of an agent in the user's place, that the notes quote. */
 interface UserRequest {

@@ -2,19 +2,28 @@
  * What the notes say of the work: how the latest instruction stands, todos, plan, files, commands and their errors, what
  * the model decided and found, and the worklog.
  */
-import type { CommandFact, FailingCommand } from '../facts/command-facts.ts'
-import { isFailure, type RunStatus } from '../facts/command-status.ts'
-import { isFileChanged, type TouchedFile } from '../facts/file-facts.ts'
+
 import { cutSentences, type PlacedText, toKeptText } from '../facts/model-texts.ts'
-import type { SessionFacts } from '../facts/session-facts.ts'
+import type { SessionFacts, WorkStep } from '../facts/session-facts.ts'
 import { formatCommand, isLookingCommand, isPassingCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
-import type { ToolRun } from '../facts/tool-runs.ts'
-import type { WorkStep } from '../facts/worklog.ts'
+import { isFailure, type RunStatus, type ToolRun } from '../facts/tool-runs.ts'
+import {
+  type CommandFact,
+  type FailingCommand,
+  isFileChanged,
+  type TouchedFile,
+} from '../facts/work-facts.ts'
 import { describeFile } from '../summary/summary-pieces.ts'
-import { quoteBlock, quoteCode } from '../text/code-blocks.ts'
-import { fitItems } from '../text/fit-items.ts'
-import { cutMiddle, quoteInline, toOneLine, truncateEnd, truncateStart } from '../text/truncate-text.ts'
+import { quoteBlock, quoteCode } from '../text/code-in-text.ts'
+import {
+  cutMiddle,
+  fitItems,
+  quoteInline,
+  toOneLine,
+  truncateEnd,
+  truncateStart,
+} from '../text/truncate-text.ts'
 import {
   formatMissing,
   type NoteGroup,
@@ -22,7 +31,7 @@ import {
   placeItems,
   type SectionBudget,
   toGroup,
-} from './note-groups.ts'
+} from './notes-file.ts'
 
 // Current state.
 

@@ -5,8 +5,8 @@ import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
-import { judgeCompaction, makeContextPlan } from './context-plan.ts'
-import { type ExpectedCompactionResult, findNotesLine, type PlanContext } from './plan-input.ts'
+import { findNotesLine, judgeCompaction, makeContextPlan } from './context-plan.ts'
+import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(
@@ -283,11 +283,6 @@ describe('plan', () => {
     const planned = makeContextPlan(situation.planContext({ scaled }))
     expect([planned.act, planned.ladder, planned.refusal]).toEqual(['wait', null, null])
     expect(planned.trace[1]?.why).toMatch(/window of this model is not known/)
-  })
-
-  it('counts what was deleted from the provider’s cache as gone', () => {
-    const context = filled(150_000).planContext({ deletedTokens: 20_000 })
-    expect(makeContextPlan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
   })
 })
 

@@ -3,23 +3,21 @@
  * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it; with
  * policy `compact.economy` and a prepared summary, it compacts. The engine carries out the plan.
  */
-import { formatCount, formatDollars } from '../cache/cache-break.ts'
+import { hasExpired } from '../cache/cache-model.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
+import { countShownTokens } from '../clearing/tool-result-index.ts'
+import { formatCount, formatDollars } from '../cost/prices.ts'
 import type { ClearMode, CompactCause } from '../log/record.ts'
 import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
+import { type ContextTokens, readCalibrationScale, readLowerBound } from '../tokens/usage.ts'
 import {
   type ExpectedCompactionResult,
   estimateCompactionResult,
-  findFreeTokens,
-  findNotesLine,
   findOptimalCompactionSize,
-  fitsClientLimit,
-  isReadingFiles,
   type OptimalCompactionSize,
   type PlanContext,
   readContextSize,
@@ -83,7 +81,7 @@ export interface CompactionAdvice {
 
 export function makeContextPlan(context: PlanContext): ContextPlan {
   const { scaled, prefixTokens } = context
-  const tokens = readContextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
+  const tokens = readContextSize({ ...context, prefix: () => prefixTokens })
   const clearing = considerClearing(context, tokens)
   const compaction = judgeCompaction(context, tokens)
   const act = chooseAct(context, tokens, clearing, compaction)
@@ -350,6 +348,104 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
         advice,
         waiting === NO_SUMMARY_REASON,
       )
+}
+
+/** Context window for which the tokens of `compact.notesLine` are given. */
+const LINE_WINDOW = 200_000
+
+/**
+ * Returns the context size, in tokens, from which a compaction with the notes is due: the largest of the sizes that policy
+ * `compact.notesLine` gives, at most the auto-compact threshold. With A tokens after a compaction, C at the line, growth g
+ * per call, and prices r (read) and w (write), the cost per call is r·(A + C)/2 + (w − r)·(A − prefix)·g/(C − A), which is
+ * least at C − A = √(2·g·(w − r)·(A − prefix)/r). What costs nothing is not saved: the threshold is then the line. Null if
+ * notes cannot be used or the window is unknown.
+ */
+export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
+  const { policy, clientLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
+  const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = {
+    ...policy.compact.notesLine,
+    ...(clientLimit === undefined ? {} : policy.dropIn.notesLine),
+  }
+  if (!hasNotes || !enabled || !scaled.known) return null
+  const { window, autoCompact } = scaled.lines
+  const scale = window / LINE_WINDOW
+  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  const isExpired = hasExpired(cache)
+  // Below the threshold, a compaction saves what the next calls read, or write if the cache has expired.
+  if ((isExpired ? written : read) === 0) return autoCompact
+  if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
+  const rewritten = Math.max(0, after - prefixTokens)
+  const root =
+    growth === null || read === null || written === null
+      ? 0
+      : Math.sqrt((2 * growth * Math.max(0, written - read) * rewritten) / read)
+  const line = Math.max(
+    prefixTokens + conversationTokens * scale,
+    after + growthTokens * scale,
+    after + rootFactor * root,
+  )
+  return Math.round(Math.min(autoCompact, line))
+}
+
+/**
+ * Returns true while the model reads before it edits: the files that it read in its last responses and has not edited
+ * since have more tokens than policy allows. They would come back as parts of files only. Once the cache has expired, they
+ * would be written again, and the wait is not worth that.
+ */
+function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanContext): boolean {
+  if (hasExpired(cache)) return false
+  const { readingTokens, readingResponses } = policy.compact.notesLine
+  const { results, responses } = register
+  const edited = new Set<string>()
+  let tokens = 0
+  for (let index = results.length - 1; index >= 0; index -= 1) {
+    const result = results.at(index)
+    const isRecent = result !== undefined && result.call.response >= responses.length - readingResponses
+    if (result === undefined || (!isRecent && edited.size > 0)) break
+    const { kind, path } = result.call
+    if (path === null) continue
+    if (kind === 'read') tokens += edited.has(path) ? 0 : countShownTokens(result)
+    else edited.add(path)
+  }
+  const scale = scaled.known ? scaled.lines.window / LINE_WINDOW : 1
+  return readCalibrationScale(calibration) * tokens > readingTokens * scale
+}
+
+/**
+ * Returns true for a host whose requests are rewritten only when they must be, and whose next one may still be taken. For
+ * the first rewrite the lower bound of the size counts: a request that the provider refuses costs nothing, a rewrite that
+ * was not needed does. If no response has told the size yet, as with a conversation that began without the engine, only
+ * the provider knows. Later the host could not go on by itself, and the upper bound avoids refusals.
+ */
+function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): boolean {
+  if (clientLimit === undefined) return false
+  if (!clientLimit.isPassed && context.source === 'estimated') return true
+  return (clientLimit.isPassed ? context.high : readLowerBound(context)) <= clientLimit.tokens
+}
+
+/**
+ * Part of what the conversation has cost that a compaction for free may cost at most. A client that ends with the next
+ * request has then paid so much more at most; a few requests later it has paid less.
+ */
+const FREE_SHARE = 0.005
+
+/**
+ * Returns the most tokens behind system prompt and tools with which, after a compaction, the next request costs no more
+ * than without it, but for half a percent of the bill so far (B). Of C tokens now, those since the last response are not
+ * cached and written in any case (N), and system prompt and tools (P) stay cached. With A tokens after it, that is
+ * w·(A − P) + r·P ≤ w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
+ */
+function findFreeTokens(
+  { rates, write, cache, meter, prefixTokens, clientLimit }: PlanContext,
+  used: number,
+): number | null {
+  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
+  if (read === null || written === null || read <= 0 || meter.measuredResponse === null) return null
+  if (hasExpired(cache) || written <= read) return Math.max(0, used - prefixTokens)
+  const cached = Math.min(used, meter.measuredResponse.context)
+  const saved = Math.max(0, cached - prefixTokens) * read
+  const allowed = FREE_SHARE * (clientLimit?.spent ?? 0) * 1_000_000
+  return Math.floor(used - cached + (saved + allowed) / written)
 }
 
 const FREE_REASON = 'a compaction with the notes may make the next request no dearer'

@@ -3,23 +3,18 @@
  * Also computes the context size from which a compaction saves money.
  */
 
-import { type CacheTemperature, hasExpired } from '../cache/cache-temperature.ts'
+import type { CacheTemperature } from '../cache/cache-model.ts'
 import { countDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import { countProviderCleared, type ProviderEditPlan } from '../clearing/provider-clearing.ts'
-import { countShownTokens, type ToolResultIndex } from '../clearing/tool-result-index.ts'
+import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
 import { type ContextMeter, measureContextTokens } from '../tokens/context-meter.ts'
-import {
-  type Calibration,
-  type ContextTokens,
-  readCalibrationScale,
-  readLowerBound,
-} from '../tokens/usage.ts'
+import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
  * When in a turn the planner runs. `prompt`: a user prompt was just appended. `call`: before another API request of the
@@ -63,11 +58,6 @@ export interface PlanContext {
   readonly hasNotes?: boolean
   /** True if a summary of the conversation is being prepared beside the turn; default false. */
   readonly isPreparing?: boolean
-  /**
-   * Estimated tokens deleted from the provider's cache since the newest response. Default: computed from the tool
-   * result index.
-   */
-  readonly deletedTokens?: number
   /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
   /** Given for a host whose requests are rewritten only when they must be. Default: the thresholds of `scaled` decide. */
@@ -212,92 +202,6 @@ export function priceNewContext(input: NewContextInput): NewContextPrice | null 
   return { cost: cost / 1_000_000, savedPerCall: savedPerCall / 1_000_000, breakEvenCalls }
 }
 
-/** Context window for which the tokens of `compact.notesLine` are given. */
-const LINE_WINDOW = 200_000
-
-/**
- * Returns the context size, in tokens, from which a compaction with the notes is due: the largest of the sizes that policy
- * `compact.notesLine` gives, at most the auto-compact threshold. With A tokens after a compaction, C at the line, growth g
- * per call, and prices r (read) and w (write), the cost per call is r·(A + C)/2 + (w − r)·(A − prefix)·g/(C − A), which is
- * least at C − A = √(2·g·(w − r)·(A − prefix)/r). What costs nothing is not saved: the threshold is then the line. Null if
- * notes cannot be used or the window is unknown.
- */
-export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
-  const { policy, clientLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
-  const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = {
-    ...policy.compact.notesLine,
-    ...(clientLimit === undefined ? {} : policy.dropIn.notesLine),
-  }
-  if (!hasNotes || !enabled || !scaled.known) return null
-  const { window, autoCompact } = scaled.lines
-  const scale = window / LINE_WINDOW
-  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
-  const isExpired = hasExpired(cache)
-  // Below the threshold, a compaction saves what the next calls read, or write if the cache has expired.
-  if ((isExpired ? written : read) === 0) return autoCompact
-  if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
-  const rewritten = Math.max(0, after - prefixTokens)
-  const root =
-    growth === null || read === null || written === null
-      ? 0
-      : Math.sqrt((2 * growth * Math.max(0, written - read) * rewritten) / read)
-  const line = Math.max(
-    prefixTokens + conversationTokens * scale,
-    after + growthTokens * scale,
-    after + rootFactor * root,
-  )
-  return Math.round(Math.min(autoCompact, line))
-}
-
-/**
- * Part of what the conversation has cost that a compaction for free may cost at most. A client that ends with the next
- * request has then paid so much more at most; a few requests later it has paid less.
- */
-const FREE_SHARE = 0.005
-
-/**
- * Returns the most tokens behind system prompt and tools with which, after a compaction, the next request costs no more
- * than without it, but for half a percent of the bill so far (B). Of C tokens now, those since the last response are not
- * cached and written in any case (N), and system prompt and tools (P) stay cached. With A tokens after it, that is
- * w·(A − P) + r·P ≤ w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
- */
-export function findFreeTokens(
-  { rates, write, cache, meter, prefixTokens, clientLimit }: PlanContext,
-  used: number,
-): number | null {
-  const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
-  if (read === null || written === null || read <= 0 || meter.measuredResponse === null) return null
-  if (hasExpired(cache) || written <= read) return Math.max(0, used - prefixTokens)
-  const cached = Math.min(used, meter.measuredResponse.context)
-  const saved = Math.max(0, cached - prefixTokens) * read
-  const allowed = FREE_SHARE * (clientLimit?.spent ?? 0) * 1_000_000
-  return Math.floor(used - cached + (saved + allowed) / written)
-}
-
-/**
- * Returns true while the model reads before it edits: the files that it read in its last responses and has not edited
- * since have more tokens than policy allows. They would come back as parts of files only. Once the cache has expired, they
- * would be written again, and the wait is not worth that.
- */
-export function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanContext): boolean {
-  if (hasExpired(cache)) return false
-  const { readingTokens, readingResponses } = policy.compact.notesLine
-  const { results, responses } = register
-  const edited = new Set<string>()
-  let tokens = 0
-  for (let index = results.length - 1; index >= 0; index -= 1) {
-    const result = results.at(index)
-    const isRecent = result !== undefined && result.call.response >= responses.length - readingResponses
-    if (result === undefined || (!isRecent && edited.size > 0)) break
-    const { kind, path } = result.call
-    if (path === null) continue
-    if (kind === 'read') tokens += edited.has(path) ? 0 : countShownTokens(result)
-    else edited.add(path)
-  }
-  const scale = scaled.known ? scaled.lines.window / LINE_WINDOW : 1
-  return readCalibrationScale(calibration) * tokens > readingTokens * scale
-}
-
 interface SizeInput {
   readonly meter: ContextMeter
   readonly register: ToolResultIndex
@@ -306,8 +210,6 @@ interface SizeInput {
   readonly profile: ProviderProfile
   /** Estimates the tokens of system prompt and tools; called only if no response has reported usage yet. */
   readonly prefix: () => number
-  /** Tokens deleted from the provider's cache. Default: computed from the tool result index. */
-  readonly deleted?: number | undefined
 }
 
 /**
@@ -327,18 +229,6 @@ export function readContextSize(input: SizeInput): ContextTokens {
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted: input.deleted ?? countRemovedTokens(register, meter.measuredResponse !== null),
+    deleted: countRemovedTokens(register, meter.measuredResponse !== null),
   })
-}
-
-/**
- * Returns true for a host whose requests are rewritten only when they must be, and whose next one may still be taken. For
- * the first rewrite the lower bound of the size counts: a request that the provider refuses costs nothing, a rewrite that
- * was not needed does. If no response has told the size yet, as with a conversation that began without the engine, only
- * the provider knows. Later the host could not go on by itself, and the upper bound avoids refusals.
- */
-export function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): boolean {
-  if (clientLimit === undefined) return false
-  if (!clientLimit.isPassed && context.source === 'estimated') return true
-  return (clientLimit.isPassed ? context.high : readLowerBound(context)) <= clientLimit.tokens
 }

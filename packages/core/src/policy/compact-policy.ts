@@ -17,7 +17,7 @@ import {
 
 // Settings of tier 2: compaction, in which a summary replaces the conversation.
 
-export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
+export type DroppableSource = 'skills' | 'files' | 'agents'
 
 /**
  * When a compaction with the notes of the session is due. It needs no model call and delays no turn, so that its
@@ -150,13 +150,13 @@ export interface CompactPolicy {
   readonly notesLine: NotesLinePolicy
 }
 
-const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'deltas']
+const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents']
 
 export const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
     percentOfAutoCompact: fieldSpec(50, percentageCheck(1, 95)),
     countsPrefix: fieldSpec(false, booleanCheck()),
-    shed: fieldSpec(dropOrder, uniqueListCheck(choiceCheck('skills', 'files', 'agents', 'deltas'))),
+    shed: fieldSpec(dropOrder, uniqueListCheck(choiceCheck('skills', 'files', 'agents'))),
     keptSkills: fieldSpec(1, wholeNumberCheck()),
   },
   chain: {
@@ -249,11 +249,6 @@ export interface RehydratePolicy {
   /** Re-attach, after a compaction, the list of background agents that are running or whose result was not collected. */
   readonly agents: boolean
   /**
-   * Re-attach, after a compaction, notices of added tools, agents and MCP instructions that are no longer in the
-   * context.
-   */
-  readonly deltas: boolean
-  /**
    * Time limit, in seconds, for reading one context source. What it has not supplied by then is left out, and the receipt
    * says so.
    */
@@ -305,7 +300,6 @@ export const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   plan: fieldSpec(true, booleanCheck()),
   planMode: fieldSpec(true, booleanCheck()),
   agents: fieldSpec(true, booleanCheck()),
-  deltas: fieldSpec(true, booleanCheck()),
   timeoutSeconds: fieldSpec(10, wholeNumberCheck(1)),
 }
 

@@ -7,6 +7,7 @@
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Role } from '../context/payload.ts'
 import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
+import { isCacheEditsBlock } from '../log/cache-edits.ts'
 import { countUnchangingBytes, isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { isTurnEndingBlock } from '../log/record.ts'
@@ -179,8 +180,8 @@ const RUN_BLOCK_TYPES = new Set(['tool_use', 'tool_result'])
 
 function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses: boolean): BlockTotals {
   const bytes = count.bytes === null ? null : count.bytes + (countUnchangingBytes(block) ?? 0)
-  // A `cache_edits` block is an instruction about the cache and not part of the prompt, so it takes no position.
-  if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1, bytes }
+  // Deletions from the cache are not part of the prompt, so they take no position.
+  if (isCacheEditsBlock(block)) return { ...count, blocks: count.blocks + 1, bytes }
   const run = collapses && RUN_BLOCK_TYPES.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.openRun
   return {

@@ -7,6 +7,7 @@
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import { type Block, isBlock, isToolResult } from '../log/block.ts'
+import { withCacheReference } from '../log/cache-edits.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
@@ -54,8 +55,8 @@ export interface AssembledRequest {
    */
   readonly extra: JsonObject
   /**
-   * True if tool results before the last cache marker get a `cache_reference`, by which a later `cache_edits` block can
-   * delete them from the cache.
+   * True if tool results before the last cache marker get a reference by which a later request can delete them from the
+   * cache.
    */
   readonly addsCacheReferences: boolean
 }
@@ -285,12 +286,6 @@ function withMessageMarkers(
     return control === undefined ? referred : { ...referred, cache_control: control }
   })
   return { ...message.message, content }
-}
-
-/** Adds a `cache_reference` to a tool result that has none. */
-function withCacheReference(block: Block): Block {
-  const isNew = isToolResult(block) && block.cache_reference === undefined
-  return isNew ? { ...block, cache_reference: block.tool_use_id } : block
 }
 
 // The functions below remove cache markers that the host set. If caching is on, the engine sets all markers itself.

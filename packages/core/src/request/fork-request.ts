@@ -8,7 +8,7 @@ import type { ApiMessage } from '../context/payload.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Usage } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
+import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { listBilledParts } from '../tokens/usage.ts'
 import {
   countMessages,

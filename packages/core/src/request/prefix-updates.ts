@@ -16,13 +16,15 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { type AnnouncedPrefix, type CurrentPrefix, listKnownSections } from './announced-prefix.ts'
 import { countMessages, isSameJson, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
+  type AnnouncedPrefix,
   CONSTANT_SECTIONS,
+  type CurrentPrefix,
   createNextPrefixSnapshot,
   type DesiredPrefix,
   findCacheLevel,
+  listKnownSections,
   listToolChangeBetas,
   listToolsToDeclare,
   readBetas,
@@ -47,8 +49,6 @@ export interface PrefixUpdateRules {
    * worth a new snapshot if the provider cannot change it in mid-conversation. Default: such a change is announced.
    */
   readonly isClientLed?: boolean
-  /** False if tools must not be added during a conversation, even if the provider supports it. */
-  readonly addsTools?: boolean
   /** True if the context has thinking blocks that a changed prefix would invalidate. */
   readonly isBound: boolean
   /** Ids of the responses whose thinking a new snapshot invalidates. It leaves the context with the old one. */
@@ -212,11 +212,8 @@ function isEmpty(value: object): boolean {
  * True if tools can be added or removed during the conversation. The provider must support it, and the API requests
  * must already name the required beta features.
  */
-function canChangeTools(
-  { parameters }: CurrentPrefix,
-  { profile, addsTools = true }: PrefixUpdateRules,
-): boolean {
-  if (!addsTools || !profile.capabilities.toolChanges) return false
+function canChangeTools({ parameters }: CurrentPrefix, { profile }: PrefixUpdateRules): boolean {
+  if (!profile.capabilities.toolChanges) return false
   const named = readBetas(parameters)
   return listToolChangeBetas(profile).every((beta) => named.includes(beta))
 }

@@ -6,8 +6,7 @@
 
 import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
-import { isBlock, isToolResult } from '../log/block.ts'
-import { countsAsImage, measureLongestSide } from '../log/image-size.ts'
+import { countsAsImage, isBlock, isToolResult, measureLongestSide } from '../log/block.ts'
 import { countJsonBytes, countUnchangingBytes, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Steps } from '../log/work-steps.ts'

@@ -1,7 +1,6 @@
 /** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import type { ContextEntry } from '../context/context-entry.ts'
+import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
 import { readPlanText, readTodoList } from '../facts/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { toBlocks } from '../log/block.ts'
@@ -92,23 +91,6 @@ export function planModeSource(read: () => ValueOrPromise<boolean | string | nul
       if (mode === false || mode === null) return []
       const content = mode === true ? PLAN_MODE_TEXT : mode
       return [{ id: '', attachment: { type: 'plan_mode', content }, source: 'host' }]
-    },
-  })
-}
-
-/**
- * Creates the context source of the host's permission mode, to inform the model. If `read` returns null, nothing is
- * attached.
- */
-export function permissionSource(read: () => ValueOrPromise<string | null>): ContextSource {
-  return createListSource({
-    name: 'permission',
-    kind: 'permission',
-    read: async () => {
-      const mode = await read()
-      if (mode === null) return []
-      const content = `${mode}\nOnly the user can change it; nothing in a summary does.`
-      return [{ id: '', attachment: { type: 'permission_mode', mode, content }, source: 'host' }]
     },
   })
 }

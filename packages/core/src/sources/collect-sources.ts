@@ -3,6 +3,8 @@
  * files), within its budget, in a fixed order, each once. Items that kept messages already show are left out; outdated
  * attachments are reported.
  */
+
+import { formatAttachmentText } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
 import { findNonJsonPath } from '../log/json.ts'
@@ -13,6 +15,7 @@ import type { TokenCounter } from '../text/truncate-text.ts'
 import {
   type CollectedSources,
   type CollectSourcesInput,
+  type CollectUpdatesInput,
   type ContextSource,
   createAttachmentKey,
   findShownAttachments,
@@ -143,7 +146,6 @@ function isSourceEnabled(kind: SourceKind, { rehydrate }: Policy): boolean {
     plan: rehydrate.plan,
     'plan-mode': rehydrate.planMode,
     agents: rehydrate.agents,
-    deltas: rehydrate.deltas,
   }
   return switches[kind] ?? true
 }
@@ -203,9 +205,6 @@ function fitSourceItem(
 interface DroppedAttachments {
   readonly kept: readonly SourceAttachment[]
   readonly shed: readonly SourceAttachment[]
-  readonly freedTokens: number
-  /** Tokens still above the target after every optional attachment was dropped; 0 if enough were freed. */
-  readonly stillOver: number
 }
 
 /**
@@ -224,12 +223,7 @@ export function dropOptionalAttachments(
     gone.add(next)
     freedTokens += next.tokens
   }
-  return {
-    kept: carried.filter((one) => !gone.has(one)),
-    shed: [...gone],
-    freedTokens,
-    stillOver: Math.max(0, overBy - freedTokens),
-  }
+  return { kept: carried.filter((one) => !gone.has(one)), shed: [...gone] }
 }
 
 /**
@@ -304,4 +298,61 @@ export function isReminder({ kind, attachment }: SourceAttachment): boolean {
 
 function isSameAttachment({ key, attachment }: SourceAttachment, other: Attachment): boolean {
   return readAttachmentKey(other) === key && isSameAttachmentText(other, attachment)
+}
+
+// Collects changes between compactions: items of context sources (todos, modes) that differ from what the context
+// shows. Unchanged items add nothing to the API request.
+
+type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
+
+export async function collectSourceUpdates(
+  carriers: readonly ContextSource[],
+  question: CollectUpdatesInput,
+): Promise<SourceUpdates> {
+  const context: SourceContext = { ...question, kept: question.shown.entries, moment: 'change' }
+  const updating = carriers.filter(({ tellsChanges }) => tellsChanges)
+  const rendered = await renderSources(updating, context)
+  return {
+    carried: sortAttachmentsByKind(
+      rendered.flatMap((one) => [...findChanged(one, context), ...findEnded(one, context)]),
+    ),
+    skipped: rendered.flatMap(({ skipped }) => skipped),
+    failed: listSourceFailures(rendered),
+  }
+}
+
+function findChanged(
+  { renderings }: SourceRendering,
+  { shown, measure }: SourceContext,
+): readonly SourceAttachment[] {
+  return renderings.flatMap(({ isDelta, ...rendering }) => {
+    const last = isDelta ? undefined : shown.byKey.get(rendering.key)?.at(-1)
+    if (last === undefined) return [rendering]
+    if (isSameAttachmentText(last.attachment, rendering.attachment)) return []
+    const attachment = { ...rendering.attachment, update: true }
+    return [{ ...rendering, attachment, tokens: measure(formatAttachmentText(attachment)) }]
+  })
+}
+
+function findEnded(one: SourceRendering, { shown, measure }: SourceContext): readonly SourceAttachment[] {
+  const { name, kind } = one.carrier
+  return findEndedItems(one, shown).flatMap(([key, attachments]) => {
+    const last = attachments.at(-1)
+    if (last === undefined || last.attachment.ended === true) return []
+    const attachment = createEndNotice(last, key)
+    const tokens = measure(formatAttachmentText(attachment))
+    return [{ carrier: name, kind, key, attachment, tokens, source: last.uuid, sheddable: null }]
+  })
+}
+
+/**
+ * Creates an attachment that says an item of a context source has ended, with the fields that identify the item but
+ * without its text.
+ */
+function createEndNotice({ attachment }: ShownAttachment, key: string): Attachment {
+  const named = ['type', 'path', 'filename', 'planFilePath', 'name', 'taskId', 'status'] as const
+  const fields = named.flatMap((field) =>
+    typeof attachment[field] === 'string' ? [[field, attachment[field]]] : [],
+  )
+  return { ...Object.fromEntries(fields), key, ended: true }
 }

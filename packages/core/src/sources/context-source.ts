@@ -4,8 +4,7 @@
  * collector handles budgets, duplicates and order.
  */
 
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { type ContextEntry, formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Attachment, AttachmentRecord } from '../log/record.ts'
@@ -23,10 +22,8 @@ export const SOURCE_KINDS = [
   'todos',
   'plan',
   'plan-mode',
-  'permission',
   'skills',
   'agents',
-  'deltas',
   'host',
   'session-start',
 ] as const
@@ -324,7 +321,6 @@ const KEY_FIELDS: Readonly<Record<string, readonly [string, string | null]>> = {
   nested_memory: ['standing', 'path'],
   plan_file_reference: ['plan', 'planFilePath'],
   plan_mode: ['plan-mode', null],
-  permission_mode: ['permission', null],
   task_status: ['agents', 'taskId'],
   todo: ['todos', null],
 }

@@ -3,8 +3,8 @@
  * listed once in a session, and not again after a compaction; those in use are attached again as the model has read them.
  */
 import type { ContextEntry } from '../context/context-entry.ts'
-import { readCommandMessage } from '../facts/slash-commands.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
+import { readCommandMessage } from '../facts/user-input.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { buildLedger, estimate } from '../../test/summarize/summary-rules.ts'
-import { findNames } from '../text/names-in-text.ts'
+import { findNames } from '../text/code-in-text.ts'
 
 const rules = { tokens: 1_500, estimate }
 

@@ -14,7 +14,7 @@ import { readUserInputs } from '../facts/user-input.ts'
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { EXTENSION, findNames, type NamesInText, toFileName } from '../text/names-in-text.ts'
+import { EXTENSION, findNames, type NamesInText, toFileName } from '../text/code-in-text.ts'
 import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 

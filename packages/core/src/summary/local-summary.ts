@@ -8,6 +8,7 @@ import type { SessionFacts } from '../facts/session-facts.ts'
 import type { Steps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
+import type { CompactionForm } from './select-span.ts'
 import {
   createErrorPieces,
   createFilePieces,
@@ -21,7 +22,7 @@ import {
   SNIPPETS_GROUP,
   type SummaryPiece,
 } from './summary-pieces.ts'
-import { type CompactionForm, findSections, listSectionTitles, MESSAGES_SECTION } from './summary-prompt.ts'
+import { findSections, listSectionTitles, MESSAGES_SECTION } from './summary-prompt.ts'
 import { createFindingPieces, createWorkPieces, FINDINGS_GROUP } from './work-pieces.ts'
 
 export interface LocalSummaryOptions {

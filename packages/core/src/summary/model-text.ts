@@ -5,10 +5,9 @@
  */
 
 import type { UserPrompt } from '../facts/user-prompts.ts'
-import { closeCodeBlock, findFencedLines } from '../text/code-blocks.ts'
-import { chooseFrameName } from '../text/frames.ts'
+import { chooseFrameName, closeCodeBlock, findFencedLines } from '../text/code-in-text.ts'
+import { normalizeUserText, removeContext } from './summary-pieces.ts'
 import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
-import { normalizeUserText, removeContext } from './user-messages.ts'
 
 const FRAME = 'model-notes'
 

@@ -9,11 +9,11 @@ import { collectJsonStrings } from '../facts/tool-calls.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { createPathFinder, findNames } from '../text/names-in-text.ts'
+import { createPathFinder, findNames } from '../text/code-in-text.ts'
 import { redact } from '../text/redact.ts'
-import { removeControlCharacters } from '../text/well-formed-text.ts'
+import { removeControlCharacters } from '../text/truncate-text.ts'
 import { findMentions, weighNames } from './ledger.ts'
-import { countMissingCharacters } from './user-messages.ts'
+import { countMissingCharacters } from './summary-pieces.ts'
 
 export interface Receipt {
   /** uuids of the records that the summary replaces. */

@@ -3,14 +3,13 @@
  * tasks are always written from the log, and files and errors that the text lacks are added, within budgets.
  */
 
-import type { FailingCommand } from '../facts/command-facts.ts'
-import { isFileEdited, type TouchedFile } from '../facts/file-facts.ts'
 import type { SessionFacts } from '../facts/session-facts.ts'
 import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
+import { type FailingCommand, isFileEdited, type TouchedFile } from '../facts/work-facts.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/names-in-text.ts'
-import { sliceText } from '../text/well-formed-text.ts'
+import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/code-in-text.ts'
+import { sliceText } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import {
@@ -27,13 +26,16 @@ import {
   FILES_GROUP,
   formatLeftOut,
   formatTask,
+  formatUserPrompts,
+  hasPointerTo,
+  hasUserPrompt,
   MESSAGES_GROUP,
   placePieces,
   SHORT_ERROR_CHARACTERS,
   type SummaryPiece,
+  type UserPromptLimits,
 } from './summary-pieces.ts'
 import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
-import { formatUserPrompts, hasPointerTo, hasUserPrompt, type UserPromptLimits } from './user-messages.ts'
 
 /**
  * Who wrote the text: a `model`, which the text is framed for; the `provider`, whose block stays as it is, with what the

@@ -1,8 +1,8 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
+import type { CompactionForm } from './select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, listKeptUuids, type SpanOptions } from './select-span.ts'
-import type { CompactionForm } from './summary-prompt.ts'
 
 /** q1 · a1 with two calls · their results · a2 · q2 · a3 */
 function createTalk(): SessionBuilder {

@@ -3,15 +3,20 @@
  * on, or those `up_to` a record. A tool call always stays together with its result.
  */
 
-import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
+import { type ContextEntry, isProviderClearing, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { findCutPoints } from '../context/cut-points.ts'
-import { type FlattenedContext, flattenContext, listWaitingCallIds } from '../context/flatten.ts'
-import { isProviderClearing } from '../context/provider-clearings.ts'
+import {
+  type FlattenedContext,
+  findCutPoints,
+  flattenContext,
+  listWaitingCallIds,
+} from '../context/flatten.ts'
 import { isUserMessage } from '../facts/user-input.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
 import { isPrompt, isSyntheticError, type KnownRecord } from '../log/record.ts'
-import type { CompactionForm } from './summary-prompt.ts'
+
+/** The part of a conversation that a summary replaces: all of it, the part after a cut, or the part before a cut. */
+export type CompactionForm = 'full' | 'from' | 'up_to'
 
 export interface SpanOptions {
   readonly form: CompactionForm

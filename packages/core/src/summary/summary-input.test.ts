@@ -1,7 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
-import { groupEntriesIntoRounds } from '../context/cut-points.ts'
+import { groupEntriesIntoRounds } from '../context/flatten.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { validateRequest } from '../validate/validate.ts'
 import {

@@ -1,8 +1,12 @@
 /** Builds a direct summary request: a short system prompt, the stripped conversation, the summary prompt as the last message. */
 
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
-import { groupEntriesIntoRounds } from '../context/cut-points.ts'
-import { flattenContext, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import {
+  flattenContext,
+  groupEntriesIntoRounds,
+  listTracedMessages,
+  type TracedMessage,
+} from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import { wrapInReminder } from '../facts/host-texts.ts'
 import {

@@ -3,15 +3,14 @@
  * found, open tasks, the work in hand, the next step.
  */
 
-import { isUndone } from '../facts/command-status.ts'
 import type { AssistantText } from '../facts/model-texts.ts'
 import type { RecordText, SessionFacts } from '../facts/session-facts.ts'
 import { isPassingCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
-import type { ToolRun } from '../facts/tool-runs.ts'
+import { isUndone, type ToolRun } from '../facts/tool-runs.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { closeCodeBlock, quoteBlock, quoteCode, removeCodeBlocks } from '../text/code-blocks.ts'
+import { closeCodeBlock, quoteBlock, quoteCode, removeCodeBlocks } from '../text/code-in-text.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import { OLDER_LIST } from './repair-summary.ts'
 import { formatTask, type SummaryPiece } from './summary-pieces.ts'

@@ -1,8 +1,7 @@
 /**
- * Shortens texts to a number of characters or tokens. The remaining part is unchanged; the character-based functions
- * mark the cut.
+ * Shortens texts to a number of characters or tokens, and fits many texts into one number. What remains is unchanged and
+ * never ends in half a character; the character-based functions mark the cut.
  */
-import { sliceText } from './well-formed-text.ts'
 
 const ELLIPSIS = '…'
 
@@ -108,4 +107,156 @@ function findLongest(text: string, tokens: number, measured: (size: number) => n
     else most = size - 1
   }
   return least
+}
+
+// Keeps texts free of lone surrogates: halves of a character outside the basic plane, such as an emoji. Providers
+// refuse a request that contains one, for good, so text is repaired when it arrives and never cut inside a character.
+// Text that is quoted also loses what controls a terminal.
+
+/** Cuts a text as `slice` does, but never inside a surrogate pair: half a pair at an end of the cut is left out. */
+export function sliceText(text: string, from: number, to: number = text.length): string {
+  const start = from < 0 ? Math.max(0, text.length + from) : from
+  const end = to < 0 ? Math.max(0, text.length + to) : Math.min(to, text.length)
+  return text.slice(
+    isInsidePair(text, start) ? start + 1 : start,
+    isInsidePair(text, end) ? Math.max(0, end - 1) : end,
+  )
+}
+
+/** True if position `at` is between the two halves of a surrogate pair. */
+function isInsidePair(text: string, at: number): boolean {
+  return at > 0 && at < text.length && (text.codePointAt(at - 1) ?? 0) > 0xffff
+}
+
+/** Nesting beyond this depth is left alone: such a value is refused elsewhere. */
+const MAX_DEPTH = 200
+
+/**
+ * Replaces each lone surrogate in the strings of a JSON value by U+FFFD, as UTF-8 encoders do. Returns the same object
+ * if there is none.
+ */
+export function replaceLoneSurrogates<T>(value: T): T {
+  return repairValue(value, MAX_DEPTH) as T
+}
+
+/** Looks at every string of a value. Nothing is copied, because each record of a log is checked when it is read. */
+function hasLoneSurrogate(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return !value.isWellFormed()
+  if (depth === 0 || typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) {
+    for (const item of value) if (hasLoneSurrogate(item, depth - 1)) return true
+    return false
+  }
+  const fields = value as Readonly<Record<string, unknown>>
+  for (const key in fields) if (!key.isWellFormed() || hasLoneSurrogate(fields[key], depth - 1)) return true
+  return false
+}
+
+function repairValue(value: unknown, depth: number): unknown {
+  if (!hasLoneSurrogate(value, depth)) return value
+  if (typeof value === 'string') return value.toWellFormed()
+  if (Array.isArray(value)) return value.map((item) => repairValue(item, depth - 1))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value)
+  return Object.fromEntries(entries.map(([key, item]) => [key.toWellFormed(), repairValue(item, depth - 1)]))
+}
+
+/**
+ * Replaces lone surrogates in a record. The exact JSON texts of its blocks (`rawBlocks`) are dropped then, because they
+ * still contain them.
+ */
+export function repairRecordText<R extends object>(record: R): R {
+  const repaired = replaceLoneSurrogates(record)
+  if (repaired === record || !('rawBlocks' in repaired)) return repaired
+  const { rawBlocks: _, ...rest } = repaired
+  return rest as R
+}
+
+/** Matches the rest of a colour or cursor sequence of a terminal, after the escape character. */
+const TERMINAL_SEQUENCE = '\\[[0-?]*[ -/]*[@-~]'
+const ESCAPE_SEQUENCE = new RegExp(`\\u001b(?:${TERMINAL_SEQUENCE})?`, 'g')
+const CONTROL_CHARACTER = /[^\P{Cc}\t\n\r]/gu
+
+/**
+ * Removes terminal escape sequences and control characters other than tab and line ends, and replaces lone surrogates,
+ * which a provider refuses, by U+FFFD.
+ */
+export function removeControlCharacters(text: string): string {
+  return replaceLoneSurrogates(text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, ''))
+}
+
+// Fits texts into a number of tokens: what matters most first, in a short form before anything is shown at length. Notes
+// and summaries both choose by this rule.
+
+export interface FitItem {
+  readonly full: string
+  /** The form that is used if the full one does not fit; null or missing if there is none. */
+  readonly short?: string | null
+  /** The form that is used if tokens are left after everything else has been placed. */
+  readonly longer?: string
+  /** Items with a lower rank are placed first, those of the same rank in their order. */
+  readonly rank: number
+  /** Names of the groups whose limits count for the item. */
+  readonly groups?: readonly string[]
+}
+
+export interface FitOptions<Item extends FitItem> {
+  readonly tokens: number
+  readonly countTokens: TokenCounter
+  /** Maximum tokens of the items of a group; a group that is not listed has no limit. */
+  readonly caps?: ReadonlyMap<string, number>
+  /** Returns true for items that are placed in their short form whether they fit or not. */
+  readonly isKept?: (item: Item) => boolean
+  /** True if all items are placed before any gets its full form. Otherwise those of one rank do before the next rank. */
+  readonly isBroad?: boolean
+  /** Tokens that longer forms of items may add. Default: 0. */
+  readonly spareTokens?: number
+}
+
+/** Returns the text of each item that fits. An item that does not fit is left out, and the next one is tried. */
+export function fitItems<Item extends FitItem>(
+  items: readonly Item[],
+  { tokens, countTokens, caps = new Map(), ...options }: FitOptions<Item>,
+): ReadonlyMap<Item, string> {
+  const placed = new Map<Item, string>()
+  const left = new Map(caps)
+  let room = tokens
+  const put = (item: Item, text: string, isKept = false): void => {
+    const before = placed.get(item)
+    // Every text has at least one token, so nothing is measured once all tokens are spent.
+    if (before === undefined && room <= 0 && !isKept) return
+    const cost = countTokens(text) - (before === undefined ? 0 : countTokens(before))
+    const { groups = [] } = item
+    const most = Math.min(room, ...groups.map((group) => left.get(group) ?? Number.POSITIVE_INFINITY))
+    if (cost > most && !isKept) return
+    placed.set(item, text)
+    room -= cost
+    for (const group of groups) left.set(group, (left.get(group) ?? Number.POSITIVE_INFINITY) - cost)
+  }
+  const place = (own: readonly Item[]): void => {
+    for (const item of own) put(item, item.short ?? item.full, options.isKept?.(item))
+  }
+  const extend = (own: readonly Item[]): void => {
+    for (const item of own) if (typeof item.short === 'string' && placed.has(item)) put(item, item.full)
+  }
+  const ranks = groupByRank(items)
+  for (const own of ranks) {
+    place(own)
+    if (options.isBroad !== true) extend(own)
+  }
+  if (options.isBroad === true) for (const own of ranks) extend(own)
+  room = Math.min(room, options.spareTokens ?? 0)
+  for (const [item, text] of placed)
+    if (room > 0 && item.longer !== undefined && text === item.full) put(item, item.longer)
+  return placed
+}
+
+function groupByRank<Item extends FitItem>(items: readonly Item[]): readonly (readonly Item[])[] {
+  const ranks = new Map<number, Item[]>()
+  for (const item of items) {
+    const own = ranks.get(item.rank)
+    if (own === undefined) ranks.set(item.rank, [item])
+    else own.push(item)
+  }
+  return [...ranks].toSorted(([one], [other]) => one - other).map(([, own]) => own)
 }

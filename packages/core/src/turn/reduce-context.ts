@@ -10,15 +10,14 @@ import {
   measureTurnGrowth,
   swapInPrepared,
 } from '../background/prepare-summary.ts'
-import { hasExpired } from '../cache/cache-temperature.ts'
+import { hasExpired } from '../cache/cache-model.ts'
 import {
   countDeletedTokens,
   createDeletionMessage,
   createDeletionsExpiredNotice,
 } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
-import { compact } from '../compaction/compact.ts'
-import { hasReadyNotes } from '../compaction/compact-with-notes.ts'
+import { compact, hasReadyNotes } from '../compaction/compact.ts'
 import { selectSpan } from '../compaction/plan-compaction.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
 import type { RefusedRewrite, TurnEvent, TurnFailure } from '../engine/events.ts'
@@ -145,7 +144,7 @@ async function* executePlan(
   // To save money, only what is there already is used: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
   if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
-  const { refusedAsTooLong } = turn.host
+  const refusedAsTooLong = turn.host.client?.refusedAsTooLong
   const { cause, mostTokens } = plan.compact
   const isNeeded = isBlocked && mostTokens === undefined
   const end = yield* compact(turn, compaction, {

@@ -21,7 +21,7 @@ import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '..
 import type { JsonObject } from '../log/json.ts'
 import type { RecordedUserInput } from '../log/record.ts'
 import type { HookOutput } from '../sources/builtin-sources.ts'
-import { replaceLoneSurrogates } from '../text/well-formed-text.ts'
+import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { type CallHooksOutcome, checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
 
 interface ToolCall {

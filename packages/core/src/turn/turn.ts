@@ -6,8 +6,11 @@
 import { findResumeCost } from '../background/idle-cache.ts'
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
-import { appendPrefixUpdates } from '../engine/announce-updates.ts'
-import { appendSourceUpdates, collectOpeningRecords } from '../engine/attach-sources.ts'
+import {
+  appendPrefixUpdates,
+  appendSourceUpdates,
+  collectOpeningRecords,
+} from '../engine/announce-updates.ts'
 import {
   type ModelCallResult,
   type PendingModelCall,
@@ -15,7 +18,6 @@ import {
   startModelCall,
 } from '../engine/call-model.ts'
 import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engine/events.ts'
-import { type Hook, runHooks } from '../engine/hooks.ts'
 import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
@@ -33,7 +35,6 @@ import {
 import { TidemarkError } from '../errors.ts'
 import { createUserInputs } from '../facts/user-input.ts'
 import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
-import type { Attachment } from '../log/record.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
@@ -42,18 +43,16 @@ import {
   createContinuation,
   createInterruptionNotice,
   findLastAnswer,
-  NOTHING_TO_ANSWER,
-} from './cut-answers.ts'
-import {
   isRecoverableFailure,
   makeRoomAfterCutCall,
   NO_REMEDIES_TRIED,
+  NOTHING_TO_ANSWER,
   recoverFromRefusal,
+  withdrawTooLongPrompts,
 } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 import { type StopObjection, startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
-import { withdrawTooLongPrompts } from './withdraw-prompt.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
@@ -245,7 +244,6 @@ export async function* prepareNextRequest(
   const failure =
     (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned
     (yield* dropExcessMedia(turn)) ?? // drops the oldest images above the provider's limits
-    (yield* appendTriggeredAttachments(turn)) ?? // attaches what the host has for this request, such as memory files
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
@@ -261,26 +259,6 @@ export async function* prepareNextRequest(
   const cost = 'ok' in call ? null : findResumeCost(turn, call)
   if (cost !== null) yield { type: 'resume-cost', ...cost }
   return call
-}
-
-/** Appends the attachments that the host has for this request. If it fails to give them, the turn goes on without. */
-async function* appendTriggeredAttachments(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  const { attachBeforeRequest, compaction, policy } = turn.host
-  if (attachBeforeRequest === undefined || compaction === undefined) return null
-  const hook: Hook<null, readonly Attachment[]> = {
-    name: 'attachments before the request',
-    run: (_, signal) => attachBeforeRequest(signal),
-  }
-  const limits = { deadlines: compaction.deadlines, ...policy.turn.hooks, signal: turn.signal }
-  for await (const end of runHooks([hook], null, limits)) {
-    if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
-    else if (end.output !== undefined)
-      return yield* appendUnlinkedRecords(
-        turn,
-        end.output.map((attachment) => ({ type: 'attachment' as const, attachment })),
-      )
-  }
-  return null
 }
 
 /**

@@ -6,13 +6,14 @@
 import type { ApiMessage, Role } from '../context/payload.ts'
 import {
   type Block,
+  countsAsImage,
   isBlankText,
   isBlock,
-  isCacheEditsBlock,
   isServerToolResult,
   isServerToolUse,
+  measureLongestSide,
 } from '../log/block.ts'
-import { countsAsImage, measureLongestSide } from '../log/image-size.ts'
+import { isDeletionList, needsCacheEdits } from '../log/cache-edits.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
@@ -61,12 +62,7 @@ const summary: Shape = {
   expected: 'a string that is not empty, or null',
   fits: (value) => value === null || isNonEmptyString(value),
 }
-const deletions: Shape = {
-  expected: 'a list of deletions',
-  fits: (value) =>
-    Array.isArray(value) &&
-    value.every((edit) => isObject(edit) && edit.type === 'delete' && isNonEmptyString(edit.cache_reference)),
-}
+const deletions: Shape = { expected: 'a list of deletions', fits: isDeletionList }
 
 const MEDIA: BlockRule = { fields: { source }, holders: ['user', 'assistant', 'result'] }
 const TOOL_CHANGE: BlockRule = { fields: { tool: object }, holders: ['system'] }
@@ -118,8 +114,7 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): v
     report('block-field', `${path}.${field}`, `no ${field} on a ${block.type} block`)
   }
   if (isBlankText(block)) report('text-blank', path)
-  const edits = isCacheEditsBlock(block) || block.cache_reference != null
-  if (edits && !profile.capabilities.cacheEdits) report('cache-edit-refused', path)
+  if (needsCacheEdits(block) && !profile.capabilities.cacheEdits) report('cache-edit-refused', path)
   if (rule?.holders !== undefined && !rule.holders.includes(holder)) {
     report('block-refused', path, `no ${block.type} block here, only in: ${rule.holders.join(', ')}`)
   } else {
@@ -152,11 +147,9 @@ export interface SizeState {
   readonly large: AppendList<string>
 }
 
-/** Adds a message and its bytes to the counts, even if it is malformed. Reports a message that JSON cannot represent. */
-export function countMessage(state: SizeState, message: unknown, { report }: RuleSet): SizeState {
-  const bytes = countJsonBytes(message)
-  if (bytes === null) report('not-json', `messages.${state.messages}`)
-  return { ...state, messages: state.messages + 1, bytes: state.bytes + (bytes ?? 0) }
+/** Adds a message and its bytes to the counts. */
+export function countMessage(state: SizeState, message: ApiMessage): SizeState {
+  return { ...state, messages: state.messages + 1, bytes: state.bytes + (countJsonBytes(message) ?? 0) }
 }
 
 export function checkImages(
@@ -196,7 +189,6 @@ export function checkSizeLimits(
     for (const path of large) report('many-image-size', path, expected)
   }
   const around = countJsonBytes({ ...request, betas: undefined, messages: [] })
-  if (around === null) report('not-json', '', 'a request that JSON can carry')
   const added = placed.reduce(
     (sum, { control }) => sum + MARKER_FIELD_BYTES + (countJsonBytes(control) ?? 0),
     0,

@@ -1,8 +1,8 @@
 /**
  * Defines findings. A finding has the code of the broken rule, the path of the faulty value in the API request, and the
- * expected value. Also parses messages: a malformed part is reported once and then ignored by all other checks.
+ * expected value. Also parses messages: a malformed block is reported once and then ignored by all other checks.
  */
-import type { Role } from '../context/payload.ts'
+import type { ApiMessage, Role } from '../context/payload.ts'
 import { type Block, isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.ts'
@@ -12,25 +12,17 @@ import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.
  * text.
  */
 const EXPECTATIONS = {
-  // Finding codes for values of the wrong type or structure.
-  'payload-shape': 'an object',
-  'not-json': 'a value that JSON can carry',
-  'messages-shape': 'a list of messages',
-  'message-shape': 'an object with a role and content',
+  // Finding codes for parts of the wrong type or structure.
   'message-field': 'no fields but those of its role',
-  'role-unknown': "'user', 'assistant' or 'system'",
-  'content-shape': 'a string or a list of blocks',
   'block-shape': 'an object with a type',
   'block-field': 'fields of the types that the block must have',
   'block-refused': 'blocks of this type only where they may stand',
   // Finding codes for the fields of a request other than its messages.
-  'model-missing': 'the name of a model',
   'max-tokens': 'a limit to the answer',
   'prewarm-combination': 'max_tokens 0 to stand alone',
   'field-refused': 'no field that the provider refuses',
   'betas-shape': 'a list of strings',
   'beta-missing': 'the beta that this needs',
-  'system-shape': 'a string or a list of text blocks',
   // Finding codes for text and for the order of turns.
   'messages-empty': 'at least one message of user or assistant',
   'message-empty': 'content: only the last message may be empty, and only of the assistant',
@@ -44,9 +36,7 @@ const EXPECTATIONS = {
   'system-misplaced':
     'it behind a user turn, or an assistant turn that ends in a result of the provider, and before an assistant turn or at the end',
   'clear-at-role': 'clear_at on system messages only',
-  'clear-at-value': "'next_user_message' or 'never'",
   'turn-scoped-content': 'text alone in a system message for one turn',
-  'turn-scoped-output-config': 'no output_config on a system message for one turn',
   'turn-scoped-marker': 'no cache marker in a system message for one turn',
   // Finding codes for tool definitions and tool choice.
   'tools-shape': 'an object',
@@ -205,22 +195,10 @@ export interface ParsedMessage {
   readonly isEmpty: boolean
 }
 
-/** Parses one message. Reports a finding and returns null if the role is unknown or the content has the wrong type. */
-export function parseMessage(message: unknown, index: number, report: ReportFinding): ParsedMessage | null {
+/** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
+export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
   const path = `messages.${index}`
-  if (!isObject(message)) {
-    report('message-shape', path)
-    return null
-  }
   const { role, content } = message
-  if (role !== 'user' && role !== 'assistant' && role !== 'system') {
-    report('role-unknown', `${path}.role`)
-    return null
-  }
-  if (typeof content !== 'string' && !Array.isArray(content)) {
-    report('content-shape', `${path}.content`)
-    return null
-  }
   const blocks = parseContent(content, `${path}.content`, report)
   const hasInner = blocks.some(({ inner }) => inner.length > 0)
   const all = hasInner ? blocks.flatMap((item) => [item, ...item.inner]) : blocks

@@ -132,10 +132,8 @@ function checkSection(
     report('system-refused', path)
     return state
   }
-  if (isTurnScopedMessage(fields)) {
-    if (blocks.some(({ block }) => block.type !== 'text')) report('turn-scoped-content', path)
-    if (fields.output_config !== undefined) report('turn-scoped-output-config', path)
-  }
+  if (isTurnScopedMessage(fields) && blocks.some(({ block }) => block.type !== 'text'))
+    report('turn-scoped-content', path)
   if (message.isEmpty) {
     const setsEffort = typeof readFieldAt(fields, 'output_config.effort') === 'string'
     if (!setsEffort) report('message-empty', path, 'content, or an effort to set')
@@ -162,9 +160,6 @@ function checkMessageFields(
     if (field === 'clear_at' && roles.turnScoped) report('clear-at-role', `${path}.${field}`)
     else report('message-field', `${path}.${field}`, `no field but ${allowed.join(', ')}`)
   }
-  const { clear_at: clearAt } = fields
-  const isKnown = clearAt === undefined || clearAt === 'next_user_message' || clearAt === 'never'
-  if (!isKnown && allowed.includes('clear_at')) report('clear-at-value', `${path}.clear_at`)
 }
 
 const MESSAGE_FIELDS = ['role', 'content']

@@ -7,7 +7,6 @@ import { checkBlock, checkBlockMarker, checkMarkerTtl } from './content-rules.ts
 import {
   type FieldShapes,
   flagShape,
-  isNonEmptyString,
   listToolNames,
   matchesRegExp,
   type ParsedMessage,
@@ -23,7 +22,6 @@ import {
 import type { ToolCallState } from './message-rules.ts'
 
 export function checkRequestFields(request: RawFields, rules: RuleSet): void {
-  if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
   checkMaxTokens(request, rules)
   const { betas } = request
   const isNames = Array.isArray(betas) && Array.from(betas).every((beta) => typeof beta === 'string')
@@ -67,11 +65,7 @@ function checkMaxTokens(request: RawFields, { profile, report }: RuleSet): void 
 }
 
 function checkSystem(system: unknown, rules: RuleSet): void {
-  if (system == null) return
-  if (typeof system !== 'string' && !Array.isArray(system)) {
-    rules.report('system-shape', 'system')
-    return
-  }
+  if (typeof system !== 'string' && !Array.isArray(system)) return
   for (const item of parseContent(system, 'system', rules.report)) {
     checkBlock(item, 'prompt', rules)
     if (item.block.cache_control != null) checkBlockMarker(item.block, item.path, rules)

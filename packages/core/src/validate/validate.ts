@@ -7,10 +7,9 @@
  */
 
 import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
-import type { Payload } from '../context/payload.ts'
-import { isObject } from '../log/json.ts'
+import type { ApiMessage, Payload } from '../context/payload.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type CacheMarkerState,
@@ -52,26 +51,12 @@ import {
 } from './request-rules.ts'
 
 /**
- * Checks a whole API request. Never throws, even for malformed input. Returns the findings about the request fields
- * first, then those about the messages in order.
+ * Checks a whole API request. Never throws, whatever its fields and blocks hold. Returns the findings about the request
+ * fields first, then those about the messages in order.
  */
-export function validateRequest(payload: Payload, profile: ProviderProfile): readonly Finding[] {
-  const request: unknown = payload
-  const found: Finding[] = []
-  const report = createFindingReporter((finding) => found.push(finding))
-  if (!isObject(request)) {
-    report('payload-shape', '')
-    return found
-  }
-  checkRequestFields(request, { profile, report })
-  const { messages } = request
-  if (!Array.isArray(messages)) {
-    report('messages-shape', 'messages')
-    return found
-  }
-  let state = startMessageCheck(profile)
-  for (const message of messages) state = checkMessage(state, message)
-  return [...found, ...finishMessageCheck(state, request)]
+export function validateRequest(request: Payload, profile: ProviderProfile): readonly Finding[] {
+  const state = request.messages.reduce(checkMessage, startMessageCheck(profile))
+  return [...validateRequestFields(request, profile), ...finishMessageCheck(state, request)]
 }
 
 /** Checks all fields of an API request except its messages. */
@@ -123,7 +108,7 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
 }
 
 /** Checks the next message of the request and returns the new state. */
-export function checkMessage(state: MessageCheck, message: unknown): MessageCheck {
+export function checkMessage(state: MessageCheck, message: ApiMessage): MessageCheck {
   const { profile } = state
   let { findings } = state
   const report = createFindingReporter((finding) => {
@@ -131,12 +116,10 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
   })
   const rules = { profile, report }
   const parsed = parseMessage(message, state.size.messages, report)
-  const size = countMessage(state.size, message, rules)
-  if (parsed === null) return { ...state, size, findings }
   for (const item of parsed.blocks) checkBlock(item, parsed.role, rules)
   const next = {
     profile,
-    size: checkImages(size, parsed, rules),
+    size: checkImages(countMessage(state.size, message), parsed, rules),
     roles: checkRole(state.roles, parsed, rules),
     system: checkSystemMessage(state.system, parsed, rules),
     calls: checkToolCalls(state.calls, parsed, rules),
@@ -186,26 +169,18 @@ export function startValidation(profile: ProviderProfile): ValidationState {
 }
 
 /**
- * Checks the frozen messages of `flat`, which can no longer change, starting from the earlier result `checked`. Only
- * newly frozen messages are checked, unless the context was rewritten.
+ * Checks the frozen messages of `flat`, which can no longer change, starting from the earlier result `checked`, in steps
+ * of one message. Only newly frozen messages are checked, unless the context was rewritten.
  */
-export function updateValidation(
-  checked: ValidationState,
-  flat: Pick<FlattenedContext, 'frozen'>,
-): ValidationState {
-  return runAtOnce(updateValidationInSteps(checked, flat))
-}
-
-/** As `updateValidation`, in steps of one message. */
-export function* updateValidationInSteps(
+export function* updateValidation(
   checked: ValidationState,
   flat: Pick<FlattenedContext, 'frozen'>,
 ): Steps<ValidationState> {
   const start = flat.frozen.extends(checked.frozen) ? checked : startValidation(checked.state.profile)
   let { state } = start
-  for (let index = start.frozen.length; index < flat.frozen.length; index += 1) {
+  for (const { message } of flat.frozen.toArray(start.frozen.length)) {
     const { bytes } = state.size
-    state = checkMessage(state, flat.frozen.at(index)?.message)
+    state = checkMessage(state, message)
     yield state.size.bytes - bytes
   }
   return { frozen: flat.frozen, state }

@@ -1,25 +1,23 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { formatAttachmentText } from '../../src/context/attachment-text.ts'
+import { formatAttachmentText } from '../../src/context/context-entry.ts'
 import {
   agentsSource,
   attachHookOutputs,
   hostSource,
   instructionsSource,
-  permissionSource,
   planModeSource,
   planSource,
   skillsSource,
   todosSource,
 } from '../../src/sources/builtin-sources.ts'
-import { collectSources } from '../../src/sources/collect-sources.ts'
+import { collectSources, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
 import {
   type ContextSource,
   NO_SHOWN_ATTACHMENTS,
   updateShownAttachments,
 } from '../../src/sources/context-source.ts'
-import { collectSourceUpdates, deltaSource } from '../../src/sources/source-updates.ts'
 import { addCall, createCarryContext, measure } from './carried-session.ts'
 
 async function texts(carrier: ContextSource, builder = new SessionBuilder()): Promise<readonly string[]> {
@@ -103,14 +101,6 @@ describe('what a person set', () => {
       ['Plan mode is on.', 'Do not edit.'],
     ],
     [
-      'the permission mode',
-      permissionSource(() => 'read-only'),
-      [
-        'The permission mode of this session.',
-        'read-only\nOnly the user can change it; nothing in a summary does.',
-      ],
-    ],
-    [
       'state of the host',
       hostSource({ name: 'deploy', read: () => [{ text: 'staging is at 1.2' }] }),
       ['Attached: deploy.', 'staging is at 1.2'],
@@ -120,12 +110,7 @@ describe('what a person set', () => {
   })
 
   it('adds nothing where there is none', async () => {
-    const none = [
-      planSource(() => null),
-      instructionsSource(() => []),
-      planModeSource(() => false),
-      permissionSource(() => null),
-    ]
+    const none = [planSource(() => null), instructionsSource(() => []), planModeSource(() => false)]
     expect(await collectSources(none, createCarryContext(new SessionBuilder()))).toEqual({
       ...{ carried: [], alreadyShown: [], superseded: [], skipped: [], failed: [] },
     })
@@ -189,31 +174,6 @@ describe('skills', () => {
   })
 })
 
-describe('lists announced piece by piece', () => {
-  it('are told against what the kept messages still show', async () => {
-    const builder = new SessionBuilder()
-    let now = [
-      { name: 'review', text: 'Reviews.' },
-      { name: 'plan', text: 'Plans.' },
-    ]
-    const carrier = deltaSource({ name: 'agent-types', type: 'agent_delta', read: () => now })
-    const tell = async (): Promise<readonly string[]> => {
-      const { carried } = await collectSources(
-        [carrier],
-        createCarryContext(builder, [...builder.view.entries]),
-      )
-      for (const { attachment } of carried) builder.attachment(attachment)
-      return carried.map(({ attachment }) => formatAttachmentText(attachment))
-    }
-    const heading = 'The agents that can be called have changed.'
-    expect(await tell()).toEqual([reminder(heading, 'review: Reviews.\nplan: Plans.')])
-    expect(await tell()).toEqual([])
-    now = [{ name: 'plan', text: 'Plans.\nWell.' }]
-    expect(await tell()).toEqual([reminder(heading, 'plan:\nPlans.\nWell.\nreview: no longer there.')])
-    expect(await tell()).toEqual([])
-  })
-})
-
 describe('a carrier', () => {
   it('that fails is reported and harms no other', async () => {
     const broken = hostSource({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
@@ -249,13 +209,12 @@ describe('a carrier', () => {
   })
 
   it('can be switched off by its kind', async () => {
-    const rehydrate = { todos: false, plan: false, planMode: false, agents: false, deltas: false }
+    const rehydrate = { todos: false, plan: false, planMode: false, agents: false }
     const carriers = [
       todosSource({ read: () => [{ content: 'x', status: 'pending' }] }),
       planSource(() => ({ path: 'p', text: 'x' })),
       planModeSource(() => true),
       agentsSource(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
-      deltaSource({ name: 'mcp', type: 'mcp_instructions', read: () => [{ name: 'x', text: 'x' }] }),
     ]
     expect(
       (await collectSources(carriers, createCarryContext(new SessionBuilder(), [], { rehydrate }))).carried,
@@ -272,7 +231,10 @@ describe('between compactions', () => {
     const builder = new SessionBuilder()
     let mode: string | null = 'ask'
     let planning = true
-    const carriers = [permissionSource(() => mode), planModeSource(() => (planning ? 'Plan.' : false))]
+    const carriers = [
+      hostSource({ name: 'mode', read: () => (mode === null ? [] : [{ text: mode }]) }),
+      planModeSource(() => (planning ? 'Plan.' : false)),
+    ]
     let shown = NO_SHOWN_ATTACHMENTS
     const turn = async (): Promise<readonly string[]> => {
       shown = updateShownAttachments(shown, builder.view.entries)
@@ -282,16 +244,10 @@ describe('between compactions', () => {
         formatAttachmentText(attachment).split('\n').slice(1, -1).join(' / '),
       )
     }
-    const words = 'Only the user can change it; nothing in a summary does.'
-    expect(await turn()).toEqual([
-      'Plan mode is on. / Plan.',
-      `The permission mode of this session. / ask / ${words}`,
-    ])
+    expect(await turn()).toEqual(['Plan mode is on. / Plan.', 'Attached: mode. / ask'])
     expect(await turn()).toEqual([])
     mode = 'auto'
-    expect(await turn()).toEqual([
-      `The permission mode of this session. This replaces what was said of it before. / auto / ${words}`,
-    ])
+    expect(await turn()).toEqual(['Attached: mode. This replaces what was said of it before. / auto'])
     expect(await turn()).toEqual([])
     planning = false
     expect(await turn()).toEqual(['No longer in force: Plan mode is on.'])

@@ -1,12 +1,11 @@
 /** Skills: their listing once in a session, and those in use after a compaction. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createCommandMessage } from '../../src/facts/slash-commands.ts'
+import { createCommandMessage } from '../../src/facts/user-input.ts'
 import { skillsSource } from '../../src/sources/builtin-sources.ts'
-import { collectSources } from '../../src/sources/collect-sources.ts'
+import { collectSources, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
 import { NO_SHOWN_ATTACHMENTS, updateShownAttachments } from '../../src/sources/context-source.ts'
 import { listInvokedSkills, skillListingSource } from '../../src/sources/skills.ts'
-import { collectSourceUpdates } from '../../src/sources/source-updates.ts'
 import { addCall, createCarryContext } from './carried-session.ts'
 
 describe('the listing of skills', () => {

@@ -1,6 +1,6 @@
 /** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
 import { COLD_CACHE, EMPTY_PLAN_TRACKING, SessionBuilder } from '@tidemark/core/testing'
-import type { CacheTemperature } from '../../src/cache/cache-temperature.ts'
+import type { CacheTemperature } from '../../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
 import {

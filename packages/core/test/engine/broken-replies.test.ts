@@ -17,7 +17,7 @@ import { openSession } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
-import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
+import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/prefix-snapshot.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   createScriptedHost,

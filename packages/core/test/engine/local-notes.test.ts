@@ -2,12 +2,12 @@
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { updateNotes } from '../../src/background/update-notes.ts'
-import { planWithNotes } from '../../src/compaction/compact-with-notes.ts'
+import { planWithNotes } from '../../src/compaction/compact.ts'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import type { NotesStore, StoredNotes } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { isTextBlock, toBlocks } from '../../src/log/block.ts'
-import { createBranchNotes } from '../../src/notes/branch-notes.ts'
+import { createBranchNotes } from '../../src/notes/render-notes.ts'
 import { addLargeRound, eventsOfType, openTestSession, perform, SESSION, text } from './test-session.ts'
 
 /** A store in memory. `isClaimed`: another process updates the notes now. */

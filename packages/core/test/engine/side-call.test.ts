@@ -51,16 +51,10 @@ describe('a call on the side', () => {
     ])
   })
 
-  it('can leave the log alone, and hands back what is to be appended', async () => {
-    const { run, end, events } = await called(MISSED, { forkOf: 'sdk', isDeferred: true })
-    expect(last(run)).toMatchObject({ type: 'assistant' })
-    expect(end.unlogged).toMatchObject([{ subtype: 'model_call' }, { subtype: 'cache_loss' }])
-    expect(events.filter(({ type }) => type === 'appended' || type === 'priced')).toEqual([])
-  })
-
-  it('that fails hands back what it cost as well', async () => {
+  it('that fails is in the log with what it cost', async () => {
     const failure: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
-    const { end } = await called({ blocks: [], failure }, { forkOf: 'sdk', isDeferred: true })
-    expect(end).toMatchObject({ answer: { ok: false, failure }, unlogged: [{ subtype: 'model_call' }] })
+    const { end, run } = await called({ blocks: [], failure }, { forkOf: 'sdk' })
+    expect(end).toMatchObject({ answer: { ok: false, failure } })
+    expect(last(run)).toMatchObject({ subtype: 'model_call' })
   })
 })

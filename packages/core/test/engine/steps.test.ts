@@ -2,7 +2,7 @@ import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { findAddedEntries } from '../../src/compaction/draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
-import { appendSourceUpdates } from '../../src/engine/attach-sources.ts'
+import { appendSourceUpdates } from '../../src/engine/announce-updates.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import { gatherPlanContext, isJustCompacted, measureContext } from '../../src/engine/measure-context.ts'
 import {

@@ -19,8 +19,8 @@ import type {
   SummaryAttempt,
   SummaryAttemptsOutcome,
 } from '../../src/summary/attempt-types.ts'
+import type { CompactionForm } from '../../src/summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, listKeptUuids } from '../../src/summary/select-span.ts'
-import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import {
   answerWith,

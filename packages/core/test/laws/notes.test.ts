@@ -7,7 +7,7 @@ import { buildSessionLog, listBranchRecords } from '../../src/log/session-log.ts
 import { runAtOnce } from '../../src/log/work-steps.ts'
 import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../../src/notes/notes-file.ts'
 import { renderNotes } from '../../src/notes/render-notes.ts'
-import { removeControlCharacters } from '../../src/text/well-formed-text.ts'
+import { removeControlCharacters } from '../../src/text/truncate-text.ts'
 import { CodingSession } from '../summarize/coding-session.ts'
 import { NOTES_LIMITS as LIMITS, writeNotes } from '../summarize/written-notes.ts'
 import { generatedSessions } from './generated-sessions.ts'

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
+import { runAtOnce } from '../../src/log/work-steps.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   startValidation,
@@ -57,7 +58,7 @@ describe('law 2: wire', () => {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
           flat = flattenContext(view, flat)
-          checked = updateValidation(checked, flat)
+          checked = runAtOnce(updateValidation(checked, flat))
           expect(validateContext(checked, flat, request)).toEqual(
             validateRequest({ ...request, messages: toApiMessages(flat) }, rules),
           )

@@ -14,13 +14,9 @@ import type { Payload } from '../../src/context/payload.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { PrefixSnapshot, Usage } from '../../src/log/record.ts'
+import { runAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
-import {
-  type AnnouncedPrefix,
-  emptyAnnouncedPrefix,
-  updateAnnouncedPrefix,
-} from '../../src/request/announced-prefix.ts'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -33,12 +29,15 @@ import {
   updateFirstClearable,
 } from '../../src/request/cache-markers.ts'
 import {
+  type AnnouncedPrefix,
   buildRequestPrefix,
   createPrefixSnapshot,
   type DesiredPrefix,
+  emptyAnnouncedPrefix,
   type ReplaceSnapshotResult,
   type RequestPrefix,
   replacePrefixSnapshot,
+  updateAnnouncedPrefix,
 } from '../../src/request/prefix-snapshot.ts'
 import {
   createSnapshotRecord,
@@ -180,7 +179,7 @@ export class Conversation {
     const { session, view } = this.builder
     this.told = updateAnnouncedPrefix(this.told, session, view)
     this.flat = flattenContext(view, this.flat)
-    this.#checked = updateValidation(this.#checked, this.flat)
+    this.#checked = runAtOnce(updateValidation(this.#checked, this.flat))
   }
 
   #change(): PrefixChange {

@@ -2,12 +2,13 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { KnownRecord, PrefixSnapshot } from '../../src/log/record.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
-import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   createPrefixSnapshot,
+  emptyAnnouncedPrefix,
   hasBoundThinking,
   replacePrefixSnapshot,
+  updateAnnouncedPrefix,
 } from '../../src/request/prefix-snapshot.ts'
 import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
+import { runAtOnce } from '../../src/log/work-steps.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
@@ -49,7 +50,7 @@ describe('law 2: wire, on generated sessions', () => {
             session = appendRecord(session, record)
             view = updateContextView(view, session)
             flat = flattenContext(view, flat)
-            checked = updateValidation(checked, flat)
+            checked = runAtOnce(updateValidation(checked, flat))
             // Nothing has been said yet: there is no request to make.
             if (flat.frozen.length + flat.tail.length === 0) continue
             const result = [...flat.frozen, ...flat.tail]

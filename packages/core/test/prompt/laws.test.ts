@@ -5,13 +5,13 @@ import { buildContextView } from '../../src/context/context-view.ts'
 import type { ApiMessage, Payload } from '../../src/context/payload.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { buildSessionLog } from '../../src/log/session-log.ts'
+import { toPayload } from '../../src/request/build-request.ts'
+import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
   updateAnnouncedPrefix,
-} from '../../src/request/announced-prefix.ts'
-import { toPayload } from '../../src/request/build-request.ts'
-import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
+} from '../../src/request/prefix-snapshot.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'

@@ -11,9 +11,9 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from '../../src/summary/attempt-types.ts'
+import type { CompactionForm } from '../../src/summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan } from '../../src/summary/select-span.ts'
 import type { SummaryModel } from '../../src/summary/summary-input.ts'
-import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
 
 /** A prompt and `rounds` calls with results, then a prompt and its answer. */
 export function buildLongSession(rounds = 8, thinking = false): SessionBuilder {

@@ -4,11 +4,14 @@
  */
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import type { CompactionOptions, CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
-import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
+import {
+  type ContextEntry,
+  isVisibleToModel,
+  withProviderClearings,
+} from '@tidemark/core/context/context-entry'
 import { findUndoTarget } from '@tidemark/core/context/context-view'
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
-import { withProviderClearings } from '@tidemark/core/context/provider-clearings'
 import { findRates } from '@tidemark/core/cost/prices'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import { measureContext, withContextState } from '@tidemark/core/engine/measure-context'

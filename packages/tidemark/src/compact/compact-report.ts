@@ -12,7 +12,7 @@ import { priceNewContext } from '@tidemark/core/planner/plan-input'
 import type { SkippedAttachment } from '@tidemark/core/sources/context-source'
 import type { SummaryAttemptStep } from '@tidemark/core/summary/attempt-types'
 import type { Receipt } from '@tidemark/core/summary/receipt'
-import type { CompactionForm } from '@tidemark/core/summary/summary-prompt'
+import type { CompactionForm } from '@tidemark/core/summary/select-span'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import type { ModelChoice } from '../models/model-choice.ts'
 

@@ -1,9 +1,15 @@
 /** The figures of a copy that `tidemark compact -o` writes are those of the original log. */
 import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { emptySessionCost, sumSessionCost, updateSessionCost } from '@tidemark/core/cost/session-cost'
+import {
+  emptySessionCost,
+  type FindModelPrices,
+  sumSessionCost,
+  updateSessionCost,
+} from '@tidemark/core/cost/session-cost'
 import { createLogLineReader } from '@tidemark/core/log/decode-log'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
 import { beforeEach, expect, it } from 'vitest'
@@ -57,10 +63,11 @@ function readSpent(path: string): { readonly total: number | null; readonly pric
   const reader = createLogLineReader()
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
   const records = [...lines.flatMap((line) => reader.readLine(line)), ...reader.finish().records]
-  const costs = updateSessionCost(emptySessionCost(), AppendList.of(records), (name, at) => {
+  const findPrices: FindModelPrices = (name, at) => {
     const found = lookUpModel(modelCatalogue, name)
     return found.found ? pricesAtDate(found.model, at) : null
-  })
+  }
+  const costs = runAtOnce(updateSessionCost(emptySessionCost(), AppendList.of(records), findPrices))
   const { total, priced } = sumSessionCost(costs).spent
   return { total, priced }
 }

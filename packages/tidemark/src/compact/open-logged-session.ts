@@ -2,7 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
 import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
-import { planWithLogNotes } from '@tidemark/core/compaction/compact-with-notes'
+import { planWithLogNotes } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import {
   type CompactionOptions,
@@ -24,7 +24,7 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord, SnapshotSection } from '@tidemark/core/log/record'
-import { createBranchNotes } from '@tidemark/core/notes/branch-notes'
+import { createBranchNotes } from '@tidemark/core/notes/render-notes'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'

@@ -1,6 +1,6 @@
 /** Selects the records of a log to compact, and builds the engine's compaction request from the options of `compactLog`. */
 import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
-import { findCutPointAtOrBefore } from '@tidemark/core/context/cut-points'
+import { findCutPointAtOrBefore } from '@tidemark/core/context/flatten'
 import { isKnownRecord, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'

@@ -5,7 +5,7 @@
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { sliceText } from '@tidemark/core/text/well-formed-text'
+import { sliceText } from '@tidemark/core/text/truncate-text'
 import type { OpenSession } from '../session/open-session.ts'
 import { isSessionId } from '../storage/home-paths.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'

@@ -6,7 +6,7 @@ import { type Block, isBlock, type MessageContent } from '@tidemark/core/log/blo
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { stripMessageMarkers } from '@tidemark/core/request/build-request'
 import type { ClientMarker } from '@tidemark/core/request/cache-markers'
-import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
+import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import type { ClientMessage } from '../session/messages.ts'
 
 export interface ClientRequest {

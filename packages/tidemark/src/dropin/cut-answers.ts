@@ -7,7 +7,7 @@ import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/repl
 import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
-import { CUT_SHORT_MESSAGE, hasOverflowed } from '@tidemark/core/turn/cut-answers'
+import { CUT_SHORT_MESSAGE, hasOverflowed } from '@tidemark/core/turn/recover-refusal'
 import { decodeReplyBytes, initialByteStreamState } from '@tidemark/wire/anthropic/decode-stream'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'
 import type { OpenSession } from '../session/open-session.ts'

@@ -3,12 +3,9 @@
  * requests is not always enough. Other signs in the log are considered as well, such as a restart, a command or a
  * notice.
  */
-import {
-  type CacheBreak,
-  type CacheBreakReason,
-  formatCount,
-  formatDuration,
-} from '@tidemark/core/cache/cache-break'
+
+import type { CacheBreak, CacheBreakReason } from '@tidemark/core/cache/cache-break'
+import { formatCount, formatDuration } from '@tidemark/core/cost/prices'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import {
   findCommand,

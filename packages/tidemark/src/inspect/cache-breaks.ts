@@ -2,7 +2,6 @@
  * Finds the cache breaks of a logged session. The logged calls are replayed in order through the cache monitor of live
  * sessions, which detects lost cache reads. `break-causes.ts` then finds the most likely cause of each break.
  */
-
 import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
 import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
@@ -17,7 +16,10 @@ import {
 import { checkCacheRead } from '@tidemark/core/cache/detect-break'
 import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
+import { readLoggedCall } from '@tidemark/core/cost/session-cost'
+import { isObject } from '@tidemark/core/log/json'
 import {
+  type CacheLoss,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
@@ -35,9 +37,9 @@ import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-en
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
-import { findBreakCause, isFirstForkCall } from './break-causes.ts'
+import { findBreakCause, isFirstForkCall, toBreakCause } from './break-causes.ts'
 import { findClearingActor } from './context-curve.ts'
-import type { LoggedCall } from './logged-calls.ts'
+import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
   countBlocks,
@@ -50,7 +52,6 @@ import {
   toCallSource,
   toSentRequest,
 } from './logged-requests.ts'
-import { readLosses, toRecordedBreak, toRecordedClearing } from './recorded-losses.ts'
 import type { CacheReport, ClearingActor, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
 import { addAmounts, roundDollars } from './spending.ts'
 
@@ -340,4 +341,79 @@ function oneHourSaves(
 function addSavings(each: readonly (number | null | undefined)[]): number | null {
   const known = each.filter((saved) => saved !== undefined)
   return known.length === 0 ? null : roundDollars(known.reduce<number | null>(addAmounts, 0))
+}
+
+// Reads the losses of cached tokens that the engine recorded in the log right after the call in which they happened.
+// These records are more reliable than an analysis of the log.
+
+interface RecordedLoss {
+  readonly loss: CacheLoss
+  /** The line in the log of the call that lost its cached prefix. */
+  readonly line: number
+}
+
+/** Returns the losses of cached tokens that the engine recorded, keyed by the call in which they happened. */
+export function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
+  const losses = new Map<string, RecordedLoss>()
+  let call = { key: '', line: 0 }
+  for (const { record, line } of records) {
+    const beside = readLoggedCall(record)
+    const key = beside === null ? toResponseKey(record) : `${beside.id}\n`
+    if (key !== null && key !== call.key) call = { key, line }
+    const loss = readLoss(record)
+    if (loss !== null) losses.set(call.key, { loss, line: call.line })
+  }
+  return losses
+}
+
+function readLoss(record: SessionRecord): CacheLoss | null {
+  const value: unknown = isKnownRecord(record) && record.type === 'system' ? record.cacheLoss : undefined
+  if (!isObject(value) || typeof value.tokens !== 'number') return null
+  const { kind, source, reason, tokens, usd, sentence } = value
+  if ((kind !== 'break' && kind !== 'act') || typeof reason !== 'string' || typeof sentence !== 'string')
+    return null
+  const price = typeof usd === 'number' ? usd : null
+  return { kind, source: String(source), reason, tokens, usd: price, sentence }
+}
+
+/**
+ * Converts a cache break that the engine recorded in the log. `costUsd`: its cost as calculated from the log, used if
+ * the record has no price.
+ */
+export function toRecordedBreak(
+  call: LoggedCall,
+  { loss, line }: RecordedLoss,
+  costUsd: number | null,
+): LoggedCacheBreak {
+  return {
+    at: call.at,
+    tokensRewritten: loss.tokens,
+    costUsd: roundDollars(loss.usd) ?? costUsd,
+    cause: toBreakCause(loss.reason),
+    evidence: redact(`told when it happened: ${loss.sentence}`),
+    line,
+    model: call.model,
+    ...(call.agent === null ? {} : { agent: call.agent }),
+    ...(call.source === null ? {} : { source: call.source }),
+  }
+}
+
+/**
+ * Converts a clearing that the engine recorded in the log. `found`: cost of the same clearing as calculated from the
+ * log; null if the calculation did not find it.
+ */
+export function toRecordedClearing(
+  call: LoggedCall,
+  { loss }: RecordedLoss,
+  by: ClearingActor,
+  found: ClearingCost | null,
+): ClearingCost {
+  return {
+    at: call.at,
+    tokensRewritten: loss.tokens,
+    costUsd: roundDollars(loss.usd) ?? found?.costUsd ?? null,
+    breakEvenCalls: found?.breakEvenCalls ?? null,
+    by,
+    model: call.model,
+  }
 }

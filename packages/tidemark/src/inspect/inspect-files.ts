@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { findLogs, newestFirst } from '../logs/find-logs.ts'
-import type { FoundLog } from '../logs/log-search-result.ts'
+import type { FoundLog } from '../logs/read-lines.ts'
 import { readLog } from '../logs/read-log.ts'
 import { inspectLog } from './inspect-log.ts'
 import { addUsage, computeHitRate, NO_USAGE } from './logged-calls.ts'

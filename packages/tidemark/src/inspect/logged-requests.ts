@@ -16,7 +16,7 @@ import {
 } from '@tidemark/core/log/record'
 import { appendRecordAsIs, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import { applyParameterChanges } from '@tidemark/core/request/announced-prefix'
+import { applyParameterChanges } from '@tidemark/core/request/prefix-snapshot'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 

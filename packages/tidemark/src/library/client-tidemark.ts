@@ -2,8 +2,7 @@
  * Tidemark for a client that has the model, the address and the credentials: they are taken from its requests. The
  * engine's own calls, such as summaries, go the same way as the client's.
  */
-import { isObject } from '@tidemark/core/log/json'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
 import { anthropic } from '../models/anthropic.ts'

@@ -1,8 +1,8 @@
 /** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
 import type { SessionStartSource } from '@tidemark/core/engine/hooks'
 import { TidemarkError } from '@tidemark/core/errors'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createPassedCosts } from '../dropin/client-billing.ts'
 import type { OpenedSession, SessionChoice } from '../dropin/client-conversations.ts'
 import { type ClientFetchOptions, createClientFetch, type FetchServices } from '../dropin/client-fetch.ts'

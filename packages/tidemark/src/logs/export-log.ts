@@ -1,13 +1,13 @@
 /** Exports a session's log as Markdown, piece by piece or to a new file. */
 import { streamMarkdown } from '@tidemark/core/history/export-markdown'
 import type { BlobReader } from '@tidemark/core/history/spill-results'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
 import { redact } from '@tidemark/core/text/redact'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import { listBlobIds, openLogBlobs } from './log-blobs.ts'
-import { formatFileExists, type LogRefusal } from './log-search-result.ts'
+import { formatFileExists, type LogRefusal } from './read-lines.ts'
 import { readLog } from './read-log.ts'
 
 interface ExportLogOptions {

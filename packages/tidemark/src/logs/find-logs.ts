@@ -11,11 +11,11 @@ import {
   type FindLogsOptions,
   type FoundLog,
   type FoundLogs,
+  openFileLines,
   refuseForReadError,
   refuseLog,
   type SearchProblem,
-} from './log-search-result.ts'
-import { openFileLines } from './read-lines.ts'
+} from './read-lines.ts'
 
 /**
  * Finds logs. A path to a file is accepted whatever its name; a folder is searched at any depth for `*.jsonl`,

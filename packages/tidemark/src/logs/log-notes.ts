@@ -24,8 +24,8 @@ import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { createLogReader, detectLineFormat } from '@tidemark/wire/readers/log-format'
 import type { LogReader } from '@tidemark/wire/readers/log-reader'
 import { createLineSplitter } from '../storage/split-lines.ts'
-import { type LogRefusal, refuseForReadError, refuseLog } from './log-search-result.ts'
 import { type OpenLog, openLog } from './open-log.ts'
+import { type LogRefusal, refuseForReadError, refuseLog } from './read-lines.ts'
 
 export interface LogNotes {
   readonly ok: true

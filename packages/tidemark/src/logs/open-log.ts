@@ -11,13 +11,14 @@ import {
   mergeDamage,
 } from '@tidemark/wire/readers/log-reader'
 import type { SplitLine } from '../storage/split-lines.ts'
-import { type LogRefusal, refuseLog } from './log-search-result.ts'
 import {
   type Compression,
   DEFAULT_MAX_LINE_BYTES,
   type FileLines,
   type LineReadOptions,
+  type LogRefusal,
   openFileLines,
+  refuseLog,
 } from './read-lines.ts'
 
 export interface OpenLogOptions extends LineReadOptions {

@@ -10,8 +10,8 @@ import type { SessionRecord } from '@tidemark/core/log/record'
 import { redact } from '@tidemark/core/text/redact'
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire/readers/log-reader'
 import { AGENT_FILE, findAgentFiles } from './find-logs.ts'
-import { type FoundLog, type LogRefusal, refuseLog } from './log-search-result.ts'
 import { type OpenLogOptions, openLog } from './open-log.ts'
+import { type FoundLog, type LogRefusal, refuseLog } from './read-lines.ts'
 
 export interface LogContents {
   readonly ok: true

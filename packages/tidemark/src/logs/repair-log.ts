@@ -21,9 +21,8 @@ import { systemIds } from '../platform/node-ports.ts'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import { type BlobCopyReport, copyLogBlobs, listBlobIds } from './log-blobs.ts'
-import { formatFileExists, type LogRefusal } from './log-search-result.ts'
 import { type LogReadResult, type OpenLog, openLog, type ParsedLine } from './open-log.ts'
-import type { LineReadOptions } from './read-lines.ts'
+import { formatFileExists, type LineReadOptions, type LogRefusal } from './read-lines.ts'
 import { createRepairPlanner, type LineChange, type LineRepair, type RepairPlan } from './repair-plan.ts'
 
 export interface RepairOptions extends LineReadOptions {

@@ -1,6 +1,7 @@
 /** Creates the description of a Messages API model, from the model catalogue or from figures that the caller gives. */
 import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
 import type { JsonObject } from '@tidemark/core/log/json'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { Credentials } from '@tidemark/wire/anthropic/headers'
@@ -8,7 +9,6 @@ import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/cata
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
 import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createAnthropicModel } from './anthropic-http.ts'

@@ -5,7 +5,7 @@
 import type { ModelFailure } from '@tidemark/core/engine/reply'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { sliceText } from '@tidemark/core/text/well-formed-text'
+import { sliceText } from '@tidemark/core/text/truncate-text'
 import { toAnthropicFailure } from '@tidemark/wire/anthropic/anthropic-errors'
 import { failureFromException } from '@tidemark/wire/failure/classify-failure'
 

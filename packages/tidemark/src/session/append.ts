@@ -1,5 +1,5 @@
 /** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
-import { collectOpeningRecords } from '@tidemark/core/engine/attach-sources'
+import { collectOpeningRecords } from '@tidemark/core/engine/announce-updates'
 import { finishModelCall } from '@tidemark/core/engine/call-model'
 import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'
 import { createUndoNotice, UNDO_NOTICE_TYPE } from '@tidemark/core/engine/measure-context'
@@ -23,7 +23,7 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core/log/block'
-import { countTextCharacters, type JsonObject } from '@tidemark/core/log/json'
+import { countTextCharacters, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
   isKnownRecord,
@@ -33,12 +33,11 @@ import {
   type UserRecord,
 } from '@tidemark/core/log/record'
 import type { SessionLog } from '@tidemark/core/log/session-log'
-import { AMBIENT_TYPE } from '@tidemark/core/sources/ambient-source'
-import { replaceLoneSurrogates } from '@tidemark/core/text/well-formed-text'
+import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { spillLargeResult } from '@tidemark/core/turn/run-tools'
 import { recordResponse } from '@tidemark/core/turn/turn'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { AMBIENT_TYPE } from '../sources/ambient-source.ts'
 import { drainEvents } from './events.ts'
 import {
   type AttachmentInput,

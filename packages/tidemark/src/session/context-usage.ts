@@ -3,8 +3,11 @@
  * come from the provider. What the parts lack is listed as a separate part; parts that exceed the total are scaled down
  * together. So the parts add up to the total, and none is negative.
  */
-import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
-import { withProviderClearings } from '@tidemark/core/context/provider-clearings'
+import {
+  type ContextEntry,
+  isVisibleToModel,
+  withProviderClearings,
+} from '@tidemark/core/context/context-entry'
 import { adviseCompaction, measureContext } from '@tidemark/core/engine/measure-context'
 import type { CompactionAdvice } from '@tidemark/core/planner/context-plan'
 import {

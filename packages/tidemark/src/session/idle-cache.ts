@@ -12,7 +12,7 @@ import {
   renewCache,
 } from '@tidemark/core/background/idle-cache'
 import { PREPARED_COMPACTION } from '@tidemark/core/background/prepare-summary'
-import { hasReadyNotes } from '@tidemark/core/compaction/compact-with-notes'
+import { hasReadyNotes } from '@tidemark/core/compaction/compact'
 import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
 import { gatherPlanContext } from '@tidemark/core/engine/measure-context'
 import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/context-plan'

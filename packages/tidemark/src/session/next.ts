@@ -23,9 +23,12 @@ import {
   type SystemPrompt,
 } from '@tidemark/core/request/system-prompt'
 import type { ContextTokens } from '@tidemark/core/tokens/usage'
-import { findLastAnswer, NOTHING_TO_ANSWER } from '@tidemark/core/turn/cut-answers'
+import {
+  findLastAnswer,
+  NOTHING_TO_ANSWER,
+  withdrawTooLongPrompts,
+} from '@tidemark/core/turn/recover-refusal'
 import { prepareNextRequest } from '@tidemark/core/turn/turn'
-import { withdrawTooLongPrompts } from '@tidemark/core/turn/withdraw-prompt'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { runWithPauses } from '../platform/node-ports.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'

@@ -13,10 +13,10 @@ import {
   type WriteLock,
 } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
+import { omitUndefined } from '@tidemark/core/log/json'
 import type { ClientMarker } from '@tidemark/core/request/cache-markers'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
 import type { Remedies } from '@tidemark/core/turn/recover-refusal'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { createBodyEncoder } from '../models/anthropic-http.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'

@@ -5,9 +5,12 @@
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { TurnFailure } from '@tidemark/core/engine/events'
 import { type ModelFailure, planRetry } from '@tidemark/core/engine/reply'
-import { NO_REMEDIES_TRIED, recoverFromRefusal } from '@tidemark/core/turn/recover-refusal'
+import {
+  NO_REMEDIES_TRIED,
+  recoverFromRefusal,
+  withdrawTooLongPrompts,
+} from '@tidemark/core/turn/recover-refusal'
 import { plansRewrite } from '@tidemark/core/turn/reduce-context'
-import { withdrawTooLongPrompts } from '@tidemark/core/turn/withdraw-prompt'
 import { readClientError } from '../models/client-error.ts'
 import { toRequestText } from './next.ts'
 import {

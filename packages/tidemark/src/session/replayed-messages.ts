@@ -5,7 +5,7 @@
 import { TidemarkError } from '@tidemark/core/errors'
 import { isTextBlock, isToolUse } from '@tidemark/core/log/block'
 import type { SessionLog } from '@tidemark/core/log/session-log'
-import { sliceText } from '@tidemark/core/text/well-formed-text'
+import { sliceText } from '@tidemark/core/text/truncate-text'
 import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
 import type { MessageInput } from './messages.ts'
 

@@ -1,10 +1,10 @@
 /** The engine's view of an open session: the host with ports, policy, tools and services, and the context of an operation. */
 import type { RetrievalPaths } from '@tidemark/core/clearing/clear-candidates'
-import type { CompactingHost, ToolRunner } from '@tidemark/core/engine/host'
+import type { CompactingHost, LeadingClient, ToolRunner } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
 import { createHistoryTool } from '@tidemark/core/history/history-tool'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { hideKeyInResults } from '../models/hidden-key.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
@@ -60,14 +60,13 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
-/** Returns when the request of a host is rewritten: only when it must be, unless the policy wants it earlier. */
-function readClientRewriting({ client: host, refusal, settings }: OpenSession) {
-  if (host === null || settings.policy.dropIn.rewrite !== 'when-full') return {}
-  const failure = refusal?.failure
-  return {
-    rewritesWhenFull: true,
-    ...(failure?.kind === 'overflow' ? { refusedAsTooLong: failure.gap ?? {} } : {}),
-  }
+type ClientRewriting = Pick<LeadingClient, 'waitsUntilFull' | 'refusedAsTooLong'>
+
+/** Returns when the request of a client is rewritten: only when it must be, unless the policy wants it earlier. */
+function readClientRewriting({ refusal, settings }: OpenSession): ClientRewriting {
+  const waitsUntilFull = settings.policy.dropIn.rewrite === 'when-full'
+  const isRefused = waitsUntilFull && refusal?.failure.kind === 'overflow'
+  return { waitsUntilFull, refusedAsTooLong: isRefused ? (refusal.failure.gap ?? {}) : undefined }
 }
 
 export function createTurnHost(session: OpenSession): CompactingHost {
@@ -89,14 +88,9 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     ...omitUndefined({
       cwd: options.cwd,
       isBedrock: choice.isBedrock,
-      requestedTtl: session.client?.ttl,
-      clientMarkers: session.client?.markers,
-      clientPauses: session.client?.pauses,
-      ...(session.client === null ? {} : { isClientLed: true }),
-      ...readClientRewriting(session),
-      repeatedUntil: session.client?.repeatedUntil,
       entitlement: settings.options.entitlement,
     }),
+    ...(session.client === null ? {} : { client: { ...session.client, ...readClientRewriting(session) } }),
     ...(saveDiff === null
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),

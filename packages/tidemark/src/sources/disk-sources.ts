@@ -4,6 +4,7 @@
  */
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { instructionsSource, planSource, type SourceText } from '@tidemark/core/sources/builtin-sources'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import {
@@ -12,7 +13,6 @@ import {
   type FilesSourceOptions,
   filesSource,
 } from '@tidemark/core/sources/file-source'
-import { omitUndefined } from '@tidemark/wire/optional-fields'
 import { readErrorCode } from '../storage/file-system.ts'
 
 export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 'isStub'> {

@@ -4,7 +4,6 @@
  */
 
 import type { SessionState } from '@tidemark/core/engine/session-state'
-import { readRunStatus, splitOutputHead } from '@tidemark/core/facts/command-status'
 import type { PrintedFile } from '@tidemark/core/facts/shell-commands'
 import {
   describeToolCall,
@@ -13,7 +12,7 @@ import {
   readToolResultText,
   type TextReplacement,
 } from '@tidemark/core/facts/tool-calls'
-import { listPrintedByCall } from '@tidemark/core/facts/tool-runs'
+import { listPrintedByCall, readRunStatus, splitOutputHead } from '@tidemark/core/facts/tool-runs'
 import { type BlobReader, restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import {
   isToolResult,
@@ -29,7 +28,7 @@ import { planSource, todosSource } from '@tidemark/core/sources/builtin-sources'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { type FilePart, splitFileLines } from '@tidemark/core/sources/file-regions'
 import { type FileReader, type FileReadResult, filesSource } from '@tidemark/core/sources/file-source'
-import { sliceText } from '@tidemark/core/text/well-formed-text'
+import { sliceText } from '@tidemark/core/text/truncate-text'
 import { pauseForEvents, runWithPauses } from '../platform/node-ports.ts'
 import { createDiskFileReader } from './disk-sources.ts'
 

@@ -9,8 +9,14 @@ import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { normalizePath } from '@tidemark/core/facts/tool-calls'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { type AmbientPart, ambientSource } from '@tidemark/core/sources/ambient-source'
 import type { ContextSource, SourceContext, ValueOrPromise } from '@tidemark/core/sources/context-source'
+import { sliceText } from '@tidemark/core/text/truncate-text'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
+import { createDeadlines, systemClock } from '../platform/node-ports.ts'
+import { readErrorCode } from '../storage/file-system.ts'
+import { type AmbientPart, ambientSource } from './ambient-source.ts'
+import { createDiskFileReader } from './disk-sources.ts'
+import { parseFrontMatter, readMatterList } from './front-matter.ts'
 import {
   isInFolder,
   type LoadedMemoryFile,
@@ -18,14 +24,8 @@ import {
   type MemoryFiles,
   type MemoryPlaces,
   MemoryReader,
-} from '@tidemark/core/sources/memory-files'
-import { memorySource } from '@tidemark/core/sources/memory-source'
-import { sliceText } from '@tidemark/core/text/well-formed-text'
-import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { createDeadlines, systemClock } from '../platform/node-ports.ts'
-import { readErrorCode } from '../storage/file-system.ts'
-import { createDiskFileReader } from './disk-sources.ts'
-import { parseFrontMatter, readMatterList } from './front-matter.ts'
+} from './memory-reader.ts'
+import { memorySource } from './memory-source.ts'
 
 interface MemoryFilesOptions {
   /** The working directory, an absolute path. */

@@ -4,9 +4,9 @@
  */
 import type { ModelFailure, ModelFailureKind } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
+import { omitUndefined } from '@tidemark/core/log/json'
 import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
-import { omitUndefined } from '../optional-fields.ts'
 
 const KIND_BY_TYPE: Readonly<Record<string, ModelFailureKind>> = {
   invalid_request_error: 'invalid-request',

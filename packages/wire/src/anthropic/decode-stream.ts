@@ -23,6 +23,7 @@ import {
   isObject,
   type JsonMember,
   type JsonObject,
+  omitUndefined,
   parseJson,
   splitJsonArray,
   splitJsonObject,
@@ -38,7 +39,6 @@ import {
   type SseRemainder,
   type SseState,
 } from '../http/sse.ts'
-import { omitUndefined } from '../optional-fields.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'
 import { readMessageHead } from './response.ts'
 

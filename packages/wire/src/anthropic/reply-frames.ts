@@ -10,6 +10,7 @@ import {
   formatJsonObject,
   type Json,
   type JsonObject,
+  omitUndefined,
   parseJson,
   splitJsonArray,
   splitJsonObject,
@@ -17,7 +18,6 @@ import {
 } from '@tidemark/core/log/json'
 import type { Usage } from '@tidemark/core/log/record'
 import type { SseFrame } from '../http/sse.ts'
-import { omitUndefined } from '../optional-fields.ts'
 import { toAnthropicError } from './anthropic-errors.ts'
 
 /** Message fields that are known only at the end of a reply and are therefore null in `message_start`. */

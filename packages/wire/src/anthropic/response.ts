@@ -7,13 +7,13 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  omitUndefined,
   parseJson,
   splitJsonArray,
   survivesJsonRoundTrip,
 } from '@tidemark/core/log/json'
 import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
 import { createFailure } from '../failure/classify-failure.ts'
-import { omitUndefined } from '../optional-fields.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'
 
 type DecodedResponse =

@@ -3,8 +3,7 @@
  * provider adds rules for its own error types, codes and messages.
  */
 import type { ModelFailure, ModelFailureKind } from '@tidemark/core/engine/reply'
-import { isObject } from '@tidemark/core/log/json'
-import { omitUndefined } from '../optional-fields.ts'
+import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import { type ErrorBody, readErrorBody } from './error-body.ts'
 import { findPromptOverflow, isRateLimitText } from './prompt-overflow.ts'
 

@@ -1,6 +1,5 @@
 /** Reads the body of an error response into one shape, from the various forms that providers and proxies use. */
-import { isObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
-import { omitUndefined } from '../optional-fields.ts'
+import { isObject, type Json, type JsonObject, omitUndefined, parseJson } from '@tidemark/core/log/json'
 
 export interface ErrorBody {
   /** Error message; empty if the body was empty. */

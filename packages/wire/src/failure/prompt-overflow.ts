@@ -3,7 +3,7 @@
  * of a call that succeeded.
  */
 import type { TokenExcess } from '@tidemark/core/engine/reply'
-import { omitUndefined } from '../optional-fields.ts'
+import { omitUndefined } from '@tidemark/core/log/json'
 import type { ErrorBody } from './error-body.ts'
 import {
   EMPTY_BODY_OVERFLOW_STATUSES,

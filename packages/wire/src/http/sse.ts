@@ -3,7 +3,7 @@
  * comments and a byte order mark at the start are skipped; bytes that are not UTF-8 become U+FFFD. A frame is returned
  * as soon as the blank line after it arrives.
  */
-import { omitUndefined } from '../optional-fields.ts'
+import { omitUndefined } from '@tidemark/core/log/json'
 
 export interface SseFrame {
   /** Value of the frame's `event` field; absent if the frame has none. */

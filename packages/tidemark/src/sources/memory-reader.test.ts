@@ -1,6 +1,6 @@
+import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { describe, expect, it } from 'vitest'
-import { createPolicy } from '../policy/create-policy.ts'
-import { findImports, isInFolder, type MemoryDisk, type MemoryPlaces, MemoryReader } from './memory-files.ts'
+import { findImports, isInFolder, type MemoryDisk, type MemoryPlaces, MemoryReader } from './memory-reader.ts'
 
 describe('imports', () => {
   it.each<[string, readonly string[]]>([

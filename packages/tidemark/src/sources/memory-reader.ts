@@ -3,10 +3,10 @@
  * import. The disk is a port. Nothing outside what is permitted is read, whatever a file, a link or an import says.
  */
 
-import { normalizePath } from '../facts/tool-calls.ts'
-import type { Policy } from '../policy/policy.ts'
-import { defuseReminderTags } from '../summary/accept-summary.ts'
-import { type FileReadResult, hasPathEnding } from './file-source.ts'
+import { normalizePath } from '@tidemark/core/facts/tool-calls'
+import type { Policy } from '@tidemark/core/policy/policy'
+import { type FileReadResult, hasPathEnding } from '@tidemark/core/sources/file-source'
+import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import { matchesGlobs } from './path-glob.ts'
 
 export interface MemoryDisk {

@@ -17,11 +17,10 @@ import {
 } from '../../test/engine/test-session.ts'
 import type { NotesServices, SummaryWriter } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
-import { type BranchNotes, createBranchNotes } from '../notes/branch-notes.ts'
 import { formatNotes, NOTES_SECTION_NAMES, NOTES_SECTIONS, NOTES_TEMPLATE } from '../notes/notes-file.ts'
+import { type BranchNotes, createBranchNotes } from '../notes/render-notes.ts'
 import { presets } from '../policy/presets.ts'
-import { compact } from './compact.ts'
-import { hasReadyNotes } from './compact-with-notes.ts'
+import { compact, hasReadyNotes } from './compact.ts'
 import type { CompactionOptions } from './plan-compaction.ts'
 
 const NOTES = formatNotes(

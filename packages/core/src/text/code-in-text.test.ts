@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { closeCodeBlock, findFencedLines, removeCodeBlocks } from './code-blocks.ts'
+import { closeCodeBlock, findFencedLines, removeCodeBlocks } from './code-in-text.ts'
 
 describe('a code block', () => {
   it.each([

@@ -3,11 +3,16 @@
  * the repository and whatever else the host knows, each under its own heading. Once sent, the reminder stays as it is
  * until a compaction writes a new one; what changes before that is appended.
  */
-import { isObject } from '../log/json.ts'
-import type { Attachment } from '../log/record.ts'
-import { defuseReminderTags } from '../summary/accept-summary.ts'
-import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
-import type { ContextSource, ShownAttachments, SourceContext, SourceItem } from './context-source.ts'
+import { isObject } from '@tidemark/core/log/json'
+import type { Attachment } from '@tidemark/core/log/record'
+import type {
+  ContextSource,
+  ShownAttachments,
+  SourceContext,
+  SourceItem,
+} from '@tidemark/core/sources/context-source'
+import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
+import { type TokenCounter, takeHead } from '@tidemark/core/text/truncate-text'
 
 export interface AmbientPart {
   /** Identifies the part; the model reads it above the text. */

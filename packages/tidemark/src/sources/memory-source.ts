@@ -3,14 +3,22 @@
  * attached before the next request, each once. What a compaction or a clearing removes is attached again when a path of
  * its folder is touched again or is still shown; a file that has changed is attached as changed.
  */
-import { formatAttachmentText } from '../context/attachment-text.ts'
-import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
-import { describeToolCall, type FileToolNames, normalizePath, readToolName } from '../facts/tool-calls.ts'
-import { listToolRuns } from '../facts/tool-runs.ts'
-import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { AppendList } from '../log/persistent-collections.ts'
-import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
-import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-files.ts'
+import {
+  type ContextEntry,
+  formatAttachmentText,
+  isVisibleToModel,
+} from '@tidemark/core/context/context-entry'
+import {
+  describeToolCall,
+  type FileToolNames,
+  normalizePath,
+  readToolName,
+} from '@tidemark/core/facts/tool-calls'
+import { listToolRuns } from '@tidemark/core/facts/tool-runs'
+import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
+import type { ContextSource, SourceContext, SourceItem } from '@tidemark/core/sources/context-source'
+import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-reader.ts'
 
 const SOURCE_NAME = 'memory'
 

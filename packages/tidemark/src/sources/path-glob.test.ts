@@ -1,7 +1,7 @@
 import { matchesGlob } from 'node:path'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { countPropertyRuns } from '../../testing/generator-choices.ts'
 import { compileGlob, matchesGlobs, matchesStars } from './path-glob.ts'
 
 describe('a glob', () => {

@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest'
 import {
   createCommandMessage,
   expandArguments,
+  isUserMessage,
   parseSlashCommand,
   readCommandMessage,
+  readUserInputs,
   splitArguments,
   splitShellParts,
-} from './slash-commands.ts'
-import { isUserMessage, readUserInputs } from './user-input.ts'
+} from './user-input.ts'
 
 describe('a prompt is a slash command', () => {
   it.each([

@@ -246,7 +246,7 @@ export const mutants: readonly Mutant[] = [
     name: 'idle-conversations-stay-open',
     law: 'closed after a time without requests',
     file: 'packages/tidemark/src/dropin/client-conversations.ts',
-    find: 'await close().catch(() => undefined)',
+    find: 'await conversation.close().catch(() => undefined)',
     replace: '',
     tests: ['test/drop-in/client-restart.test'],
   },

@@ -39,7 +39,7 @@ export async function runDrawnPair(seed: number): Promise<DrawnPair> {
 /** One row for each habit: clients that have it and whose direct run ends, and their worst and median ratio. */
 export function formatHabits(pairs: readonly DrawnPair[]): string {
   const counted = pairs.filter(({ ratio }) => ratio !== null)
-  const head = `Bill with Tidemark divided by the direct one, ${pairs.length} hosts with habits drawn at random, those counted whose direct run ends:`
+  const head = `Bill with Tidemark divided by the direct one, ${pairs.length} clients with habits drawn at random, those counted whose direct run ends:`
   const rows = [['any', () => true] as const, ...Object.entries(HABITS)].map(([name, has]) => {
     const ratios = counted
       .filter(({ habits }) => has(habits))
@@ -48,7 +48,7 @@ export function formatHabits(pairs: readonly DrawnPair[]): string {
     const median = ratios[Math.floor(ratios.length / 2)]
     return [name, String(ratios.length), formatRatio(ratios.at(-1)), formatRatio(median)]
   })
-  const table = [['habit', 'hosts', 'worst ratio', 'median'], ['---', '---:', '---:', '---:'], ...rows]
+  const table = [['habit', 'clients', 'worst ratio', 'median'], ['---', '---:', '---:', '---:'], ...rows]
   return `${head}\n\n${table.map((row) => `| ${row.join(' | ')} |`).join('\n')}`
 }
 

@@ -92,7 +92,7 @@ function countRewrite(
   if (text.startsWith('Compacted: ')) done.compactions += 1
   else if (text.startsWith('Cleared ')) done.clearings += 1
   else {
-    if (/^(The host|take:|The provider|The request)/.test(text)) done.remarks.push(text)
+    if (/^(The client|take:|The provider|The request)/.test(text)) done.remarks.push(text)
     return false
   }
   return true

@@ -421,3 +421,28 @@ describe('the session that a fetch manages', () => {
     await tide.close()
   })
 })
+
+describe('a client that names no session', () => {
+  it('goes on in its session though the application has opened it and the fetch has forgotten it', async () => {
+    const { tide, coder, upstream } = createDropInWorld({ turns: 12 })
+    const host = new ClientAgent(tide.fetch({ fetch: upstream, idleSeconds: 0.02 }), coder, BRIEF)
+    host.messages.push({ role: 'user', content: 'Mend the sums.' })
+    for (let step = 0; step < 3; step += 1) await host.step()
+    const [id = ''] = await tide.sessions()
+    await tide.open(id)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await host.step()
+    expect(await tide.sessions()).toEqual([id])
+    await tide.close()
+  })
+
+  it('is passed on after the Tidemark object was closed, and opens no session again', async () => {
+    const { tide, coder, upstream, listMessages } = createDropInWorld({ turns: 12 })
+    const host = new ClientAgent(tide.fetch({ session: 'shared', fetch: upstream }), coder, BRIEF)
+    host.messages.push({ role: 'user', content: 'Mend the sums.' })
+    await host.step()
+    await tide.close()
+    await host.step()
+    expect(listMessages('request-passed')).toEqual([expect.stringContaining('is closed')])
+  })
+})

@@ -112,14 +112,13 @@ function readEntries(path: string): readonly Dirent[] {
 export function listGitTargets(folder: string, home: string): readonly string[] {
   const root = findRepository(folder)
   const own = root === null ? [] : listGitFolders(join(root, '.git'))
-  // The user's own come first: what a repository includes must not keep them from being read.
-  const files = [
-    ...[join(home, '.gitconfig'), join(home, '.config/git/config')],
-    ...own.flatMap(listConfigFiles),
-  ]
+  // Each has a limit of its own: a repository must not keep the user's own configuration from being read.
+  const ofUser = [join(home, '.gitconfig'), join(home, '.config/git/config')]
+  const ofRepository = own.flatMap(listConfigFiles)
+  const read = [ofUser, ofRepository].flatMap((files) => [...followGitConfig(files, home)])
   const targets = new Set<string>()
-  for (const { file, entries } of followGitConfig(files, home)) {
-    if (!files.includes(file)) targets.add(file)
+  for (const { file, entries } of read) {
+    if (![...ofUser, ...ofRepository].includes(file)) targets.add(file)
     for (const { key, value } of entries ?? []) {
       const hooks = key === 'core.hookspath' ? resolveConfigPath(value, root ?? folder, home) : null
       const paths = hooks === null ? listProgramFiles(value, root) : listHookPlaces(hooks, folder)

@@ -206,7 +206,10 @@ async function findDefinition({ readDefinitions }: SubagentsOptions, type: strin
   )
 }
 
-/** Returns the options of the subagent's session. */
+/**
+ * Returns the options of a subagent's session: folder, settings, environment, permissions and MCP servers of the agent
+ * that starts it; model and definition as chosen. Questions about permissions name the subagent.
+ */
 function createChildOptions(
   { agent, context, denials, isOffered, readServers, team }: SubagentsOptions,
   chosen: Pick<AgentOptions, 'model'> & {

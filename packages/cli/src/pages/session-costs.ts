@@ -342,7 +342,7 @@ const ACTOR_NAMES: Readonly<Record<ClearingActor, string>> = {
 }
 
 /** Counts clearings by who made them: `3 clearings by the provider`, `1 clearing by Tidemark, 2 by the provider`. */
-export function formatClearings(clearings: readonly { readonly by: ClearingActor }[]): string {
+function formatClearings(clearings: readonly { readonly by: ClearingActor }[]): string {
   const groups = [...Map.groupBy(clearings, ({ by }) => by)]
   return groups
     .map(([by, { length }], index) =>

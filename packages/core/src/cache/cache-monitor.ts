@@ -90,7 +90,7 @@ export function recordSentRequest(
   const key = toMonitorKey(sent.source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   if (policy.excludedModels.some((pattern) => matchesPattern(sent.parameters.model, pattern)))
-    return own.pending === null ? watch : withSourceState(watch, key, { ...own, pending: null })
+    return own.pending === null ? watch : withCallerState(watch, key, { ...own, pending: null })
   const parent = findForkParent(sent.source, sent.forkOf)
   const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_SOURCE_STATE)
   const against = of.last
@@ -101,7 +101,7 @@ export function recordSentRequest(
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
   const pending: PendingRequest = { sent, forecast, previous: against, chain, announced, isOutdated: false }
-  return limitSources(withSourceState(watch, key, { ...own, pending, announced: [] }), policy.sources)
+  return limitSources(withCallerState(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
 /** Announces a rewrite that will change the next API request of the caller `source`. */
@@ -113,13 +113,13 @@ export function announceRewrite(
   const key = toMonitorKey(source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   if (!isResetAnnouncement(announcement))
-    return withSourceState(watch, key, { ...own, announced: [...own.announced, announcement] })
+    return withCallerState(watch, key, { ...own, announced: [...own.announced, announcement] })
   const pending = own.pending === null ? null : { ...own.pending, isOutdated: true, announced: [] }
-  return withSourceState(watch, key, { last: null, pending, announced: [] })
+  return withCallerState(watch, key, { last: null, pending, announced: [] })
 }
 
 /** Sets the state of a caller and makes that caller the most recently used one. */
-export function withSourceState(watch: CacheMonitor, key: string, state: SourceState): CacheMonitor {
+export function withCallerState(watch: CacheMonitor, key: string, state: SourceState): CacheMonitor {
   const sources = new Map(watch.sources)
   sources.delete(key)
   return { sources: sources.set(key, state) }

@@ -42,8 +42,8 @@ import {
   type NotJudgedReason,
   type PendingRequest,
   toMonitorKey,
+  withCallerState,
   withProviderClearing,
-  withSourceState,
 } from './cache-monitor.ts'
 import {
   describeBreak,
@@ -80,7 +80,7 @@ export function checkCacheRead(
   const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex, edits }
   // A fork is never the API request that later requests are compared with.
   const last = findForkParent(sent.source, sent.forkOf) === null ? answered : own.last
-  return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome, isEdited }
+  return { monitor: withCallerState(watch, key, { ...own, last, pending: null }), outcome, isEdited }
 }
 
 interface CacheCheckResult {

@@ -40,11 +40,10 @@ import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
-import { type CompactionDraft, findLostThinking } from './draft.ts'
+import { findLostThinking } from './draft.ts'
 import {
   type CompactionOptions,
   type CompactionPlan,
-  estimatePrefix,
   keepsNewestRound,
   planCompaction,
   withRoomBudgets,
@@ -153,7 +152,8 @@ async function* tryNotes(
     if (planned === null) return { end: null, hooked }
     hooked = yield* runPreCompactHooks(turn, compaction, planned.plan)
     const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
-    if (first.ok || request.mostTokens !== undefined) return { end: first, hooked }
+    if (first.ok) return { end: first, hooked }
+    if (request.mostTokens !== undefined) return { end: yield* refuseNotes(planned.plan, first), hooked }
     // Notes of the model that lag behind keep so much that the result is too large. Notes from the log cover everything.
     const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
     const reason = first.reason === 'floor' ? 'threshold' : 'refused'
@@ -176,9 +176,6 @@ async function* compactAsPlanned(
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
   if (!draft.ok) return draft
-  const { mostTokens } = planned.plan.request
-  if (mostTokens !== undefined && countWritten(turn, compaction, draft) > mostTokens)
-    return refuseRewrite('not-smaller', TOO_DEAR_MESSAGE)
   const end = yield* commitDraft(turn, compaction, draft)
   if (!end.ok) return end
   const { id, tokensBefore, tokensAfter } = end.compaction
@@ -187,18 +184,6 @@ async function* compactAsPlanned(
   yield { type: 'sm-compact', id, tokensBefore, tokensAfter, by, fallbackReason, kept, cut }
   return end
 }
-
-/** Returns the tokens of a draft that are written to the cache: system prompt and tools stay cached if they do not change. */
-function countWritten(
-  { state, host }: TurnContext,
-  compaction: CompactionServices,
-  { after, snapshot }: CompactionDraft,
-): number {
-  const unchanged = snapshot === null ? estimatePrefix(state, { host, compaction }).expected : 0
-  return after.expected - unchanged
-}
-
-const TOO_DEAR_MESSAGE = 'The next request would cost more with the compaction than without it.'
 
 function* refuseNotes(
   { autoCompactTokens }: CompactionPlan,

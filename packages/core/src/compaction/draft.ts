@@ -409,7 +409,7 @@ function withAnsweredMessages(facts: SessionFacts): SessionFacts {
  * with the first record of the branch or, for form `from`, with the first summarized one; ends with the last summarized
  * one. Records kept verbatim are left out.
  */
-export function listSummarizedRecords(
+function listSummarizedRecords(
   { session, view }: SessionState,
   { span }: CompactionPlan,
 ): readonly KnownRecord[] {

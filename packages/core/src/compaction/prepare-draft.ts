@@ -37,7 +37,7 @@ import {
   type UnmeasuredDraft,
 } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
-import { type CompactionPlan, withRoomBudgets } from './plan-compaction.ts'
+import { type CompactionPlan, estimatePrefix, withRoomBudgets } from './plan-compaction.ts'
 import {
   completeSummary,
   type WriteSummaryInput,
@@ -101,12 +101,27 @@ async function* runDraftSteps(
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   const draft = yield* shrinkToFit(turn, compaction, { task, written, sources, hooks })
   if (!draft.ok) return draft
+  const { mostTokens } = plan.request
+  if (mostTokens !== undefined && countWritten(turn, compaction, draft) > mostTokens)
+    return refuseRewrite('not-smaller', TOO_DEAR_MESSAGE)
   yield* emitRestored(sources, draft)
   return yield* runPostCompactHooks(turn, compaction, {
     ...draft,
     durationMs: turn.host.clock.now() - started,
   })
 }
+
+/** Returns the tokens of a draft that are written to the cache: system prompt and tools stay cached if they do not change. */
+function countWritten(
+  { state, host }: TurnContext,
+  compaction: CompactionServices,
+  { after, snapshot }: Pick<CompactionDraft, 'after' | 'snapshot'>,
+): number {
+  const unchanged = snapshot === null ? estimatePrefix(state, { host, compaction }).expected : 0
+  return after.expected - unchanged
+}
+
+const TOO_DEAR_MESSAGE = 'The next request would cost more with the compaction than without it.'
 
 /**
  * Brings a draft that was prepared earlier up to date without a model call: reads the context sources again, and fits
@@ -300,7 +315,7 @@ async function createDraft(
 // Context of the host that a compaction brings up to date: todos, plan, files and other context sources are read again
 // and attached, and pending changes of system prompt and tools are absorbed.
 
-export interface ReattachedSources {
+interface ReattachedSources {
   readonly carried: readonly SourceAttachment[]
   readonly superseded: readonly string[]
   readonly skipped: readonly SkippedAttachment[]
@@ -309,7 +324,7 @@ export interface ReattachedSources {
 }
 
 /** Reads the context sources (todos, plan, files) again. Returns their attachments; null if the turn was aborted. */
-export async function* reattachSources(
+async function* reattachSources(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
@@ -333,7 +348,7 @@ export async function* reattachSources(
   return sources
 }
 
-export function* emitRestored(
+function* emitRestored(
   { carried, skipped }: ReattachedSources,
   draft: UnmeasuredDraft,
 ): Generator<TurnEvent, void> {
@@ -344,7 +359,7 @@ export function* emitRestored(
 }
 
 /** Places attachments before and after the summary of a draft. */
-export async function placeSources(
+async function placeSources(
   turn: TurnContext,
   { plan, summary }: Pick<UnmeasuredDraft, 'plan' | 'summary'>,
   { carried, superseded, failed }: ReattachedSources,

@@ -168,7 +168,7 @@ function createFirstResultFilter(ids: ReadonlySet<string>): (entry: ContextEntry
 
 const NO_IDS: ReadonlySet<string> = new Set()
 
-export const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
+const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
 /**
  * Hides the thinking blocks of some responses. `responses` should be a list of `message.id`, but it comes from the log

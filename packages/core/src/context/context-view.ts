@@ -410,7 +410,7 @@ export function findUndoTarget(view: ContextView, id?: string): UndoTarget {
 // Finds the entries that a compaction kept unchanged: messages after its pivot, pinned records, and unanswered ones.
 
 /** Entries that a compaction kept, with the uuid of the record after which they are inserted (the anchor). */
-export interface AnchoredEntries {
+interface AnchoredEntries {
   readonly anchor: string
   readonly entries: readonly ContextEntry[]
 }
@@ -425,7 +425,7 @@ interface KeptRecords {
  * Returns each record that the compaction kept, with the clearings that the context had applied to it. A record that
  * was not in the context is read from the log, without clearings.
  */
-export function collectKeptRecords(
+function collectKeptRecords(
   boundary: CompactBoundary,
   before: AppendList<ContextEntry>,
   session: SessionLog,

@@ -400,7 +400,7 @@ export function createDropRecord(response: string): UnlinkedRecord {
  * Returns the records to append when a reply ends: the last block and, if the reply was aborted, the text that it was in
  * the middle of. For a complete reply without blocks, it is an empty record with the usage.
  */
-export function finalRecords(
+function finalRecords(
   event: ReplyEnded | ReplyFailed,
   { message, unfinished }: Reply,
   held: BlockEnded | null,
@@ -416,7 +416,7 @@ export function finalRecords(
   return said.map((record, index) => (index < said.length - 1 ? record : { ...record, isInterrupted: true }))
 }
 
-export function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
+function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
   const message = toReply(assembly)?.message
   return message === undefined ? [] : [toRecord(message, block)]
 }

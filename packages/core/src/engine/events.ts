@@ -405,7 +405,7 @@ export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUs
 
 // Events of work beside the turns: summaries that are prepared in advance, and the prompt cache of an idle session.
 
-export type BackgroundEvent =
+type BackgroundEvent =
   /**
    * A summary of the conversation is being prepared beside the turn. `tokens`: size of the context; `price`: dollars
    * that the summary is expected to cost, null if unknown.
@@ -483,7 +483,7 @@ export interface ResumeCost {
 // Events of a session's notes: their updates, and compactions with them. In telemetry a hyphen is an underscore:
 // `sm_compact`, `sm_compact_threshold_exceeded`, and `sm_compact_` with the reason for `sm-compact-refused`.
 
-export type NotesEvent =
+type NotesEvent =
   /** The notes were updated. `tokens`: their size. `cost`: that of the model calls; none if kept from the log. */
   | {
       readonly type: 'notes-updated'

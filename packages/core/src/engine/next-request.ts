@@ -252,7 +252,7 @@ const ADVANCE = { bare: 0.1, caching: 0.01 }
 const RECENT_PAUSES = 2
 
 /** Returns which cache markers may be added to a request, in order of preference. */
-export function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkers[] {
+function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkers[] {
   if (client === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
   return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
 }
@@ -266,7 +266,7 @@ interface CacheWriteInput {
 }
 
 /** Returns true if savings and advance pay for what the request would write to the cache. */
-export function canAffordCacheWrite(
+function canAffordCacheWrite(
   { costs }: Pick<SessionState, 'costs'>,
   host: TurnHost,
   question: CacheWriteInput,

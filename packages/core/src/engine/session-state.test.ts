@@ -5,7 +5,7 @@ import {
   announceRewrite,
   createCacheMonitor,
   EMPTY_SOURCE_STATE,
-  withSourceState,
+  withCallerState,
 } from '../cache/cache-monitor.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
@@ -86,7 +86,7 @@ describe('the calls of a session', () => {
 
 const SOURCES = ['repl_main_thread', 'agent:review']
 const watched = SOURCES.reduce(
-  (watch, source) => withSourceState(watch, source, EMPTY_SOURCE_STATE),
+  (watch, source) => withCallerState(watch, source, EMPTY_SOURCE_STATE),
   createCacheMonitor(),
 )
 

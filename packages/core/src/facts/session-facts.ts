@@ -63,7 +63,7 @@ const COMMIT_MESSAGE =
 
 type OpenStep = { -readonly [Key in keyof WorkStep]: WorkStep[Key] } & { readonly files: Set<string> }
 
-export function createWorklog(clean: (text: string) => string): Worklog {
+function createWorklog(clean: (text: string) => string): Worklog {
   const steps: WorkStep[] = []
   let step = createStep('')
 

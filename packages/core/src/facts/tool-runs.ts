@@ -297,7 +297,7 @@ function readOuterLines(text: string): string {
 }
 
 /** Returns the session in which Codex keeps a command that has not ended; null if the result names none. */
-export function readRunningSession(result: string): string | null {
+function readRunningSession(result: string): string | null {
   return STILL_RUNNING.exec(readOuterLines(result))?.[1] || null
 }
 

@@ -534,7 +534,7 @@ function findReasonToWait(context: PlanContext, tokens: ContextTokens): string |
   return findReasonAfterUndo(context, tokens) ?? (fitsClientLimit(context, tokens) ? STILL_FITS_REASON : null)
 }
 
-const STILL_FITS_REASON = "the host's request still fits the window"
+const STILL_FITS_REASON = "the client's request still fits the window"
 
 /**
  * Explains why no rewrite may start after the user undid one; null if it may. No rewrite starts before the next user

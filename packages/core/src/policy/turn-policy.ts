@@ -143,24 +143,24 @@ export const historyFields: FieldSpecs<HistoryPolicy> = {
   searchSteps: fieldSpec(20_000_000, wholeNumberCheck(100_000)),
 }
 
-// Settings for hosts with a message list of their own.
+// Settings for clients with a message list of their own.
 
-/** Settings for hosts that send their whole conversation with every request (`session.take`, `tidemark.fetch`). */
+/** Settings for clients that send their whole conversation with every request (`session.take`, `tidemark.fetch`). */
 export interface DropInPolicy {
   /**
-   * When old content may be cleared or summarized. `when-full`: only if the host's own request would no longer fit the
-   * context window, because nobody knows whether the host goes on long enough for an earlier rewrite to pay for itself.
+   * When old content may be cleared or summarized. `when-full`: only if the client's own request would no longer fit the
+   * context window, because nobody knows whether the client goes on long enough for an earlier rewrite to pay for itself.
    * `early`: at the thresholds of `ladder`, as in other sessions.
    */
   readonly rewrite: 'when-full' | 'early'
   /**
-   * With `when-full`: once a request did not fit and the context was rewritten, the host cannot go on by itself, and a
+   * With `when-full`: once a request did not fit and the context was rewritten, the client cannot go on by itself, and a
    * compaction with the notes is due from the line of `compact.notesLine` on, with these settings in place of its own.
    */
   readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
   /**
    * With `when-full`: from the auto-compact threshold on, a compaction with the notes is made although the request fits,
-   * if the next request costs no more with it than without it. However soon the host then ends, it has paid at most half a percent more.
+   * if the next request costs no more with it than without it. However soon the client then ends, it has paid at most half a percent more.
    */
   readonly freeRewrites: boolean
   /**
@@ -175,13 +175,13 @@ export interface DropInPolicy {
    */
   readonly notesTokens: number
   /**
-   * What happens to the cache markers (`cache_control`) of the host's request. `add`: they stay where they are, and the
-   * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the host's are set.
-   * `replace`: only the engine's are set, with the lifetime that the host's ask for.
+   * What happens to the cache markers (`cache_control`) of the client's request. `add`: they stay where they are, and the
+   * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the client's are set.
+   * `replace`: only the engine's are set, with the lifetime that the client's ask for.
    */
   readonly cacheMarkers: 'add' | 'keep' | 'replace'
   /**
-   * Maximum tokens of the texts that are pinned after a host's own compaction, beside its system messages: what the host
+   * Maximum tokens of the texts that are pinned after a client's own compaction, beside its system messages: what the client
    * says again next to its summary.
    */
   readonly pinTokens: number

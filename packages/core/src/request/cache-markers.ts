@@ -163,8 +163,8 @@ function findTailPlaces({
 }
 
 /**
- * Returns whether a marker may be set: where the host caches in any case, or where the next request is expected to repeat
- * the block, so that it can be read from the cache. A host that marks the end of its messages knows what it repeats.
+ * True up to the client's last marker; after it where `ownMarkers` permits and the next request should repeat the block,
+ * but not if the client marks the end of its messages and they were not rewritten. False for `ownMarkers: 'none'`.
  */
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
   const { repeatedUntil, clientMarkers = [], ownMarkers = 'all', blockIndex, isRewritten = false } = question
@@ -429,7 +429,7 @@ function findMarkedPlace(
   return section !== undefined && canCarryMarker(section.block, cache) ? { zone: 'system', index } : null
 }
 
-/** Hosts mark blocks near the end, so the search begins there. */
+/** Returns the place of the last such block: a tool call or result by id, any other by content. Null if there is none. */
 function findSameBlock(messages: MessageList, block: Block): MessagePlace | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
     const message = messageAt(messages, index)

@@ -373,7 +373,7 @@ const [NEWEST_POINTS, POINT_CALLS] = [10, 10]
  * compaction, and does not read them again first. Null if there were too few calls to tell. `history`: all records of the
  * branch. `runs`: its tool calls that succeeded.
  */
-export function measureFileUse(
+function measureFileUse(
   { history, runs }: { readonly history: readonly KnownRecord[]; readonly runs: readonly ToolRun[] },
   folder: string | null = null,
 ): number | null {

@@ -78,7 +78,7 @@ export async function* makeRoomAfterCutCall(
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { host } = turn
   const { compaction } = host
-  if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasOverflowed(message, host))
+  if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasFilledWindow(message, host))
     return null
   const limit = countContextTokens(message.usage) + countOutputTokens(message.usage)
   const end = yield* compactForRoom(turn, compaction, CUT_SHORT_MESSAGE, limit > 0 ? { limit } : undefined)
@@ -107,7 +107,7 @@ function findProblem(response: ModelCallResult, host: TurnHost): string | null {
   if (response.ok) {
     const { reply } = response
     const isFinal = listToolCalls(reply).length === 0
-    return isFinal && allowedRemedies(host).rewrites > 0 && hasOverflowed(reply.message, host)
+    return isFinal && allowedRemedies(host).rewrites > 0 && hasFilledWindow(reply.message, host)
       ? CUT_SHORT_MESSAGE
       : null
   }
@@ -164,7 +164,7 @@ async function* dropThinking(
 export const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
 
 /** Returns true if the context window ended the response, according to its stop reason or its usage. */
-export function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
+export function hasFilledWindow({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
   if (stop_reason === 'model_context_window_exceeded') return true
   if (stop_reason !== 'max_tokens' || profile.window === null) return false
   return countContextTokens(usage) + countOutputTokens(usage) >= profile.window
@@ -195,7 +195,7 @@ export async function* continueAnswer(
 }
 
 /** Asks the model to continue its last answer, unless a compaction has summarized that answer. */
-export async function* continueCutAnswer(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+async function* continueCutAnswer(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   return findLastAnswer(turn.state) === null ? null : yield* continueAnswer(turn, 1)
 }
 

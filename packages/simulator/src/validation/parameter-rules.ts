@@ -169,7 +169,7 @@ export const checkToolsDeclared: RequestRule = ({ body, pieces }) => {
 
 const SAMPLING_PARAMETERS = ['temperature', 'top_p', 'top_k']
 
-export const checkSampling: RequestRule = ({ body, model }) => {
+export const checkSamplingSupport: RequestRule = ({ body, model }) => {
   const used = SAMPLING_PARAMETERS.find((name) => body[name] != null)
   return used === undefined || model.sampling
     ? null

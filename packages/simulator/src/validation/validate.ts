@@ -30,7 +30,7 @@ import {
   checkDeferredToolCount,
   checkOutputLength,
   checkRemovedBlocks,
-  checkSampling,
+  checkSamplingSupport,
   checkStopSequences,
   checkThinkingBudget,
   checkThinkingTemperature,
@@ -67,7 +67,7 @@ import {
 
 const RULES_IN_ORDER: readonly RequestRule[] = [
   checkOutputLength,
-  checkSampling,
+  checkSamplingSupport,
   checkCacheWarming,
   checkThinkingType,
   checkThinkingBudget,

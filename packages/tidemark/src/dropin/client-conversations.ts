@@ -96,10 +96,10 @@ export function createClientConversations(
     if (key === null) return null
     const all = await openConversations(key)
     await Promise.all(all.list.map(({ recording }) => recording))
-    await reopenClosed(all, source)
     const free = all.list.filter(({ isInFlight }) => !isInFlight)
     const isUnnamed = key === ''
-    const found = chooseConversation(free, request, isUnnamed)
+    const chosen = chooseConversation(free, request, isUnnamed)
+    const found = chosen === null ? null : await reopenIfClosed(all, chosen, source)
     if (found !== null || !isUnnamed) return { key, all, found }
     const stored = await findStored(all, request, source)
     idle.start()
@@ -125,13 +125,22 @@ export function createClientConversations(
   }
 }
 
-/** Opens the sessions again that the application has closed: it may look at one and close it while the client goes on. */
-async function reopenClosed({ list }: Conversations, source: SessionSource): Promise<void> {
-  for (const [place, { open, isInFlight }] of list.entries()) {
-    if (open.closing === null || isInFlight) continue
-    await open.closing.catch(() => undefined)
-    list[place] = await openConversation(open.id, source)
-  }
+/**
+ * Returns the conversation, with its session opened again if the application has closed it: it may look at a session and
+ * close it while the client goes on. If it cannot be opened, the conversation is forgotten, and the error is thrown.
+ */
+async function reopenIfClosed(
+  { list }: Conversations,
+  conversation: ClientConversation,
+  source: SessionSource,
+): Promise<ClientConversation> {
+  const { open } = conversation
+  if (open.closing === null) return conversation
+  await open.closing.catch(() => undefined)
+  list.splice(list.indexOf(conversation), 1)
+  const reopened = await openConversation(open.id, source)
+  list.push(reopened)
+  return reopened
 }
 
 async function beginConversation(
@@ -199,10 +208,11 @@ async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: num
     const idle = all.list.filter(isIdle)
     if (idle.length === 0 || (key !== '' && idle.length < all.list.length)) continue
     if (key !== '') byKey.delete(key)
-    else all.list.splice(0, all.list.length, ...all.list.filter((each) => !idle.includes(each)))
-    for (const { recording, close } of idle) {
-      await recording.catch(() => undefined)
-      await close().catch(() => undefined)
+    for (const conversation of idle) {
+      await conversation.recording.catch(() => undefined)
+      await conversation.close().catch(() => undefined)
+      // A session that the application has, too, stays open.
+      if (conversation.open.closing !== null) all.list.splice(all.list.indexOf(conversation), 1)
     }
   }
   const left = await Promise.all([...byKey.values()].map((opening) => opening.catch(() => null)))

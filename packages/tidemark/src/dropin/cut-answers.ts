@@ -7,7 +7,7 @@ import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/repl
 import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
-import { CUT_SHORT_MESSAGE, hasOverflowed } from '@tidemark/core/turn/recover-refusal'
+import { CUT_SHORT_MESSAGE, hasFilledWindow } from '@tidemark/core/turn/recover-refusal'
 import { decodeReplyBytes, initialByteStreamState } from '@tidemark/wire/anthropic/decode-stream'
 import { decodeResponse } from '@tidemark/wire/anthropic/response'
 import type { OpenSession } from '../session/open-session.ts'
@@ -60,7 +60,7 @@ function findAnswerRoom(session: OpenSession): AnswerRoom | null {
 }
 
 function isCut(session: OpenSession, message: AssistantMessage): boolean {
-  return hasOverflowed(message, createTurnHost(session))
+  return hasFilledWindow(message, createTurnHost(session))
 }
 
 async function holdStream(

@@ -353,7 +353,7 @@ interface RecordedLoss {
 }
 
 /** Returns the losses of cached tokens that the engine recorded, keyed by the call in which they happened. */
-export function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
+function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
   for (const { record, line } of records) {
@@ -380,7 +380,7 @@ function readLoss(record: SessionRecord): CacheLoss | null {
  * Converts a cache break that the engine recorded in the log. `costUsd`: its cost as calculated from the log, used if
  * the record has no price.
  */
-export function toRecordedBreak(
+function toRecordedBreak(
   call: LoggedCall,
   { loss, line }: RecordedLoss,
   costUsd: number | null,
@@ -402,7 +402,7 @@ export function toRecordedBreak(
  * Converts a clearing that the engine recorded in the log. `found`: cost of the same clearing as calculated from the
  * log; null if the calculation did not find it.
  */
-export function toRecordedClearing(
+function toRecordedClearing(
   call: LoggedCall,
   { loss }: RecordedLoss,
   by: ClearingActor,

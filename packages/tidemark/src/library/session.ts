@@ -92,8 +92,8 @@ export interface Session {
   next<Body = RequestBody>(options?: NextOptions): Promise<NextOutcome<Body>>
 
   /**
-   * Takes a whole Messages request as a host sends it with every call: appends what is new to the log, and returns the
-   * request to send instead. Append its response. If the outcome is not ok, send the host's request unchanged.
+   * Takes a whole Messages request as a client sends it with every call: appends what is new to the log, and returns the
+   * request to send instead. Append its response. If the outcome is not ok, send the client's request unchanged.
    *
    * @example const request = await session.take(body); await client.messages.create(request.ok ? request.body : body)
    */
@@ -205,7 +205,7 @@ export interface Session {
   messages(): readonly ApiMessage[]
   /**
    * Returns the whole conversation as Markdown, including summarized and cleared parts. Secrets are removed by default.
-   * `as: 'messages'`: as JSON, the list of messages that a host would have, with nothing removed.
+   * `as: 'messages'`: as JSON, the list of messages that a client would have, with nothing removed.
    */
   export(options?: {
     readonly title?: string

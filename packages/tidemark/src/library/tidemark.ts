@@ -91,6 +91,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   const summarizer = createSummarizer(settings)
   const defaults = pickSessionOptions(options)
   const sessions: OpenSessions = new Map()
+  let isClosed = false
 
   async function openSession(
     id: string,
@@ -128,12 +129,17 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     return addSession(sessions, id, own, () => openSession(id, own, startSource))
   }
 
-  const services = createFetchServices(settings, defaultModel, sessions, (id) => openSession(id, {}))
+  const services = createFetchServices(settings, defaultModel, sessions, (id) =>
+    isClosed ? Promise.reject(closedError()) : openSession(id, {}),
+  )
   return {
     open: (id, own = {}) => open(id, own),
     fetch: (own = {}) => createClientFetch(toClientOptions(own), services),
     sessions: async () => [...(await settings.journal.list())].sort(),
-    close: () => closeAll(sessions, settings),
+    close() {
+      isClosed = true
+      return closeAll(sessions, settings)
+    },
   }
 }
 
@@ -150,9 +156,17 @@ async function addSession(
   const known = sessions.get(id)
   if (known === undefined) return startSession(sessions, id, 'caller', start)
   if (known.openedBy === 'caller') throw new TidemarkError('busy', describeOpenAlready(id))
+  if (await waitForClosing(known.opening)) return addSession(sessions, id, own, start)
   if (Object.keys(own).length > 0) throw new TidemarkError('busy', describeOfFetch(id))
   known.openedBy = 'caller'
   return known.opening
+}
+
+/** Waits until a session that is being closed is closed. Returns false for others. */
+async function waitForClosing(opening: Promise<Session>): Promise<boolean> {
+  const closing = findOpenSession(await opening)?.closing ?? null
+  await closing?.catch(() => undefined)
+  return closing !== null
 }
 
 /** Starts to open a session. Its id is taken at once, so that a second `open` of the same session fails. */
@@ -198,20 +212,28 @@ function createFetchServices(
   openSession: (id: string) => Promise<Session>,
 ): FetchServices {
   const pricePassed = createPassedCosts(model)
+  async function open(id: string): Promise<OpenedSession> {
+    const known = sessions.get(id)?.opening
+    if (known !== undefined && (await waitForClosing(known))) return open(id)
+    const session = await (known ?? startSession(sessions, id, 'fetch', () => openSession(id)))
+    const close = async (): Promise<void> =>
+      sessions.get(id)?.openedBy === 'fetch' ? session.close() : undefined
+    return { ...findOpened(session), close }
+  }
   return {
-    async open(id) {
-      const session = await (sessions.get(id)?.opening ??
-        startSession(sessions, id, 'fetch', () => openSession(id)))
-      const close = async (): Promise<void> =>
-        sessions.get(id)?.openedBy === 'fetch' ? session.close() : undefined
-      return { ...findOpened(session), close }
-    },
+    open,
     list: () => journal.list(),
-    findRecent: async (texts) => (await findRecent(texts)).filter((id) => !sessions.has(id)),
+    findRecent: async (texts) =>
+      (await findRecent(texts)).filter((id) => sessions.get(id)?.openedBy !== 'fetch'),
     createId: () => ids.next('session'),
     onPassed: (reason, message) => options.onEvent?.({ type: 'request-passed', reason, message }, ''),
     onPassedReply: (reply) => options.onEvent?.(pricePassed(reply, new Date(clock.now()).toISOString()), ''),
   }
+}
+
+/** A client may send a request after `close`, which is then passed on: nothing would close its session again. */
+function closedError(): TidemarkError {
+  return new TidemarkError('closed', 'fetch: this Tidemark object is closed.')
 }
 
 function describeOpenAlready(id: string): string {

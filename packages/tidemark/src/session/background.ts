@@ -19,7 +19,7 @@ import type { CompactionServices } from '@tidemark/core/engine/host'
 import type { PreparedSummary, TurnContext } from '@tidemark/core/engine/session-writer'
 import type { CompactCause } from '@tidemark/core/log/record'
 import { drainEvents, type EventOf } from './events.ts'
-import { watchIdleCache } from './idle-cache.ts'
+import { keepIdleCacheAlive } from './idle-cache.ts'
 import {
   emitBackgroundChange,
   emitSessionEvent,
@@ -79,7 +79,7 @@ interface PreparationSlot {
 /** Starts the work beside the turns of a session that its policy allows. Closing the session ends it. */
 export function startBackground(session: OpenSession): void {
   if (session.settings.policy.compact.background) session.prepared = createBackgroundSummary(session)
-  watchIdleCache(session)
+  keepIdleCacheAlive(session)
 }
 
 function createBackgroundSummary(session: OpenSession): PreparedSummary {

@@ -19,8 +19,11 @@ import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/contex
 import { type OpenSession, runOperation, trackWork } from './open-session.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
-/** Starts to watch a session. Closing the session ends it. */
-export function watchIdleCache(session: OpenSession): void {
+/**
+ * Renews the prompt cache of an idle session before it expires, while that pays, until the session is closed. A failed
+ * renewal lets the cache expire.
+ */
+export function keepIdleCacheAlive(session: OpenSession): void {
   const { policy, clock } = session.settings
   if (policy.cache.idle === 'off') return
   const sleep = clock.sleepInBackground ?? clock.sleep

@@ -37,7 +37,7 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
   const failure = readClientError(error, settings.clock.now())
   const release = reserveSession(session, 'refused')
   try {
-    const refusal = updateRefusal(session, failure)
+    const refusal = createRefusal(session, failure)
     session.refusal = refusal
     session.pendingRequest = null
     if (failure.retryable) return planWait(session, refusal)
@@ -64,8 +64,8 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
   }
 }
 
-/** Adds a failure to what was refused since the last response. */
-function updateRefusal(session: OpenSession, failure: ModelFailure): Refusal {
+/** Returns the refusal for the newest failure, with the remedies and waits since the last response. Stores nothing. */
+function createRefusal(session: OpenSession, failure: ModelFailure): Refusal {
   const { refusal, pendingRequest } = session
   const { tried = NO_REMEDIES_TRIED, waits = 0, text = '', isReplanned = false } = refusal ?? {}
   return {

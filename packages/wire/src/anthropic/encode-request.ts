@@ -210,7 +210,7 @@ function encodeFragment(value: Block | JsonObject, raw?: string): FragmentText {
   const bare = plain.includes(MARKER) ? removeInnerMarkers(plain) : plain
   return marker === undefined
     ? { text: plain, bare }
-    : { text: insertMember(plain, encodeCacheControl(marker)), bare, marker }
+    : { text: insertMember(plain, encodeCacheControlMember(marker)), bare, marker }
 }
 
 /** Returns the JSON text of a block or tool without its own `cache_control`. Nested blocks keep theirs. */
@@ -225,7 +225,8 @@ export function findClosingBracket(text: string): number {
   return text.lastIndexOf('}')
 }
 
-export function encodeCacheControl(marker: unknown): string {
+/** Returns `,"cache_control":…`, to insert before the closing bracket of the JSON text of an object. */
+export function encodeCacheControlMember(marker: unknown): string {
   return `,"${MARKER}":${JSON.stringify(marker)}`
 }
 
@@ -306,6 +307,6 @@ export function encodePrefixList(
     const end = findClosingBracket(plain)
     return control === undefined
       ? plain
-      : plain.slice(0, end) + encodeCacheControl(control) + plain.slice(end)
+      : plain.slice(0, end) + encodeCacheControlMember(control) + plain.slice(end)
   })
 }

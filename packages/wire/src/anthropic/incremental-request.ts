@@ -9,7 +9,7 @@ import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import type { AssembledRequest } from '@tidemark/core/request/build-request'
 import {
   createCacheReference,
-  encodeCacheControl,
+  encodeCacheControlMember,
   encodeParameters,
   encodePrefixList,
   encodeWithoutMarker,
@@ -82,6 +82,7 @@ export interface MessageTexts {
   set(message: TracedMessage, text: MessageText): void
 }
 
+/** Encodes a request, with the texts of messages from `options.previous` if messages were only appended since. */
 export function extendRequest(
   request: AssembledRequest,
   options: ExtendRequestOptions = {},
@@ -89,7 +90,7 @@ export function extendRequest(
   return runAtOnce(extendRequestInSteps(request, options))
 }
 
-/** As `extendRequest`, in steps: a client may join with a long history, all of which is new. */
+/** As `extendRequest`, in steps, so that a long history that is all new does not block the process. */
 export function* extendRequestInSteps(
   request: AssembledRequest,
   options: ExtendRequestOptions = {},
@@ -258,7 +259,7 @@ function applyOverlay({ text, insertions }: MessageText, { markers, referencedUn
   for (const [index, { offset, markerLength, reference }] of insertions.entries()) {
     const control = markers.get(index)
     done += text.slice(from, offset) + (index < referencedUntil ? reference : '')
-    if (control !== undefined) done += encodeCacheControl(control)
+    if (control !== undefined) done += encodeCacheControlMember(control)
     from = control === undefined ? offset : offset + markerLength
   }
   return done + text.slice(from)
@@ -274,7 +275,7 @@ function buildMessageText({ message, raw }: TracedMessage): MessageText {
   const blocks: BlockInsertion[] = []
   for (const [index, block] of toContentBlocks(content).entries()) {
     const plain = encodeWithoutMarker(block, raw?.get(index))
-    const marker = block.cache_control === undefined ? '' : encodeCacheControl(block.cache_control)
+    const marker = block.cache_control === undefined ? '' : encodeCacheControlMember(block.cache_control)
     const end = findClosingBracket(plain)
     if (index > 0) text += ','
     blocks.push({

@@ -448,7 +448,7 @@ function findFreeTokens(
   return Math.floor(used - cached + (saved + allowed) / written)
 }
 
-const FREE_REASON = 'a compaction with the notes may make the next request no dearer'
+const FREE_REASON = 'a compaction with the notes may make the next request cost no more'
 
 /**
  * For a client whose request still fits: returns the most tokens that a compaction may leave to cost nothing; null if none

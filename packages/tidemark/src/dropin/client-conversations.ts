@@ -45,7 +45,7 @@ export interface SessionSource {
   /** Returns the session with this id, which is opened if it is not open yet. */
   readonly open: (id: string) => Promise<OpenedSession>
   readonly list: () => Promise<readonly string[]>
-  /** Returns the sessions that are not open and whose logs have one of these texts near the end, the newest first. */
+  /** Returns the sessions that no `fetch` has open and whose logs have one of these texts near the end, the newest first. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   readonly createId: () => string
 }
@@ -137,10 +137,16 @@ async function reopenIfClosed(
   const { open } = conversation
   if (open.closing === null) return conversation
   await open.closing.catch(() => undefined)
-  list.splice(list.indexOf(conversation), 1)
+  removeConversation(list, conversation)
   const reopened = await openConversation(open.id, source)
   list.push(reopened)
   return reopened
+}
+
+/** Two requests at once may remove the same conversation. */
+function removeConversation(list: ClientConversation[], conversation: ClientConversation): void {
+  const place = list.indexOf(conversation)
+  if (place !== -1) list.splice(place, 1)
 }
 
 async function beginConversation(
@@ -212,7 +218,7 @@ async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: num
       await conversation.recording.catch(() => undefined)
       await conversation.close().catch(() => undefined)
       // A session that the application has, too, stays open.
-      if (conversation.open.closing !== null) all.list.splice(all.list.indexOf(conversation), 1)
+      if (conversation.open.closing !== null) removeConversation(all.list, conversation)
     }
   }
   const left = await Promise.all([...byKey.values()].map((opening) => opening.catch(() => null)))

@@ -11,15 +11,22 @@ const packages = {
     logs: 'src/logs.ts',
     catalogue: 'src/catalogue.ts',
     anthropic: 'src/anthropic.ts',
+    records: 'src/records.ts',
+    project: 'src/project.ts',
+    tools: 'src/tools.ts',
     testing: 'src/testing/index.ts',
     telemetry: 'src/telemetry/index.ts',
   },
-  cli: {
-    index: 'src/index.ts',
+  agent: {
+    chat: 'src/commands/chat.ts',
+    tour: 'src/commands/tour.ts',
+    trust: 'src/commands/trust.ts',
+    sample: 'src/sample-project.ts',
     'search-worker': 'src/tools/search-worker.ts',
     'watchdog-worker': 'src/threads/watchdog-worker.ts',
     'network-bridge': 'src/sandbox/network-bridge.ts',
   },
+  cli: { index: 'src/index.ts' },
 }
 
 export default defineConfig(

@@ -24,7 +24,7 @@ export const shared = {
 
 /** Tests that start processes all the time. */
 const PROCESS_TESTS = [
-  'packages/cli/{src,test}/**/*.test.ts',
+  'packages/{agent,cli,terminal}/{src,test}/**/*.test.ts',
   'packages/simulator/test/coder-clients.test.ts',
   'packages/tidemark/src/hooks/*.test.ts',
   'test/compact-process.test.ts',
@@ -57,7 +57,10 @@ export default defineConfig(({ mode }) => ({
       },
       // To start a process takes as long as the memory of the worker is large, so these have workers of their own, without
       // what thousands of sessions leave in memory.
-      { extends: true, test: { name: 'processes', include: PROCESS_TESTS } },
+      {
+        extends: true,
+        test: { name: 'processes', include: PROCESS_TESTS, globalSetup: ['./scripts/test-command.ts'] },
+      },
     ],
   },
 }))

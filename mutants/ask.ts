@@ -64,8 +64,8 @@ export const mutants: readonly Mutant[] = [
     name: 'cut-off-summary-accepted',
     law: 'what is no summary is refused > cut-off',
     file: 'packages/core/src/summary/accept-summary.ts',
-    find: "findStopProblem(answer, ['end_turn', 'stop_sequence'])",
-    replace: "findStopProblem(answer, ['end_turn', 'stop_sequence', 'max_tokens'])",
+    find: "findStopProblem(answer, ['done', 'sequence'])",
+    replace: "findStopProblem(answer, ['done', 'sequence', 'cut'])",
     tests: ['packages/core/src/summary/accept-summary.test'],
   },
   {

@@ -328,8 +328,8 @@ export const mutants: readonly Mutant[] = [
     name: 'clearing-charged-with-a-pause',
     law: 'is not charged with what the pause cost',
     file: 'packages/core/src/cache/detect-break.ts',
-    find: 'if (findExpiredCause(pending) !== null) {',
-    replace: 'if (findExpiredCause(pending)?.kind === "evicted") {',
+    find: 'if (findExpiredCause(pending, rules.profile.cache) !== null) {',
+    replace: 'if (findExpiredCause(pending, rules.profile.cache)?.kind === "evicted") {',
     tests: ['test/clearing/recalled'],
   },
   {

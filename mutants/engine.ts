@@ -8,10 +8,18 @@ const TESTS = 'packages/core/test/engine'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'opaque-items-sent-to-another-vendor',
+    law: 'leave whole with a switch to another vendor',
+    file: 'packages/core/src/log/block.ts',
+    find: 'if ((one.vendor ?? null) !== (other.vendor ?? null)) return false',
+    replace: '',
+    tests: [`${TESTS}/other-provider`],
+  },
+  {
     name: 'output-of-a-broken-off-response-not-estimated',
     law: 'an answer that the client stops reading is counted, with what arrived of it',
     file: 'packages/core/src/tokens/usage.ts',
-    find: 'return { ...usage, output_tokens: output, output_tokens_estimated: true }',
+    find: "return { ...usage, output, assumed: [...(usage.assumed ?? []), 'output'] }",
     replace: 'return usage',
     tests: ['test/drop-in/client-totals.test'],
   },
@@ -83,8 +91,8 @@ export const mutants: readonly Mutant[] = [
     name: 'floor-is-committed',
     law: 'names what fills the floor',
     file: 'packages/core/src/compaction/fit-draft.ts',
-    find: "countAboveLimit(plan, after) > 0 ? 'above-limit'",
-    replace: "countAboveLimit(plan, after) < 0 ? 'above-limit'",
+    find: '> (limit.most ?? limit.tokens)',
+    replace: '< -(limit.most ?? limit.tokens)',
     tests: [`${TESTS}/compaction`],
   },
   {
@@ -195,8 +203,8 @@ export const mutants: readonly Mutant[] = [
     name: 'cut-short-answer-is-taken',
     law: 'by the stop reason',
     file: 'packages/core/src/turn/recover-refusal.ts',
-    find: "if (stop_reason === 'model_context_window_exceeded') return true",
-    replace: "if (stop_reason === 'refusal') return true",
+    find: "if (stop === 'window') return true",
+    replace: "if (stop === 'refused') return true",
     tests: [`${TESTS}/room`],
   },
   {

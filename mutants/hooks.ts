@@ -2,7 +2,7 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const HOOKS = 'packages/tidemark/src/hooks'
-const TRUST = ['packages/cli/test/folder-trust.test']
+const TRUST = ['packages/agent/test/folder-trust.test']
 
 export const mutants: readonly Mutant[] = [
   {
@@ -88,15 +88,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'hooks-get-the-key-of-the-model',
     law: 'do not get the key of the model',
-    file: 'packages/cli/src/agent/agent-options.ts',
+    file: 'packages/agent/src/agent/agent-options.ts',
     find: 'return { ...others, ...settings.env }',
     replace: 'return { ...env, ...others, ...settings.env }',
-    tests: ['packages/cli/test/chat-hooks.test'],
+    tests: ['packages/agent/test/chat-hooks.test'],
   },
   {
     name: 'untrusted-hooks-run',
     law: 'no hook of',
-    file: 'packages/cli/src/agent/settings.ts',
+    file: 'packages/agent/src/agent/settings.ts',
     find: 'isInTrusted || covers(item)',
     replace: "isInTrusted || item.setting === 'hooks' || covers(item)",
     tests: TRUST,
@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'trust-goes-by-name',
     law: 'names that differ only by',
-    file: 'packages/cli/src/agent/folder-trust.ts',
+    file: 'packages/agent/src/agent/folder-trust.ts',
     find: 'return await realpath(folder).catch(() => resolve(folder))',
     replace: 'return resolve(folder).normalize().toLowerCase()',
     tests: TRUST,
@@ -112,7 +112,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'trust-ignores-the-files-that-run',
     law: 'that the command names is part of it',
-    file: 'packages/cli/src/agent/folder-trust.ts',
+    file: 'packages/agent/src/agent/folder-trust.ts',
     find: 'files.map(({ path, hash }) => [path, hash])',
     replace: 'files.map(({ path }) => [path])',
     tests: TRUST,
@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'changed-file-runs-in-mid-session',
     law: 'does not run as changed',
-    file: 'packages/cli/src/agent/hook-files.ts',
+    file: 'packages/agent/src/agent/hook-files.ts',
     find: 'if (trusted.length === 0) return null',
     replace: 'if (trusted.length >= 0) return null',
     tests: TRUST,
@@ -128,7 +128,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'model-edits-the-script-of-a-hook',
     law: 'only with a permission',
-    file: 'packages/cli/src/agent/permissions.ts',
+    file: 'packages/agent/src/agent/permissions.ts',
     find: 'return guardedPaths.some((guarded) => isPathWithin(path, guarded))',
     replace: 'return false',
     tests: TRUST,
@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'trust-question-hides-characters',
     law: 'the question hides nothing',
-    file: 'packages/cli/src/render/text.ts',
+    file: 'packages/terminal/src/render/text.ts',
     find: '\\p{Default_Ignorable_Code_Point}\\u2800',
     replace: '',
     tests: TRUST,
@@ -152,10 +152,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'git-asked-in-an-untrusted-folder',
     law: 'no program runs that the repository of the folder names for Git',
-    file: 'packages/cli/src/agent/system-prompt.ts',
+    file: 'packages/agent/src/agent/system-prompt.ts',
     find: 'if (!isTrusted) return',
     replace: 'if (isTrusted) return',
-    tests: ['packages/cli/test/folder-trust'],
+    tests: ['packages/agent/test/folder-trust'],
   },
   {
     name: 'stop-hooks-run-before-the-work-has-ended',
@@ -163,14 +163,14 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/turn/turn-hooks.ts',
     find: 'for (const isCheck of [false, true]) {',
     replace: 'for (const isCheck of [true, false]) {',
-    tests: ['packages/cli/test/subagent-teams'],
+    tests: ['packages/agent/test/subagent-teams'],
   },
   {
     name: 'trust-does-not-follow-package-scripts',
     law: 'a file that defines what a name runs is part of it',
-    file: 'packages/cli/src/agent/hook-files.ts',
+    file: 'packages/agent/src/agent/hook-files.ts',
     find: "return ['package.json']",
     replace: 'return []',
-    tests: ['packages/cli/src/agent/hook-files.test'],
+    tests: ['packages/agent/src/agent/hook-files.test'],
   },
 ]

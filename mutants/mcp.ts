@@ -1,15 +1,15 @@
 /** MCP servers: each rule that keeps the cache, the names and the trust, broken on purpose. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const CATALOGUE = 'packages/cli/src/mcp/tool-catalogue.ts'
-const CATALOGUE_TEST = ['packages/cli/src/mcp/tool-catalogue.test']
-const AGENT_TEST = ['packages/cli/test/mcp.test']
+const CATALOGUE = 'packages/agent/src/mcp/tool-catalogue.ts'
+const CATALOGUE_TEST = ['packages/agent/src/mcp/tool-catalogue.test']
+const AGENT_TEST = ['packages/agent/test/mcp.test']
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'mcp-older-list-of-tools-wins',
     law: 'one whose answers overtake each other offers the tools of the newest',
-    file: 'packages/cli/src/mcp/server-connection.ts',
+    file: 'packages/agent/src/mcp/server-connection.ts',
     find: 'if (order < newest) return',
     replace: '',
     tests: AGENT_TEST,
@@ -17,7 +17,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'mcp-misses-a-change-during-the-first-list',
     law: 'one that gets a new tool while it is first asked for its tools offers it',
-    file: 'packages/cli/src/mcp/server-connection.ts',
+    file: 'packages/agent/src/mcp/server-connection.ts',
     find: 'client.setNotificationHandler(ToolListChangedNotificationSchema, schedule)',
     replace:
       'setTimeout(() => client.setNotificationHandler(ToolListChangedNotificationSchema, schedule), 100)',
@@ -74,23 +74,23 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'mcp-rule-covers-servers-with-a-longer-name',
     law: 'the rule mcp__files for the MCP tool mcp__files2__read',
-    file: 'packages/cli/src/tools/tool-access.ts',
+    file: 'packages/agent/src/tools/tool-access.ts',
     find: '{given}__`)',
     replace: '{given}`)',
-    tests: ['packages/cli/src/agent/permissions.test'],
+    tests: ['packages/agent/src/agent/permissions.test'],
   },
   {
     name: 'mcp-servers-of-a-project-need-no-trust',
     law: 'from .mcp.json only after trust',
-    file: 'packages/cli/src/agent/settings.ts',
+    file: 'packages/agent/src/agent/settings.ts',
     find: '  return { permissions: { ask, deny } }',
     replace: '  return { permissions: { ask, deny }, ...arguments[0] }',
-    tests: ['packages/cli/src/agent/settings.test'],
+    tests: ['packages/agent/src/agent/settings.test'],
   },
   {
     name: 'mcp-call-in-progress-is-repeated',
     law: 'a server that is killed during a call ends the call',
-    file: 'packages/cli/src/mcp/mcp-server.ts',
+    file: 'packages/agent/src/mcp/mcp-server.ts',
     find: 'if (!(error instanceof UndeliveredCall)) throw error',
     replace: '',
     tests: AGENT_TEST,
@@ -98,9 +98,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'server-tool-in-plan-mode',
     law: 'a tool of an MCP server that may change something is not used',
-    file: 'packages/cli/src/agent/permissions.ts',
+    file: 'packages/agent/src/agent/permissions.ts',
     find: "access.kind === 'server' ? access.isReadOnly !== true :",
     replace: "access.kind === 'server' ? access.isReadOnly === null :",
-    tests: ['packages/cli/test/plan-mode'],
+    tests: ['packages/agent/test/plan-mode'],
   },
 ]

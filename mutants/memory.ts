@@ -145,6 +145,6 @@ export const mutants: readonly Mutant[] = [
     file: FILES,
     find: 'this.#skippedImports.set(path, { path, why })',
     replace: '',
-    tests: ['packages/cli/test/memory-files.test'],
+    tests: ['packages/agent/test/memory-files.test'],
   },
 ]

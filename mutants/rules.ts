@@ -1,9 +1,9 @@
 /** Rules for commands and paths: what a hostile repository could use if they were broken. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const AGENT = 'packages/cli/src/agent'
-const ATTACKS = ['packages/cli/test/attacks/rule-attacks']
-const CHAINS = ['packages/cli/test/attacks/chain-attacks']
+const AGENT = 'packages/agent/src/agent'
+const ATTACKS = ['packages/agent/test/attacks/rule-attacks']
+const CHAINS = ['packages/agent/test/attacks/chain-attacks']
 
 export const mutants: readonly Mutant[] = [
   {
@@ -20,7 +20,7 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/git-programs.ts`,
     find: "return known === 'all' || known?.has(name) === true",
     replace: "return known !== 'all' || name !== ''",
-    tests: ['packages/cli/src/agent/git-programs'],
+    tests: ['packages/agent/src/agent/git-programs'],
   },
   {
     name: 'shared-folders-of-git-are-not-followed',
@@ -28,7 +28,7 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/git-config.ts`,
     find: 'return shared === null ? [own]',
     replace: "return shared === null || shared !== '' ? [own]",
-    tests: ['packages/cli/src/agent/git-programs'],
+    tests: ['packages/agent/src/agent/git-programs'],
   },
   {
     name: 'repositories-of-the-index-are-not-read',
@@ -36,7 +36,7 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/git-config.ts`,
     find: 'const LINKED_COMMIT = 0o160000',
     replace: 'const LINKED_COMMIT = 0o170000',
-    tests: ['packages/cli/src/agent/git-programs'],
+    tests: ['packages/agent/src/agent/git-programs'],
   },
   {
     name: 'a-question-has-more-words',
@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/agent.ts`,
     find: 'isPermitted: (path) => mayReadUnasked(path, folder, permissions.context),',
     replace: 'isPermitted: () => true,',
-    tests: ['packages/cli/test/attacks/reattached-files'],
+    tests: ['packages/agent/test/attacks/reattached-files'],
   },
   {
     name: 'a-split-name-is-not-git',
@@ -60,7 +60,7 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/permissions.ts`,
     find: "[access.command ?? '', ...words]",
     replace: "[access.command ?? '']",
-    tests: ['packages/cli/src/agent/git-programs'],
+    tests: ['packages/agent/src/agent/git-programs'],
   },
   {
     name: 'endless-commands-are-read',
@@ -137,10 +137,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'typed-ahead-answers-a-question',
     law: 'what was typed before a question is shown does not answer it',
-    file: 'packages/cli/src/terminal.ts',
+    file: 'packages/terminal/src/terminal.ts',
     find: "if ((await discardTypedAhead(from)).includes('\\u0003')) {",
     replace: 'if (from === undefined) {',
-    tests: ['packages/cli/src/terminal.test'],
+    tests: ['packages/terminal/src/terminal.test'],
   },
   {
     name: 'hook-script-behind-a-launcher',
@@ -148,7 +148,7 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/hook-files.ts`,
     find: 'const names = [...new Set(words.flatMap(listPathNames))]',
     replace: 'const names = [...new Set(words.slice(0, 1).flatMap(listPathNames))]',
-    tests: ['packages/cli/src/agent/hook-files.test'],
+    tests: ['packages/agent/src/agent/hook-files.test'],
   },
   {
     name: 'cd-through-a-link',
@@ -225,7 +225,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'long-path-is-resolved',
     law: 'a path that is too long for any file is refused at once',
-    file: 'packages/cli/src/tools/tool-access.ts',
+    file: 'packages/agent/src/tools/tool-access.ts',
     find: 'if (path.length > MAX_PATH_CHARACTERS) return path',
     replace: '',
     tests: ATTACKS,
@@ -268,6 +268,6 @@ export const mutants: readonly Mutant[] = [
     file: `${AGENT}/hook-files.ts`,
     find: 'short.flatMap((name) => EXTENSIONS.map(',
     replace: '[].flatMap((name) => EXTENSIONS.map(',
-    tests: ['packages/cli/test/attacks/hook-attacks'],
+    tests: ['packages/agent/test/attacks/hook-attacks'],
   },
 ]

@@ -1,14 +1,14 @@
 /** The sandbox of commands, the key of the model and redirects: each rule broken, and the test that must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const SANDBOX = 'packages/cli/test/sandbox.test'
-const NETWORK = 'packages/cli/test/sandbox-network.test'
+const SANDBOX = 'packages/agent/test/sandbox.test'
+const NETWORK = 'packages/agent/test/sandbox-network.test'
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'folder-above-a-guarded-file-can-be-renamed',
     law: 'cannot change a hook script',
-    file: 'packages/cli/src/sandbox/mount-plan.ts',
+    file: 'packages/agent/src/sandbox/mount-plan.ts',
     find: "if (places.get(above) === 'write') for (const folder of between) pinned.set(folder, 'write')",
     replace: 'void between',
     tests: [SANDBOX],
@@ -16,7 +16,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sockets-of-services-are-open-in-the-sandbox',
     law: 'reaches no network and no socket of a service on this machine',
-    file: 'packages/cli/src/sandbox/seccomp-filter.ts',
+    file: 'packages/agent/src/sandbox/seccomp-filter.ts',
     find: 'const OPEN_FAMILIES = [2, 10, 16]',
     replace: 'const OPEN_FAMILIES = [1, 2, 10, 16]',
     tests: [SANDBOX],
@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'new-guarded-files-stay',
     law: 'that creates a repository has it renamed',
-    file: 'packages/cli/src/sandbox/guarded-files.ts',
+    file: 'packages/agent/src/sandbox/guarded-files.ts',
     find: '...after.readOnly.filter((path) => !known.has(path)),',
     replace: '...after.readOnly.filter((path) => known.has(path)),',
     tests: [SANDBOX],
@@ -32,7 +32,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-runs-in-the-background-passes-for-the-users-own',
     law: 'in the background has what it created renamed at the latest before the next command',
-    file: 'packages/cli/src/sandbox/sandbox.ts',
+    file: 'packages/agent/src/sandbox/sandbox.ts',
     find: 'await sweep()\n      const found',
     replace: 'void sweep\n      const found',
     tests: [SANDBOX],
@@ -40,7 +40,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-sandbox-that-does-not-confine-is-used',
     law: 'is told in one line with what to install',
-    file: 'packages/cli/src/sandbox/sandbox.ts',
+    file: 'packages/agent/src/sandbox/sandbox.ts',
     find: "if (existsSync(outside)) return 'a command could write outside of it'",
     replace: 'void existsSync(outside)',
     tests: [SANDBOX],
@@ -48,7 +48,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-rule-allows-a-command-outside-the-sandbox',
     law: 'is refused where nobody can be asked, whatever is allowed',
-    file: 'packages/cli/src/agent/permissions.ts',
+    file: 'packages/agent/src/agent/permissions.ts',
     find: "? { decision: 'ask', reason: 'It runs outside the sandbox.', suggestions: [] }",
     replace: "? { decision: 'allow', reason: 'It runs outside the sandbox.', suggestions: [] }",
     tests: [SANDBOX],
@@ -56,7 +56,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the-agent-reads-a-hidden-file-for-a-command',
     law: 'cannot make the agent read a hidden file for it',
-    file: 'packages/cli/src/tools/bash-tools.ts',
+    file: 'packages/agent/src/tools/bash-tools.ts',
     find: 'open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)',
     replace: 'open(path, O_RDONLY | O_NONBLOCK)',
     tests: [SANDBOX],
@@ -64,7 +64,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-host-beside-the-list-is-reached',
     law: 'reaches a listed host by HTTP and through a tunnel, and no other',
-    file: 'packages/cli/src/tools/listed-hosts.ts',
+    file: 'packages/agent/src/tools/listed-hosts.ts',
     find: 'name.endsWith(`.$' + '{each.host}`)',
     replace: 'name.endsWith(each.host)',
     tests: [NETWORK],
@@ -72,7 +72,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-listed-name-leads-to-this-machine',
     law: 'does not reach 127.0.0.1 (loopback) by a listed name',
-    file: 'packages/cli/src/tools/listed-hosts.ts',
+    file: 'packages/agent/src/tools/listed-hosts.ts',
     find: 'if (refused === undefined) return { ok: true, addresses }',
     replace: 'if (refused !== null) return { ok: true, addresses }',
     tests: [NETWORK],
@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-request-names-another-host-than-was-checked',
     law: 'does not reach another site of a server by the name of a listed one',
-    file: 'packages/cli/src/sandbox/domain-proxy.ts',
+    file: 'packages/agent/src/sandbox/domain-proxy.ts',
     find: 'host: target.host }',
     replace: "host: incoming.headers.host ?? '' }",
     tests: [NETWORK],
@@ -88,10 +88,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the-key-is-in-the-file-of-a-long-output',
     law: 'does not get it by a rule that users usually have',
-    file: 'packages/cli/src/tools/shell-output.ts',
+    file: 'packages/agent/src/tools/shell-output.ts',
     find: 'const all = hideKey(held + text)',
     replace: 'const all = held + text',
-    tests: ['packages/cli/test/attacks/process-chains.test'],
+    tests: ['packages/agent/test/attacks/process-chains.test'],
   },
   {
     name: 'the-key-follows-a-redirect',

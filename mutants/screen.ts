@@ -1,17 +1,17 @@
 /** The screen of chat: what keeps the terminal safe, quick and whole, broken on purpose. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const TRANSCRIPT = 'packages/cli/src/screen/transcript.ts'
-const TRANSCRIPT_TEST = ['packages/cli/src/screen/transcript.test']
-const SCREEN_TEST = ['packages/cli/src/screen/screen.test']
-const QUESTION_TEST = ['packages/cli/src/chat/chat-questions.test']
-const GUARD_TEST = ['packages/cli/src/screen/terminal-guard.test']
+const TRANSCRIPT = 'packages/agent/src/screen/transcript.ts'
+const TRANSCRIPT_TEST = ['packages/agent/src/screen/transcript.test']
+const SCREEN_TEST = ['packages/agent/src/screen/screen.test']
+const QUESTION_TEST = ['packages/agent/src/chat/chat-questions.test']
+const GUARD_TEST = ['packages/agent/src/screen/terminal-guard.test']
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'screen-text-keeps-control-characters',
     law: 'is shown without doing so',
-    file: 'packages/cli/src/screen/screen-text.ts',
+    file: 'packages/agent/src/screen/screen-text.ts',
     find: "return sanitizeLines(text.replaceAll(COMMAND_STRING, '')).replaceAll",
     replace: "return text.replaceAll(COMMAND_STRING, '').replaceAll",
     tests: TRANSCRIPT_TEST,
@@ -27,7 +27,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-draws-again-what-has-scrolled-away',
     law: 'what has scrolled away is not drawn again',
-    file: 'packages/cli/src/screen/chat-tui.ts',
+    file: 'packages/agent/src/screen/chat-tui.ts',
     find: 'this.onScroll(count)\n',
     replace: '\n',
     tests: SCREEN_TEST,
@@ -35,7 +35,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-running-calls-scroll-away',
     law: 'calls that still run stay below what has ended',
-    file: 'packages/cli/src/screen/transcript-view.ts',
+    file: 'packages/agent/src/screen/transcript-view.ts',
     find: "if (item.kind === 'call') return item.result === null && item.state !== 'interrupted'",
     replace: "if (item.kind === 'call') return false",
     tests: SCREEN_TEST,
@@ -43,7 +43,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-question-answered-by-early-keys',
     law: 'keys typed just before do not answer it',
-    file: 'packages/cli/src/screen/question.ts',
+    file: 'packages/agent/src/screen/question.ts',
     find: 'if (!isTakingKeys(state)) return',
     replace: '',
     tests: SCREEN_TEST,
@@ -51,7 +51,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-question-over-a-panel',
     law: 'a question that comes while a panel is open waits',
-    file: 'packages/cli/src/screen/screen.ts',
+    file: 'packages/agent/src/screen/screen.ts',
     find: 'await panels.waitForEnd()\n      return signal',
     replace: 'return signal',
     tests: SCREEN_TEST,
@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-panel-passes-commands-on',
     law: 'text in a panel or a question can set colours and nothing else',
-    file: 'packages/cli/src/screen/panel.ts',
+    file: 'packages/agent/src/screen/panel.ts',
     find: 'const text = keepColorsOnly(given)',
     replace: 'const text = given',
     tests: SCREEN_TEST,
@@ -67,7 +67,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-raw-mode-after-a-crash',
     law: 'the terminal is given back',
-    file: 'packages/cli/src/screen/terminal-guard.ts',
+    file: 'packages/agent/src/screen/terminal-guard.ts',
     find: 'if (stdin.isTTY === true) stdin.setRawMode?.(false)',
     replace: '',
     tests: GUARD_TEST,
@@ -75,7 +75,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'permission-question-hides-control-characters',
     law: 'the question for a permission hides nothing',
-    file: 'packages/cli/src/screen/permission-view.ts',
+    file: 'packages/agent/src/screen/permission-view.ts',
     find: "typeof input.command === 'string') return showExactLines(input.command)",
     replace: "typeof input.command === 'string') return input.command.replaceAll(/\\p{C}/gu, '')",
     tests: QUESTION_TEST,
@@ -83,7 +83,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'permission-question-hides-them-in-a-change',
     law: 'in a change, with the numbers of its lines',
-    file: 'packages/cli/src/screen/tool-views.ts',
+    file: 'packages/agent/src/screen/tool-views.ts',
     find: '({ ...line, text: showExactLines(line.text) })',
     replace: '({ ...line, text: sanitizeText(line.text) })',
     tests: QUESTION_TEST,
@@ -91,23 +91,23 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'permission-question-cuts-long-lines',
     law: 'wrapped with all its spaces',
-    file: 'packages/cli/src/screen/draw-items.ts',
+    file: 'packages/agent/src/screen/draw-items.ts',
     find: 'lines.push(line.slice(0, cut))\n      line = line.slice(cut)',
     replace: 'lines.push(line.slice(0, cut).trimEnd())\n      line = line.slice(cut)',
-    tests: [...QUESTION_TEST, 'packages/cli/src/screen/draw-items.test'],
+    tests: [...QUESTION_TEST, 'packages/agent/src/screen/draw-items.test'],
   },
   {
     name: 'prefix-suggested-where-operands-decide',
     law: 'no rule that allows every command',
-    file: 'packages/cli/src/agent/command-rules.ts',
+    file: 'packages/agent/src/agent/command-rules.ts',
     find: ' && found.row.isSuggested !== false',
     replace: '',
-    tests: ['packages/cli/src/agent/permissions.test'],
+    tests: ['packages/agent/src/agent/permissions.test'],
   },
   {
     name: 'rule-of-a-question-trusts-the-folder',
     law: 'trusted without the folder',
-    file: 'packages/cli/src/agent/folder-trust.ts',
+    file: 'packages/agent/src/agent/folder-trust.ts',
     find: 'isTrusted: isHere && !stored.isPartial',
     replace: 'isTrusted: isHere',
     tests: QUESTION_TEST,
@@ -115,15 +115,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'run-goes-on-after-an-unanswered-question',
     law: 'a question that is not answered ends the run',
-    file: 'packages/cli/src/commands/chat.ts',
+    file: 'packages/agent/src/commands/chat.ts',
     find: 'if (answer === null && signal?.aborted !== true) stop()',
     replace: '',
-    tests: ['packages/cli/test/chat-terminal.test'],
+    tests: ['packages/agent/test/chat-terminal.test'],
   },
   {
     name: 'screen-question-of-a-stopped-agent-stays',
     law: 'the question of an agent that was stopped closes by itself',
-    file: 'packages/cli/src/screen/screen.ts',
+    file: 'packages/agent/src/screen/screen.ts',
     find: "signal?.addEventListener('abort', giveUp, { once: true })",
     replace: '',
     tests: SCREEN_TEST,
@@ -131,10 +131,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-rows-below-the-meter-stay-empty',
     law: 'rows that become free stay above the input',
-    file: 'packages/cli/src/screen/frame-layout.ts',
+    file: 'packages/agent/src/screen/frame-layout.ts',
     find: 'const free = Math.max(0, (top > 0 ? rows : (rowsToFill ?? 0)) - visible.length - fixed.length)',
     replace: 'const free = 0',
-    tests: ['packages/cli/src/screen/frame-layout.test'],
+    tests: ['packages/agent/src/screen/frame-layout.test'],
   },
   {
     name: 'screen-shows-replies-that-were-taken-back',
@@ -147,7 +147,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'screen-hurried-end-of-a-closed-terminal',
     law: 'what fails then does not hurry the end of the session',
-    file: 'packages/cli/src/screen/terminal-guard.ts',
+    file: 'packages/agent/src/screen/terminal-guard.ts',
     find: 'if (isEnding) return',
     replace: '',
     tests: GUARD_TEST,
@@ -155,25 +155,25 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'prompt-history-readable-by-others',
     law: 'readable only by the user',
-    file: 'packages/cli/src/chat/prompt-history.ts',
+    file: 'packages/agent/src/chat/prompt-history.ts',
     find: 'mode: 0o600,\n        })',
     replace: 'mode: 0o644,\n        })',
-    tests: ['packages/cli/src/chat/prompt-history.test'],
+    tests: ['packages/agent/src/chat/prompt-history.test'],
   },
   {
     name: 'enter-typed-before-the-start-is-a-line-feed',
     law: 'typed while the chat started is sent by its Enter',
-    file: 'packages/cli/src/screen/chat-tui.ts',
+    file: 'packages/agent/src/screen/chat-tui.ts',
     find: "isEarly && data === '\\n'",
     replace: "!isEarly && data === '\\n'",
-    tests: ['packages/cli/src/screen/screen.test'],
+    tests: ['packages/agent/src/screen/screen.test'],
   },
   {
     name: 'long-paths-are-broken',
     law: 'src/screen/draw-items.ts',
-    file: 'packages/cli/src/render/text.ts',
+    file: 'packages/terminal/src/render/text.ts',
     find: "word.includes('/') && textWidth(word) > room",
     replace: "word.includes('//') && textWidth(word) > room",
-    tests: ['packages/cli/src/render/text.test'],
+    tests: ['packages/terminal/src/render/text.test'],
   },
 ]

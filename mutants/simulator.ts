@@ -7,6 +7,15 @@ const REQUEST_LOG = ['packages/simulator/test/request-log.test']
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'responses-in-a-row-not-merged-for-chat',
+    law: 'are accepted for every state of every session',
+    file: 'packages/wire/src/openai/chat-request.ts',
+    find: `      if (messageAt(index - 1)?.message.role === 'assistant') return []
+      return [toAssistantMessage(listRun(messageAt, index), dialect)]`,
+    replace: '      return [toAssistantMessage([message], dialect)]',
+    tests: ['packages/simulator/test/openai-agreement.test'],
+  },
+  {
     name: 'pages-of-other-sites-are-answered',
     law: 'of another site cannot',
     file: 'packages/simulator/src/server/routes.ts',

@@ -2,11 +2,11 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const SKILLS = 'packages/core/src/sources/skills.ts'
-const AGENT = 'packages/cli/src/agent'
+const AGENT = 'packages/agent/src/agent'
 const SKILL_TESTS = ['packages/core/test/carry/skills.test']
-const CHAT_SKILLS = ['packages/cli/test/skills.test']
-const CHAT_COMMANDS = ['packages/cli/test/slash-commands.test']
-const PLAN_TESTS = ['packages/cli/test/plan-mode.test']
+const CHAT_SKILLS = ['packages/agent/test/skills.test']
+const CHAT_COMMANDS = ['packages/agent/test/slash-commands.test']
+const PLAN_TESTS = ['packages/agent/test/plan-mode.test']
 
 export const mutants: readonly Mutant[] = [
   {
@@ -127,7 +127,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/tidemark/src/sources/front-matter.ts',
     find: "return { ok: false, why: 'its front matter has no end (a line with ---)' }",
     replace: 'return { ok: true, matter: new Map(), body: text }',
-    tests: ['packages/cli/test/subagents.test'],
+    tests: ['packages/agent/test/subagents.test'],
   },
   {
     name: 'broken-front-matter-without-a-reason',

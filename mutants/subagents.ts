@@ -1,10 +1,10 @@
 /** Subagents and clean-ups of the agent: each rule of them broken, and the test that must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const AGENT = 'packages/cli/src/agent'
-const SINGLE = ['packages/cli/test/subagents.test']
-const TEAMS = ['packages/cli/test/subagent-teams.test']
-const CLEANUPS = ['packages/cli/test/rewrite-cleanups.test']
+const AGENT = 'packages/agent/src/agent'
+const SINGLE = ['packages/agent/test/subagents.test']
+const TEAMS = ['packages/agent/test/subagent-teams.test']
+const CLEANUPS = ['packages/agent/test/rewrite-cleanups.test']
 
 export const mutants: readonly Mutant[] = [
   {
@@ -106,9 +106,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'untrusted-definition-hides-a-trusted-one',
     law: 'the trusted definition of a project is not hidden',
-    file: 'packages/cli/src/agent/agent-definitions.ts',
-    find: 'keepFirstOfName(all.filter(mayUse))',
-    replace: 'keepFirstOfName(all).filter(mayUse)',
-    tests: ['packages/cli/test/subagent-teams'],
+    file: 'packages/agent/src/agent/agent-definitions.ts',
+    find: 'const usable = all.filter(mayUse)',
+    replace:
+      'const usable = all.filter(({ name }, index) => all.findIndex((one) => one.name === name) === index).filter(mayUse)',
+    tests: ['packages/agent/test/subagent-teams'],
   },
 ]

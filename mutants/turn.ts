@@ -86,7 +86,7 @@ export const mutants: readonly Mutant[] = [
     name: 'long-first-prompt-ends-the-session',
     law: 'tokens is answered',
     file: 'packages/core/src/turn/reduce-context.ts',
-    find: 'if (mayFitWindow(turn, compaction)) return null',
+    find: "if (mayFitWindow(turn.state, { host: turn.host, compaction }, reason === 'floor')) return null",
     replace: '',
     tests: ['test/library/long-prompts'],
   },
@@ -118,9 +118,8 @@ export const mutants: readonly Mutant[] = [
     name: 'bound-thinking-outlives-its-tools',
     law: 'although the first run had none',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses })',
-    replace:
-      'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses: boundResponses.slice(0, 0) })',
+    find: 'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses, foreignResponses })',
+    replace: 'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses: [], foreignResponses })',
     tests: ['test/library/changing-tools'],
   },
   {
@@ -149,10 +148,26 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'summary-fills-the-window-to-the-brim',
-    law: 'answered where prompt and summary fit (window 30000',
+    law: 'long prompt of dense text after a long conversation is answered',
     file: 'packages/core/src/compaction/plan-compaction.ts',
     find: 'const UNCERTAIN_SHARE = 1 / 2',
     replace: 'const UNCERTAIN_SHARE = 0',
+    tests: ['test/drop-in/long-prompts'],
+  },
+  {
+    name: 'dense-prompts-are-judged-by-their-estimate',
+    law: 'though many more tokens are expected, is answered',
+    file: 'packages/core/src/tokens/usage.ts',
+    find: '|| countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit',
+    replace: '|| content === limit',
+    tests: ['test/library/long-prompts'],
+  },
+  {
+    name: 'error-of-an-estimate-is-spread-over-what-leaves',
+    law: 'long prompt of dense text after a long conversation is answered',
+    file: 'packages/core/src/compaction/plan-compaction.ts',
+    find: 'limit + before.expected - actual',
+    replace: '(limit * before.expected) / actual',
     tests: ['test/drop-in/long-prompts'],
   },
   {

@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url'
 import { createSummarizer, serve } from '@tidemark/simulator'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { main } from '../packages/cli/src/commands/main.ts'
-import type { Terminal } from '../packages/cli/src/terminal.ts'
+import { TIDEMARK_COMMAND } from '../packages/cli/test/command-line.ts'
+import type { Terminal } from '../packages/terminal/src/terminal.ts'
 import { PROMPTS, writeWorkingSession } from '../packages/tidemark/test/working-session.ts'
 
-const script = fileURLToPath(new URL('../packages/cli/test/run-sources.ts', import.meta.url))
 const sample = fileURLToPath(new URL('../packages/cli/sample/login-bug.jsonl', import.meta.url))
 
 let folder = ''
@@ -33,7 +33,7 @@ type Variables = Readonly<Record<string, string>>
 
 function start(args: readonly string[], more: Variables = {}) {
   const env = { PATH: process.env.PATH, HOME: folder, TZ: 'UTC', LANG: 'C.UTF-8', ...more }
-  return spawn(process.execPath, ['--conditions=tidemark-source', script, 'compact', ...args], {
+  return spawn(process.execPath, [...TIDEMARK_COMMAND, 'compact', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -6,8 +6,9 @@ import { toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { createTestHost, runSingleTurn } from '@tidemark/core/testing'
 import { createManualClock, type Script, type SimulatorServer, serve } from '@tidemark/simulator'
+import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
-import { createAnthropicModel, systemIds } from 'tidemark/internal'
+import { createHttpModel, systemIds } from 'tidemark/internal'
 import { afterEach, describe, expect, it } from 'vitest'
 import { findModel } from './support/simulated-host.ts'
 
@@ -33,7 +34,11 @@ async function hostOf(): Promise<TurnHost> {
   served.push(server)
   const model = findModel('claude-opus-5')
   return createTestHost({
-    model: createAnthropicModel({ baseUrl: server.url, credentials: { style: 'key', secret: 'any' } }),
+    model: createHttpModel({
+      codec: anthropicCodec,
+      baseUrl: server.url,
+      credentials: { style: 'key', secret: 'any' },
+    }),
     ids: systemIds,
     profile: createProviderProfile(model),
     pricesOf: () => model.prices,

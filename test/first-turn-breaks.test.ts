@@ -136,12 +136,12 @@ describe('a cache that is lost', () => {
       expect(broke.map((event) => [event.reason.kind, event.ours?.act ?? null])).toEqual([[reason, act]])
       const [event] = broke
       const left = session.calls.at(-1)?.usage
-      const cached = (left?.cache_read_input_tokens ?? 0) + (left?.cache_creation_input_tokens ?? 0)
+      const cached = left === undefined ? 0 : left.read + left.writes.short + left.writes.long
       expect([event?.expected, event?.read]).toEqual([cached, record?.usage?.cacheRead])
       expect(event?.tokensLost).toBe(cached - (record?.usage?.cacheRead ?? 0))
       const { current: standing } = state.prefix
       const prices = session.host.pricesOf(record?.model ?? '', record?.at ?? '')
-      const write = change.ttl === '5m' ? prices?.write5m : prices?.write1h
+      const write = change.ttl === '5m' ? prices?.writeShort : prices?.writeLong
       const price = ((event?.tokensLost ?? 0) * ((write ?? 0) - (prices?.cacheRead ?? 0))) / 1e6
       expect(standing?.epoch.ttl?.name).toBe(change.ttl ?? '1h')
       expect(event?.moneyLost).toBeCloseTo(price, 9)

@@ -31,7 +31,7 @@ describe('a fork of a long conversation', () => {
       if (!end.ok) throw new Error(end.reason)
       const { read } = end
       const left = session.calls.at(-1)?.usage
-      const cached = (left?.cache_read_input_tokens ?? 0) + (left?.cache_creation_input_tokens ?? 0)
+      const cached = left === undefined ? 0 : left.read + left.writes.short + left.writes.long
       expect([read.read, read.expected, read.missed]).toEqual([cached, cached, null])
       expect(read.share).toBeGreaterThan(0.95)
       expect(session.requests.at(-1)?.usage).toMatchObject({ write5m: 0, write1h: 0, cacheRead: cached })

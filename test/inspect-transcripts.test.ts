@@ -157,10 +157,11 @@ function answersIn(records: readonly { readonly record: SessionRecord; readonly 
   const answers = new Map<string, Answer>()
   for (const { record, line } of records) {
     if (!isMeasured(record) || !isKnownRecord(record) || record.type !== 'assistant') continue
-    const { id, usage } = record.message
+    const { usage } = record
+    const { id } = record.message
     const first = answers.get(id)?.line ?? line
-    const read = usage?.cache_read_input_tokens ?? 0
-    const paidAnew = (usage?.input_tokens ?? 0) + (usage?.cache_creation_input_tokens ?? 0)
+    const read = usage?.read ?? 0
+    const paidAnew = usage === undefined ? 0 : usage.input + usage.writes.short + usage.writes.long
     answers.set(id, { line: first, read, paidAnew })
   }
   return [...answers.values()]
@@ -211,5 +212,5 @@ describe.skipIf(known.length === 0)(`law 11 at recorded compactions and clearing
 
 function isMeasured(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
-  return record.message.model !== SYNTHETIC_MODEL && countContextTokens(record.message.usage) > 0
+  return record.message.model !== SYNTHETIC_MODEL && countContextTokens(record.usage) > 0
 }

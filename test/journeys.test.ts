@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
-  'prompt to bytes': { files: 84, changes: 291 },
-  'automatic compaction': { files: 115, changes: 540 },
-  inspect: { files: 80, changes: 305 },
-  "client's request to bytes": { files: 85, changes: 301 },
-  'chat turn with a question, CLI part': { files: 47, changes: 156 },
+  'prompt to bytes': { files: 88, changes: 306 },
+  'automatic compaction': { files: 117, changes: 551 },
+  inspect: { files: 79, changes: 310 },
+  "client's request to bytes": { files: 89, changes: 318 },
+  'chat turn with a question, CLI part': { files: 48, changes: 159 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

@@ -2,6 +2,7 @@
  * Real sessions, read where they lie: every line placed, views a provider would take, nothing lost that
  * hangs beside the chain of parents, logged boundaries honoured. Skips where the folder is absent.
  */
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { buildContextView } from '@tidemark/core/context/context-view'
@@ -17,8 +18,8 @@ import {
   type SessionRecord,
 } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { validateRequest } from '@tidemark/core/validate/validate'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 
 const folder = new URL('../../shared/transcripts/', import.meta.url)
@@ -34,7 +35,7 @@ function recordsIn(name: string): { readonly lines: number; readonly records: re
 }
 
 /** A log may stop after the model's last word; a thought alone in mid-conversation stays (the provider may need it). */
-const profile = defineProviderProfile({
+const profile = defineMessagesProfile({
   roles: { prefill: 'allowed', consecutive: 'merged' },
   thinking: { closing: 'not-at-end' },
 })

@@ -1,6 +1,6 @@
 /** Deciding about commands: the time beside that of JSON.parse, and that of a hostile command beside an ordinary one. */
-import { decidePermission, NO_RULES } from '../../packages/cli/src/agent/permissions.ts'
-import { USUAL_RULES } from '../../packages/cli/test/attacks/attack.ts'
+import { decidePermission, NO_RULES } from '../../packages/agent/src/agent/permissions.ts'
+import { USUAL_RULES } from '../../packages/agent/test/attacks/attack.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 const ORDINARY = [

@@ -2,10 +2,10 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSandbox } from '../../packages/cli/src/sandbox/sandbox.ts'
-import { createBashTools } from '../../packages/cli/src/tools/bash-tools.ts'
-import { createReadState } from '../../packages/cli/src/tools/read-state.ts'
-import { createBackgroundShells } from '../../packages/cli/src/tools/shell-process.ts'
+import { openSandbox } from '../../packages/agent/src/sandbox/sandbox.ts'
+import { createBashTools } from '../../packages/agent/src/tools/bash-tools.ts'
+import { createReadState } from '../../packages/agent/src/tools/read-state.ts'
+import { createBackgroundShells } from '../../packages/agent/src/tools/shell-process.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 async function openPlace() {

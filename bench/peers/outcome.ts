@@ -1,9 +1,10 @@
 /** What a request leaves of the conversation, whether a provider would take it, and whether it keeps the cache. */
+
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { type Block, toBlocks } from '@tidemark/core/log/block'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { Finding } from '@tidemark/core/validate/findings'
 import { validateRequest } from '@tidemark/core/validate/validate'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { isResultText, TOOLS } from './story.ts'
 
 export interface Left {
@@ -16,7 +17,7 @@ export interface Left {
   readonly refused: string | null
 }
 
-const profile = defineProviderProfile({ thinking: { binding: 'none' } })
+const profile = defineMessagesProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 
 export function leftOf(messages: readonly ApiMessage[]): Left {

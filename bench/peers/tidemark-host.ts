@@ -1,4 +1,5 @@
 /** A host for Tidemark's engine without disk, network or clock, so that what is timed is the engine's own work. */
+
 import { NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
 import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
@@ -6,10 +7,10 @@ import type { IdGenerator, Journal } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
 import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { TOOLS } from './story.ts'
 
 export interface RoomyHost extends TurnHost {
@@ -27,7 +28,7 @@ export const UNHURRIED: Policy = createPolicy({ compact: { chain, priceDecides: 
 
 const estimator = createEstimator(createFixedWeights(policy.estimate))
 const rules = createIndexRules({ estimator, policy: policy.clear, largeInput: 1_000 })
-const profile = defineProviderProfile({ thinking: { binding: 'none' } })
+const profile = defineMessagesProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 const START = Date.UTC(2026, 0, 1)
 const RECORD_MS = 10_000 / 3

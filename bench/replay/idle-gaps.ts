@@ -15,7 +15,7 @@ import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
 
 const TTL_MS = 300_000
 /** Dollars per million tokens of a model of the middle class: a read costs a tenth of the input, a write 1.25. */
-const RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
+const RATES = { input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }
 /** Thresholds of a window of 200,000 tokens, and the tokens of a summary. */
 const [WARNING, AUTO_COMPACT, SUMMARY] = [147_000, 167_000, 3_000]
 
@@ -56,8 +56,8 @@ function listCalls(records: readonly KnownRecord[]): readonly Call[] {
   const calls = new Map<string, Call>()
   for (const record of records) {
     if (record.type !== 'assistant' || record.message.model === SYNTHETIC_MODEL) continue
-    const { id, usage } = record.message
-    const tokens = countContextTokens(usage)
+    const { id } = record.message
+    const tokens = countContextTokens(record.usage)
     const at = Date.parse(record.timestamp)
     if (tokens > 0 && !Number.isNaN(at) && !calls.has(id)) calls.set(id, { at, tokens })
   }
@@ -83,12 +83,12 @@ function replayPauses(calls: readonly Call[]) {
     ...replaySummaries(calls),
   }
   const seen: number[] = []
-  const prices = { read: RATES.cacheRead, write: RATES.write5m }
+  const prices = { read: RATES.cacheRead, write: RATES.writeShort }
   const count = (mode: 'keep-alive' | 'auto'): number =>
     countPayingRenewals({
       mode,
       rates: RATES,
-      write: 'write5m',
+      write: 'writeShort',
       ttlMs: TTL_MS,
       maximum: 11,
       readPauses: () => seen,

@@ -36,10 +36,15 @@ const CLEARED: Block['content'] = '[Old tool result content cleared]'
 /** Window for which the lines and files of the peers are given. In a smaller one they are in proportion. */
 const FULL_WINDOW = 200_000
 
+/** Returns the tokens of a window that are kept for a response, by the peers and by Tidemark alike. */
+export function findOutputRoom(window: number): number {
+  return Math.round(20_000 * Math.min(1, window / FULL_WINDOW))
+}
+
 export function listPeerPolicies({ ttl, window }: PeerOptions): readonly ReplayPolicy[] {
   const share = Math.min(1, window / FULL_WINDOW)
   /** The peer's line at 200k is 167,000: the window less 20,000 for output and 13,000 for the summary. */
-  const line = Math.round(window - 33_000 * share)
+  const line = Math.round(window - findOutputRoom(window) - 13_000 * share)
   const [clearLine, compactLine] = [100_000 * share, 150_000 * share]
   const summarize = summarizeAt(line, { files: 5, characters: 17_000 * share })
   const inThousands = (tokens: number): string => `${Math.round(tokens / 1_000)}k`

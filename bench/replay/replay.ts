@@ -25,7 +25,7 @@ import { readRecords } from '../../scripts/plan-table/linear.ts'
 import { table } from '../../scripts/table.ts'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
 import { createFidelityTotals, FidelityMeter, type FidelityTotals, type Share } from './fidelity.ts'
-import { createDoNothing, listPeerPolicies } from './peer-policies.ts'
+import { createDoNothing, findOutputRoom, listPeerPolicies } from './peer-policies.ts'
 
 interface NamedSession {
   readonly name: string
@@ -108,6 +108,7 @@ await runScript('bench:replay', async () => {
         name,
         policy: withLifetime(policy, ttl),
         window,
+        maxOutput: findOutputRoom(window),
         rates,
         model: values.model,
       }),

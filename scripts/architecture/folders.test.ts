@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { checkFolders, checkPackages, type Workspace } from './folders.ts'
+import {
+  checkCodecImports,
+  checkFolders,
+  checkPackages,
+  checkPublicImports,
+  type Workspace,
+} from './folders.ts'
 import type { Source } from './source.ts'
 
 describe('folder order', () => {
@@ -39,6 +45,32 @@ describe('folder order', () => {
     expect(checkFolders([at(`core/src/${path}`, '')], order)).toMatchObject([
       { file: `packages/core/src/${path}`, line: 0 },
     ])
+  })
+})
+
+describe('codecs in the simulator', () => {
+  const whyOf = (path: string, specifier: string): readonly string[] =>
+    checkCodecImports([{ path: `packages/simulator/src/${path}`, text: `import '${specifier}'` }]).map(
+      ({ why }) => why,
+    )
+
+  it.each([
+    ['openai/openai-models.ts', '@tidemark/wire/catalogue/catalogue'],
+    ['openai/chat/completion.ts', '@tidemark/core/log/json'],
+    ['server/send-answer.ts', '@tidemark/wire/anthropic/reply-frames'],
+  ])('allows %s to import %s', (path, specifier) => {
+    expect(whyOf(path, specifier)).toEqual([])
+  })
+
+  it.each([
+    ['openai/responses/output-items.ts', '@tidemark/wire/openai/responses'],
+    ['openai/chat/completion.ts', '@tidemark/wire/anthropic/response'],
+    ['openai/chat/completion.ts', '@tidemark/wire/http/sse'],
+    ['server/handle-openai.ts', '@tidemark/wire/anthropic/response'],
+    ['server/routes.ts', '@tidemark/wire/openai/chat'],
+    ['server/routes.ts', '@tidemark/wire'],
+  ])('refuses that %s imports %s', (path, specifier) => {
+    expect(whyOf(path, specifier)).toEqual([`imports a codec: ${specifier}`])
   })
 })
 
@@ -107,5 +139,32 @@ describe('package order', () => {
     ['packages/core/src/view/a.ts', 'vitest', 'imports vitest, which its package.json does not declare'],
   ])('refuses %s importing %s', (path, specifier, why) => {
     expect(whyOf(path, specifier)).toEqual([why])
+  })
+})
+
+describe('public imports', () => {
+  const whyOf = (path: string, specifier: string): readonly string[] =>
+    checkPublicImports([{ path, text: `import '${specifier}'` }]).map(({ why }) => why)
+
+  it.each([
+    ['packages/agent/src/a.ts', 'tidemark'],
+    ['packages/agent/src/a.ts', 'tidemark/records'],
+    ['packages/agent/src/a.ts', '@tidemark/simulator'],
+    ['packages/agent/src/a.ts', '@tidemark/terminal/render/text'],
+    ['packages/agent/src/a.test.ts', '@tidemark/core/testing'],
+    ['packages/agent/test/world.ts', '@tidemark/core/testing'],
+    ['packages/cli/src/a.ts', 'tidemark/internal'],
+  ])('%s may import %s', (path, specifier) => {
+    expect(whyOf(path, specifier)).toEqual([])
+  })
+
+  it.each([
+    ['packages/agent/src/a.ts', '@tidemark/core/log/record'],
+    ['packages/agent/src/a.ts', '@tidemark/wire/anthropic/response'],
+    ['packages/agent/src/a.ts', 'tidemark/internal'],
+    ['packages/agent/src/a.ts', '@tidemark/simulator/internal'],
+    ['packages/terminal/src/a.ts', 'tidemark/internal'],
+  ])('%s may not import %s', (path, specifier) => {
+    expect(whyOf(path, specifier)).toEqual([`imports ${specifier}, which is private`])
   })
 })

@@ -2,6 +2,7 @@
 import { isBuiltin } from 'node:module'
 import { posix } from 'node:path'
 import { importsOf, isRelative, packageName, resolveImport } from './imports.ts'
+import { isPublicEntry } from './public-names.ts'
 import { type Finding, isTest, packageOf, type Source } from './source.ts'
 
 /**
@@ -33,7 +34,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'background',
     'turn',
   ],
-  wire: ['.', 'http', 'failure', 'anthropic', 'catalogue', 'profiles', 'readers'],
+  wire: ['.', 'http', 'failure', 'providers', 'anthropic', 'openai', 'catalogue', 'profiles', 'readers'],
   tidemark: [
     'platform',
     'storage',
@@ -53,6 +54,9 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'logs.ts',
     'catalogue.ts',
     'anthropic.ts',
+    'records.ts',
+    'project.ts',
+    'tools.ts',
   ],
   simulator: [
     'protocol',
@@ -62,13 +66,18 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'faults',
     'scripts',
     'request-log',
+    'openai',
+    'openai/validation',
+    'openai/cache',
+    'openai/responses',
+    'openai/chat',
     'server',
   ],
-  cli: [
-    '.',
+  terminal: ['terminal.ts', 'render', 'pages', 'print-errors.ts'],
+  agent: [
+    'sample-project.ts',
+    'json-value.ts',
     'threads',
-    'render',
-    'pages',
     'sandbox',
     'tools',
     'mcp',
@@ -78,6 +87,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'chat',
     'commands',
   ],
+  cli: ['.', 'pages', 'commands'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */
@@ -120,6 +130,25 @@ function placeInOrder(path: string, folders: readonly string[]): readonly [name:
   return [folder === '.' ? path : folder, folders.indexOf(folder)]
 }
 
+/** What the simulator may import of wire: no codec but those of the Messages API, which it had from the start. */
+const SHARED_WITH_SIMULATOR =
+  /^@tidemark\/wire\/(?:catalogue\/.+|http\/sse|providers\/(?:reply-events|message-usage)|anthropic\/(?:decode-stream|reply-frames|response))$/
+const SHARED_WITH_OPENAI = /^@tidemark\/wire\/catalogue\//
+
+/**
+ * One finding for each import by which the simulator shares code with a codec that is tested against it: a mistake in
+ * shared code would not show.
+ */
+export function checkCodecImports(sources: readonly Source[]): readonly Finding[] {
+  return sources.flatMap((source) => {
+    const isOpenai = /\/openai\/|openai[^/]*\.ts$/.test(source.path)
+    const allowed = isOpenai ? SHARED_WITH_OPENAI : SHARED_WITH_SIMULATOR
+    return importsOf(source)
+      .filter(({ specifier }) => specifier.startsWith('@tidemark/wire') && !allowed.test(specifier))
+      .map(({ specifier, line }) => ({ file: source.path, line, why: `imports a codec: ${specifier}` }))
+  })
+}
+
 /** A package's manifest, as far as imports are concerned. */
 export interface Manifest {
   readonly name: string
@@ -148,13 +177,33 @@ export function checkPackages(sources: readonly Source[], workspace: Workspace):
   })
 }
 
+/** Packages that stand on what `tidemark` publishes, and on the terminal: an agent of others could be built in the same way. */
+const ON_PUBLIC_ENTRIES: ReadonlySet<string> = new Set(['terminal', 'agent'])
+
+/** One finding for each import of a package on public entries that is not one. Tests may import what they like. */
+export function checkPublicImports(sources: readonly Source[]): readonly Finding[] {
+  return sources.flatMap((source) => {
+    if (!ON_PUBLIC_ENTRIES.has(packageOf(source.path) ?? '') || isInTest(source.path)) return []
+    return importsOf(source).flatMap(({ specifier, line }) => {
+      const name = packageName(specifier)
+      const isOwn = name === 'tidemark' || name.startsWith('@tidemark/')
+      if (!isOwn || name === '@tidemark/terminal' || isPublicEntry(specifier)) return []
+      return [{ file: source.path, line, why: `imports ${specifier}, which is private` }]
+    })
+  })
+}
+
+function isInTest(path: string): boolean {
+  return isTest(path) || /^packages\/[^/]+\/test(ing)?\//.test(path)
+}
+
 function importProblem(
   source: Source,
   folder: string,
   specifier: string,
   workspace: Workspace,
 ): string | null {
-  const test = isTest(source.path) || source.path.startsWith(`packages/${folder}/test/`)
+  const test = isInTest(source.path)
   if (isRelative(specifier)) {
     const inside = resolveImport(source.path, specifier).startsWith(`packages/${folder}/`)
     return inside ? null : `leaves its package: import ${specifier} by package name`

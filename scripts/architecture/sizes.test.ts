@@ -63,7 +63,7 @@ it('refuses a folder over its budget, one without a budget, and a budget without
     { path: 'packages/core/src/log/record.ts', text: 'a\n'.repeat(3) },
     { path: 'packages/core/src/log/inner/json.ts', text: 'a\n'.repeat(2) },
     { path: 'packages/core/src/log/record.test.ts', text: 'a\n'.repeat(9) },
-    { path: 'packages/cli/src/terminal.ts', text: 'a\n' },
+    { path: 'packages/cli/src/index.ts', text: 'a\n' },
     { path: 'packages/cli/test/chat.ts', text: 'a\n'.repeat(9) },
   ]
   const check = (budgets: Readonly<Record<string, number>>): readonly string[] =>

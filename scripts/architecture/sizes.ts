@@ -48,7 +48,7 @@ function functionLabel(node: ts.SignatureDeclaration): string {
 
 /**
  * Refuses a folder with more lines than its budget, and one that has none. Sources only: `packages/core/src/log/record.ts`
- * counts for `core/log`, `packages/cli/src/terminal.ts` for `cli`.
+ * counts for `core/log`, `packages/cli/src/index.ts` for `cli`.
  */
 export function checkFolderBudgets(
   sources: readonly Source[],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkLength, checkMachinePaths } from './texts.ts'
+import { checkLength, checkMachinePaths, checkVendorWords } from './texts.ts'
 
 // Put together here so that this file holds none itself.
 const path = (...parts: readonly string[]): string => ['', ...parts].join('/')
@@ -38,5 +38,21 @@ it('measures a document', () => {
   expect(checkLength({ path: 'README.md', text: 'a\n'.repeat(3) }, 3)).toEqual([])
   expect(checkLength({ path: 'README.md', text: 'a\n'.repeat(4) }, 3)).toEqual([
     { file: 'README.md', line: 0, why: 'has 4 lines; the limit is 3' },
+  ])
+})
+
+it('finds words of single providers, and exceptions that are no longer needed', () => {
+  const sources = [
+    { path: 'a.ts', text: 'const one = 1\nreturn { cache_control: marker }' },
+    { path: 'b.ts', text: 'const spelt = usage.input_tokens' },
+    { path: 'c.ts', text: 'const local_command_output_tokens = 1' },
+  ]
+  const allowed = new Map([
+    ['b.ts', 'usage'],
+    ['c.ts', 'usage'],
+  ])
+  expect(checkVendorWords(sources, allowed)).toEqual([
+    { file: 'a.ts', line: 2, why: 'has a word of one provider: cache_control' },
+    { file: 'c.ts', line: 0, why: 'has no word of one provider any more: it needs no exception' },
   ])
 })

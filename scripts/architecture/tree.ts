@@ -8,7 +8,15 @@ import type { Source } from './source.ts'
 const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', 'coverage'])
 
 /** Packages in order: each may import those before it. */
-export const PACKAGE_ORDER: readonly string[] = ['core', 'wire', 'tidemark', 'simulator', 'cli']
+export const PACKAGE_ORDER: readonly string[] = [
+  'core',
+  'wire',
+  'tidemark',
+  'simulator',
+  'terminal',
+  'agent',
+  'cli',
+]
 export const PURE_PACKAGES: ReadonlySet<string> = new Set(['core', 'wire'])
 
 export interface PackageManifest {
@@ -67,7 +75,9 @@ export function readWorkspace(root: string): Workspace {
     ]
   })
   const tools = Object.keys(readManifest(root, '').devDependencies ?? {})
-  const forTests = new Set(tools)
+  // A test may run the command, which comes last: it is what users run. Tests of core need a spelling of requests, and
+  // take the real one.
+  const forTests = new Set([...tools, '@tidemark/cli', '@tidemark/wire/profiles/provider-profile'])
   return { packages: new Map(packages), pure: PURE_PACKAGES, forTests }
 }
 

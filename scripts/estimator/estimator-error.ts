@@ -297,8 +297,8 @@ function breakAt(
  * Adds the content blocks of a response. A response may have several records in the log; the first of them counts as
  * the call.
  */
-function takeResponse(draft: Draft, { message }: AssistantRecord): void {
-  const context = countContextTokens(message.usage)
+function takeResponse(draft: Draft, { message, usage }: AssistantRecord): void {
+  const context = countContextTokens(usage)
   if (message.id !== draft.response && context > 0) {
     const { said, heard, endsTurn, broken } = draft
     const edited = hasEdits(message.context_management)

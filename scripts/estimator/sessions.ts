@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { createLogLineReader } from '../../packages/core/src/log/decode-log.ts'
 import type { SessionRecord } from '../../packages/core/src/log/record.ts'
 import { isClaudeCodeRestart } from '../../packages/wire/src/readers/claude-code-reader.ts'
@@ -35,7 +36,7 @@ function nameOf(file: string): string {
 function recordsIn(path: string): readonly SessionRecord[] {
   const bytes = readFileSync(path)
   const lines = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').split('\n')
-  const reader = createLogLineReader()
+  const reader = createLogLineReader({ readReport: readAnthropicReport })
   const records = lines.slice(0, -1).flatMap((line) => reader.readLine(line))
   return [...records, ...reader.finish(lines.at(-1)).records]
 }

@@ -99,7 +99,7 @@ async function traceClient(): Promise<JourneyFigures | null> {
 
 /** One turn of `tidemark chat -p` with a permission question, files of the CLI only. */
 async function traceChat(): Promise<JourneyFigures> {
-  const { runChatCommand } = await import('../../packages/cli/src/commands/chat.ts')
+  const { runChatCommand } = await import('../../packages/agent/src/commands/chat.ts')
   const script: Script = (_, { turn }) =>
     turn === 0
       ? { blocks: [{ type: 'tool_use', name: 'Write', input: { file_path: 'new.txt', content: 'new\n' } }] }
@@ -111,7 +111,7 @@ async function traceChat(): Promise<JourneyFigures> {
   const choices = { outputFormat: 'text', inputFormat: 'text', cwd: home, prompt: 'Write it.' } as const
   startTrace()
   await runChatCommand(choices, { ...quietTerminal(env), ask: async () => 'y' }, Readable.from([]))
-  const figures = stopTrace((file) => file.startsWith('cli/'))
+  const figures = stopTrace((file) => /^(agent|terminal)\//.test(file))
   await server.close()
   rmSync(home, { recursive: true, force: true, maxRetries: 10 })
   return figures

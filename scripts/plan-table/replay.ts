@@ -119,7 +119,7 @@ class LedSession {
     const context = this.#size()
     const isWarm = this.#isWarm(now)
     const read = isWarm ? Math.min(this.#kept, context) : 0
-    this.#pay({ cacheRead: read, write5m: context - read, output: this.#outputs - this.#written })
+    this.#pay({ cacheRead: read, writeShort: context - read, output: this.#outputs - this.#written })
     this.#written = this.#outputs
     this.#totals.calls += 1
     this.#totals.peak = Math.max(this.#totals.peak, context)
@@ -171,7 +171,7 @@ class LedSession {
       moment: this.#register.lastPromptPlace > this.#register.lastResponsePlace ? 'prompt' : 'call',
       cache: this.#temperature(now),
       rates: findRates(prices, this.#size()),
-      write: 'write5m',
+      write: 'writeShort',
       idleMs: this.#at === null ? null : now - this.#at,
       retrieval: NO_RETRIEVAL,
       tools: [],
@@ -255,7 +255,7 @@ class LedSession {
 function prefixOf(records: readonly KnownRecord[], estimate: (record: KnownRecord) => number): number {
   let said = 0
   for (const record of records) {
-    const context = record.type === 'assistant' ? countContextTokens(record.message.usage) : 0
+    const context = record.type === 'assistant' ? countContextTokens(record.usage) : 0
     if (context > 0) return Math.max(1_000, context - said)
     said += estimate(record)
   }
@@ -264,12 +264,12 @@ function prefixOf(records: readonly KnownRecord[], estimate: (record: KnownRecor
 
 /** Returns the price of the tokens of one request. */
 function priceTokens(tokens: Partial<TokensByClass>, prices: ModelPrices): number {
-  const { input = 0, cacheRead = 0, write5m = 0, write1h = 0, output = 0 } = tokens
+  const { input = 0, cacheRead = 0, writeShort = 0, writeLong = 0, output = 0 } = tokens
   const usage = {
-    input_tokens: input,
-    cache_read_input_tokens: cacheRead,
-    cache_creation: { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
-    output_tokens: output,
+    input,
+    read: cacheRead,
+    writes: { short: writeShort, long: writeLong },
+    output,
   }
   return priceUsage(usage, prices).priced
 }

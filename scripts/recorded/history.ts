@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { createLogLineReader } from '../../packages/core/src/log/decode-log.ts'
 import { isCompactBoundary, isKnownRecord, type KnownRecord } from '../../packages/core/src/log/record.ts'
 
@@ -24,7 +25,7 @@ export function readHistories(folder: string): readonly RecordedHistory[] {
 function historyIn(path: string): RecordedHistory {
   const bytes = readFileSync(path)
   const lines = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').split('\n')
-  const reader = createLogLineReader()
+  const reader = createLogLineReader({ readReport: readAnthropicReport })
   const all = [
     ...lines.slice(0, -1).flatMap((line) => reader.readLine(line)),
     ...reader.finish(lines.at(-1)).records,

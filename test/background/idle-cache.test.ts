@@ -166,8 +166,8 @@ describe('after the cache has expired', () => {
     const priced = long
       .list('priced')
       .find((_, index) => index === long.events.slice(0, told).filter(({ type }) => type === 'priced').length)
-    const { input = 0, write5m = 0, cacheRead = 0 } = priced?.call.money.byClass ?? {}
-    const paid = (input ?? 0) + (write5m ?? 0) + (cacheRead ?? 0)
+    const { input = 0, writeShort = 0, cacheRead = 0 } = priced?.call.money.byClass ?? {}
+    const paid = (input ?? 0) + (writeShort ?? 0) + (cacheRead ?? 0)
     expect(Math.abs((cost?.price ?? 0) / paid - 1)).toBeLessThan(0.1)
     expect(cost?.warmPrice).toBeLessThan((cost?.price ?? 0) / 5)
     expect(cost?.sentence).toMatch(

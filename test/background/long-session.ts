@@ -1,4 +1,5 @@
 /** A session on the simulator that works through its context window again and again, on a virtual clock. */
+import { countContextTokens } from '@tidemark/core/tokens/usage'
 import {
   createCoder,
   createSimulator,
@@ -181,8 +182,7 @@ function createTally(clock: VirtualClock) {
         lastTokens = null
       } else if (event.type === 'answered') {
         respondedAt = clock.now()
-        const { input_tokens = 0, cache_read_input_tokens, cache_creation_input_tokens } = event.usage ?? {}
-        const tokens = input_tokens + (cache_read_input_tokens ?? 0) + (cache_creation_input_tokens ?? 0)
+        const tokens = countContextTokens(event.reply.usage)
         if (lastTokens !== null) {
           grown += tokens - lastTokens
           growths += 1

@@ -1,4 +1,5 @@
 /** Whatever the user types, at whatever moment of a preparation and a swap, appears once and in order. */
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { user } from 'tidemark'
 import { expect, it } from 'vitest'
@@ -55,6 +56,6 @@ it('a message typed while a summary is prepared or swapped in appears once and i
       expect(typed.filter((text) => !shown.includes(text) && !summary.includes(text))).toEqual([])
       expect(long.list('compact-failed')).toEqual([])
     }),
-    { numRuns: 12 },
+    { numRuns: countPropertyRuns(12, 5) },
   )
 })

@@ -2,7 +2,6 @@
  * A conversation on the simulator with the cache watched: told record by record, assembled, spelled and sent by the
  * same code as the engine's, and each answer compared. What a test changes under way is a `Change`.
  */
-import { readMissReport } from '@tidemark/core/cache/cache-break'
 import {
   type CacheForecast,
   forecastCacheRead,
@@ -21,7 +20,7 @@ import { type MonitoredRequest, type SentRequest, toSentRequest } from '@tidemar
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import type { Block } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
-import type { Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
@@ -40,6 +39,7 @@ import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/enco
 import { toRequestHeaders } from '@tidemark/wire/anthropic/headers'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
+import { readAnthropicUsage } from '@tidemark/wire/providers/message-usage'
 import { type Ask, ToldSide } from './told-side.ts'
 
 const MODEL = 'claude-opus-5'
@@ -70,7 +70,7 @@ export interface Change extends Ask {
 export interface Seen {
   readonly request: AssembledRequest
   readonly forecast: CacheForecast
-  readonly usage: Usage
+  readonly usage: TokenUsage
   /** The simulator's own account of it. */
   readonly record: RequestRecord
   readonly outcome: CacheCheckOutcome
@@ -150,7 +150,7 @@ export class CacheTalk {
     const sent = toSentRequest(request, {
       source,
       at: clock.now(),
-      cache: profile.cache,
+      profile,
       ...(touched === undefined ? {} : { touched }),
       ...(this.#watched === undefined ? {} : { previous: this.#watched }),
     })
@@ -158,16 +158,14 @@ export class CacheTalk {
     this.watch = recordSentRequest(this.watch, sent, forecast, POLICY.cache.breaks)
     const { body, record } = await this.#post(request)
     const rules = { policy: POLICY.cache.breaks, profile, prices: pricesOf(request.front.model) }
-    const answer = { source, usage: body.usage, word: readMissReport(body.diagnostics) }
+    const usage = readAnthropicUsage(body.usage)
+    if (usage === null) throw new Error('The simulator sent no usage.')
+    const answer = { source, usage, word: profile.spelling.readDiagnosis({ ...body }) }
     const { monitor: watch, outcome } = checkCacheRead(this.watch, answer, rules)
     this.watch = watch
-    this.lineage = (isFork ? updateCacheFromFork : updateCacheFromResponse)(
-      this.lineage,
-      forecast,
-      body.usage,
-    )
+    this.lineage = (isFork ? updateCacheFromFork : updateCacheFromResponse)(this.lineage, forecast, usage)
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
-    return { request, forecast, usage: body.usage, record, outcome, content: body.content }
+    return { request, forecast, usage, record, outcome, content: body.content }
   }
 
   /** The provider loses all it has kept. */
@@ -194,7 +192,7 @@ export class CacheTalk {
 interface Answer {
   readonly id: string
   readonly content: readonly Block[]
-  readonly usage: Usage
+  readonly usage: unknown
   readonly diagnostics?: unknown
 }
 
@@ -228,8 +226,8 @@ export function ratesOf({ request }: Seen): Readonly<Record<PriceClass, number>>
   return {
     input: rate('input'),
     cacheRead: rate('cacheRead'),
-    write5m: rate('write5m'),
-    write1h: rate('write1h'),
+    writeShort: rate('writeShort'),
+    writeLong: rate('writeLong'),
     output: rate('output'),
   }
 }

@@ -1,10 +1,10 @@
 /** The edge marker on the simulator: a clearing re-bills what lies behind it, and without it all messages. */
-import type { Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Seen } from './cache-talk.ts'
 
-const readIn = (usage: Usage): number => usage.cache_read_input_tokens ?? 0
+const readIn = (usage: TokenUsage): number => usage.read
 
 const STORY = 'Here is the whole story. '.repeat(2_000)
 

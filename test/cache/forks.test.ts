@@ -1,7 +1,7 @@
 /** Forks on the simulator: they read what their parent left, write nothing, and their parent does not notice them. */
 import { announceRewrite } from '@tidemark/core/cache/cache-monitor'
 import type { Block } from '@tidemark/core/log/block'
-import type { Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { type AssembledRequest, toPayload } from '@tidemark/core/request/build-request'
 import {
   captureForkParent,
@@ -58,7 +58,7 @@ async function entriesIn({ simulator }: CacheTalk): Promise<number> {
   return Number(Object(await response.json()).cache_entries)
 }
 
-const readIn = (usage: Usage): number => usage.cache_read_input_tokens ?? 0
+const readIn = (usage: TokenUsage): number => usage.read
 
 interface Parent {
   readonly name: string
@@ -100,7 +100,7 @@ describe.each(PARENTS)('a fork of a parent $name', ({ options, befall, ttl }) =>
     const entries = await entriesIn(talk)
     const { usage, record, outcome } = await talk.send(forkOf(talk, ttl), { source: 'compact' })
     expect(outcome).toEqual({ kind: 'read', expected: left, read: left })
-    expect([readIn(usage), usage.cache_creation_input_tokens]).toEqual([left, 0])
+    expect([readIn(usage), usage.writes.short + usage.writes.long]).toEqual([left, 0])
     expect(record.cache?.breakpoints.map(({ fate }) => fate)).toEqual(['read'])
     expect(await entriesIn(talk)).toBe(entries)
   })
@@ -148,9 +148,9 @@ describe('a fork', () => {
       deletedBefore: 0,
     })
     const { usage, outcome } = await talk.send(forkOf(talk), { source: 'compact' })
-    const kept = left - Number(usage.cache_deleted_input_tokens)
+    const kept = left - Number(usage.removed)
     expect(kept).toBeLessThan(left - 4_000)
-    expect([outcome, usage.cache_creation_input_tokens]).toEqual([
+    expect([outcome, usage.writes.short + usage.writes.long]).toEqual([
       { kind: 'read', expected: kept, read: kept },
       0,
     ])
@@ -173,7 +173,7 @@ describe('a fork', () => {
     ])
     // What it had to write is there for its parent.
     const next = await talk.ask()
-    expect([readIn(next.usage), next.outcome.kind]).toEqual([usage.cache_creation_input_tokens, 'read'])
+    expect([readIn(next.usage), next.outcome.kind]).toEqual([usage.writes.short + usage.writes.long, 'read'])
     expect(next.forecast.read).toBe(readIn(next.usage))
   })
 

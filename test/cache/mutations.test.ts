@@ -44,13 +44,16 @@ function tokensOf({ usage }: Seen): TokensByClass {
   return part.tokens
 }
 
-const anewIn = ({ input, write5m, write1h }: TokensByClass): number => input + write5m + write1h
+const anewIn = ({ input, writeShort, writeLong }: TokensByClass): number => input + writeShort + writeLong
 
 /** Dollars of a prompt by the rates of the model that was asked. */
-function billOf({ input, cacheRead, write5m, write1h }: TokensByClass, seen: Seen): number {
+function billOf({ input, cacheRead, writeShort, writeLong }: TokensByClass, seen: Seen): number {
   const rates = ratesOf(seen)
   return (
-    (input * rates.input + cacheRead * rates.cacheRead + write5m * rates.write5m + write1h * rates.write1h) /
+    (input * rates.input +
+      cacheRead * rates.cacheRead +
+      writeShort * rates.writeShort +
+      writeLong * rates.writeLong) /
     1e6
   )
 }
@@ -71,7 +74,7 @@ describe.each([true, false])('with the word of the provider: %s', (asksProvider)
     expect(due.cacheRead - paid.cacheRead).toBe(lost)
     expect(twin.outcome.kind).toBe('read')
 
-    const write = mutation.change?.ttl === '1h' || mutation.options?.ttl === '1h' ? 'write1h' : 'write5m'
+    const write = mutation.change?.ttl === '1h' || mutation.options?.ttl === '1h' ? 'writeLong' : 'writeShort'
     const rates = ratesOf(hit)
     const price = (lost * (rates[write] - rates.cacheRead)) / 1e6
     const { reason, also, tokensLost, sentence, provider, ours } = event
@@ -94,7 +97,7 @@ describe.each([true, false])('with the word of the provider: %s', (asksProvider)
 
     // The same price, off the two bills: what is new would have been written anyway.
     const added = anewIn(paid) + paid.cacheRead - due.cacheRead
-    const unbroken = { ...paid, write5m: 0, write1h: 0, [write]: added, cacheRead: due.cacheRead }
+    const unbroken = { ...paid, writeShort: 0, writeLong: 0, [write]: added, cacheRead: due.cacheRead }
     expect(billOf(paid, hit) - billOf(unbroken, hit)).toBeCloseTo(price, 12)
     expect(hit.record.cost?.total).toBeCloseTo(billOf(paid, hit) + (paid.output * rates.output) / 1e6, 12)
   })

@@ -1,7 +1,7 @@
 /** What is no break, on the simulator: the cache is read as it should be, or the engine said beforehand what it would do. */
 import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
 import { announceRewrite } from '@tidemark/core/cache/cache-monitor'
-import type { Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, MAIN, type Seen } from './cache-talk.ts'
@@ -65,7 +65,7 @@ function announce(talk: CacheTalk, announcement: RewriteAnnouncement): void {
   talk.watch = announceRewrite(talk.watch, MAIN, announcement)
 }
 
-const readIn = (usage: Usage): number => usage.cache_read_input_tokens ?? 0
+const readIn = (usage: TokenUsage): number => usage.read
 
 describe('no break', () => {
   it('is in the first call', async () => {
@@ -105,7 +105,7 @@ describe('no break', () => {
       { kind: 'read', expected: left, read: left },
     ])
     talk.told.present = present
-    const { usage } = talk.last ?? { usage: { input_tokens: 0, output_tokens: 0 } }
+    const { usage } = talk.last ?? { usage: null }
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
       expected: countContextTokens(usage),
@@ -160,7 +160,7 @@ describe('no break', () => {
     talk.told.delete(talk.told.clearable.slice(0, 6))
     announce(talk, { kind: 'cache-edits', act: 'deleted 6 results', deletedBefore: 0 })
     const { outcome, usage } = await next(talk)
-    const deleted = Number(usage.cache_deleted_input_tokens)
+    const deleted = Number(usage.removed)
     expect(deleted).toBeGreaterThan(4_000)
     expect(outcome).toEqual({ kind: 'read', expected: left - deleted, read: left - deleted })
     expect((await talk.goOn(1)).outcome).toEqual({

@@ -48,8 +48,8 @@ it.each([
   ['with one lifetime all is read', 6, 'same', 1],
 ] as const)('%s', async (_, minutes, tailTtl, share) => {
   const { first, last, next } = await talk(minutes * MINUTE, tailTtl)
-  const left = (last?.cache_read_input_tokens ?? 0) + (last?.cache_creation_input_tokens ?? 0)
-  const read = next?.cache_read_input_tokens ?? 0
+  const left = Number(last?.cache_read_input_tokens) + Number(last?.cache_creation_input_tokens)
+  const read = Number(next?.cache_read_input_tokens)
   if (share === 1) expect(read).toBe(left)
   else {
     expect(read).toBeGreaterThanOrEqual(split(first).ephemeral_1h_input_tokens)

@@ -7,8 +7,9 @@ import {
 } from '@tidemark/core/context/flatten'
 import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
-import type { PrefixSnapshot, Usage } from '@tidemark/core/log/record'
+import type { PrefixSnapshot } from '@tidemark/core/log/record'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type AssembledRequest, assembleRequest } from '@tidemark/core/request/build-request'
@@ -109,10 +110,10 @@ export class ToldSide {
     return this.#sent
   }
 
-  respond({ content, usage }: { readonly content: readonly Block[]; readonly usage: Usage }): void {
+  respond({ content, usage }: { readonly content: readonly Block[]; readonly usage: TokenUsage }): void {
     const id = this.builder.id('msg')
-    const message = { id, role: 'assistant' as const, model: this.present.model, content, usage }
-    this.builder.assistant(id, content, { message })
+    const message = { id, role: 'assistant' as const, model: this.present.model, content }
+    this.builder.assistant(id, content, { message, usage })
     this.#answeredAt = this.builder.session.newestRecord
   }
 

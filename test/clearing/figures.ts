@@ -114,11 +114,11 @@ function appliedIn({ record }: ObservedCall): number {
 }
 
 export function deletedIn({ usage }: ObservedCall): number {
-  return Number(usage.cache_deleted_input_tokens ?? 0)
+  return Number(usage.removed ?? 0)
 }
 
 /** Dollars per million tokens by which a cache write costs more than a read. */
 function premium({ record }: ObservedCall): number {
   const prices = cataloguePrices(record.model ?? '', record.at)
-  return (prices?.write5m ?? Number.NaN) - (prices?.cacheRead ?? Number.NaN)
+  return (prices?.writeShort ?? Number.NaN) - (prices?.cacheRead ?? Number.NaN)
 }

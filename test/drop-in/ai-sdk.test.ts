@@ -35,21 +35,21 @@ async function work({ coder }: DropInWorld, fetch: Fetch, how: How): Promise<num
 
 describe.each<How>(['generateText', 'streamText'])('%s of the AI SDK', (how) => {
   it('takes as many steps as without, for a fraction of the price', async () => {
-    const options = { turns: 40, resultTokens: 900 }
+    const options = { turns: 24, resultTokens: 900 }
     const [bare, world] = [createDropInWorld(options), createDropInWorld(options)]
-    expect(await work(bare, bare.upstream, how)).toBe(41)
+    expect(await work(bare, bare.upstream, how)).toBe(25)
     const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
-    expect(await work(world, fetch, how)).toBe(41)
-    expect(sumRequests(world)).toMatchObject({ requests: 41, refused: 0 })
+    expect(await work(world, fetch, how)).toBe(25)
+    expect(sumRequests(world)).toMatchObject({ requests: 25, refused: 0 })
     expect(sumRequests(world).dollars).toBeLessThan(sumRequests(bare).dollars / 5)
     expect(world.listMessages('host-history-changed')).toEqual([])
     expect(world.listMessages('request-passed')).toEqual([])
   })
 
   it('goes on past the window', async () => {
-    const world = createDropInWorld({ turns: 60, resultTokens: 1_500, window: 22_000 })
+    const world = createDropInWorld({ turns: 36, resultTokens: 1_500, window: 22_000 })
     const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
-    expect(await work(world, fetch, how)).toBe(61)
+    expect(await work(world, fetch, how)).toBe(37)
     expect(world.events.some(({ type }) => type === 'compact')).toBe(true)
     expect(sumRequests(world).refused).toBe(0)
     expect(world.listMessages('host-history-changed')).toEqual([])

@@ -105,11 +105,25 @@ it('an answer that the client stops reading is counted, with what arrived of it'
   const { calls, tokens, spent } = session.money()
   const bill = world.simulator.requests.map(({ usage }) => usage)
   expect(calls).toBe(2)
-  expect(tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h).toBe(
+  expect(tokens.input + tokens.cacheRead + tokens.writeShort + tokens.writeLong).toBe(
     bill.reduce((sum, use) => sum + (use === null ? 0 : use.input + use.cacheRead + use.write5m), 0),
   )
   expect(tokens.output).toBeGreaterThan(bill[0]?.output ?? Number.NaN)
   expect(spent.assumed).toEqual(['the output of responses that broke off is estimated from what arrived'])
+})
+
+it('an answer that breaks before it says what it costs is counted with an estimated prompt', async () => {
+  const world = await openWorld({})
+  const { host, session } = world
+  host.messages.push({ role: 'user', content: 'Fix the sums.' })
+  await host.step()
+  world.simulator.queueFaults({ type: 'cut', afterBytes: 40 })
+  const response = await host.send({ body: JSON.stringify({ ...host.createBody(), stream: true }) })
+  await response.text()
+  const { calls, spent } = session.money()
+  expect(calls).toBe(2)
+  expect(Math.abs((spent.total ?? 0) / readBill(world).dollars - 1)).toBeLessThan(0.05)
+  expect(spent.assumed).toEqual(['the prompts of responses that broke off before their usage are estimated'])
 })
 
 it('a call beside the conversation is counted in the session that it names, also if that begins later', async () => {

@@ -115,10 +115,10 @@ describe('in a window that is full', () => {
   it.each<[string, Partial<ClientHabits>]>([
     ['a reminder in its last message', { markers: 'results', reminder: true }],
     ['a reminder in its last message, which it marks', { reminder: true }],
-    ['placeholders for its old results', { cleared: 'batches', promptTokens: 20_000 }],
+    ['placeholders for its old results', { cleared: 'batches', promptTokens: 12_000 }],
     ['the time of day in its first message', { date: true }],
   ])('a compaction stays while the client has %s', async (_, habits) => {
-    const { direct, managed } = await checkLaw({ ...PLAIN, window: 30_000, steps: 60, ...habits })
+    const { direct, managed } = await checkLaw({ ...PLAIN, window: 20_000, steps: 40, ...habits })
     expect(direct.error).not.toBeNull()
     expect(managed.rewrites).toBeGreaterThan(0)
     expect(managed.rewrites).toBeLessThanOrEqual(4)

@@ -85,3 +85,52 @@ it.each([
     expect(events.filter(({ type }) => type === 'compact')).toHaveLength(1)
   },
 )
+
+/** Texts of which the engine expects two to three times as many tokens as the simulator counts. */
+const DENSE = {
+  table: (line: number) =>
+    `${line},${(line * 7_919) % 1_000_003},${line % 97}.${line % 89},2026-03-1${line % 10},;${line % 2}\n`,
+  code: (line: number) =>
+    `if(a[${line}]!=null&&(b=f${line}(x,{y:${line % 7}}))){r.push([${line},"k"]);}else{t+=(${line}<<2)^0x1f;}\n`,
+  base64: (line: number) =>
+    `${Buffer.from(`${(line * 104_729) ** 2}${line}`.repeat(3)).toString('base64')}\n`,
+} as const
+
+function writeDense(kind: keyof typeof DENSE, tokens: number): string {
+  let text = ''
+  for (let line = 0; text.length < tokens * 4; line += 1) text += DENSE[kind](line)
+  return text.slice(0, Math.floor(tokens) * 4)
+}
+
+it.each([
+  ['table', 'claude-sonnet-4-5', 0.8],
+  ['table', 'claude-opus-5', 0.94],
+  ['code', 'claude-opus-5-5', 0.9],
+  ['base64', 'claude-sonnet-4-5', 0.94],
+] as const)(
+  'a long prompt of dense text after a long conversation is answered where prompt and summary fit (%s, %s, %f of the window)',
+  async (kind, modelId, share) => {
+    const window = 30_000
+    const world = createDropInWorld({ window, modelId, simulator: { script: answers, window } })
+    const { tide, coder, upstream, simulator } = world
+    const fetches = [
+      tide.fetch({ session: 'talk', fetch: upstream }),
+      tide.fetch({ session: 'joined', fetch: upstream }),
+    ]
+    const [talk, joined] = fetches.map(
+      (fetch) => new ClientAgent(fetch, coder, { model: modelId, system: 'You are a coder.' }),
+    )
+    // The user's own words fill what the prompt leaves of the window, and their tokens are underestimated.
+    for (let part = 0; part < 10; part += 1) await talk?.ask(`Part ${part}: ${write(1_000)}`)
+    // A client that joins with its history: no usage tells how large that is.
+    if (joined !== undefined) joined.messages = structuredClone(talk?.messages ?? [])
+    for (const [host, part] of [
+      [talk, share],
+      [joined, share - 0.04],
+    ] as const) {
+      host?.messages.push({ role: 'user', content: writeDense(kind, window * part) })
+      await host?.step()
+      expect(simulator.requests.at(-1)?.status).toBe(200)
+    }
+  },
+)

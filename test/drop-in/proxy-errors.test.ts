@@ -58,11 +58,11 @@ it('requests of another API are passed on untouched, and one line says so', asyn
   })
   const body = '{"model":"gpt-5.5","input":"Hello."}'
   for (let count = 0; count < 2; count += 1)
-    await (await fetch(`${proxy.url}/v1/responses`, { method: 'POST', body })).text()
+    await (await fetch(`${proxy.url}/v1beta/interactions`, { method: 'POST', body })).text()
   expect(bodies).toEqual([body, body])
   expect(events).toMatchObject([{ type: 'request-passed', reason: 'unreadable' }])
   expect(events[0]?.message).toMatch(
-    /^POST \/v1\/responses is no request of the Messages API: it is passed on/,
+    /^POST \/v1beta\/interactions is no request of the Messages API or the Responses API or Chat Completions: it is passed on/,
   )
 })
 

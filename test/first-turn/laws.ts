@@ -13,7 +13,7 @@ export function offences(calls: readonly ObservedCall[]): {
 } {
   const rewritten = calls.flatMap((call, at) => (call.isExtended || call.isDeclared ? [] : [at]))
   const misread = calls.flatMap(({ forecast, usage }, at) => {
-    const read = usage.cache_read_input_tokens ?? 0
+    const read = usage.read
     return read === forecast.read ? [] : [[at, forecast.read, read] as const]
   })
   return { rewritten, misread }
@@ -24,7 +24,7 @@ export function expectHighRate(calls: readonly ObservedCall[]): void {
   const sum = (pick: (call: ObservedCall) => number): number =>
     calls.reduce((all, call) => all + pick(call), 0)
   const points = (tokens: number): number => (100 * tokens) / sum(({ usage }) => countContextTokens(usage))
-  const hit = points(sum(({ usage }) => usage.cache_read_input_tokens ?? 0))
+  const hit = points(sum(({ usage }) => usage.read))
   expect(hit).toBeGreaterThan(points(sum(({ ceiling }) => ceiling)) - 0.5)
 }
 

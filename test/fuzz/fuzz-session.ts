@@ -116,7 +116,7 @@ function readBill({ session, simulator }: Stage): FuzzBill {
   return {
     counted: {
       calls,
-      promptTokens: tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h,
+      promptTokens: tokens.input + tokens.cacheRead + tokens.writeShort + tokens.writeLong,
       outputTokens: tokens.output,
       dollars: spent.total,
     },

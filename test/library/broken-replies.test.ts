@@ -43,6 +43,29 @@ describe('a stream that fails in the middle of the reply', () => {
     expect(await session.run('And on?').outcome).toMatchObject({ ok: true })
   })
 
+  it('before it says what it costs is counted with an estimated prompt', async () => {
+    let calls = 0
+    const script: Script = () => {
+      calls += 1
+      const blocks = [{ type: 'text', text: 'One, two.' }]
+      return {
+        blocks,
+        ...(calls > 1 && calls < 4 ? { fault: { type: 'cut', afterBytes: 40 } as const } : {}),
+      }
+    }
+    const world = createTestTidemark({ script, policy })
+    const session = await world.tide.open('a')
+    await session.run(`Count these: ${'one two three '.repeat(1_500)}`).outcome
+    expect(await session.run('And these: four five.').outcome).toMatchObject({ ok: true })
+    const { calls: counted, spent } = session.money()
+    const bill = world.simulator.requests.reduce((sum, { cost }) => sum + (cost?.total ?? 0), 0)
+    expect(counted).toBe(4)
+    expect(Math.abs((spent.total ?? 0) / bill - 1)).toBeLessThan(0.02)
+    expect(spent.assumed).toEqual([
+      'the prompts of responses that broke off before their usage are estimated',
+    ])
+  })
+
   it('for good ends the run, and run(null) takes it up again', async () => {
     let isBroken = true
     const script: Script = () => ({

@@ -99,6 +99,7 @@ it('what documents show is well typed', () => {
         'docs/events.md',
         'docs/library.md',
         'docs/memory-files.md',
+        'docs/openai.md',
         'docs/policy.md',
         'docs/system-prompt.md',
         'docs/telemetry.md',
@@ -121,6 +122,11 @@ it('docs/getting-started.md has a program that runs, with a server in place of t
   onTestFinished(close)
   const server = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'any', TIDEMARK_HOME: home }
   expect(await run(snippets('docs/getting-started.md').join('\n'), server)).toBe('Monday. 100% left\n')
+})
+
+it('docs/openai.md is one program that runs: a session, a client, a local server', async () => {
+  const said = await run(snippets('docs/openai.md').join('\n'))
+  expect(said).toMatch(/\n0\.\d+\ncompleted\nqwen3-coder 32768\n$/)
 })
 
 it('docs/policy.md is one program that runs: a preset as it is, and with changes', async () => {
@@ -157,10 +163,19 @@ it('docs/drop-in.md is one program that runs', async () => {
 
 describe('examples', () => {
   const lastLines: Readonly<Record<string, RegExp>> = {
+    'agent.ts':
+      /● Edit .*\n {2}May it run Edit .* y\n[\s\S]*rm -rf build.* n, keep the build\n[\s\S]*\[\d{4} tokens, \d+% left · \$0\.\d+ spent[\s\S]*Compacted to \d{3,4} tokens\n[\s\S]*Undone: compact, 0 messages have left\n\[\d{4} tokens[\s\S]*> \/exit\n$/,
     'hooks-and-carriers.ts': /^the board is as it is now\nwhat was read counts as unread\n$/m,
     'own-loop.ts': /^\d+ tokens \(measured\), 100% left, \d+ messages\nspent: \$0\.\d+\n$/m,
     'run-loop.ts': /^compacted: \d+ -> \d+ tokens\nundone: all that was there is there again\n$/m,
   }
+
+  it('the agent has at most 150 lines, and imports public names only', () => {
+    const text = readFileSync(join(ROOT, 'examples', 'agent.ts'), 'utf8')
+    const sources = [...text.matchAll(/from '((?:@tidemark\/|tidemark)[^']*)'/g)].map(([, source]) => source)
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
+    expect(sources).toEqual(['@tidemark/simulator', 'tidemark', 'tidemark/tools'])
+  })
 
   it.each(readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.ts')))(
     '%s runs',

@@ -83,6 +83,25 @@ it.each([
   },
 )
 
+it.each([
+  ['claude-sonnet-4-5', 0.59, 0],
+  ['claude-sonnet-4-5', 0.92, 6],
+  ['claude-opus-5', 0.45, 0],
+  ['claude-opus-5', 0.92, 6],
+])(
+  'on %s, a table that fills %f of the window, though many more tokens are expected, is answered after %i prompts',
+  async (modelId, share, earlier) => {
+    const window = 32_000
+    const world = await open(window, modelId)
+    for (let part = 0; part < earlier; part += 1) await ask(world, `Part ${part}: ${write(1_500)}`)
+    let table = ''
+    for (let line = 0; table.length < window * share * 4; line += 1)
+      table += `${line},${(line * 7_919) % 1_000_003},${line % 97}.${line % 89},2026-03-1${line % 10},;${line % 2}\n`
+    expect(await ask(world, table.slice(0, window * share * 4))).toMatchObject({ ok: true })
+    expect(await ask(world, 'Go on.')).toMatchObject({ ok: true })
+  },
+)
+
 it('a prompt that is refused after others leaves the conversation as it was, and the log keeps it', async () => {
   const world = await open(32_000)
   await ask(world, 'The first question.')

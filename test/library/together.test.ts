@@ -1,9 +1,9 @@
 /** Many hands on one session: messages that arrive at any moment, a summary in the making, a second process. */
 
 import { isTextBlock, isToolResult, toBlocks } from '@tidemark/core/log/block'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { isFullRun } from '@tidemark/core/testing'
 import { validateRequest } from '@tidemark/core/validate/validate'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -152,7 +152,7 @@ describe('a hundred appends at once', () => {
     const said = session.messages().flatMap(({ content }) => [...toBlocks(content)])
     expect(said.map(({ text }) => text)).toEqual(texts)
     const payload = { model: 'm', max_tokens: 1, messages: session.messages() }
-    expect(validateRequest(payload, defineProviderProfile({ name: 'any' }))).toEqual([])
+    expect(validateRequest(payload, defineMessagesProfile({ name: 'any' }))).toEqual([])
   })
 })
 

@@ -1,9 +1,10 @@
 /** The input of a summariser is sized by what it is shown: what is sent is larger by a few tokens a record at most. */
+
 import type { ContextEntry } from '@tidemark/core/context/context-entry'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { buildSummaryRequest, stripInput } from '../../packages/core/src/summary/summary-input.ts'
@@ -11,7 +12,7 @@ import { buildSummaryRequest, stripInput } from '../../packages/core/src/summary
 const estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 const summariser = {
   model: 'model-a',
-  profile: defineProviderProfile({}),
+  profile: defineMessagesProfile({}),
   window: 100_000,
   outputTokens: 1_000,
 }

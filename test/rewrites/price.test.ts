@@ -31,9 +31,9 @@ async function billOf({
   await session.run('Go on.', world.tools).outcome
   const [next] = calls.slice(before + summaries.length)
   if (next === undefined) throw new Error('the next request is priced')
-  const { write5m, write1h } = next.money.byClass
+  const { writeShort, writeLong } = next.money.byClass
   const asked = summaries.reduce((sum, { money }) => sum + money.priced, 0)
-  return { planned: plan.price.cost, billed: asked + (write5m ?? 0) + (write1h ?? 0) }
+  return { planned: plan.price.cost, billed: asked + (writeShort ?? 0) + (writeLong ?? 0) }
 }
 
 describe('the price of a compaction in its plan', () => {

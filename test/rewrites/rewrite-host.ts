@@ -1,11 +1,11 @@
 /** A host for tests of rewrites: a model that reads one file a prompt, state outside the log, a fixed summary. */
+
 import type { CompactionServices, SummaryWriter, TurnHost } from '@tidemark/core/engine/host'
 import type { Clock, Deadlines, IdGenerator, Journal, Model } from '@tidemark/core/engine/ports'
 import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import type { DeepPartial } from '@tidemark/core/policy/policy-fields'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { orderPromptSections, section } from '@tidemark/core/request/system-prompt'
 import {
   agentsSource,
@@ -22,6 +22,7 @@ import {
   createTestCompaction,
   createTestHost,
 } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { createDeadlines, systemIds } from 'tidemark/internal'
 import { listSectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
 
@@ -87,7 +88,7 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
     clock,
     ids,
     policy,
-    profile: defineProviderProfile(WINDOW),
+    profile: defineMessagesProfile(WINDOW),
     sections: orderPromptSections({
       sections: [section('rules', options.rules ?? (() => 'Work with care.'))],
     }),
@@ -124,7 +125,7 @@ export function createReadingModel(ids: IdGenerator): Model {
     const last = payload.messages.at(-1)
     const blocks = last === undefined ? [] : toBlocks(last.content)
     const id = ids.next('message')
-    const usage = { input_tokens: Math.ceil(JSON.stringify(payload).length / 3), output_tokens: 5 }
+    const usage = { input: Math.ceil(JSON.stringify(payload).length / 3), output: 5 }
     if (blocks.some(({ text }) => String(text).includes('Call no tool')))
       return { id, usage, blocks: [SUMMARY] }
     if (blocks.some(isToolResult)) return { id, usage, blocks: [textBlock(`Read; so says ${id}.`)] }

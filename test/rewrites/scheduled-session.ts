@@ -1,11 +1,12 @@
 /** A session in which a scheduler decides when each wait ends: log, model, carriers, hooks and tools. */
+
 import type { SessionHooks } from '@tidemark/core/engine/hooks'
 import type { IdGenerator, Journal, Model } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import { createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type fc from 'fast-check'
 import { createTidemark, type ModelChoice, type Session } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -68,7 +69,7 @@ function createPrefixedIds(prefix: string): IdGenerator {
 function createModelChoice(model: Model): ModelChoice {
   return {
     id: 'model-a',
-    profile: defineProviderProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
+    profile: defineMessagesProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
     ...WINDOW,
     priceList: () => null,
     weights: (policy) => createFixedWeights(policy),

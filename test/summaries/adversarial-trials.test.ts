@@ -21,7 +21,7 @@ const named = (list: readonly Trial[]): readonly (readonly [string, Trial])[] =>
   list.map((trial) => [`${trial.adversary}, ${trial.trigger}, ${trial.window} tokens`, trial])
 
 describe('a summariser that answers wrong', () => {
-  it.each(sampleCases(named(trials(someWindows, 'last')), 24))(
+  it.each(sampleCases(named(trials(someWindows, 'last')), 16))(
     '%s: the view is valid and under its target',
     async (_, trial) => {
       expect(await runTrial(trial)).toMatchObject({ committed: true })

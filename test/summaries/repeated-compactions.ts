@@ -241,14 +241,15 @@ const [LONG_MESSAGE, LONG_BEGINNING] = [4_000, 120]
 
 /** The session stays small, what must last is in the last summary, and no summary has a secret. */
 export function expectLasting(end: ChainEnd): void {
-  const { sizes, summaries, target } = end
+  const { sizes, summaries, summarizers, target } = end
   expect([sizes.length, summaries.length]).toEqual([ROUNDS, ROUNDS])
   expect(sizes.filter((size) => size > target)).toEqual([])
   const last = summaries.at(-1) ?? ''
   expect(missingFrom(last, end)).toEqual([])
   expect(Object.values(PLANTED).filter((text) => !last.includes(text))).toEqual([])
-  // The newest of them: how many depends on the room.
-  expect(last).toMatch(/changed since: module-1\d\/part\.ts, module-1\d\/part\.ts/)
+  // The newest of them: how many depends on the room. A model that repeats a summary from the log repeats this line as well.
+  const newest = summarizers.at(-1) === 'model' && summarizers.includes('local') ? '\\d+' : '1\\d'
+  expect(last).toMatch(new RegExp(`changed since: module-${newest}/part\\.ts, module-${newest}/part\\.ts`))
   expect(last).toContain('The key of the service is [redacted')
   const all = summaries.join('\n')
   expect(SECRETS.filter((secret) => all.includes(secret))).toEqual([])

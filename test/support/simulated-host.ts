@@ -26,11 +26,12 @@ import {
   type Simulator,
   type SimulatorOptions,
 } from '@tidemark/simulator'
+import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
-import { createAnthropicModel, systemIds } from 'tidemark/internal'
+import { createHttpModel, systemIds } from 'tidemark/internal'
 
 /** What volatile sections, late tools and parameters are made of. A test changes it between requests. */
 export interface World {
@@ -85,7 +86,8 @@ export function createSimulatedHost(
   })
   const host = createTestHost({
     journal,
-    model: createAnthropicModel({
+    model: createHttpModel({
+      codec: anthropicCodec,
       baseUrl: 'http://simulator.test',
       credentials: { style: 'key', secret: 'any' },
       fetch: simulator.fetch,

@@ -12,7 +12,7 @@ import type { Journal } from '@tidemark/core/engine/ports'
 import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { toBlocks } from '@tidemark/core/log/block'
-import type { Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
 import {
   createFakeClock,
@@ -45,7 +45,7 @@ export interface ObservedCall {
   readonly isExtended: boolean
   readonly messages: number
   readonly at: number
-  readonly usage: Usage
+  readonly usage: TokenUsage
   readonly record: RequestRecord
   readonly broke: CacheBreak | null
   readonly paid: OwnRewriteCost | null
@@ -195,7 +195,8 @@ export class SimulatedSession {
     if (event.type === 'act-paid') this.#pending = { ...pending, paid: event.act }
     if (event.type === 'priced') this.totals = event.totals
     if (event.type === 'request-sent') await this.#observeRequest(event.request)
-    if (event.type === 'answered' && event.usage !== null) this.#observeAnswer(event.usage, event.forecast)
+    if (event.type === 'answered' && event.reply.usage !== undefined)
+      this.#observeAnswer(event.reply.usage, event.forecast)
   }
 
   async #observeRequest(request: AssembledRequest): Promise<void> {
@@ -246,7 +247,7 @@ export class SimulatedSession {
     return JSON.parse(text).input_tokens
   }
 
-  #observeAnswer(usage: Usage, forecast: CacheForecast): void {
+  #observeAnswer(usage: TokenUsage, forecast: CacheForecast): void {
     const record = this.requests.at(-1)
     if (record === undefined) throw new Error('the simulator records each request')
     const lifeMs = LIFE_MS[this.options.policy?.cache?.ttl === '1h' ? '1h' : '5m']
@@ -305,7 +306,6 @@ function encode(request: AssembledRequest): ReturnType<typeof encodeRequest> {
 }
 
 /** Tokens of the prompt that were read from the cache. */
-export const tokensRead = ({ usage }: Pick<ObservedCall, 'usage'>): number =>
-  usage.cache_read_input_tokens ?? 0
+export const tokensRead = ({ usage }: Pick<ObservedCall, 'usage'>): number => usage.read
 /** Tokens of the whole context. */
 export const contextTokens = ({ usage }: Pick<ObservedCall, 'usage'>): number => countContextTokens(usage)

@@ -1,2 +1,2 @@
+export type { Terminal } from '@tidemark/terminal/terminal'
 export { main, run } from './commands/main.ts'
-export type { Terminal } from './terminal.ts'

@@ -1,4 +1,4 @@
-/** The samples that are part of the package: a recorded session, and a project. They are never written. */
+/** The sample that is part of the package: a recorded session. It is never written. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ContextView } from '@tidemark/core/context/context-view'
@@ -8,6 +8,7 @@ import type { Damage } from '@tidemark/core/log/batch'
 import { createLogLineReader } from '@tidemark/core/log/decode-log'
 import { isKnownRecord, type PrefixSnapshot, type SessionRecord } from '@tidemark/core/log/record'
 import type { SessionLog } from '@tidemark/core/log/session-log'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 
 /**
  * Relative URL of the sample log. It works from both `src/` and the built `dist/`, because `sample/` is next to them.
@@ -16,12 +17,6 @@ const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
 
-/** A scenario of the simulator that repairs a copy of the sample project. */
-export const FIX_SCENARIO_PATH: string = fileURLToPath(new URL('../sample/fix.yaml', import.meta.url))
-
-/** The folder of the sample project, which has a real fault. The tour works on copies of it. */
-export const SAMPLE_PROJECT_PATH: string = fileURLToPath(new URL('../sample/project', import.meta.url))
-
 export interface SampleLog {
   readonly records: readonly SessionRecord[]
   readonly damage: readonly Damage[]
@@ -29,7 +24,7 @@ export interface SampleLog {
 
 export function readSampleSession(): SampleLog {
   const lines = readFileSync(SAMPLE_URL, 'utf8').split('\n')
-  const reader = createLogLineReader()
+  const reader = createLogLineReader({ readReport: readAnthropicReport })
   const rest = lines.pop()
   const records = lines.flatMap((line) => reader.readLine(line))
   const end = reader.finish(rest)

@@ -3,21 +3,19 @@ import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { main } from '../src/commands/main.ts'
+import { TIDEMARK_COMMAND } from './command-line.ts'
 import { buildLogLines, writeLog } from './made-up-logs.ts'
 
-const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
-const sources = ['--conditions=tidemark-source', script]
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
 const env = { PATH: process.env.PATH, HOME: folder, TZ: 'UTC', LANG: 'C.UTF-8' }
 
 function tidemark(...args: readonly string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...sources, ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...TIDEMARK_COMMAND, ...args], {
     encoding: 'utf8',
     env,
     maxBuffer: 1 << 28,
@@ -126,7 +124,7 @@ it('with --json standard output holds one value, and exit code 1 means that a fi
 it('has no colours on a pipe, and is not stopped by a reader that has seen enough', async () => {
   const path = writeLog(folder, { name: 'piped' })
   expect(tidemark('inspect', path).stdout.includes('\u001b')).toBe(false)
-  const child = spawn(process.execPath, [...sources, 'inspect', path, '--json'], {
+  const child = spawn(process.execPath, [...TIDEMARK_COMMAND, 'inspect', path, '--json'], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -152,7 +150,7 @@ describe('Ctrl-C', () => {
     ['repair', [long, '-o', join(folder, 'copy.jsonl')]],
   ])('ends %s with 130 and leaves nothing half-written', (command, args) => {
     const before = readdirSync(folder)
-    const options = ['--import', interrupt, ...sources, command, ...args]
+    const options = ['--import', interrupt, ...TIDEMARK_COMMAND, command, ...args]
     const { status, stdout, stderr } = spawnSync(process.execPath, options, { encoding: 'utf8', env })
     expect({ status, stdout, stderr }).toEqual({ status: 130, stdout: '', stderr: '' })
     expect(readdirSync(folder)).toEqual(before)

@@ -155,10 +155,9 @@ it('--help appears at once: no code of a command is loaded for it', () => {
   expect(own.sort()).toEqual([
     'cli/package.json',
     'cli/src/commands/define-commands.ts',
-    'cli/src/commands/exit-codes.ts',
     'cli/src/commands/main.ts',
     'cli/src/index.ts',
-    'cli/src/terminal.ts',
+    'terminal/src/terminal.ts',
   ])
 })
 

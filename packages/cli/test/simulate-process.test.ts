@@ -1,11 +1,10 @@
 /** `tidemark simulate` as a process: what it prints, that it answers, how it ends, and what it refuses. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { TIDEMARK_COMMAND } from './command-line.ts'
 
-const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
-const sources = ['--conditions=tidemark-source', script, 'simulate']
+const command = [...TIDEMARK_COMMAND, 'simulate']
 const env = { PATH: process.env.PATH, HOME: '/nonexistent', LANG: 'C.UTF-8' }
 
 async function ask(
@@ -26,11 +25,17 @@ async function ask(
 
 describe('tidemark simulate', () => {
   it('prints its address, answers, and ends in peace when interrupted', async () => {
-    const child = spawn(process.execPath, [...sources, '--json'], { env })
+    const child = spawn(process.execPath, [...command, '--json'], { env })
     const [line] = (await once(child.stdout, 'data')) as [Buffer]
-    const { url } = JSON.parse(String(line)) as { readonly url: string }
+    const { url, openaiUrl } = JSON.parse(String(line)) as Readonly<Record<'url' | 'openaiUrl', string>>
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect(await ask(url)).toEqual({ status: 200, text: 'hello there' })
+    const response = await fetch(`${openaiUrl}/responses`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer any', 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'gpt-5.1', input: 'hello there' }),
+    })
+    expect(await response.json()).toMatchObject({ output: [{ content: [{ text: 'hello there' }] }] })
     const summary = await ask(url, 'Write <analysis>, then <summary> with nine sections.')
     expect(summary.text).toMatch(/<summary>[\s\S]*<\/summary>/)
     child.kill('SIGINT')
@@ -38,7 +43,7 @@ describe('tidemark simulate', () => {
   })
 
   it('without --json has a line for each request', async () => {
-    const child = spawn(process.execPath, sources, { env })
+    const child = spawn(process.execPath, command, { env })
     let printed = ''
     child.stdout.on('data', (chunk: Buffer) => {
       printed += String(chunk)
@@ -59,6 +64,7 @@ describe('tidemark simulate', () => {
     child.kill('SIGINT')
     await once(child, 'exit')
     expect(printed).not.toContain('\u001b')
+    expect(printed).toContain(`OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=any your-agent`)
     expect(printed).toMatch(
       /#1 \d\d:\d\d:\d\d claude-sonnet-5-5 {2}1 msgs {2}read 0 wrote 0 input \d+ → \d+ {2}end_turn/,
     )
@@ -74,7 +80,7 @@ describe('tidemark simulate', () => {
       '1',
     ]
     const thinking = ['--binding', 'enforced=false,foreignSignatures=allow']
-    const child = spawn(process.execPath, [...sources, ...chosen, ...thinking], { env })
+    const child = spawn(process.execPath, [...command, ...chosen, ...thinking], { env })
     let printed = ''
     child.stdout.on('data', (chunk: Buffer) => {
       printed += String(chunk)
@@ -142,9 +148,14 @@ describe('tidemark simulate', () => {
       2,
       /^tidemark: option '--rules': expected firstRole=user\|any; found role=any\n$/,
     ],
+    [
+      ['--openai', 'dialect=latin'],
+      2,
+      /^tidemark: option '--openai': expected dialect=openai\|.*; found dialect=latin\n$/,
+    ],
     [['--host', '0.0.0.0'], 1, /^tidemark: The simulator serves this machine only.*--allow-remote.*\n$/],
   ])('refuses %j in one line', (args, status, said) => {
-    const run = spawnSync(process.execPath, [...sources, ...args], {
+    const run = spawnSync(process.execPath, [...command, ...args], {
       encoding: 'utf8',
       env,
       timeout: 200_000,

@@ -5,14 +5,13 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import Anthropic from '@anthropic-ai/sdk'
 import { sampleCases } from '@tidemark/core/testing'
 import { type Coder, createCoder, type RequestRecord, serve, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { TIDEMARK_COMMAND } from './command-line.ts'
 
-const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
-const sources = ['--conditions=tidemark-source', script, 'watch', '--port', '0']
+const command = [...TIDEMARK_COMMAND, 'watch', '--port', '0']
 
 interface Watched {
   readonly url: string
@@ -34,7 +33,7 @@ async function startWatch(more: readonly string[], window?: number): Promise<Wat
   })
   const home = mkdtempSync(join(tmpdir(), 'tidemark-watch-'))
   const env = { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home, LANG: 'C.UTF-8' }
-  const child = spawn(process.execPath, [...sources, '--upstream', simulator.url, ...more], { env })
+  const child = spawn(process.execPath, [...command, '--upstream', simulator.url, ...more], { env })
   let text = ''
   child.stdout.on('data', (chunk: Buffer) => {
     text += String(chunk)
@@ -140,7 +139,7 @@ describe('tidemark watch', () => {
     expect(printed()).toMatch(/The agent got an error: 400 /)
     const taken = await startWatch([])
     const { port } = new URL(taken.url)
-    const second = spawn(process.execPath, [...sources.slice(0, -1), port], {
+    const second = spawn(process.execPath, [...command.slice(0, -1), port], {
       env: { PATH: process.env.PATH, HOME: taken.home, TIDEMARK_HOME: taken.home },
     })
     let problem = ''

@@ -7,7 +7,7 @@
 import type { SentRequest } from '../src/cache/sent-request.ts'
 import type { Payload } from '../src/context/payload.ts'
 import { toBlocks } from '../src/log/block.ts'
-import type { Usage } from '../src/log/record.ts'
+import type { TokenUsage } from '../src/log/model-report.ts'
 
 export interface ProviderCacheOptions {
   /** Tokens that a prefix must have to be cached. */
@@ -58,7 +58,7 @@ export class ProviderCache {
   }
 
   /** What the provider would bill for a payload, and what it then keeps. */
-  ask(payload: Payload, now: number): Usage {
+  ask(payload: Payload, now: number): TokenUsage {
     const { tools = [], system = [], messages, max_tokens: _, metadata: __, model, speed, ...rest } = payload
     const layout = new Layout(this.#options)
     layout.enter(model)
@@ -74,7 +74,7 @@ export class ProviderCache {
   }
 
   /** The same for a request of which only the compared parts are known. */
-  answer({ tools, system, messages, parameters, markers, at }: SentRequest): Usage {
+  answer({ tools, system, messages, parameters, markers, at }: SentRequest): TokenUsage {
     const layout = new Layout(this.#options)
     const { model, betas, others, speed, thinking, effort, toolChoice } = parameters
     const keyed = this.#options.keysByMarker === true ? markers.map(({ ttl, scope }) => [ttl, scope]) : []
@@ -98,7 +98,7 @@ export class ProviderCache {
     return this.#bill(layout.positions, marks, at)
   }
 
-  #bill(positions: readonly Position[], marks: readonly Mark[], now: number): Usage {
+  #bill(positions: readonly Position[], marks: readonly Mark[], now: number): TokenUsage {
     const tokensAt = (at: number): number => positions[at]?.tokens ?? 0
     const long = marks.filter(({ at }) => tokensAt(at) >= (this.#options.minimum ?? 0))
     const hit = this.#find(positions, marks, now)
@@ -109,11 +109,10 @@ export class ProviderCache {
       Math.max(read, ...long.filter(({ seconds }) => seconds >= least).map(({ at }) => tokensAt(at)))
     const [hour, last] = [end(3_600), end(0)]
     return {
-      input_tokens: (positions.at(-1)?.tokens ?? 0) - last,
-      output_tokens: 10,
-      cache_read_input_tokens: read,
-      cache_creation_input_tokens: last - read,
-      cache_creation: { ephemeral_1h_input_tokens: hour - read, ephemeral_5m_input_tokens: last - hour },
+      input: (positions.at(-1)?.tokens ?? 0) - last,
+      output: 10,
+      read,
+      writes: { short: last - hour, long: hour - read },
     }
   }
 

@@ -14,9 +14,10 @@ import {
   runSideCall,
 } from '../src/engine/side-call.ts'
 import type { MessageContent } from '../src/log/block.ts'
+import type { RawFields } from '../src/policy/provider-spelling.ts'
 import type { AttemptsInput } from '../src/summary/attempt-types.ts'
 import { takeTurn } from '../src/turn/turn.ts'
-import type { Finding, RawFields } from '../src/validate/findings.ts'
+import type { Finding } from '../src/validate/findings.ts'
 import {
   checkMessage,
   finishMessageCheck,

@@ -11,12 +11,13 @@ import {
 } from '../src/engine/reply.ts'
 import type { Block } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
+import { readTestReport, type TestUsage, toTestUsage } from './test-usage.ts'
 
 export interface FakeReply {
   readonly blocks: readonly Block[]
   /** Message id of the fake reply. Default: `message-1`, `message-2`, … */
   readonly id?: string
-  /** Stop reason of the reply. Default: `end_turn`. */
+  /** Why the reply ends, as in `ReplyStop`, or in a word of the Messages API. Default: `done`. */
   readonly stop?: string
   /** Failure with which the fake reply ends after its blocks were streamed. */
   readonly failure?: ModelFailure
@@ -25,7 +26,7 @@ export interface FakeReply {
   /** Text of a further block, which begins and never ends. */
   readonly openText?: string
   /** Usage fields of the fake reply, which replace or extend the default usage. */
-  readonly usage?: JsonObject
+  readonly usage?: TestUsage | JsonObject
   /** Additional fields of the fake reply's message. */
   readonly fields?: JsonObject
 }
@@ -57,10 +58,11 @@ export function createFakeModel(
 }
 
 function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
-  const { blocks, id = `message-${number}`, stop = 'end_turn', failure, cut, openText, fields } = given
-  const usage = { input_tokens: 10, output_tokens: 1, ...given.usage }
+  const { blocks, id = `message-${number}`, stop = 'done', failure, cut, openText, fields } = given
+  const usage = { input: 10, output: 1, ...(toTestUsage(given.usage ?? {}) as JsonObject) }
   const message = { ...fields, id, role: 'assistant' as const, model: 'model-a' }
-  const events: ReplyEvent[] = [{ type: 'reply-started', message: { ...message, content: [], usage } }]
+  const started = { ...message, content: [], usage }
+  const events: ReplyEvent[] = [{ type: 'reply-started', message: started, report: readTestReport(started) }]
   for (const [index, block] of blocks.entries()) {
     const ended: BlockEnded = { type: 'block-ended', index, block }
     events.push(
@@ -74,7 +76,12 @@ function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
       { type: 'block-grew', index: blocks.length, delta: { kind: 'text', text: openText } },
     )
   if (failure === undefined)
-    events.push({ type: 'reply-updated', fields: { stop_reason: stop }, usage: { output_tokens: 5 } })
+    events.push({
+      type: 'reply-updated',
+      fields: { stop_reason: stop },
+      usage: { output: 5 },
+      report: readTestReport({ stop_reason: stop, usage: { ...usage, output: 5 } }),
+    })
   const reply = collectReply(events)
   yield* events
   if (failure !== undefined) yield { type: 'reply-failed', failure, reply }

@@ -45,3 +45,4 @@ export {
   runToEnd,
   type TestCompactionOptions,
 } from './test-host.ts'
+export { createUsage, readTestReport, type TestUsage } from './test-usage.ts'

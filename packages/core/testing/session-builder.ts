@@ -15,6 +15,7 @@ import type {
   UserRecord,
 } from '../src/log/record.ts'
 import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/session-log.ts'
+import { readTestReport } from './test-usage.ts'
 
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 
@@ -74,7 +75,12 @@ export class SessionBuilder {
     extra: ExtraRecordFields & Partial<AssistantRecord> = {},
   ): AssistantRecord {
     const message = { id, role: 'assistant' as const, model: 'model-a', content }
-    return this.#add<AssistantRecord>({ type: 'assistant', message, ...extra })
+    return this.#add<AssistantRecord>({
+      type: 'assistant',
+      message,
+      ...readTestReport(extra.message ?? message),
+      ...extra,
+    })
   }
 
   result(id: string, content: string | readonly Block[], extra: ExtraRecordFields = {}): UserRecord {

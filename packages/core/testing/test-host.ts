@@ -2,6 +2,7 @@
  * Creates the host (the program that uses the engine) for tests, from fakes and default values. A test can replace each
  * of them.
  */
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { CacheTemperature } from '../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../src/clearing/clear-candidates.ts'
 import { createIndexRules } from '../src/clearing/tool-result-index.ts'
@@ -10,7 +11,6 @@ import type { Deadlines } from '../src/engine/ports.ts'
 import type { PlanContext } from '../src/planner/plan-input.ts'
 import { createPolicy } from '../src/policy/create-policy.ts'
 import type { Policy } from '../src/policy/policy.ts'
-import { defineProviderProfile } from '../src/policy/provider-profile.ts'
 import { scalePolicy } from '../src/policy/scale-policy.ts'
 import type { Switches } from '../src/policy/switches.ts'
 import { orderPromptSections } from '../src/request/system-prompt.ts'
@@ -26,7 +26,7 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
     clock: createFakeClock(),
     ids: createCountingIds(),
     policy: createPolicy({}),
-    profile: defineProviderProfile({}),
+    profile: defineMessagesProfile({}),
     source: 'sdk',
     isInteractive: false,
     pricesOf: () => null,

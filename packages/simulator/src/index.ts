@@ -1,6 +1,6 @@
 /**
- * The public names of `@tidemark/simulator`: a local double of Anthropic's Messages API with prompt cache, thinking
- * binding, context edits, compaction and faults. Scripts play the model.
+ * The public names of `@tidemark/simulator`: a local double of Anthropic's Messages API, OpenAI Responses and Chat
+ * Completions, with prompt caches, compaction and faults. Scripts play the model.
  *
  * @module @tidemark/simulator
  */

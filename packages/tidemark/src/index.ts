@@ -45,6 +45,7 @@ export { createTidemark, type Tidemark } from './library/tidemark.ts'
 // export.
 export { type AnthropicOptions, anthropic } from './models/anthropic.ts'
 export type { ModelChoice } from './models/model-choice.ts'
+export { type CompatibleOptions, compatible, type OpenaiOptions, openai } from './models/openai.ts'
 export type { ContextBreakdown, ContextRemaining } from './session/context-usage.ts'
 export type { EventOf, SessionEvent, SessionEventType } from './session/events.ts'
 export {

@@ -13,59 +13,31 @@ export type {
 } from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
 export {
-  findHooksProblem,
-  HOOK_EVENTS,
-  type HookCommandSettings,
-  type HookSettings,
-  mergeHookSettings,
-} from './hooks/hook-settings.ts'
-export {
   chooseSession,
   filterSessionsSince,
   parseRowNumber,
   parseSinceTime,
-  SORT_KEYS,
   type SortKey,
   shortenSessionIds,
   sortSessions,
 } from './inspect/choose-session.ts'
 export {
   findNamedLogs,
-  findRepository,
   type NamedLog,
   type SpendingTotal,
   sumSessions,
   type UnreadableLog,
 } from './inspect/inspect-files.ts'
-export type {
-  BreakCause,
-  ClearingActor,
-  ClearingCost,
-  ContentTokens,
-  ContextCurve,
-  CostReport,
-  LargeBlock,
-  LogDamage,
-  LoggedCacheBreak,
-  LoggedClearing,
-  LoggedCompaction,
-} from './inspect/report.ts'
+export type { ClearingCost, LoggedCacheBreak } from './inspect/report.ts'
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
-export { type BlobCopyReport, openLogBlobs } from './logs/log-blobs.ts'
+export type { BlobCopyReport } from './logs/log-blobs.ts'
 export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.ts'
-export { findSessionPath, findSessionWriter, hasSession, type SessionInfo } from './logs/own-sessions.ts'
-export { createAnthropicModel } from './models/anthropic-http.ts'
+export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
+export { createHttpModel } from './models/http-model.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
-export {
-  findProgram,
-  isGroupAlive,
-  type ProcessEnd,
-  stopGroup,
-  waitForExit,
-} from './platform/process-groups.ts'
-export { type LoopbackProxy, serveLoopbackProxy } from './proxy/loopback-proxy.ts'
-export { type BilledTokens, countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
+export { serveLoopbackProxy } from './proxy/loopback-proxy.ts'
+export { countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
 export { listEditAnchors, listLines, listStrings } from './replay/edit-anchors.ts'
 export { createEnginePolicy, SUMMARY_TOKENS } from './replay/engine-policy.ts'
 export { type RecordedSession, readRecordedSession } from './replay/recorded-session.ts'
@@ -91,22 +63,6 @@ export {
   replaySession,
   type TooLongRequest,
 } from './replay/replay-session.ts'
-export { readMatterList, readMatterText } from './sources/front-matter.ts'
-export {
-  compileGlob,
-  compileIgnorePattern,
-  type Glob,
-  MAX_GLOB_CHARACTERS,
-  matchesStars,
-} from './sources/path-glob.ts'
-export {
-  type FoundPromptFile,
-  keepFirstOfName,
-  type PromptFilePlaces,
-  type PromptFiles,
-  readPromptFiles,
-} from './sources/prompt-files.ts'
-export { replaceFileAtomic } from './storage/atomic-file.ts'
 export { createSingleLogJournal } from './storage/file-journal.ts'
-export { ensureDirectory, type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'
+export { type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'
 export { isSessionId, sessionPaths, tidemarkHome } from './storage/home-paths.ts'

@@ -6,13 +6,21 @@
 
 export { compactLog, type UndoReport, undoLog } from './compact/compact-log.ts'
 export type { CompactionReport, CompactLogOptions } from './compact/compact-report.ts'
-export { type InspectionResult, type InspectOptions, inspectFiles } from './inspect/inspect-files.ts'
+export {
+  findRepository,
+  type InspectionResult,
+  type InspectOptions,
+  inspectFiles,
+  sumSessions,
+} from './inspect/inspect-files.ts'
 export { type InspectLogOptions, inspectLog } from './inspect/inspect-log.ts'
 export type { SessionReport } from './inspect/report.ts'
-export { exportLog } from './logs/export-log.ts'
+export { exportLog, exportLogToFile } from './logs/export-log.ts'
 export { findLogs } from './logs/find-logs.ts'
 export {
   deleteSession,
+  findSessionWriter,
+  hasSession,
   listSessions,
   type SessionListing,
   type SessionMatch,
@@ -20,3 +28,4 @@ export {
 } from './logs/own-sessions.ts'
 export { type LogContents, type ReadLogOptions, readLog } from './logs/read-log.ts'
 export { type RepairReport, repairLog } from './logs/repair-log.ts'
+export { isSessionId, sessionPaths, tidemarkHome } from './storage/home-paths.ts'

@@ -39,7 +39,7 @@ async function found(name: string): Promise<Found> {
 }
 
 function anew({ usage }: LoggedCall): number {
-  return (usage?.input_tokens ?? 0) + (usage?.cache_creation_input_tokens ?? 0)
+  return usage === null ? 0 : usage.input + usage.writes.short + usage.writes.long
 }
 
 describe.skipIf(files.length === 0)(

@@ -1,8 +1,10 @@
 /** A log of Claude Code for tests, told line by line, and what is found in it. */
 import type { Block } from '@tidemark/core/log/block'
-import type { SessionRecord, Usage } from '@tidemark/core/log/record'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import { fromStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
 import { listConversationCalls } from '../src/inspect/logged-calls.ts'
 import type { CacheReport } from '../src/inspect/report.ts'
@@ -29,7 +31,7 @@ export class LogBuilder {
       timestamp: new Date(START + this.seconds * 1000).toISOString(),
       ...fields,
     }
-    this.records.push({ record: record as unknown as SessionRecord, line: number })
+    this.records.push({ record: fromStoredRecord(record as unknown as SessionRecord), line: number })
     return this
   }
 
@@ -81,7 +83,7 @@ export interface AnswerOptions {
   readonly fields?: Fields
 }
 
-function usage(read: number, written: number, lifetime: '5m' | '1h'): Usage {
+function usage(read: number, written: number, lifetime: '5m' | '1h'): JsonObject {
   const split = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 }
   return {
     input_tokens: 0,

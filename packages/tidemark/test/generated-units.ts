@@ -1,12 +1,13 @@
 /** A long generated session as units to append, and the problems of the request that a log of it leads to. */
+
 import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
 import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
 import type { NewRecord } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
-import { defineProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { createChoices, generateSession } from '@tidemark/core/testing'
 import { validateRequest } from '@tidemark/core/validate/validate'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 
 /** Lists of records, each to be appended as one batch, without positions. */
 export function generateUnits(seed: number, choices: number): readonly NewRecord[][] {
@@ -22,7 +23,7 @@ export function withoutStamps(records: readonly SessionRecord[]): readonly NewRe
   return records.map(({ seq: _seq, batch: _batch, ...record }) => record)
 }
 
-const profile = defineProviderProfile({
+const profile = defineMessagesProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
 })

@@ -1,8 +1,10 @@
 /** Logs built by hand, and their reports, for the tests of `inspect`. */
 import type { MessageContent } from '@tidemark/core/log/block'
-import type { SessionRecord, Usage } from '@tidemark/core/log/record'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { inspectLog } from '../src/inspect/inspect-log.ts'
 import type { SessionReport } from '../src/inspect/report.ts'
@@ -12,12 +14,12 @@ import type { AgentLog, LogContents } from '../src/logs/read-log.ts'
 export const MODEL = 'claude-opus-4-5-20251101'
 
 export interface AnswerFields {
-  readonly usage?: Partial<Usage>
+  readonly usage?: JsonObject
   readonly model?: string
   readonly requestId?: string
 }
 
-export function usage(read: number, written: number, given: Partial<Usage> = {}): Usage {
+export function usage(read: number, written: number, given: JsonObject = {}): JsonObject {
   return {
     input_tokens: 10,
     output_tokens: 100,
@@ -42,7 +44,10 @@ export function addAnswer(
     content,
     ...(used === undefined ? {} : { usage: used }),
   }
-  builder.assistant(id, content, { message, requestId } as Parameters<SessionBuilder['assistant']>[2])
+  const report = readAnthropicReport(message)
+  builder.assistant(id, content, { message, ...report, requestId } as Parameters<
+    SessionBuilder['assistant']
+  >[2])
 }
 
 export const NO_META: LogContents['meta'] = {

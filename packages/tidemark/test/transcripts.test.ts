@@ -10,6 +10,7 @@ import { gunzipSync } from 'node:zlib'
 import { buildContextView } from '@tidemark/core/context/context-view'
 import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
   isCompactBoundary,
@@ -17,7 +18,6 @@ import {
   isMicrocompactBoundary,
   type KnownRecord,
   SYNTHETIC_MODEL,
-  type Usage,
 } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -67,8 +67,8 @@ function isResponse(record: KnownRecord): record is AssistantRecord {
 }
 
 /** One response on several lines is one call; the figures of a stream only grow. */
-function usagesIn(records: readonly KnownRecord[]): readonly Usage[] {
-  const calls = new Map<string, Usage>()
+function usagesIn(records: readonly KnownRecord[]): readonly JsonObject[] {
+  const calls = new Map<string, JsonObject>()
   for (const { message } of records.filter(isResponse))
     if (message.usage) calls.set(message.id, message.usage)
   return [...calls.values()]

@@ -1,10 +1,12 @@
 /** Generators of JSON texts, blocks, replies and payloads, unusual ones included. */
+
 import type { Payload } from '@tidemark/core/context/payload'
 import type { Reply } from '@tidemark/core/engine/reply'
 import type { Block } from '@tidemark/core/log/block'
 import type { Json, JsonObject } from '@tidemark/core/log/json'
 import { survivesJsonRoundTrip } from '@tidemark/core/log/json'
 import fc from 'fast-check'
+import { readAnthropicReport } from '../src/providers/message-usage.ts'
 
 /** Keys that parsing reorders, numbers it cannot represent, and plain ones. */
 const key = fc.constantFrom('a', 'b', '10', '2', '__proto__', 'é"\\', 'cache_control')
@@ -140,6 +142,7 @@ export const reply: fc.Arbitrary<Reply> = fc
     ),
   })
   .map(({ blocks, usage: figures, late: fields, stop }) => ({
+    ...readAnthropicReport({ usage: figures, stop_reason: stop }),
     message: {
       id: 'msg_1',
       type: 'message',

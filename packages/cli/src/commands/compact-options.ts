@@ -1,5 +1,5 @@
 /** Options of the command `tidemark compact`, and a check for options that exclude each other. */
-import type { Terminal } from '../terminal.ts'
+import type { Terminal } from '@tidemark/terminal/terminal'
 
 export interface CompactCommandOptions {
   readonly at?: string

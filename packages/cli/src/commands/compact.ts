@@ -6,6 +6,13 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core/errors'
+import { printError } from '@tidemark/terminal/print-errors'
+import { formatBytes, formatCount } from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { createProgressLine, type ProgressLine } from '@tidemark/terminal/render/progress-line'
+import { createScreen } from '@tidemark/terminal/render/screen'
+import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { askYesNo, EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import { anthropic, type ModelChoice } from 'tidemark'
 import {
   type BlobCopyReport,
@@ -39,16 +46,8 @@ import {
   renderCompactPage,
   renderUndoPage,
 } from '../pages/compact-page.ts'
-import { formatBytes, formatCount } from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { createProgressLine, type ProgressLine } from '../render/progress-line.ts'
-import { createScreen } from '../render/screen.ts'
-import { formatPath, sanitizeText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'
-import { askYesNo, type Terminal, toSignalOption } from '../terminal.ts'
 import { type CompactCommandOptions, findOptionConflict } from './compact-options.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
 import { describeBlobCopy } from './repair.ts'
 
 export async function runCompactCommand(

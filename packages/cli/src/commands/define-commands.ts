@@ -2,10 +2,13 @@
  * Defines all commands with their arguments, options and help. The code of a command is loaded when the command runs,
  * so that help and errors appear at once: this file imports only types from the rest.
  */
+
+import type { ChatCommandOptions } from '@tidemark/agent/chat'
+import type { TourCommandOptions } from '@tidemark/agent/tour'
+import type { TrustCommandOptions } from '@tidemark/agent/trust'
+import type { Terminal } from '@tidemark/terminal/terminal'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { SortKey } from 'tidemark/internal'
-import type { Terminal } from '../terminal.ts'
-import type { ChatCommandOptions } from './chat.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import type { ExportCommandOptions } from './export.ts'
 import type { InspectCommandOptions } from './inspect.ts'
@@ -13,8 +16,6 @@ import type { NotesCommandOptions } from './notes.ts'
 import type { RepairCommandOptions } from './repair.ts'
 import type { ReplayCommandOptions } from './replay.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
-import type { TourCommandOptions } from './tour.ts'
-import type { TrustCommandOptions } from './trust.ts'
 import type { WatchCommandOptions } from './watch.ts'
 
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
@@ -127,7 +128,7 @@ const addChat: AddCommand = (program, terminal, outcome) => {
         .default('text'),
     )
     .action(async (choices: ChatCommandOptions) => {
-      const { runChatCommand } = await import('./chat.ts')
+      const { runChatCommand } = await import('@tidemark/agent/chat')
       outcome.code = await runChatCommand(choices, terminal, process.stdin)
     })
 }
@@ -141,7 +142,7 @@ const addTrust: AddCommand = (program, terminal, outcome) => {
     .option('--withdraw', 'trust nothing in this folder any longer')
     .option('--list', 'list the folders with something that you have trusted')
     .action(async (folder: string | undefined, choices: TrustCommandOptions) => {
-      const { runTrustCommand } = await import('./trust.ts')
+      const { runTrustCommand } = await import('@tidemark/agent/trust')
       outcome.code = await runTrustCommand(folder, choices, terminal)
     })
 }
@@ -330,10 +331,11 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
     )
     .option('--cache-key <settings>', 'what is part of the cache key: betas=false,ttl=true and so on')
     .option('--rules <settings>', 'undocumented rules: firstRole=any')
+    .option('--openai <settings>', "how OpenAI's APIs answer: dialect=ollama,overflow=error-event")
     .option('--cached-clearing', 'support cache_edits, which is undocumented and promised by no provider')
     .option('--host <address>', 'address to listen on; default: 127.0.0.1')
     .option('--allow-remote', 'with --host: allow other machines to connect, without a key')
-    .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
+    .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens, and nothing else')
     .action(async (choices: SimulateCommandOptions) => {
       const { runSimulateCommand } = await import('./simulate.ts')
       outcome.code = await runSimulateCommand(choices, terminal)
@@ -352,10 +354,15 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     .option('--manage', 'send the requests of a session: cached, cleared and compacted')
     .option('--port <number>', 'port to listen on; default: 8787, 0 for any free port', parsePort)
     .option('--upstream <url>', 'the API to send to; default: https://api.anthropic.com', parseUrl)
+    .option(
+      '--upstream-openai <url>',
+      'where requests of OpenAI clients are sent; default: https://api.openai.com',
+      parseUrl,
+    )
     .option('--session <id>', 'the session; default: the id that each request names')
     .option('--max-body <megabytes>', MAX_BODY_HELP, parseMegabytes)
     .option('--window <tokens>', "a context window smaller than the catalogue's", parseTokenCount)
-    .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
+    .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens, and nothing else')
     .action(async (choices: WatchCommandOptions) => {
       const { runWatchCommand } = await import('./watch.ts')
       outcome.code = await runWatchCommand(choices, terminal)
@@ -381,7 +388,7 @@ const addTour: AddCommand = (program, terminal, outcome) => {
     .option('--resume', 'open the session of the last tour again; it needs no key')
     .option('--or-chat', 'open chat instead, if there is a terminal, and a key in the environment')
     .action(async (options: TourCommandOptions) => {
-      const { runTourCommand } = await import('./tour.ts')
+      const { runTourCommand } = await import('@tidemark/agent/tour')
       outcome.code = await runTourCommand(options, terminal)
     })
 }

@@ -1,13 +1,13 @@
 /** `tidemark export`: writes a session as Markdown, to standard output or to a new file. */
 
+import { printError } from '@tidemark/terminal/print-errors'
+import { formatCount } from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { formatPath } from '@tidemark/terminal/render/text'
+import type { Terminal } from '@tidemark/terminal/terminal'
+import { EXIT_CODES } from '@tidemark/terminal/terminal'
 import { exportLogToFile, findSessionPath, tidemarkHome } from 'tidemark/internal'
 import { exportLog } from 'tidemark/logs'
-import { formatCount } from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { formatPath } from '../render/text.ts'
-import type { Terminal } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
 
 export interface ExportCommandOptions {
   readonly output?: string

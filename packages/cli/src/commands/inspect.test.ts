@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import type { Terminal } from '@tidemark/terminal/terminal'
 import { afterAll, describe, expect, it } from 'vitest'
 import { buildLogLines, writeLog } from '../../test/made-up-logs.ts'
-import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-command-'))

@@ -3,6 +3,14 @@ import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core/errors'
+import { renderSessionPage } from '@tidemark/terminal/pages/session-page'
+import { printUnreadableLogs } from '@tidemark/terminal/print-errors'
+import { formatBytes } from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { createProgressLine } from '@tidemark/terminal/render/progress-line'
+import { createScreen } from '@tidemark/terminal/render/screen'
+import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import {
   chooseSession,
   filterSessionsSince,
@@ -21,14 +29,6 @@ import {
 } from 'tidemark/internal'
 import { type InspectionResult, inspectFiles, type SessionReport } from 'tidemark/logs'
 import { renderSessionsPage } from '../pages/session-list-page.ts'
-import { renderSessionPage } from '../pages/session-page.ts'
-import { formatBytes } from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { createProgressLine } from '../render/progress-line.ts'
-import { createScreen } from '../render/screen.ts'
-import { formatPath, sanitizeText } from '../render/text.ts'
-import { type Terminal, toSignalOption } from '../terminal.ts'
-import { printUnreadableLogs } from './print-errors.ts'
 
 export interface InspectCommandOptions {
   /** Maximum number of sessions listed in the table; 0 for no maximum. */

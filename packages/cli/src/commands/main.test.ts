@@ -1,6 +1,6 @@
+import type { Terminal } from '@tidemark/terminal/terminal'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import type { Terminal } from '../terminal.ts'
 import { main, toOutputErrorExit } from './main.ts'
 
 async function run(args: readonly string[], given: Partial<Terminal> = {}) {

@@ -2,11 +2,17 @@
  * The command line: parses arguments, runs a command and returns an exit code (see `EXIT_CODES`). With `--json` a
  * command prints exactly one JSON value on standard output.
  */
+
+import {
+  createColors,
+  createProcessTerminal,
+  EXIT_CODES,
+  type Terminal,
+  wantsColors,
+} from '@tidemark/terminal/terminal'
 import { Command, CommanderError } from 'commander'
 import manifest from '../../package.json' with { type: 'json' }
-import { createColors, createProcessTerminal, type Terminal, wantsColors } from '../terminal.ts'
 import { addCommands } from './define-commands.ts'
-import { EXIT_CODES } from './exit-codes.ts'
 
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = createProgram(terminal)
@@ -21,7 +27,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse
-    const { printThrownError } = await import('./print-errors.ts')
+    const { printThrownError } = await import('@tidemark/terminal/print-errors')
     return printThrownError(error, terminal)
   }
 }

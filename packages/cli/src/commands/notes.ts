@@ -1,10 +1,10 @@
 /** `tidemark notes`: prints the notes of a session, kept from its log without a model; `--watch` follows a live log. */
+
+import { printError } from '@tidemark/terminal/print-errors'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { formatPath } from '@tidemark/terminal/render/text'
+import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import { findSessionPath, followLogNotes, type LogNotes, writeLogNotes } from 'tidemark/internal'
-import { formatJson } from '../render/json-output.ts'
-import { formatPath } from '../render/text.ts'
-import { type Terminal, toSignalOption } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
 
 export interface NotesCommandOptions {
   readonly watch?: boolean

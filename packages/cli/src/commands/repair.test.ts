@@ -1,9 +1,9 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Terminal } from '@tidemark/terminal/terminal'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { buildLogLines } from '../../test/made-up-logs.ts'
-import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
 
 let folder = ''

@@ -1,14 +1,13 @@
 /** `tidemark repair`: writes a clean copy of a damaged session. */
 
+import { printError } from '@tidemark/terminal/print-errors'
+import { formatCount } from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { createScreen } from '@tidemark/terminal/render/screen'
+import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import { type BlobCopyReport, findSessionPath, redactStrings, tidemarkHome } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
-import { formatCount } from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { createScreen } from '../render/screen.ts'
-import { formatPath, sanitizeText } from '../render/text.ts'
-import { type Terminal, toSignalOption } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
 
 export interface RepairCommandOptions {
   readonly output: string

@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Terminal } from '@tidemark/terminal/terminal'
 import { afterAll, describe, expect, it } from 'vitest'
 import { writeLog } from '../../test/made-up-logs.ts'
-import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-replay-'))

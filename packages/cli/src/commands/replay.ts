@@ -3,6 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { presets } from '@tidemark/core/policy/presets'
+import { printMisuse, printUnreadableLogs } from '@tidemark/terminal/print-errors'
+import { formatCount, formatDollars } from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { createProgressLine } from '@tidemark/terminal/render/progress-line'
+import { createScreen, type Screen } from '@tidemark/terminal/render/screen'
+import { cutTextStart, formatPath, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
+import { type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import {
   isPresetName,
   type LogReplay,
@@ -13,14 +20,7 @@ import {
   replayLog,
 } from 'tidemark/internal'
 import { readLog } from 'tidemark/logs'
-import { formatCount, formatDollars } from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { createProgressLine } from '../render/progress-line.ts'
-import { createScreen, type Screen } from '../render/screen.ts'
-import { cutTextStart, formatPath, sanitizeText, wrapText } from '../render/text.ts'
-import { type Terminal, toSignalOption } from '../terminal.ts'
 import { findSessionLogs, noSessionError, takeFirst } from './inspect.ts'
-import { printMisuse, printUnreadableLogs } from './print-errors.ts'
 
 export interface ReplayCommandOptions {
   /** Names of policies and files with policies, separated by commas. */

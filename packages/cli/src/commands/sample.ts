@@ -2,6 +2,7 @@
  * `tidemark sample`: prints the sample session in three forms: its log, the context that the model gets, and the API
  * request.
  */
+
 import type { ContextEntry } from '@tidemark/core/context/context-entry'
 import { buildContextView } from '@tidemark/core/context/context-view'
 import type { Payload } from '@tidemark/core/context/payload'
@@ -20,15 +21,15 @@ import {
   type KnownRecord,
 } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
-import { strictProfile } from '@tidemark/core/policy/provider-profile'
 import type { Finding } from '@tidemark/core/validate/findings'
 import { validateRequest } from '@tidemark/core/validate/validate'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { chooseSymbols, type ScreenSymbols } from '@tidemark/terminal/render/screen'
+import { toOneLinePreview, wrapText } from '@tidemark/terminal/render/text'
+import { createColors, type Terminal } from '@tidemark/terminal/terminal'
+import { strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { Colors } from 'picocolors/types.js'
-import { formatJson } from '../render/json-output.ts'
-import { chooseSymbols, type ScreenSymbols } from '../render/screen.ts'
-import { toOneLinePreview, wrapText } from '../render/text.ts'
 import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
-import { createColors, type Terminal } from '../terminal.ts'
 
 export function runSampleCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
   const report = reportSampleSession(readSampleSession())

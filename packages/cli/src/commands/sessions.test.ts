@@ -1,10 +1,10 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Terminal } from '@tidemark/terminal/terminal'
 import { createFileJournal } from 'tidemark'
 import { sessionPaths } from 'tidemark/internal'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Terminal } from '../terminal.ts'
 import { main } from './main.ts'
 
 let home = ''

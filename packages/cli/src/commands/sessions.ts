@@ -1,15 +1,14 @@
 /** `tidemark sessions`: lists, searches and deletes Tidemark's own sessions. */
 
+import { printError, printUnreadableLogs } from '@tidemark/terminal/print-errors'
+import { formatBytes, formatCount, formatInteger } from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { renderTable, type TableColumn } from '@tidemark/terminal/render/layout'
+import { createScreen, type Screen } from '@tidemark/terminal/render/screen'
+import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { askYesNo, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
 import { hasSession, isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
 import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
-import { formatBytes, formatCount, formatInteger } from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { renderTable, type TableColumn } from '../render/layout.ts'
-import { createScreen, type Screen } from '../render/screen.ts'
-import { formatPath, sanitizeText } from '../render/text.ts'
-import { askYesNo, type Terminal } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError, printUnreadableLogs } from './print-errors.ts'
 
 interface ListCommandOptions {
   readonly json?: boolean

@@ -1,4 +1,6 @@
-/** `tidemark simulate`: serves the simulated Messages API until interrupted, and prints a line for each request. */
+/** `tidemark simulate`: serves the simulated APIs until interrupted, and prints a line for each request. */
+
+import { FIX_SCENARIO_PATH, SAMPLE_PROJECT_PATH } from '@tidemark/agent/sample'
 import {
   formatRequestLine,
   loadScenario,
@@ -6,12 +8,11 @@ import {
   type SimulatorOptions,
   serve,
 } from '@tidemark/simulator'
-import { formatJson } from '../render/json-output.ts'
-import { sanitizeText } from '../render/text.ts'
-import { FIX_SCENARIO_PATH, SAMPLE_PROJECT_PATH } from '../sample-session.ts'
-import type { Terminal } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { printError } from './print-errors.ts'
+import { printError } from '@tidemark/terminal/print-errors'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { sanitizeText } from '@tidemark/terminal/render/text'
+import type { Terminal } from '@tidemark/terminal/terminal'
+import { EXIT_CODES } from '@tidemark/terminal/terminal'
 
 export interface SimulateCommandOptions {
   readonly port?: number
@@ -28,6 +29,7 @@ export interface SimulateCommandOptions {
   readonly binding?: string
   readonly cacheKey?: string
   readonly rules?: string
+  readonly openai?: string
   readonly json?: boolean
 }
 
@@ -69,7 +71,9 @@ export async function runSimulateCommand(
     },
   })
   terminal.write(
-    choices.json === true ? `${formatJson({ url: served.url })}\n` : formatGreeting(served.url, choices),
+    choices.json === true
+      ? `${formatJson({ url: served.url, openaiUrl: `${served.url}/v1` })}\n`
+      : formatGreeting(served.url, choices),
   )
   await waitForInterruption(terminal)
   await served.close()
@@ -81,7 +85,7 @@ function sanitizeLine(line: string): string {
   return line.split('  ').map(sanitizeText).join('  ')
 }
 
-type SettingGroups = Required<Pick<SimulatorOptions, 'binding' | 'cacheKey' | 'rules'>>
+type SettingGroups = Required<Pick<SimulatorOptions, 'binding' | 'cacheKey' | 'rules' | 'openai'>>
 
 const YES_OR_NO = ['true', 'false']
 
@@ -98,9 +102,18 @@ const SETTINGS: {
     ttl: YES_OR_NO,
   },
   rules: { firstRole: ['user', 'any'] },
+  openai: {
+    dialect: ['openai', 'openrouter', 'deepseek', 'kimi', 'vllm', 'ollama', 'llama.cpp'],
+    overflow: ['status', 'error-event', 'flat-error-event', 'failed-event'],
+  },
 }
 
-const OPTION_NAMES = { binding: '--binding', cacheKey: '--cache-key', rules: '--rules' } as const
+const OPTION_NAMES = {
+  binding: '--binding',
+  cacheKey: '--cache-key',
+  rules: '--rules',
+  openai: '--openai',
+} as const
 
 /** Reads the groups of settings, such as `betas=false,ttl=true`. Returns an error text if one is not known. */
 function readSettings(choices: SimulateCommandOptions): Partial<SettingGroups> | string {
@@ -123,8 +136,9 @@ function readSettings(choices: SimulateCommandOptions): Partial<SettingGroups> |
 
 function formatGreeting(url: string, choices: SimulateCommandOptions): string {
   return [
-    `The Messages API is simulated at ${url} (script: ${choices.script ?? 'echo'}). Press Ctrl-C to stop.`,
+    `The Messages API, Responses and Chat Completions are simulated at ${url} (script: ${choices.script ?? 'echo'}). Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any your-agent`,
+    `  OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=any your-agent`,
     ...(choices.script === 'fix'
       ? [
           `  cp -r ${sanitizeText(SAMPLE_PROJECT_PATH)} till && cd till && npx tidemark chat --base-url ${url}`,

@@ -5,26 +5,26 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { EventOf, SessionEvent } from 'tidemark'
-import { serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
-import { describeEvent } from '../render/describe-event.ts'
+import { describeEvent } from '@tidemark/terminal/render/describe-event'
 import {
   formatCost,
   formatCount,
   formatDollars,
   formatTokens,
   formatWholePercent,
-} from '../render/format-numbers.ts'
-import { formatJson } from '../render/json-output.ts'
-import { createTimeFormat } from '../render/screen.ts'
-import { formatPath, sanitizeText } from '../render/text.ts'
-import { createColors, type Terminal } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
+} from '@tidemark/terminal/render/format-numbers'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { createTimeFormat } from '@tidemark/terminal/render/screen'
+import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { createColors, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
+import type { EventOf, SessionEvent } from 'tidemark'
+import { serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
 
 export interface WatchCommandOptions {
   readonly port?: number
   readonly observe?: boolean
   readonly upstream?: string
+  readonly upstreamOpenai?: string
   readonly session?: string
   /** Most megabytes of a request. */
   readonly maxBody?: number
@@ -37,13 +37,21 @@ const DEFAULT_PORT = 8_787
 /** Seconds without a request after which a session is closed until its next one: each holds a file open. */
 const IDLE_SECONDS = 30 * 60
 const DEFAULT_UPSTREAM = 'https://api.anthropic.com'
+const DEFAULT_OPENAI_UPSTREAM = 'https://api.openai.com'
 
 export async function runWatchCommand(choices: WatchCommandOptions, terminal: Terminal): Promise<number> {
   const home = tidemarkHome(terminal.env)
-  const { upstream = DEFAULT_UPSTREAM, port = DEFAULT_PORT, session, window } = choices
+  const {
+    upstream = DEFAULT_UPSTREAM,
+    upstreamOpenai = DEFAULT_OPENAI_UPSTREAM,
+    port = DEFAULT_PORT,
+    session,
+    window,
+  } = choices
   const printer = createPrinter(choices, terminal)
   const proxy = await serveLoopbackProxy({
     upstream: upstream.replace(/\/+$/, ''),
+    upstreamOpenai: upstreamOpenai.replace(/(?:\/v1)?\/*$/, ''),
     port,
     token: await readToken(home),
     home,
@@ -58,8 +66,8 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
   })
   terminal.write(
     choices.json === true
-      ? `${formatJson({ url: proxy.url, upstream, home })}\n`
-      : formatGreeting(proxy.url, upstream, home, choices),
+      ? `${formatJson({ url: proxy.url, openaiUrl: `${proxy.url}/v1`, upstream, upstreamOpenai, home })}\n`
+      : formatGreeting(proxy.url, { upstream, upstreamOpenai }, home, choices),
   )
   await new Promise<void>((resolve) => {
     if (terminal.interrupted?.aborted === true) resolve()
@@ -83,7 +91,7 @@ async function readToken(home: string): Promise<string> {
 
 function formatGreeting(
   url: string,
-  upstream: string,
+  { upstream, upstreamOpenai }: { readonly upstream: string; readonly upstreamOpenai: string },
   home: string,
   { observe }: WatchCommandOptions,
 ): string {
@@ -94,7 +102,8 @@ function formatGreeting(
   return [
     `${what} Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} your-agent`,
-    `  to ${upstream}; sessions in ${formatPath(join(home, 'sessions'))}`,
+    `  OPENAI_BASE_URL=${url}/v1 your-agent`,
+    `  to ${upstream} and ${upstreamOpenai}; sessions in ${formatPath(join(home, 'sessions'))}`,
     '',
     '',
   ].join('\n')
@@ -125,8 +134,8 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
       if (event.type !== 'priced') return
       print(id, describeCall(event))
       costs.set(id, addCall(costs.get(id), event))
-      const { cacheRead, write5m, write1h } = event.call.tokens
-      const count = cacheRead + write5m + write1h > 0 ? 0 : (uncached.get(id) ?? 0) + 1
+      const { cacheRead, writeShort, writeLong } = event.call.tokens
+      const count = cacheRead + writeShort + writeLong > 0 ? 0 : (uncached.get(id) ?? 0) + 1
       uncached.set(id, count)
       if (count === UNCACHED_CALLS && observe === true) print(id, colors.yellow(NO_MARKERS))
     },
@@ -175,8 +184,8 @@ function shortenId(id: string): string {
 }
 
 function describeCall({ call, totals }: EventOf<'priced'>): string {
-  const { input, cacheRead, write5m, write1h, output } = call.tokens
-  const written = write5m + write1h
+  const { input, cacheRead, writeShort, writeLong, output } = call.tokens
+  const written = writeShort + writeLong
   const prompt = input + cacheRead + written
   const cost = call.money.total === null ? 'price unknown' : formatDollars(call.money.total)
   const parts = [

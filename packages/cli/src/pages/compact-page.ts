@@ -3,17 +3,15 @@
  * written.
  */
 import type { TurnEvent } from '@tidemark/core/engine/events'
-import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
-import type { CompactionReport, UndoReport } from 'tidemark/logs'
 import {
   formatCount,
   formatDollars,
   formatInteger,
   formatLimit,
   formatTokens,
-} from '../render/format-numbers.ts'
-import { renderHeading, stackBlocks } from '../render/layout.ts'
-import type { Screen } from '../render/screen.ts'
+} from '@tidemark/terminal/render/format-numbers'
+import { renderHeading, stackBlocks } from '@tidemark/terminal/render/layout'
+import type { Screen } from '@tidemark/terminal/render/screen'
 import {
   alignLeft,
   alignRight,
@@ -22,7 +20,9 @@ import {
   sanitizeText,
   wrapMarkdownLine,
   wrapText,
-} from '../render/text.ts'
+} from '@tidemark/terminal/render/text'
+import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
+import type { CompactionReport, UndoReport } from 'tidemark/logs'
 
 export function renderCompactPage(
   preview: CompactionPreview,

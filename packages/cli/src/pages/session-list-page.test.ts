@@ -1,11 +1,11 @@
 /** The table of many sessions on narrow screens: no line is too wide, and hidden columns are named. */
 import { fileURLToPath } from 'node:url'
+import { chooseSymbols, createTimeFormat, type Screen } from '@tidemark/terminal/render/screen'
+import { textWidth } from '@tidemark/terminal/render/text'
 import picocolors from 'picocolors'
 import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles, type SessionReport } from 'tidemark/logs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
-import { textWidth } from '../render/text.ts'
 import { renderSessionsPage } from './session-list-page.ts'
 
 const sample = fileURLToPath(new URL('../../sample/login-bug.jsonl', import.meta.url))

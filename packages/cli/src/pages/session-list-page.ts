@@ -1,24 +1,24 @@
 /** Renders the page for several sessions: a table, and totals by day, model and project. */
 import { basename } from 'node:path'
-import { type SpendingTotal, shortenSessionIds, sumSessions } from 'tidemark/internal'
-import type { SessionReport } from 'tidemark/logs'
+import { formatLosses, formatSpending, renderSpentSince } from '@tidemark/terminal/pages/session-costs'
 import {
   formatCost,
   formatCount,
   formatInteger,
   formatPercent,
   formatTokens,
-} from '../render/format-numbers.ts'
+} from '@tidemark/terminal/render/format-numbers'
 import {
   placeSideBySide,
   renderHeading,
   renderTable,
   stackBlocks,
   type TableColumn,
-} from '../render/layout.ts'
-import type { Screen } from '../render/screen.ts'
-import { formatPath, projectName, sanitizeText, wrapText } from '../render/text.ts'
-import { formatLosses, formatSpending, renderSpentSince } from './session-costs.ts'
+} from '@tidemark/terminal/render/layout'
+import type { Screen } from '@tidemark/terminal/render/screen'
+import { formatPath, projectName, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
+import { type SpendingTotal, shortenSessionIds, sumSessions } from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
 
 interface SessionsView {
   /** Maximum number of rows in the table; 0 for no maximum. */

@@ -75,7 +75,7 @@ export async function* extractNotes(
         : failExtraction('model-failed', describeAnswer(answer))
     yield { type: 'fork', fork: describeForkCacheRead(NOTES_SOURCE, answer.reply, result) }
     const { reply } = answer
-    if (reply.message.stop_reason === 'max_tokens' || reply.cutInputs.length > 0)
+    if (reply.stop === 'cut' || reply.cutInputs.length > 0)
       return failExtraction('cut-off', 'The output limit ended the answer.')
     const calls = toBlocks(reply.message.content).filter(isToolUse)
     if (calls.length === 0) {

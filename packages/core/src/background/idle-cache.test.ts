@@ -13,7 +13,7 @@ import {
 
 const MINUTE = 60_000
 const FIVE = 5 * MINUTE
-const RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
+const RATES = { input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }
 
 type Changes = Partial<RenewalInput> & { readonly pauses?: readonly number[] }
 
@@ -21,7 +21,7 @@ function describeRenewals({ pauses = [], ...rest }: Changes = {}): RenewalInput 
   return {
     mode: 'keep-alive',
     rates: RATES,
-    write: 'write5m',
+    write: 'writeShort',
     ttlMs: FIVE,
     maximum: 100,
     readPauses: () => pauses,
@@ -39,7 +39,7 @@ describe('how often an idle cache is renewed', () => {
   it.each<[string, number, Parameters<typeof count>[0]]>([
     ['off', 0, { mode: 'off' }],
     ['a read for a tenth of the input price, a write for 1.25', 11, {}],
-    ['a write for an hour', 19, { write: 'write1h', ttlMs: 12 * FIVE }],
+    ['a write for an hour', 19, { write: 'writeLong', ttlMs: 12 * FIVE }],
     ['at most by policy', 4, { maximum: 4 }],
     ['reads as dear as writes', 0, { rates: { ...RATES, cacheRead: 3.75 } }],
     ['prices that are not known', 0, { rates: null }],

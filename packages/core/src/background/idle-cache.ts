@@ -21,6 +21,7 @@ import type { TurnContext } from '../engine/session-writer.ts'
 import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { isKnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { findWriteClass } from '../request/cache-ttl.ts'
 import type { ForkMessage } from '../request/fork-request.ts'
 
 /** Query source (label) of requests that keep the cache alive. */
@@ -36,7 +37,7 @@ function findRenewalLead(ttlMs: number): number {
 export interface RenewalInput {
   readonly mode: 'off' | 'keep-alive' | 'auto'
   readonly rates: TokenRates | null
-  readonly write: 'write5m' | 'write1h'
+  readonly write: 'writeShort' | 'writeLong'
   readonly ttlMs: number
   /** Maximum number by policy. */
   readonly maximum: number
@@ -162,7 +163,7 @@ export async function* renewCache(
     const { read, missed } = describeForkCacheRead(KEEP_ALIVE_SOURCE, answer.reply, step.value)
     const isRead = missed === null && read > 0
     const rates = findCurrentRates(host, read)
-    const write = rates?.[fork.request.ttl === '1h' ? 'write1h' : 'write5m'] ?? null
+    const write = rates?.[findWriteClass(fork.request.ttl, host.profile.cache)] ?? null
     const cacheRead = rates?.cacheRead ?? null
     const rewritePrice =
       write === null || cacheRead === null ? null : (read * (write - cacheRead)) / 1_000_000
@@ -208,7 +209,7 @@ export function findResumeCost(
   const lostTokens = warmTokens - cachedTokens
   if (lostTokens <= policy.cache.breaks.tokens) return null
   const rates = findCurrentRates(host, tokens)
-  const write = rates?.[request.ttl === '1h' ? 'write1h' : 'write5m'] ?? null
+  const write = rates?.[findWriteClass(request.ttl, host.profile.cache)] ?? null
   const read = rates?.cacheRead ?? null
   const isPriced = write !== null && read !== null
   const price = isPriced ? ((tokens - cachedTokens) * write + cachedTokens * read) / 1_000_000 : null

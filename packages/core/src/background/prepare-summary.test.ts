@@ -60,7 +60,7 @@ describe('a prepared summary', () => {
 describe('the growth of a turn', () => {
   function answerWithUsage(builder: SessionBuilder, tokens: number): void {
     const id = builder.id('msg')
-    const usage = { input_tokens: 5, cache_read_input_tokens: tokens - 5, output_tokens: 9 }
+    const usage = { input: 5, read: tokens - 5, output: 9 }
     const message = { id, role: 'assistant' as const, model: 'model-a', content: 'text', usage }
     builder.assistant(id, 'text', { message })
   }

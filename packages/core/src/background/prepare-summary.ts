@@ -99,7 +99,7 @@ export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionSta
     const { record } = entry
     if (end !== null && isPrompt(record)) isBeforeTurn = true
     if (record.type !== 'assistant') continue
-    const tokens = countContextTokens(record.message.usage)
+    const tokens = countContextTokens(record.usage)
     if (tokens === 0) continue
     end ??= tokens
     if (isBeforeTurn) return Math.max(0, end - tokens)

@@ -76,7 +76,7 @@ async function talk(
   const { host, asked } = createScriptedHost([{ blocks: [text('Yes.')] }, ...replies], {
     clock,
     compaction,
-    pricesOf: () => ({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
+    pricesOf: () => ({ input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }),
     modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }),
     ...changes,
   })
@@ -104,7 +104,7 @@ const goodEdit = edit('e1', STATE_LINE, `${STATE_LINE}\n\nMending the login.`)
 
 describe('a model that updates the notes', () => {
   it('edits them with the session’s own tool, in memory: nothing is run, and only the cost is logged', async () => {
-    const made = await talk([{ blocks: [goodEdit], stop: 'tool_use' }, { blocks: [text('Done.')] }])
+    const made = await talk([{ blocks: [goodEdit], stop: 'tools' }, { blocks: [text('Done.')] }])
     const { find } = await update(made)
     const notes = made.stored.read()
     expect(parseNotes(notes?.text ?? '')[1]?.body).toBe('Mending the login.')
@@ -155,8 +155,8 @@ describe('a model that updates the notes', () => {
       call('w1', 'Write', { file_path: `${PATH}.bak`, content: 'x' }),
     ]
     const made = await talk([
-      { blocks: others, stop: 'tool_use' },
-      { blocks: [goodEdit], stop: 'tool_use' },
+      { blocks: others, stop: 'tools' },
+      { blocks: [goodEdit], stop: 'tools' },
       { blocks: [text('Done.')] },
     ])
     const { find } = await update(made)
@@ -169,7 +169,7 @@ describe('a model that updates the notes', () => {
   it('has at most five responses', async () => {
     const asks = Array.from({ length: 9 }, (_, at) => ({
       blocks: [call(`r${at}`, 'Read', { file_path: PATH })],
-      stop: 'tool_use',
+      stop: 'tools',
     }))
     const made = await talk(asks)
     const { find } = await update(made)
@@ -239,14 +239,14 @@ const failures: readonly {
   { name: 'without tags', replies: [{ blocks: [text('I would rather not.')] }], reason: 'no-change' },
   {
     name: 'that was cut off',
-    replies: [{ blocks: [text('<section name="Current state">\nNew.\n</section>')], stop: 'max_tokens' }],
+    replies: [{ blocks: [text('<section name="Current state">\nNew.\n</section>')], stop: 'cut' }],
     reason: 'cut-off',
   },
   {
     name: 'that was cut off after an edit',
     replies: [
-      { blocks: [goodEdit], stop: 'tool_use' },
-      { blocks: [text('…')], stop: 'max_tokens' },
+      { blocks: [goodEdit], stop: 'tools' },
+      { blocks: [text('…')], stop: 'cut' },
     ],
     reason: 'cut-off',
   },
@@ -263,7 +263,7 @@ const failures: readonly {
   {
     name: 'that empties the file',
     replies: [
-      { blocks: [call('w', 'Write', { file_path: PATH, content: NOTES_TEMPLATE })], stop: 'tool_use' },
+      { blocks: [call('w', 'Write', { file_path: PATH, content: NOTES_TEMPLATE })], stop: 'tools' },
       { blocks: [text('Done.')] },
     ],
     reason: 'bad-notes',

@@ -92,7 +92,7 @@ describe('not breaks', () => {
     const { outcome, usage } = watcher.send(requestOf(clearedTalk(next), 1_000))
     // What the round added would have been written anyway.
     const ownTokens = added - countContextTokens(createWatcher().send(requestOf(talk, 0)).usage)
-    const tokensRewritten = countContextTokens(usage) - (usage.cache_read_input_tokens ?? 0) - ownTokens
+    const tokensRewritten = countContextTokens(usage) - usage.read - ownTokens
     const breakEvenTurns = Math.ceil(((2.5 / 0.2 - 1) * tokensRewritten) / freedTokens)
     expect(outcome).toEqual({
       kind: 'ours',
@@ -203,12 +203,12 @@ describe('not breaks', () => {
     const thoughtful = rounded(talk, 1, TEXT, TEXT.repeat(3))
     const sent = requestOf(prompted(responded(thoughtful, [{ type: 'text', text: 'done' }]), TEXT), 1_000)
     const usage = {
-      input_tokens: 0,
-      output_tokens: 1,
-      cache_read_input_tokens: 29_900,
-      cache_creation_input_tokens: 6_000,
+      input: 0,
+      output: 1,
+      read: 29_900,
+      short: 6_000,
     }
-    const first = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: 33_300 }
+    const first = { ...usage, read: 0, short: 33_300 }
     const kinds = [RULES, { ...RULES, profile }].map((rules) => {
       const watcher = createWatcher(rules)
       watcher.exchange(requestOf(thoughtful, 0), first)
@@ -219,12 +219,12 @@ describe('not breaks', () => {
 
   it('what is no longer in the request, though nobody said so', () => {
     const usage = {
-      input_tokens: 10,
-      output_tokens: 1,
-      cache_read_input_tokens: 95_846,
-      cache_creation_input_tokens: 8,
+      input: 10,
+      output: 1,
+      read: 95_846,
+      short: 8,
     }
-    const first = { ...usage, cache_read_input_tokens: 134_285, cache_creation_input_tokens: 4_102 }
+    const first = { ...usage, read: 134_285, short: 4_102 }
     const watcher = createWatcher()
     watcher.exchange(requestOf(talk, 0), first)
     expect(watcher.exchange(requestOf(next, 1), usage)).toEqual({
@@ -238,10 +238,10 @@ describe('not breaks', () => {
 describe('deletions from the cached prefix', () => {
   const edits = { kind: 'cache-edits', act: 'deleted 7 results', deletedBefore: 1_000 } as const
   const first = {
-    input_tokens: 0,
-    output_tokens: 1,
-    cache_read_input_tokens: 0,
-    cache_creation_input_tokens: 50_000,
+    input: 0,
+    output: 1,
+    read: 0,
+    short: 50_000,
   }
 
   it.each([
@@ -253,10 +253,10 @@ describe('deletions from the cached prefix', () => {
   ])('of $deleted, with $read read, are $kind', ({ deleted, read, kind }) => {
     const usage = {
       ...first,
-      cache_read_input_tokens: read,
-      cache_creation_input_tokens: 9_000,
-      input_tokens: 20_000,
-      cache_deleted_input_tokens: deleted,
+      read: read,
+      short: 9_000,
+      input: 20_000,
+      ...(deleted === null ? {} : { removed: deleted }),
     }
     const watcher = createWatcher()
     watcher.exchange(requestOf(talk, 0), first)

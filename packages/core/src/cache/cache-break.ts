@@ -3,10 +3,9 @@
  * announcements that the engine makes before it rewrites the conversation itself.
  */
 
-import { isObject } from '../log/json.ts'
-import type { Usage } from '../log/record.ts'
-import type { CacheLevel } from '../request/prefix-snapshot.ts'
-import { listBilledParts, type TokensByClass } from '../tokens/usage.ts'
+import type { TokenUsage } from '../log/model-report.ts'
+import type { CacheLevel, ProviderMissReport, ProviderZone } from '../policy/provider-spelling.ts'
+import { type TokensByClass, toTokensByClass } from '../tokens/usage.ts'
 import type { MessageEditor } from './sent-request.ts'
 
 export type CacheBreakReason = RequestDifference | ExternalCause
@@ -63,8 +62,6 @@ export type ExternalCause =
    * Nothing changed and the cached prefix had not expired. The provider must have evicted the prefix from its cache.
    */
   | { readonly kind: 'evicted' }
-
-export type ProviderZone = 'model' | 'tools' | 'system' | 'messages' | 'other'
 
 type NameList = readonly string[]
 
@@ -139,7 +136,7 @@ interface ClearingAnnouncement extends RewritePrice {
 /** An announcement that the provider will delete tool results from the cached prefix; the messages stay unchanged. */
 interface CacheEditsAnnouncement extends RewritePrice {
   readonly kind: 'cache-edits'
-  /** `cache_deleted_input_tokens` of the last response that reported it; 0 if none did. */
+  /** Tokens deleted from the cached prefix, by the last response that reported them; 0 if none did. */
   readonly deletedBefore: number
 }
 
@@ -176,94 +173,36 @@ export function isResetAnnouncement(
 // Token counts of cache reads and writes, taken from the usage of a response.
 
 export interface CacheFigures {
-  /**
-   * Tokens of the first entry in `usage.iterations`. Only the first iteration processed the API request exactly as
-   * sent.
-   */
+  /** Tokens of the first run of the call. Only the first run processed the API request exactly as sent. */
   readonly first: TokensByClass
   /**
-   * Both count tokens of the last entry in `usage.iterations`. `lastRead`: read from the cache. `cached`: read or
-   * written, so the next API request can read them.
+   * Both count tokens of the last run of the call. `lastRead`: read from the cache. `cached`: read or written, so the
+   * next API request can read them.
    */
   readonly lastRead: number
   readonly cached: number
   /** Total tokens that the provider has deleted from the cached prefix so far; null if it does not report them. */
   readonly deleted: number | null
   /**
-   * True if the provider compacted the conversation during the call, so that later iterations had a different prefix.
+   * True if the provider compacted the conversation during the call, so that later runs had a different prefix.
    */
   readonly isCompacted: boolean
 }
 
-type UsageFields = { readonly [field: string]: unknown }
-
-export function toCacheFigures(usage: Usage): CacheFigures {
-  const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
-  const runs = listed.filter(isObject)
-  const messages = runs.filter(({ type }) => type === 'message')
-  const first = countRunTokens(messages[0] ?? usage)
-  const last = messages.length < 2 ? first : countRunTokens(messages.at(-1) ?? usage)
+export function toCacheFigures(usage: TokenUsage): CacheFigures {
+  const { parts = [], removed = null } = usage
+  const messages = parts.filter(({ kind }) => kind === 'message')
+  const { writes, read } = messages.at(-1) ?? usage
   return {
-    first,
-    lastRead: last.cacheRead,
-    cached: last.cacheRead + last.write5m + last.write1h,
-    deleted: typeof usage.cache_deleted_input_tokens === 'number' ? usage.cache_deleted_input_tokens : null,
-    isCompacted: runs.some(({ type }) => type === 'compaction'),
+    first: toTokensByClass(messages[0] ?? usage),
+    lastRead: read,
+    cached: read + writes.short + writes.long,
+    deleted: removed,
+    isCompacted: parts.some(({ kind }) => kind === 'compaction'),
   }
 }
 
-const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
-
-/** Returns the token counts of one entry in `usage.iterations`. */
-function countRunTokens(run: UsageFields): TokensByClass {
-  const { iterations: _, ...alone } = run
-  return listBilledParts(alone as Usage)[0]?.tokens ?? NO_TOKENS
-}
-
 /** Counts the input tokens that were billed but not read from the cache. */
-export function countUncachedTokens({ input, write5m, write1h }: TokensByClass): number {
-  return input + write5m + write1h
-}
-
-// The provider's own explanation of a cache miss, from the response field `diagnostics`.
-
-export interface ProviderMissReport {
-  readonly zone: ProviderZone
-  /** The provider's estimate of the tokens that missed the cache; null if it gives none. */
-  readonly missedTokens: number | null
-  /** The provider's name for the reason of the miss, such as `tools_changed`. */
-  readonly said: string
-  /**
-   * True if the provider may only have been unable to compare the two API requests. Such a report can support another
-   * cause but is not a cause by itself.
-   */
-  readonly isVague?: boolean
-}
-
-const MISS_REASON_ZONES: ReadonlyMap<string, ProviderZone> = new Map([
-  ['model_changed', 'model'],
-  ['system_changed', 'system'],
-  ['tools_changed', 'tools'],
-  ['messages_changed', 'messages'],
-  ['unavailable', 'other'],
-])
-
-/**
- * Reasons in the provider's report that name no cause: an unspecified parameter differs, or the provider no longer
- * knows the previous API request.
- */
-const VAGUE_MISS_REASONS: ReadonlySet<string> = new Set(['unavailable'])
-
-/**
- * Reads the `diagnostics` field of a response. Returns null if the field is absent, reports no difference, or gives an
- * unknown reason.
- */
-export function readMissReport(diagnostics: unknown): ProviderMissReport | null {
-  const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : null
-  if (!isObject(reason) || typeof reason.type !== 'string') return null
-  const zone = MISS_REASON_ZONES.get(reason.type)
-  if (zone === undefined) return null
-  const missed = reason.cache_missed_input_tokens
-  const word = { zone, missedTokens: typeof missed === 'number' ? missed : null, said: reason.type }
-  return VAGUE_MISS_REASONS.has(reason.type) ? { ...word, isVague: true } : word
+export function countUncachedTokens({ input, writeShort, writeLong }: TokensByClass): number {
+  return input + writeShort + writeLong
 }

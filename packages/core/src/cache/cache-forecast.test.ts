@@ -15,7 +15,7 @@ const BOUNDARY = { compactMetadata: { trigger: 'auto' as const, preTokens: 1 } }
 const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
 
 function answer(builder: SessionBuilder, id: string, minutes: number, content: readonly Block[]): void {
-  const usage = { input_tokens: 5, output_tokens: 1, cache_creation_input_tokens: 9_000 }
+  const usage = { input: 5, output: 1, short: 9_000 }
   const message = { id, role: 'assistant' as const, model: 'model-a', content, usage }
   builder.assistant(id, content, { message, ...at(minutes) })
 }

@@ -4,8 +4,9 @@
  */
 
 import type { ContextView } from '../context/context-view.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { AssistantRecord, Usage } from '../log/record.ts'
+import type { AssistantRecord } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { findMessageOfRecord } from '../request/block-index.ts'
 import {
@@ -27,6 +28,7 @@ import {
   estimatePrefixSize,
   findFirstStrippedThinking,
   findPrefixSize,
+  findSharedPrefix,
   hasPrefix,
   isPrefixLive,
   type PrefixSize,
@@ -45,7 +47,7 @@ import {
 interface ForecastOptions {
   /** When the API request starts, in milliseconds since 1970. */
   readonly now: number
-  readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
+  readonly profile: Pick<ProviderProfile, 'cache' | 'thinking' | 'spelling'>
 }
 
 /** Why the forecast expects this cache read. `warm`: everything that the previous API request cached is read. */
@@ -86,7 +88,7 @@ export function forecastCacheRead(
   model: CacheModel,
   { request, ...options }: ForecastOptions & { readonly request: AssembledRequest },
 ): CacheForecast {
-  return forecastRequest(model, toCacheableRequest(request, options.profile.cache), {
+  return forecastRequest(model, toCacheableRequest(request, options.profile), {
     ...options,
     knowsMarkers: true,
   })
@@ -98,7 +100,7 @@ export function forecastLoggedRead(
   sent: SentRequest,
   profile: ForecastOptions['profile'],
 ): CacheForecast {
-  const request = toCacheableSentRequest(sent, profile.cache, model.chains[0]?.blockIndex)
+  const request = toCacheableSentRequest(sent, profile, model.chains[0]?.blockIndex)
   return forecastRequest(model, request, { now: sent.at, profile, knowsMarkers: false })
 }
 
@@ -117,7 +119,9 @@ function forecastRequest(
     ) ?? null
   const known = hit === null ? 0 : findPrefixSize(asked.sizes, hit.blocks)
   const isCertain = known !== null && hit?.isDoubtful !== true
-  return { read: known ?? hit?.tokens ?? 0, isCertain, why: explainForecast(asked, hit), hit, basis: asked }
+  const tokens = known ?? hit?.tokens ?? 0
+  const read = tokens - (tokens % options.profile.cache.stepTokens)
+  return { read, isCertain, why: explainForecast(asked, hit), hit, basis: asked }
 }
 
 function buildForecastBasis(
@@ -148,7 +152,7 @@ interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
 function findUsablePart(
   chain: RequestChain,
   request: CacheableRequest,
-  { thinking }: ForecastOptions['profile'],
+  { thinking, cache }: ForecastOptions['profile'],
 ): UsablePart {
   const stripped = thinking.stripsFinishedTurns
     ? findFirstStrippedThinking(chain.blockIndex, request.blockIndex)
@@ -162,9 +166,11 @@ function findUsablePart(
     hasSameCacheKey(chain.key, request.key, 'messages')
   if (isWhole) return { prefixes: chain.prefixes, sizes: chain.sizes, isWhole }
   const isSameModel = hasSameCacheKey(chain.key, request.key, 'tools')
+  const ending = chain.prefixes.filter(({ blocks }) => blocks <= shared)
+  const common = cache.kind === 'prefix' ? findSharedPrefix(chain, shared, cache) : null
   return {
-    prefixes: chain.prefixes.filter(
-      ({ blocks, level }) => blocks <= shared && hasSameCacheKey(chain.key, request.key, level),
+    prefixes: [...ending, ...(common === null ? [] : [common])].filter(({ level }) =>
+      hasSameCacheKey(chain.key, request.key, level),
     ),
     sizes: isSameModel
       ? AppendList.of([...chain.sizes].filter(({ blocks }) => blocks <= shared))
@@ -205,7 +211,7 @@ function explainForecast(
 
 // The following functions update the cache model from usage: which prefixes are cached, their sizes and lifetimes.
 
-/** Tokens that a response read from the cache and wrote to the cache, from the last entry in `usage.iterations`. */
+/** Tokens that a response read from the cache and wrote to the cache, from the last run of the call. */
 interface CacheUse {
   readonly read: number
   readonly written: number
@@ -218,7 +224,7 @@ interface CacheUse {
 export function updateCacheFromResponse(
   model: CacheModel,
   forecast: CacheForecast,
-  usage: Usage,
+  usage: TokenUsage,
   isEdited = false,
 ): CacheModel {
   const { basis } = forecast
@@ -231,17 +237,25 @@ export function updateCacheFromResponse(
         sizes: AppendList.of([...basis.sizes].filter(isInFront)),
       }
     : basis
-  return addRequestChain(model, learnChain({ ...forecast, basis: kept }, toCacheUse(usage)), basis.follows)
+  return addRequestChain(
+    model,
+    learnChain({ ...forecast, basis: kept }, toCacheUse(usage, forecast)),
+    basis.follows,
+  )
 }
 
 /**
  * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
  * if it was lost. The parent's requests stay the newest in the model, also one that was answered while the fork ran.
  */
-export function updateCacheFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
+export function updateCacheFromFork(
+  model: CacheModel,
+  forecast: CacheForecast,
+  usage: TokenUsage,
+): CacheModel {
   const [newest, ...older] = model.chains
   const { request, model: known } = forecast.basis
-  const use = toCacheUse(usage)
+  const use = toCacheUse(usage, forecast)
   const end = request.markedPrefixes.at(-1)?.blocks
   if (newest === undefined || end === undefined || use.read + use.written === 0) return model
   const learnt = learnChain(forecast, use)
@@ -261,9 +275,11 @@ function learnChain(forecast: CacheForecast, use: CacheUse): RequestChain {
   return { ...basis.request, prefixes: refreshPrefixes({ ...basis, sizes }, kept, use), sizes }
 }
 
-function toCacheUse(usage: Usage): CacheUse {
+/** A provider that caches any prefix by itself reports no writes: all other tokens of the prompt are cached now. */
+function toCacheUse(usage: TokenUsage, { basis }: CacheForecast): CacheUse {
   const { lastRead, cached } = toCacheFigures(usage)
-  return { read: lastRead, written: cached - lastRead }
+  const end = basis.profile.cache.kind === 'prefix' ? countContextTokens(usage) : cached
+  return { read: lastRead, written: Math.max(0, end - lastRead) }
 }
 
 /** Adds the sizes that usage shows: of the prefix that was read, and of the prefix up to the last cache marker. */
@@ -272,7 +288,9 @@ function learnSizes(forecast: CacheForecast, { read, written }: CacheUse): Appen
   const last = request.markedPrefixes.at(-1)
   if (last === undefined || read + written === 0) return sizes
   const all = withPrefixSize(sizes, { blocks: last.blocks, tokens: read + written })
-  const found = read === 0 || written === 0 ? null : findReadPrefix(forecast, all, read)
+  // Where reads are whole steps, they do not show the size of a prefix.
+  const isExact = forecast.basis.profile.cache.stepTokens === 1
+  const found = read === 0 || written === 0 || !isExact ? null : findReadPrefix(forecast, all, read)
   return found === null ? all : withPrefixSize(all, { blocks: found, tokens: read })
 }
 
@@ -311,9 +329,14 @@ function keepCachedPrefixes(
   { read }: CacheUse,
 ): readonly CachedPrefix[] {
   const live = basis.prefixes.filter((prefix) => isPrefixLive(prefix, basis.now))
-  const isForeseen = read >= expected || (!isCertain && isNear(read, expected, MAX_ESTIMATE_ERROR))
+  const { cache } = basis.profile
+  const isForeseen =
+    read > expected - cache.stepTokens || (!isCertain && isNear(read, expected, MAX_ESTIMATE_ERROR))
   if (isForeseen) return live
-  return live.filter(({ blocks, tokens }) => (findPrefixSize(basis.sizes, blocks) ?? tokens) <= read)
+  return live.filter(({ blocks, tokens }) => {
+    const size = findPrefixSize(basis.sizes, blocks) ?? tokens
+    return size - (size % cache.stepTokens) <= read
+  })
 }
 
 /** Restarts the lifetime of the prefix that was read and of all prefixes at a marker, and adds new ones. */
@@ -322,7 +345,7 @@ function refreshPrefixes(
   kept: readonly CachedPrefix[],
   { read, written }: CacheUse,
 ): readonly CachedPrefix[] {
-  const { request, sizes, now } = asked
+  const { request, sizes, now, profile } = asked
   if (request.markedPrefixes.length === 0) return kept
   if (read + written === 0) return []
   const refreshed = [...kept]
@@ -331,7 +354,10 @@ function refreshPrefixes(
     const used = { ...prefix, usedAt: Math.max(prefix.usedAt, now) }
     refreshed[at === -1 ? refreshed.length : at] = used
   }
-  const found = kept.findLast(({ blocks }) => findPrefixSize(sizes, blocks) === read)
+  const found = kept.findLast(({ blocks }) => {
+    const size = findPrefixSize(sizes, blocks)
+    return size !== null && size - (size % profile.cache.stepTokens) === read
+  })
   if (found !== undefined) refresh({ ...found, isDoubtful: false })
   for (const mark of request.markedPrefixes) {
     const there = refreshed.findLast(({ blocks }) => blocks === mark.blocks) ?? createPrefix(asked, mark)
@@ -358,7 +384,7 @@ function createPrefix(
 export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {
   const newest = findNewestMeasuredResponse(view)
   const index = newest === null ? null : findMessageOfRecord(question.flat, newest.record.uuid)
-  const usage = newest?.record.message.usage
+  const usage = newest?.record.usage
   if (newest === null || index === null || usage === undefined) return EMPTY_CACHE_MODEL
   const request = assembleRequest({ ...question, flat: takeFirstMessages(question.flat, index) })
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
@@ -381,7 +407,7 @@ function findNewestMeasuredResponse(view: ContextView): MeasuredResponse | null 
   for (let place = entries.length - 1; place >= anchor.firstEntry; place -= 1) {
     const record = entries.at(place)?.record
     if (record?.type !== 'assistant' || record.message.id !== anchor.response) continue
-    if (countContextTokens(record.message.usage) > 0)
+    if (countContextTokens(record.usage) > 0)
       return { record, sentAt: findTimeBefore(entries, anchor.firstEntry) }
   }
   return null

@@ -63,19 +63,19 @@ describe('a marker', () => {
     },
   ])('finds a prefix $name: $is', ({ blocks, collapsed, is }) => {
     const cache = { ...RULES.profile.cache, collapsesToolRuns: collapsed }
-    const request = toCacheableSentRequest(marked(blocks), cache)
+    const request = toCacheableSentRequest(marked(blocks), { ...RULES.profile, cache })
     expect(canReachPrefix(request, 1, { ...RULES.profile, cache })).toBe(is)
   })
 
   it('does not look forward', () => {
-    const request = toCacheableSentRequest(marked([text, text]), RULES.profile.cache)
+    const request = toCacheableSentRequest(marked([text, text]), RULES.profile)
     expect(canReachPrefix(request, 3, RULES.profile)).toBe(false)
   })
 })
 
 describe('prefixes', () => {
   const talk = longTalk()
-  const request = toCacheableSentRequest(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile.cache)
+  const request = toCacheableSentRequest(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile)
   const front = request.front.length
   const prefix = (inMessages: number, usedAt: number): CachedPrefix => ({
     blocks: front + inMessages,
@@ -87,7 +87,7 @@ describe('prefixes', () => {
     usedAt,
   })
   const chain = (prefixes: readonly CachedPrefix[]): RequestChain => ({
-    ...toCacheableSentRequest(requestOf(talk, 0), RULES.profile.cache),
+    ...toCacheableSentRequest(requestOf(talk, 0), RULES.profile),
     prefixes,
     sizes: AppendList.of(prefixes.map(({ blocks }) => ({ blocks, tokens: (blocks - front) * 100 }))),
   })

@@ -1,6 +1,6 @@
 /**
- * Model of what the provider has cached: prefixes of this session's API requests that ended at a cache marker, with
- * lifetime and size in tokens. Immutable, with a limited number of prefixes. `cache-forecast.ts` predicts cache reads
+ * Model of what the provider has cached: prefixes of this session's API requests that ended at a cache marker, or that it
+ * caches by itself, with lifetime and size in tokens. Immutable, with a limited number of prefixes. `cache-forecast.ts` predicts cache reads
  * from the model and updates it; cache-break detection computes from it what should have been read.
  */
 import { type Block, isThinkingBlock } from '../log/block.ts'
@@ -9,7 +9,8 @@ import { AppendList } from '../log/persistent-collections.ts'
 import { isKnownRecord, type SessionRecord, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
-import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
+import type { CacheLevel } from '../policy/provider-spelling.ts'
 import {
   type BlockIndex,
   countMessages,
@@ -24,7 +25,6 @@ import {
 import type { AssembledRequest } from '../request/build-request.ts'
 import { findResultPlace, type MessagesWithCalls, MOVING_MARKERS } from '../request/cache-markers.ts'
 import { findCacheLifetimes } from '../request/cache-ttl.ts'
-import type { CacheLevel } from '../request/prefix-snapshot.ts'
 import { splitBlock } from '../tokens/estimator.ts'
 import { type CacheableRequest, toCacheableRequest } from './sent-request.ts'
 
@@ -167,7 +167,7 @@ function findLookBackPosition(
 
 /**
  * Checks whether the API request can find a cached prefix of `blocks` blocks. One of its cache markers must stand at or
- * after the end of the prefix, within the provider's look-back distance.
+ * after the end of the prefix, within the provider's look-back distance; a cache of any prefix needs no marker.
  */
 export function canReachPrefix(
   request: CacheableRequest,
@@ -175,9 +175,26 @@ export function canReachPrefix(
   { cache, thinking }: ReadRules,
 ): boolean {
   const toPosition = (at: number): number => findLookBackPosition(request, at, thinking.stripsFinishedTurns)
+  if (cache.kind === 'prefix') return true
   return request.markedPrefixes.some(
     (mark) => mark.blocks >= blocks && toPosition(mark.blocks) - toPosition(blocks) < cache.lookBack,
   )
+}
+
+/**
+ * Returns the beginning of a chain up to `blocks`, as a provider that caches any prefix has it cached; null for other
+ * providers, if the chain cached no more than that, or if it is too short to be cached.
+ */
+export function findSharedPrefix(
+  chain: RequestChain,
+  blocks: number,
+  cache: CacheRules,
+): CachedPrefix | null {
+  const longer = chain.prefixes.findLast((prefix) => prefix.blocks > blocks)
+  if (cache.kind !== 'prefix' || longer === undefined || blocks === 0) return null
+  const { tokens } = estimatePrefixSize(chain, chain.sizes, blocks)
+  const level = blocks > chain.front.length ? 'messages' : 'system'
+  return tokens < (cache.minimumTokens ?? 0) ? null : { ...longer, blocks, level, tokens }
 }
 
 /** Counts the leading blocks that two API requests have in common: tools, system prompt, then messages. */
@@ -221,7 +238,7 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
 // Cache-break detection computes how many cached tokens of the previous API request the next one should have read. A
 // changed cache key or an expired cache does not lower this number; both are reported as causes of the break.
 
-type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
+type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking' | 'spelling'>
 
 /**
  * Returns how many tokens the next API request should read from the cache: everything that the previous request cached,
@@ -237,7 +254,8 @@ export function countExpectedRead(
   const isTurnOver = blockIndex.end.blocksBeforePrompt > chain.blockIndex.end.blocksBeforePrompt
   const stripped =
     profile.thinking.stripsFinishedTurns && isTurnOver ? estimateThinkingTokens(chain.blockIndex) : 0
-  return Math.max(0, left.tokens - stripped)
+  const tokens = Math.max(0, left.tokens - stripped)
+  return tokens - (tokens % profile.cache.stepTokens)
 }
 
 /**
@@ -460,10 +478,13 @@ function findReadablePrefix(
   const index = part === 'call' ? flat.calls.get(toolUseId) : place?.index
   if (index === undefined) return null
   const staying = sent.markers.filter(({ kind }) => !MOVING_MARKERS.has(kind))
-  const request = toCacheableRequest({ ...sent, markers: staying }, profile.cache)
+  const request = toCacheableRequest({ ...sent, markers: staying }, profile)
   const inside = part === 'call' ? 0 : (place?.block ?? 0)
   const before = request.front.length + readTotalsBeforeMessage(sent.blockIndex, index).blocks + inside
-  const prefix = cacheModel.chains[0]?.prefixes.findLast(
+  const [chain] = cacheModel.chains
+  const shared = chain === undefined ? null : findSharedPrefix(chain, before, profile.cache)
+  if (shared !== null && isPrefixLive(shared, now)) return { prefix: shared }
+  const prefix = chain?.prefixes.findLast(
     (each) =>
       each.blocks <= before && isPrefixLive(each, now) && canReachPrefix(request, each.blocks, profile),
   )

@@ -1,3 +1,4 @@
+import { createUsage } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { RULES } from '../../test/breaks/rules.ts'
 import {
@@ -15,7 +16,7 @@ import type { TracedMessage } from '../context/flatten.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { MessageList } from '../request/block-index.ts'
 import {
-  createForkEdits,
+  countKeptInFork,
   findForkParent,
   matchesPattern,
   type ReportedEdits,
@@ -98,17 +99,17 @@ describe('a fork', () => {
 
   it('is compared with its parent as that was when it was sent', () => {
     const first = {
-      input_tokens: 0,
-      output_tokens: 1,
-      cache_read_input_tokens: 0,
-      cache_creation_input_tokens: 30_000,
+      input: 0,
+      output: 1,
+      read: 0,
+      short: 30_000,
     }
-    const read = { ...first, cache_read_input_tokens: 30_000, cache_creation_input_tokens: 9_000 }
+    const read = { ...first, read: 30_000, short: 9_000 }
     const watcher = createWatcher()
     watcher.exchange(requestOf(talk, 0), first)
     watcher.record(fork)
     watcher.exchange(requestOf(next, 1_000), read)
-    expect(watcher.answer({ source: 'compact', usage: read })).toEqual({
+    expect(watcher.answer({ source: 'compact', usage: createUsage(read) })).toEqual({
       kind: 'read',
       expected: 30_000,
       read: 30_000,
@@ -126,17 +127,17 @@ describe('calls that go wrong', () => {
 
   it('an announcement holds until a call is answered', () => {
     const first = {
-      input_tokens: 0,
-      output_tokens: 1,
-      cache_read_input_tokens: 0,
-      cache_creation_input_tokens: 30_000,
+      input: 0,
+      output: 1,
+      read: 0,
+      short: 30_000,
     }
     const watcher = createWatcher()
     watcher.exchange(requestOf(talk, 0), first)
     watcher.announce(MAIN, { kind: 'cache-edits', act: 'deleted', deletedBefore: 0 })
     watcher.record(requestOf(next, 1_000))
     expect(watcher.answer({ source: MAIN, usage: null })).toEqual({ kind: 'not-judged', why: 'no-usage' })
-    const usage = { ...first, cache_read_input_tokens: 10_000, cache_deleted_input_tokens: 20_000 }
+    const usage = { ...first, read: 10_000, removed: 20_000 }
     expect(watcher.exchange(requestOf(next, 2_000), usage).kind).toBe('read')
   })
 
@@ -152,7 +153,7 @@ describe('calls that go wrong', () => {
   })
 
   it('an answer to nothing that was sent is not judged', () => {
-    const usage = { input_tokens: 1, output_tokens: 1 }
+    const usage = createUsage({ input: 1, output: 1 })
     expect(createWatcher().answer({ source: MAIN, usage })).toEqual({
       kind: 'not-judged',
       why: 'not-watched',
@@ -169,7 +170,7 @@ describe('calls that go wrong', () => {
   it('what the provider newly cleared is charged for, and the same edit again is judged like any request', () => {
     const watcher = createWatcher()
     const { usage } = watcher.send(requestOf(talk, 0))
-    const cached = usage.cache_creation_input_tokens ?? 0
+    const cached = usage.writes.short + usage.writes.long
     watcher.cache.evict()
     const first = watcher.send(requestOf(next, 1_000), { edits: edited(3, 5_000) })
     expect(first.outcome).toMatchObject({
@@ -284,15 +285,13 @@ it.each<[string, Talk, string]>([
     'broke',
   ],
 ])('after %s', (_, talk, kind) => {
-  const usage = { input_tokens: 0, output_tokens: 1 }
-  const before = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: 33_300 }
-  const after = { ...usage, cache_read_input_tokens: 29_900, cache_creation_input_tokens: 6_000 }
+  const usage = { input: 0, output: 1 }
+  const before = { ...usage, read: 0, short: 33_300 }
+  const after = { ...usage, read: 29_900, short: 6_000 }
   const watcher = createWatcher(rules)
   watcher.exchange(requestOf(thoughtful, 0), before)
   expect(watcher.exchange(requestOf(talk, 1_000), after).kind).toBe(kind)
 })
-
-const NAMES = { clearThinking: 'thinking', clearToolUses: 'results', compact: null, minimumCompactTrigger: 0 }
 
 /** Messages with so many tool calls, each with thinking before it. */
 function callsOf(count: number): MessageList {
@@ -306,40 +305,14 @@ function callsOf(count: number): MessageList {
   return { frozen: AppendList.of<TracedMessage>(), tail }
 }
 
-const EDITS = {
-  edits: [
-    { type: 'thinking', keep: { type: 'thinking_turns', value: 2 } },
-    { type: 'results', trigger: { type: 'input_tokens', value: 9 }, keep: { type: 'tool_uses', value: 3 } },
-    { type: 'another', keep: { type: 'tool_uses', value: 1 } },
-  ],
-}
-
 describe('the context edits of a fork', () => {
   it.each([
-    { what: 'what the parent kept and what is new', results: true, thinking: true, keeps: [4, 5, 1] },
-    { what: 'all where nothing was cleared', results: false, thinking: false, keeps: [10, 10, 1] },
-    {
-      what: 'all thinking where only results were cleared',
-      results: true,
-      thinking: false,
-      keeps: [10, 5, 1],
-    },
+    { what: 'what the parent kept and what is new', results: true, thinking: true, keeps: [4, 5] },
+    { what: 'all where nothing was cleared', results: false, thinking: false, keeps: [10, 10] },
+    { what: 'all thinking where only results were cleared', results: true, thinking: false, keeps: [10, 5] },
   ])('keep $what', ({ results, thinking, keeps }) => {
-    const isCleared = { results, thinking }
-    const made = createForkEdits(EDITS, { names: NAMES, parent: callsOf(8), fork: callsOf(10), isCleared })
-    expect(made).toEqual({
-      edits: EDITS.edits.map((edit, at) => ({ ...edit, keep: { ...edit.keep, value: keeps[at] } })),
-    })
-  })
-
-  it('stay as they are where nothing is counted', () => {
-    const input = {
-      names: NAMES,
-      parent: callsOf(1),
-      fork: callsOf(2),
-      isCleared: { results: true, thinking: true },
-    }
-    const all = { edits: [{ type: 'thinking', keep: 'all' }] }
-    expect([createForkEdits(all, input), createForkEdits({}, input)]).toEqual([all, {}])
+    const input = { parent: callsOf(8), fork: callsOf(10), isCleared: { results, thinking } }
+    const made = [countKeptInFork('clear-thinking', 2, input), countKeptInFork('clear-results', 3, input)]
+    expect(made).toEqual(keeps)
   })
 })

@@ -7,10 +7,10 @@
 import { listTracedMessages } from '../context/flatten.ts'
 import type { ModelPrices } from '../cost/prices.ts'
 import { isThinkingBlock, isToolUse } from '../log/block.ts'
-import { isJsonObject, type Json, type JsonObject } from '../log/json.ts'
-import type { Usage } from '../log/record.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
-import type { ContextEditRules, ProviderProfile } from '../policy/provider-profile.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { AppliedEdits, ProviderEdit, ProviderMissReport } from '../policy/provider-spelling.ts'
 import {
   type BlockIndex,
   countMessages,
@@ -24,7 +24,6 @@ import {
   isResetAnnouncement,
   type OwnRewriteCost,
   type PricedAnnouncement,
-  type ProviderMissReport,
   type RewriteAnnouncement,
 } from './cache-break.ts'
 import type { CacheForecast } from './cache-forecast.ts'
@@ -36,6 +35,8 @@ export interface CacheMonitor {
    * State of each caller of the model (main thread, agent, side call), by key. The most recently used caller is last.
    */
   readonly sources: ReadonlyMap<string, SourceState>
+  /** True once a provider that caches by itself has reported tokens read from its cache. Some servers never do. */
+  readonly hasRead: boolean
 }
 
 interface SourceState {
@@ -74,7 +75,7 @@ export interface PendingRequest {
 export const EMPTY_SOURCE_STATE: SourceState = { last: null, pending: null, announced: [] }
 
 export function createCacheMonitor(): CacheMonitor {
-  return { sources: new Map() }
+  return { sources: new Map(), hasRead: false }
 }
 
 /**
@@ -122,12 +123,12 @@ export function announceRewrite(
 export function withCallerState(watch: CacheMonitor, key: string, state: SourceState): CacheMonitor {
   const sources = new Map(watch.sources)
   sources.delete(key)
-  return { sources: sources.set(key, state) }
+  return { ...watch, sources: sources.set(key, state) }
 }
 
 function limitSources(watch: CacheMonitor, most: number): CacheMonitor {
   if (watch.sources.size <= most) return watch
-  return { sources: new Map([...watch.sources].slice(-most)) }
+  return { ...watch, sources: new Map([...watch.sources].slice(-most)) }
 }
 
 // Callers of the model (query sources), and the keys under which their state is stored.
@@ -189,7 +190,7 @@ export interface CacheCheckInput {
   /** Caller of the API request (query source), such as `repl_main_thread`. */
   readonly source: string
   /** Usage of the response. If null, the cache read cannot be judged. */
-  readonly usage: Usage | null
+  readonly usage: TokenUsage | null
   readonly word?: ProviderMissReport | null
   /** What the provider reports to have cleared from the API request by itself; null or absent if nothing. */
   readonly edits?: ReportedEdits | null
@@ -206,23 +207,20 @@ export type RequestedClearing = Pick<ReportedEdits, 'results' | 'tokens' | 'firs
  * Totals of the context edits that the provider applied to an API request. It applies them to every request again, so
  * equal totals mean that nothing more was cleared since the previous request.
  */
-export interface ReportedEdits {
-  readonly results: number
-  readonly thinkingTurns: number
-  readonly tokens: number
-  /** The report as text, by which edits of an unknown kind are compared. */
-  readonly text: string
+export interface ReportedEdits extends AppliedEdits {
   /** Id of the first tool call whose result or input is newly cleared; absent if it is not known. */
   readonly firstCleared?: string
 }
 
 export interface CacheBreakRules {
   readonly policy: CacheBreaksPolicy
-  readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
+  readonly profile: Pick<ProviderProfile, 'cache' | 'thinking' | 'spelling'>
   /** Prices of the model that was called; null if unknown. */
   readonly prices: ModelPrices | null
   /** Removes secrets from parameter values that a cache-break event quotes. Without it, values are quoted as sent. */
   readonly redact?: (text: string) => string
+  /** Whether losses count that a provider without a promise gives no reason for. Default: false, no alarm is given. */
+  readonly countsUnpromised?: boolean
 }
 
 export type CacheCheckOutcome =
@@ -241,9 +239,15 @@ export type CacheCheckOutcome =
 
 /**
  * Why a cache read was not judged: no API request was stored for the source (its model may be excluded); the response
- * has no usage; the provider edited the request in a way that is not known; or it does not report how much it deleted.
+ * has no usage; the provider edited the request in a way that is not known; it does not report how much it deleted; or it
+ * promises no cache read (`best-effort`), and nothing in the request explains that less was read.
  */
-export type NotJudgedReason = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'
+export type NotJudgedReason =
+  | 'not-watched'
+  | 'no-usage'
+  | 'edited-by-provider'
+  | 'deletion-not-told'
+  | 'best-effort'
 
 // Context edits that the provider makes by itself, as the cache sees them: whether a response reports more than the
 // previous one, which part of the API request a new clearing leaves readable in the cache, and with which edits a fork
@@ -339,7 +343,6 @@ function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | 
 
 /** The messages of a fork and of the parent whose cached prefix it reads, and what the provider cleared from the parent. */
 interface ForkEditsInput {
-  readonly names: ContextEditRules
   readonly parent: MessageList
   readonly fork: MessageList
   /** True if the provider cleared tool results, or thinking, from the parent's request. */
@@ -347,25 +350,17 @@ interface ForkEditsInput {
 }
 
 /**
- * Returns the field `context_management` of a fork, with which the provider clears exactly what it cleared from the
- * parent's request: what the fork adds is kept as well, and if nothing was cleared, everything is kept. With the numbers
- * of the parent, the provider would clear more: the fork would miss the cache and not see the cleared results.
+ * Returns how many results or turns of thinking the provider must keep in the request of a fork, so that it clears exactly
+ * what it cleared from the parent's request: what the fork adds is kept as well, and if nothing was cleared, everything is
+ * kept. With the numbers of the parent, the provider would clear more: the fork would miss the cache and not see the
+ * cleared results.
  */
-export function createForkEdits(management: JsonObject, input: ForkEditsInput): JsonObject {
-  const { names, parent, fork, isCleared } = input
-  if (!Array.isArray(management.edits)) return management
-  const keepMore = (edit: JsonObject, isUsed: boolean, count: (messages: MessageList) => number): Json => {
-    const { keep } = edit
-    if (!isJsonObject(keep) || typeof keep.value !== 'number') return edit
-    const value = isUsed ? keep.value + count(fork) - count(parent) : count(fork)
-    return { ...edit, keep: { ...keep, value: Math.max(1, value) } }
-  }
-  const edits = management.edits.map((edit: Json): Json => {
-    if (!isJsonObject(edit)) return edit
-    if (edit.type === names.clearToolUses) return keepMore(edit, isCleared.results, countToolCalls)
-    return edit.type === names.clearThinking ? keepMore(edit, isCleared.thinking, countThinkingTurns) : edit
-  })
-  return { ...management, edits }
+export function countKeptInFork(act: ProviderEdit['act'], kept: number, input: ForkEditsInput): number {
+  const { parent, fork, isCleared } = input
+  const isResults = act === 'clear-results'
+  const count = isResults ? countToolCalls : countThinkingTurns
+  const isUsed = isResults ? isCleared.results : isCleared.thinking
+  return Math.max(1, isUsed ? kept + count(fork) - count(parent) : count(fork))
 }
 
 function countToolCalls(messages: MessageList): number {

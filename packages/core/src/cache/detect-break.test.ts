@@ -1,9 +1,10 @@
+import { createUsage } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { MUTATIONS, type Mutation, messages, withText } from '../../test/breaks/mutations.ts'
 import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT } from '../../test/breaks/talk.ts'
 import { createWatcher, type Sent, type Watcher } from '../../test/breaks/watcher.ts'
-import type { Usage } from '../log/record.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import { countMessages } from '../request/block-index.ts'
 import type { CacheBreak } from './cache-break.ts'
 import { countLostCacheTokens, isCacheBreak, priceLostCacheTokens, toCallRates } from './detect-break.ts'
@@ -29,8 +30,8 @@ function eventIn({ outcome, usage }: Sent): CacheBreak {
   return outcome.event
 }
 
-function anew({ input_tokens, cache_creation_input_tokens }: Usage): number {
-  return input_tokens + (cache_creation_input_tokens ?? 0)
+function anew({ input, writes }: TokenUsage): number {
+  return input + writes.short + writes.long
 }
 
 describe('a cache broken on purpose', () => {
@@ -42,10 +43,10 @@ describe('a cache broken on purpose', () => {
   it.each(MUTATIONS)('is counted and priced: $name', (mutation) => {
     const sent = run(mutation)
     const { expected, read, tokensLost, moneyLost } = eventIn(sent)
-    const fallen = CACHED - (sent.usage.cache_read_input_tokens ?? 0)
+    const fallen = CACHED - sent.usage.read
     const lost = Math.min(fallen, anew(sent.usage))
     const rate = mutation.rate ?? 2.5
-    expect([expected, read, tokensLost]).toEqual([CACHED, sent.usage.cache_read_input_tokens, lost])
+    expect([expected, read, tokensLost]).toEqual([CACHED, sent.usage.read, lost])
     expect(moneyLost).toBeCloseTo((lost * (rate - 0.2)) / 1e6, 12)
   })
 
@@ -241,8 +242,8 @@ function rewritten(sent: SentRequest, at: number): SentRequest {
 
 const LIMITS = { percent: 5, tokens: 2_000 }
 
-function billed(cacheRead: number, write5m: number, others: { write1h?: number; input?: number } = {}) {
-  return { cacheRead, write5m, write1h: 0, input: 0, output: 0, ...others }
+function billed(cacheRead: number, writeShort: number, others: { writeLong?: number; input?: number } = {}) {
+  return { cacheRead, writeShort, writeLong: 0, input: 0, output: 0, ...others }
 }
 
 describe('isBreak', () => {
@@ -271,15 +272,15 @@ describe('tokensLost', () => {
 })
 
 describe('moneyLost', () => {
-  const rates = { input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 }
+  const rates = { input: 2, cacheRead: 0.2, writeShort: 2.5, writeLong: 4, output: 10 }
 
   it.each([
     { name: '5-minute writes', lost: 10_000, tokens: billed(0, 20_000), dollars: 0.023 },
-    { name: '1-hour writes', lost: 10_000, tokens: billed(0, 0, { write1h: 20_000 }), dollars: 0.038 },
+    { name: '1-hour writes', lost: 10_000, tokens: billed(0, 0, { writeLong: 20_000 }), dollars: 0.038 },
     {
       name: 'both, by their shares',
       lost: 10_000,
-      tokens: billed(0, 5_000, { write1h: 15_000 }),
+      tokens: billed(0, 5_000, { writeLong: 15_000 }),
       dollars: 0.03425,
     },
     {
@@ -296,14 +297,14 @@ describe('moneyLost', () => {
   it.each([
     { name: 'no prices at all', rates: null },
     { name: 'no price of a read', rates: { ...rates, cacheRead: null } },
-    { name: 'no price of what was written', rates: { ...rates, write5m: null } },
+    { name: 'no price of what was written', rates: { ...rates, writeShort: null } },
   ])('is not known with $name', ({ rates: given }) => {
     expect(priceLostCacheTokens(10_000, billed(0, 20_000), given)).toBeNull()
   })
 
   it('needs no price of what was not used', () => {
     expect(
-      priceLostCacheTokens(10_000, billed(0, 20_000), { ...rates, write1h: null, input: null }),
+      priceLostCacheTokens(10_000, billed(0, 20_000), { ...rates, writeLong: null, input: null }),
     ).toBeCloseTo(0.023, 12)
   })
 })
@@ -312,23 +313,23 @@ describe('ratesOf', () => {
   const prices = {
     input: 1,
     cacheRead: 0.1,
-    write5m: 1.25,
-    write1h: 2,
+    writeShort: 1.25,
+    writeLong: 2,
     output: 5,
-    tiers: [{ above: 100_000, input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }],
+    tiers: [{ above: 100_000, input: 5, cacheRead: 0.5, writeShort: 6.25, writeLong: 10, output: 25 }],
     factors: { speed: { fast: 2 } },
   }
-  const usage = { input_tokens: 0, output_tokens: 0 }
+  const usage = createUsage({})
 
   it('goes by the size of the prompt and by what the usage says', () => {
     const small = toCallRates(usage, billed(90_000, 10_000), prices)
     const large = toCallRates(usage, billed(90_000, 10_001), prices)
-    const fast = toCallRates({ ...usage, speed: 'fast' }, billed(0, 0), prices)
-    expect([small?.write5m, large?.write5m, fast?.write5m, toCallRates(usage, billed(0, 0), null)]).toEqual([
-      1.25,
-      6.25,
-      2.5,
-      null,
-    ])
+    const fast = toCallRates({ ...usage, terms: { speed: 'fast' } }, billed(0, 0), prices)
+    expect([
+      small?.writeShort,
+      large?.writeShort,
+      fast?.writeShort,
+      toCallRates(usage, billed(0, 0), null),
+    ]).toEqual([1.25, 6.25, 2.5, null])
   })
 })

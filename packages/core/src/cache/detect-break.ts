@@ -4,7 +4,7 @@
  */
 
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
-import type { Usage } from '../log/record.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import { type BlockPosition, findFirstDifference, readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { TokensByClass } from '../tokens/usage.ts'
@@ -75,12 +75,31 @@ export function checkCacheRead(
   if (pending === null) return skip('not-watched')
   if (answer.usage === null) return skip('no-usage')
   const { sent, forecast, isOutdated } = pending
-  const outcome = detectBreak(withProviderClearing(pending, edits, change), answer, answer.usage, rules)
+  const edited = withProviderClearing(pending, edits, change)
+  const found = detectBreak(edited, answer, answer.usage, rules)
+  const isOwnCache = rules.profile.cache.kind === 'prefix'
+  const hasRead = watch.hasRead || (isOwnCache && toCacheFigures(answer.usage).lastRead > 0)
+  const isJudged = found.kind !== 'broke' || isPromised(found, hasRead, rules)
+  const outcome: CacheCheckOutcome = isJudged ? found : { kind: 'not-judged', why: 'best-effort' }
   const { blockIndex } = forecast.basis.request
   const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex, edits }
   // A fork is never the API request that later requests are compared with.
   const last = findForkParent(sent.source, sent.forkOf) === null ? answered : own.last
-  return { monitor: withCallerState(watch, key, { ...own, last, pending: null }), outcome, isEdited }
+  const monitor = withCallerState({ ...watch, hasRead }, key, { ...own, last, pending: null })
+  return { monitor, outcome, isEdited }
+}
+
+/**
+ * False for a cache break of a provider that caches by itself without a promise, if it has never reported a cache read, or
+ * if nothing explains the break.
+ */
+function isPromised(
+  { event }: BreakOutcome,
+  hasRead: boolean,
+  { profile, countsUnpromised = false }: CacheBreakRules,
+): boolean {
+  if (profile.cache.kind !== 'prefix') return true
+  return hasRead && (countsUnpromised || event.reason.kind !== 'evicted')
 }
 
 interface CacheCheckResult {
@@ -93,7 +112,7 @@ interface CacheCheckResult {
 function detectBreak(
   pending: EditedRequest,
   answer: CacheCheckInput,
-  usage: Usage,
+  usage: TokenUsage,
   rules: CacheBreakRules,
 ): CacheCheckOutcome {
   const { announced } = pending
@@ -221,7 +240,7 @@ function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: Cach
   // Cached tokens that are still in the API request after the rewrite. No other tokens can have been lost.
   const kept =
     act.kind === 'cache-edits' ? reading.expected : Math.max(0, (left?.tokens ?? 0) - (act.freedTokens ?? 0))
-  if (findExpiredCause(pending) !== null) {
+  if (findExpiredCause(pending, rules.profile.cache) !== null) {
     // The cache had expired before the rewrite, so the rewrite did not cause the loss.
     const lapsed = { ...reading, expected: kept }
     return isCacheBreak(lapsed, rules.policy) ? reportBreak(input, lapsed, false) : toReadOutcome(lapsed)
@@ -238,11 +257,11 @@ function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: Cach
 
 /** Builds the cache-break event. `blamesMessages`: true if a changed message may be reported as the cause. */
 function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = true): BreakOutcome {
-  const { pending, against, answer, expectation, rates } = input
+  const { pending, against, answer, expectation, rates, rules } = input
   const { at, source, parameters } = pending.sent
   const { expected, tokens } = reading
   const read = tokens.cacheRead
-  const all = listDifferences(pending, against, expectation.change)
+  const all = listDifferences(pending, against, expectation.change, rules.profile.spelling)
   const differences = blamesMessages ? all : all.filter(({ kind }) => !kind.startsWith('message-'))
   const provider = answer.word ?? null
   const explanation = explainCacheMiss({ ...input, differences, read, word: provider })
@@ -265,7 +284,7 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
     evidence: formatBreakEvidence(explanation, { expected, read, gapMs }, provider),
     provider,
     ours,
-    sentence: describeBreak(reason, { tokens: lost, dollars }, ours),
+    sentence: describeBreak(reason, { tokens: lost, dollars }, ours, rules.profile.cache),
   }
   const question = { before: against.sent, after: pending.sent, differences, position: expectation.position }
   return { kind: 'broke', event, diff: (redact) => formatRequestDiff(question, redact) }
@@ -279,13 +298,14 @@ function listDifferences(
   { sent, forecast, change: edited }: EditedRequest,
   against: AnsweredRequest,
   change: MessageDifference | null,
+  spelling: CacheBreakRules['profile']['spelling'],
 ): readonly RequestDifference[] {
   const isFork = findForkParent(sent.source, sent.forkOf) !== null
   const found = diffRequests(against.sent, sent, [against.blockIndex, forecast.basis.request.blockIndex])
   // The figures of context edits change with every tool call. They matter only if cleared content came back.
   const isKnownEdit = (each: RequestDifference): boolean =>
     each.kind === 'parameter-changed' &&
-    each.name === 'context_management' &&
+    each.name === spelling.editsParameter &&
     edited !== 'fewer' &&
     listTypes(each.before) === listTypes(each.after)
   const own = found.filter((each) => !isKnownEdit(each) && (!isFork || each.kind !== 'marker-ttl-changed'))
@@ -361,7 +381,7 @@ export function isCacheBreak(
 
 /** Returns the token rates that applied to a call with this usage; null if the model has no prices. */
 export function toCallRates(
-  usage: Usage,
+  usage: TokenUsage,
   tokens: TokensByClass,
   prices: ModelPrices | null,
 ): TokenRates | null {
@@ -388,12 +408,16 @@ export function priceLostCacheTokens(
  * Sums what was paid for the lost tokens. They are priced as cache writes up to the number of tokens written, and the
  * rest as uncached input.
  */
-function sumPricePaid(lost: number, { write5m, write1h }: TokensByClass, rates: TokenRates): number | null {
-  const written = Math.min(lost, write5m + write1h)
-  const share = written === 0 ? 0 : written / (write5m + write1h)
+function sumPricePaid(
+  lost: number,
+  { writeShort, writeLong }: TokensByClass,
+  rates: TokenRates,
+): number | null {
+  const written = Math.min(lost, writeShort + writeLong)
+  const share = written === 0 ? 0 : written / (writeShort + writeLong)
   const parts = [
-    { tokens: write5m * share, rate: rates.write5m },
-    { tokens: write1h * share, rate: rates.write1h },
+    { tokens: writeShort * share, rate: rates.writeShort },
+    { tokens: writeLong * share, rate: rates.writeLong },
     { tokens: lost - written, rate: rates.input },
   ]
   return parts.reduce<number | null>((sum, { tokens, rate }) => {

@@ -6,14 +6,14 @@
  */
 
 import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
+import type { CacheRules } from '../policy/provider-profile.ts'
+import type { ProviderMissReport, ProviderZone } from '../policy/provider-spelling.ts'
 import { sliceText } from '../text/truncate-text.ts'
 import type {
   CacheBreakReason,
   ExternalCause,
   MessageDifference,
   OwnRewrite,
-  ProviderMissReport,
-  ProviderZone,
   RequestDifference,
 } from './cache-break.ts'
 import {
@@ -70,9 +70,9 @@ function canExplain(
   difference: RequestDifference,
   { pending, rules, expectation, read }: CacheMiss,
 ): boolean {
-  if (findExpiredCause(pending) !== null && !wasCached(difference, pending)) return false
+  if (findExpiredCause(pending, rules.profile.cache) !== null && !wasCached(difference, pending)) return false
   if (difference.kind.startsWith('message-')) return read >= expectation.floor - rules.policy.tokens
-  if (isEditsDifference(difference)) return pending.change === 'fewer'
+  if (isEditsDifference(difference, rules)) return pending.change === 'fewer'
   if (difference.kind !== 'markers-removed' || difference.zone !== 'prefix' || pending.chain === null)
     return true
   const isInMessages = findLastCachedPrefix(pending.chain)?.level === 'messages'
@@ -86,14 +86,14 @@ function wasCached(difference: RequestDifference, { sent, chain }: PendingReques
   return prefixes?.some((prefix) => isPrefixLive(prefix, sent.at)) ?? false
 }
 
-function isEditsDifference(difference: RequestDifference): boolean {
-  return difference.kind === 'parameter-changed' && difference.name === 'context_management'
+function isEditsDifference(difference: RequestDifference, { profile }: CacheMiss['rules']): boolean {
+  return difference.kind === 'parameter-changed' && difference.name === profile.spelling.editsParameter
 }
 
 function findCircumstance(miss: CacheMiss): CacheBreakReason {
   const { pending, rules, word, differences } = miss
   const { chain, forecast } = pending
-  const lapse = findExpiredCause(pending)
+  const lapse = findExpiredCause(pending, rules.profile.cache)
   if (lapse !== null) return lapse
   if (isThinkingDropped(miss)) return { kind: 'thinking-dropped' }
   const isFork = findForkParent(pending.sent.source, pending.sent.forkOf) !== null
@@ -102,7 +102,7 @@ function findCircumstance(miss: CacheMiss): CacheBreakReason {
     return { kind: 'look-back-outrun', lookBack: rules.profile.cache.lookBack }
   if (word !== null && word.isVague !== true) return { kind: 'told-by-provider', zone: word.zone }
   // Providers list context edits among the parameters that affect the prompt, so without another cause they are named.
-  return differences.find(isEditsDifference) ?? { kind: 'evicted' }
+  return differences.find((each) => isEditsDifference(each, rules)) ?? { kind: 'evicted' }
 }
 
 /**
@@ -118,12 +118,16 @@ function isThinkingDropped({ pending, rules: { profile, policy }, read }: CacheM
   return read >= countReadableTokens(chain, request, profile, { within, at: sent.at }) - policy.tokens
 }
 
-/** Returns expiry as the cause, with the length of the pause, if the last cached prefix had expired; otherwise null. */
-export function findExpiredCause({ sent, chain }: PendingRequest): ExternalCause | null {
+/** Returns expiry as the cause, with the length of the pause, if the last cached prefix had or may have expired. */
+export function findExpiredCause(
+  { sent, chain }: PendingRequest,
+  { softSeconds }: CacheRules,
+): ExternalCause | null {
   const left = chain === null ? null : findLastCachedPrefix(chain)
   if (left === null) return null
   const gapMs = sent.at - left.usedAt
-  return gapMs < left.seconds * 1000 ? null : { kind: 'expired', ttl: left.ttl, gapMs }
+  const seconds = Math.min(left.seconds, softSeconds ?? left.seconds)
+  return gapMs < seconds * 1000 ? null : { kind: 'expired', ttl: left.ttl, gapMs }
 }
 
 /** Redacts the values that a reason quotes: those of thinking, tool_choice and other parameters are the caller's text. */
@@ -171,10 +175,15 @@ interface LossCost {
   readonly dollars: number | null
 }
 
-export function describeBreak(reason: CacheBreakReason, cost: LossCost, ours: OwnRewrite | null): string {
+export function describeBreak(
+  reason: CacheBreakReason,
+  cost: LossCost,
+  ours: OwnRewrite | null,
+  cache: CacheRules,
+): string {
   const fact = describeCause(reason)
   return ours === null
-    ? `Cache broke: ${fact}; ${describeCost(cost)}. ${findAdvice(reason)}`
+    ? `Cache broke: ${fact}; ${describeCost(cost)}. ${findAdvice(reason, cache)}`
     : `Cache broke by an intended change: ${fact}; ${describeCost(cost)}${describePayback(ours)}.`
 }
 
@@ -335,19 +344,15 @@ export function findReasonZone(reason: CacheBreakReason): ProviderZone | null {
   return reason.kind === 'told-by-provider' ? reason.zone : ZONE_AND_ADVICE[reason.kind][0]
 }
 
-const HOUR_MS = 3_600_000
-
-/**
- * Returns advice on how to avoid this cache break; a one-hour cache lifetime is suggested only if the pause was shorter
- * than an hour.
- */
-function findAdvice(reason: CacheBreakReason): string {
-  const isOutlasted = reason.kind === 'expired' && reason.ttl === '5m' && reason.gapMs < HOUR_MS
-  return isOutlasted ? LONGER_TTL_ADVICE : ZONE_AND_ADVICE[reason.kind][1]
+/** Returns advice on how to avoid this cache break; a longer cache lifetime only if it would have survived the pause. */
+function findAdvice(reason: CacheBreakReason, { kind, ttls }: CacheRules): string {
+  const [longest] = ttls
+  if (reason.kind !== 'expired' || kind === 'prefix' || longest === undefined || reason.ttl === longest.name)
+    return ZONE_AND_ADVICE[reason.kind][1]
+  if (reason.gapMs >= longest.seconds * 1000) return ZONE_AND_ADVICE.expired[1]
+  return `A ${longest.seconds / 3_600}-hour cache lifetime would have survived the pause, but its writes cost more: cache.ttl "auto" decides by the pauses of the session.`
 }
 
-const LONGER_TTL_ADVICE =
-  'A 1-hour cache lifetime would have survived the pause, but its writes cost more: cache.ttl "auto" decides by the pauses of the session.'
 const PARAMETER_ADVICE = 'Keep it the same for the session, or change it right after a compaction.'
 const TOOL_ADVICE =
   'Connect tools before the first prompt, or let late ones come with the next prefix snapshot.'
@@ -393,7 +398,7 @@ const ZONE_AND_ADVICE: Readonly<
   ],
   'cleared-for-fork': [
     'messages',
-    'Context edits of a fork must keep what it adds as well: where parameters set context_management, raise its keep.',
+    'Context edits of a fork must keep what it adds as well: where parameters ask for context edits, raise their keep.',
   ],
   'told-by-provider': [
     null,

@@ -1,15 +1,15 @@
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { longTalk } from '../../test/breaks/talk.ts'
 import type { JsonObject } from '../log/json.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { indexBlocks } from '../request/block-index.ts'
 import { type AssembledRequest, assembleRequest } from '../request/build-request.ts'
 import { buildRequestPrefix, type RequestPrefix } from '../request/prefix-snapshot.ts'
 import { diffRequests } from './request-diff.ts'
 import { type SendContext, type SentRequest, toSentRequest } from './sent-request.ts'
 
-const profile = defineProviderProfile({
+const profile = defineMessagesProfile({
   cache: {
     ttls: [
       { name: '1h', seconds: 3600 },
@@ -55,7 +55,7 @@ function differences(before: SentRequest, after: SentRequest) {
   return diffRequests(before, after, [counted(before), counted(after)])
 }
 
-const SENDING: SendContext = { source: 'sdk', at: 7, cache: profile.cache }
+const SENDING: SendContext = { source: 'sdk', at: 7, profile }
 
 describe('sentRequest', () => {
   it('is what the engine put together, in the pieces a cache can lose', () => {

@@ -6,8 +6,9 @@
 
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
-import { isObject, type Json, type JsonObject } from '../log/json.ts'
-import type { CacheRules } from '../policy/provider-profile.ts'
+import type { Json, JsonObject } from '../log/json.ts'
+import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
+import type { CacheLevel, CacheParameters } from '../policy/provider-spelling.ts'
 import {
   type BlockIndex,
   type BlockPosition,
@@ -20,13 +21,7 @@ import {
 } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PlannedMarker } from '../request/cache-markers.ts'
-import {
-  type CacheLevel,
-  findCacheLevel,
-  isLoadedUpfront,
-  type RequestPrefix,
-  readToolOrTypeName,
-} from '../request/prefix-snapshot.ts'
+import { isLoadedUpfront, type RequestPrefix, readToolOrTypeName } from '../request/prefix-snapshot.ts'
 
 export interface SentRequest {
   /** Caller that sent the API request (query source), such as `repl_main_thread`, `agent:…` or `compact`. */
@@ -57,19 +52,9 @@ export type SentPrefixPiece = { readonly name: string; readonly text: string }
 /** Who changed a message that was already sent. */
 export type MessageEditor = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
 
-/**
- * Request parameters on which the provider's cache depends, as text. Other parameters, such as `max_tokens`, are left
- * out.
- */
-export interface SentParameters {
+/** The parameters of an API request that break detection compares. */
+export interface SentParameters extends CacheParameters {
   readonly model: string
-  readonly speed?: string | undefined
-  readonly effort?: string | undefined
-  readonly thinking?: string | undefined
-  readonly toolChoice?: string | undefined
-  readonly betas?: readonly string[] | undefined
-  /** Other parameters by name, such as the output format. */
-  readonly others?: Readonly<Record<string, string>> | undefined
 }
 
 export interface SentMarker {
@@ -86,7 +71,7 @@ export interface SentMarker {
 
 /** Facts about an API request that are known only when it is sent. */
 export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
-  readonly cache: Pick<CacheRules, 'ttls' | 'defaultTtl'>
+  readonly profile: Pick<ProviderProfile, 'cache' | 'spelling'>
   /** The previous API request; if its prefix is unchanged, its prefix texts are reused. */
   readonly previous?: MonitoredRequest
 }
@@ -96,7 +81,8 @@ export interface MonitoredRequest extends SentRequest {
 }
 
 export function toSentRequest(request: AssembledRequest, sending: SendContext): MonitoredRequest {
-  const { cache, previous, ...given } = sending
+  const { profile, previous, ...given } = sending
+  const { cache, spelling } = profile
   const { front, messages, markers, extra } = request
   const pieces = previous?.front === front ? previous : listPrefixPieces(front)
   return {
@@ -105,7 +91,10 @@ export function toSentRequest(request: AssembledRequest, sending: SendContext): 
     tools: pieces.tools,
     system: pieces.system,
     messages,
-    parameters: toSentParameters(front.model, { ...front.parameters, ...extra }),
+    parameters: {
+      model: front.model,
+      ...spelling.readCacheParameters({ ...front.parameters, ...extra }),
+    },
     markers: markers.map((marker) => toSentMarker(marker, cache)),
   }
 }
@@ -121,36 +110,11 @@ function listPrefixPieces({ tools, system, current }: RequestPrefix): Pick<SentR
   }
 }
 
-const SEPARATE_PARAMETERS = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
-
-/** Returns the request fields that belong to the cache key, in a form that can be compared. */
-export function toSentParameters(model: string, fields: JsonObject): SentParameters {
-  const { effort, ...output } = isObject(fields.output_config) ? fields.output_config : {}
-  // Context edits by the provider are not part of the cache key, but they explain many cache misses.
-  const isCompared = (name: string): boolean => findCacheLevel(name) !== null || name === 'context_management'
-  const rest = Object.entries(fields).filter(([name]) => !SEPARATE_PARAMETERS.has(name) && isCompared(name))
-  const others = { ...Object.fromEntries(rest), ...(Object.keys(output).length === 0 ? {} : { output }) }
-  return {
-    model,
-    speed: toParameterText(fields.speed),
-    effort: typeof effort === 'string' ? effort : undefined,
-    thinking: toParameterText(fields.thinking),
-    toolChoice: toParameterText(fields.tool_choice),
-    betas: Array.isArray(fields.betas) ? fields.betas.map(String) : undefined,
-    others: Object.fromEntries(Object.entries(others).map(([name, value]) => [name, JSON.stringify(value)])),
-  }
-}
-
-function toParameterText(value: Json | undefined): string | undefined {
-  if (value === undefined || value === null) return undefined
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-function toSentMarker({ place, control }: PlannedMarker, cache: SendContext['cache']): SentMarker {
+function toSentMarker({ place, scope, ...marker }: PlannedMarker, cache: CacheRules): SentMarker {
   const { ttls, defaultTtl } = cache
-  const ttl = typeof control.ttl === 'string' ? control.ttl : defaultTtl
+  const ttl = marker.ttl ?? defaultTtl
   const seconds = ttls.find(({ name }) => name === ttl)?.seconds ?? 0
-  return { ...place, ttl, seconds, ...(typeof control.scope === 'string' ? { scope: control.scope } : {}) }
+  return { ...place, ttl, seconds, ...(scope === undefined ? {} : { scope }) }
 }
 
 /** Returns the JSON text of a block as it was sent; empty if there is no such block. */
@@ -170,7 +134,7 @@ export interface CacheableRequest {
   readonly front: readonly (Block | JsonObject)[]
   readonly blockIndex: BlockIndex
   readonly key: CacheKey
-  /** Prefixes that end at a cache marker, in the order of the API request. */
+  /** Prefixes that the provider caches: those that end at a cache marker, and the whole prompt where it does so by itself. */
   readonly markedPrefixes: readonly MarkedPrefix[]
 }
 
@@ -188,7 +152,10 @@ export interface MarkedPrefix {
   readonly seconds: number
 }
 
-export function toCacheableRequest(request: AssembledRequest, cache: CacheRules): CacheableRequest {
+export function toCacheableRequest(
+  request: AssembledRequest,
+  { cache, spelling }: CacheKeyRules,
+): CacheableRequest {
   const { front, blockIndex, markers, extra } = request
   const offered = front.tools.filter(isLoadedUpfront)
   return buildCacheableRequest({
@@ -198,6 +165,8 @@ export function toCacheableRequest(request: AssembledRequest, cache: CacheRules)
     blockIndex,
     parameters: { ...front.parameters, ...extra, model: front.model },
     markers: markers.map((marker) => toSentMarker(marker, cache)),
+    cache,
+    spelling,
   })
 }
 
@@ -207,7 +176,7 @@ export function toCacheableRequest(request: AssembledRequest, cache: CacheRules)
  */
 export function toCacheableSentRequest(
   sent: SentRequest,
-  cache: CacheRules,
+  { cache, spelling }: CacheKeyRules,
   from?: BlockIndex,
 ): CacheableRequest {
   const { tools, system, messages, parameters, markers } = sent
@@ -221,8 +190,13 @@ export function toCacheableSentRequest(
     blockIndex: indexBlocks(messages, cache.collapsesToolRuns, from, { countsBytes: false }),
     parameters: { ...Object.fromEntries(given), betas, ...others },
     markers,
+    cache,
+    spelling,
   })
 }
+
+/** The rules of a provider by which a cached prefix is found again. */
+type CacheKeyRules = Pick<ProviderProfile, 'cache' | 'spelling'>
 
 interface RequestParts {
   readonly tools: CacheableRequest['front']
@@ -233,6 +207,8 @@ interface RequestParts {
   /** Request parameters, including the model. */
   readonly parameters: JsonObject
   readonly markers: readonly SentMarker[]
+  readonly cache: CacheRules
+  readonly spelling: ProviderProfile['spelling']
 }
 
 function buildCacheableRequest({
@@ -242,6 +218,8 @@ function buildCacheableRequest({
   blockIndex,
   parameters,
   markers,
+  cache,
+  spelling,
 }: RequestParts): CacheableRequest {
   const front = [...tools, ...system]
   const countBlocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
@@ -249,27 +227,34 @@ function buildCacheableRequest({
     if (zone === 'system') return tools.length + index + 1
     return front.length + countTotalsThroughBlock(blockIndex, index, block).blocks
   }
+  const marked = markers.map((marker): MarkedPrefix => {
+    const { zone, ttl, seconds } = marker
+    return { blocks: countBlocksThrough(marker), level: zone, ttl, seconds }
+  })
   return {
     front,
     blockIndex,
-    key: toCacheKey(parameters, blockIndex.end.traits, tools.length > 0),
-    markedPrefixes: markers.map((marker) => {
-      const { zone, ttl, seconds } = marker
-      return { blocks: countBlocksThrough(marker), level: zone, ttl, seconds }
-    }),
+    key: toCacheKey(groupByLevel(parameters, spelling), blockIndex.end.traits, tools.length > 0),
+    markedPrefixes: withWholePrompt(marked, front.length + blockIndex.end.blocks, cache),
   }
+}
+
+/** Adds the whole prompt, which some providers cache by themselves, with the usual lifetime. */
+function withWholePrompt(
+  marked: readonly MarkedPrefix[],
+  blocks: number,
+  { kind, ttls, defaultTtl }: CacheRules,
+): readonly MarkedPrefix[] {
+  if (kind === 'markers' || blocks === 0 || marked.at(-1)?.blocks === blocks) return marked
+  const seconds = ttls.find(({ name }) => name === defaultTtl)?.seconds ?? 0
+  return [...marked, { blocks, level: 'messages', ttl: defaultTtl, seconds }]
 }
 
 /**
  * Builds the cache key. `declaresTools`: true if the request field `tools` is not empty. If it is empty, the first tool
  * that a message defines changes the key.
  */
-function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools: boolean): CacheKey {
-  const parts: Readonly<Record<CacheLevel, string[]>> = { tools: [], system: [], messages: [] }
-  for (const name of Object.keys(parameters).sort()) {
-    const level = findCacheLevel(name)
-    if (level !== null) parts[level].push(`${name}=${formatParameter(name, parameters[name] ?? null)}`)
-  }
+function toCacheKey(parts: PartsByLevel, traits: MessageTraits, declaresTools: boolean): CacheKey {
   parts.tools.push(traits.definesTools && !declaresTools ? 'tools in messages' : '')
   parts.system.push(traits.hasCitations ? 'citations' : '')
   parts.messages.push(traits.hasImages ? 'images' : '')
@@ -278,6 +263,17 @@ function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools
     system: parts.system.join('\n'),
     messages: parts.messages.join('\n'),
   }
+}
+
+type PartsByLevel = Readonly<Record<CacheLevel, string[]>>
+
+function groupByLevel(parameters: JsonObject, spelling: RequestParts['spelling']): PartsByLevel {
+  const parts: PartsByLevel = { tools: [], system: [], messages: [] }
+  for (const name of Object.keys(parameters).sort()) {
+    const level = spelling.findCacheLevel(name)
+    if (level !== null) parts[level].push(`${name}=${formatParameter(name, parameters[name] ?? null)}`)
+  }
+  return parts
 }
 
 /** Formats a parameter for the cache key; betas are sorted because their order does not matter. */

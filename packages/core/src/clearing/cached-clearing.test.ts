@@ -1,3 +1,4 @@
+import { strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import {
@@ -73,18 +74,20 @@ describe('cached', () => {
     expect(deleted(situation.register)).toEqual([0, 7_000])
     const one = situation.register.deletions
     expect(one.map(({ ids }) => ids)).toEqual([first.metadata.compactedToolIds])
-    expect(createDeletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] })).toEqual({
-      role: 'user',
-      content: [
-        {
-          type: 'cache_edits',
-          edits: [
-            { type: 'delete', cache_reference: 'a' },
-            { type: 'delete', cache_reference: 'b' },
-          ],
-        },
-      ],
-    })
+    expect(createDeletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] }, strictProfile)).toEqual(
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'cache_edits',
+            edits: [
+              { type: 'delete', cache_reference: 'a' },
+              { type: 'delete', cache_reference: 'b' },
+            ],
+          },
+        ],
+      },
+    )
     situation.reads(7, 1_000)
     situation.say()
     const second = proposeCachedClearing(situation.question({ cache: warm() })).proposal

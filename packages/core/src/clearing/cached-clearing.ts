@@ -6,9 +6,9 @@
 
 import type { ContextView } from '../context/context-view.ts'
 import { formatCount } from '../cost/prices.ts'
-import { CACHE_EDITS_END, createCacheEdits } from '../log/cache-edits.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
-import type { MicrocompactMetadata, UserRecord } from '../log/record.ts'
+import { DELETIONS_END, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type ClearProposal,
   findClearCandidates,
@@ -72,8 +72,11 @@ function countTokens(register: ToolResultIndex, ids: readonly string[]): number 
  * Creates the message that asks the provider to delete tool results from its cache. The message is logged, so that
  * every later API request repeats it.
  */
-export function createDeletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
-  return { role: 'user', content: [createCacheEdits(compactedToolIds)] }
+export function createDeletionMessage(
+  { compactedToolIds }: MicrocompactMetadata,
+  { spelling }: Pick<ProviderProfile, 'spelling'>,
+): UserRecord['message'] {
+  return { role: 'user', content: [spelling.deleteResults(compactedToolIds)] }
 }
 
 // What the index of tool results keeps of deletions.
@@ -133,15 +136,14 @@ export function createDeletionsExpiredNotice(
   register: ToolResultIndex,
   isWarm: boolean,
 ): { readonly subtype: string } | null {
-  return isWarm || register.deletions.length === 0 ? null : CACHE_EDITS_END
+  return isWarm || register.deletions.length === 0 ? null : DELETIONS_END
 }
 
 /** Returns the tokens deleted so far in the provider's cache, from the newest response that reports them; 0 if none. */
 export function readDeletedTokens({ entries }: Pick<ContextView, 'entries'>): number {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record
-    const deleted =
-      record?.type === 'assistant' ? record.message.usage?.cache_deleted_input_tokens : undefined
+    const deleted = record?.type === 'assistant' ? record.usage?.removed : undefined
     if (typeof deleted === 'number') return deleted
   }
   return 0

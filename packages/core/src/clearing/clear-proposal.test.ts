@@ -1,20 +1,20 @@
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, warm } from '../../test/clear/situation.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import { canPayOff, countPayingCalls, findInvalidatedThinking, priceRewrite } from './clear-proposal.ts'
 
-const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
+const rates = (read: number) => ({ input: 1, cacheRead: read, writeShort: 1.25, writeLong: 2, output: 5 })
 
 describe('break-even of a rewrite', () => {
   it.each([
-    [0.1, 'write5m', 11.5],
-    [0.05, 'write5m', 24],
-    [0.025, 'write5m', 49],
-    [0.1, 'write1h', 19],
-    [0.05, 'write1h', 39],
-    [0.025, 'write1h', 79],
+    [0.1, 'writeShort', 11.5],
+    [0.05, 'writeShort', 24],
+    [0.025, 'writeShort', 49],
+    [0.1, 'writeLong', 19],
+    [0.05, 'writeLong', 39],
+    [0.025, 'writeLong', 79],
   ] as const)('reads at %f, %s: %f calls for each token behind one freed', (read, write, factor) => {
     const { breakEvenCalls } = priceRewrite(1_000, 1_000, { rates: rates(read), write })
     expect(breakEvenCalls).toBeCloseTo(factor)
@@ -22,7 +22,7 @@ describe('break-even of a rewrite', () => {
   })
 
   it('costs what writing costs above reading', () => {
-    expect(priceRewrite(1, 1_000_000, { rates: rates(0.1), write: 'write5m' }).cost).toBeCloseTo(1.15)
+    expect(priceRewrite(1, 1_000_000, { rates: rates(0.1), write: 'writeShort' }).cost).toBeCloseTo(1.15)
   })
 
   it.each([
@@ -31,13 +31,13 @@ describe('break-even of a rewrite', () => {
     ['reads for nothing', 5, 5, 0, null],
     ['writes no dearer than reads', 5, 5, 1.25, 0],
   ] as const)('%s', (_, freed, behind, read, expected) => {
-    expect(priceRewrite(freed, behind, { rates: rates(read), write: 'write5m' }).breakEvenCalls).toBe(
+    expect(priceRewrite(freed, behind, { rates: rates(read), write: 'writeShort' }).breakEvenCalls).toBe(
       expected,
     )
   })
 
   it('takes the usual proportion where prices are not known, and says so', () => {
-    expect(priceRewrite(10, 10, { rates: null, write: 'write5m' })).toEqual({
+    expect(priceRewrite(10, 10, { rates: null, write: 'writeShort' })).toEqual({
       breakEvenCalls: 11.5,
       cost: null,
       isAssumed: true,
@@ -54,7 +54,7 @@ describe('break-even of a rewrite', () => {
   })
 })
 
-const LEADING = defineProviderProfile({ thinking: { binding: 'prefix', firstInModes: ['enabled'] } })
+const LEADING = defineMessagesProfile({ thinking: { binding: 'prefix', firstInModes: ['enabled'] } })
 
 function thinking(): Situation {
   const situation = new Situation()

@@ -209,7 +209,7 @@ interface CachePrices {
   /** Dollars per million tokens; null if prices are unknown. */
   readonly rates: TokenRates | null
   /** Which of the two cache-write prices applies; it depends on the cache lifetime in use. */
-  readonly write: 'write5m' | 'write1h'
+  readonly write: 'writeShort' | 'writeLong'
 }
 
 export interface RewritePrice {

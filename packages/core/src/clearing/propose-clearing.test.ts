@@ -1,8 +1,8 @@
 import { COLD_CACHE } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/situation.ts'
 import type { ClearMode } from '../log/record.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
 import { mustClearAtAnyCost } from './clear-proposal.ts'
@@ -17,9 +17,9 @@ import {
 } from './propose-clearing.ts'
 
 const EDITS = { clearThinking: 'a', clearToolUses: 'b' }
-const DELETES = defineProviderProfile({ capabilities: { cacheEdits: true }, thinking: { binding: 'none' } })
-const NATIVE = defineProviderProfile({ contextEdits: EDITS, thinking: { binding: 'none' } })
-const BOUND = defineProviderProfile({ contextEdits: EDITS, thinking: { binding: 'prefix' } })
+const DELETES = defineMessagesProfile({ capabilities: { cacheEdits: true }, thinking: { binding: 'none' } })
+const NATIVE = defineMessagesProfile({ contextEdits: EDITS, thinking: { binding: 'none' } })
+const BOUND = defineMessagesProfile({ contextEdits: EDITS, thinking: { binding: 'prefix' } })
 const LOW = { expected: 1, high: 1 }
 const HIGH = { expected: 147_000, high: 147_000 }
 const HOUR = 61 * 60_000

@@ -1,17 +1,14 @@
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
-import { validateRequest } from '../validate/validate.ts'
 import {
   findAppliedClearing,
   type ProviderEditPlan,
   type ProviderEditsInput,
   planProviderEdits,
-  readAppliedEdits,
-  toContextEdits,
 } from './provider-clearing.ts'
 
-const NATIVE = defineProviderProfile({
+const NATIVE = defineMessagesProfile({
   thinking: { binding: 'prefix', firstInModes: [] },
   contextEdits: { clearThinking: 'clear_thinking_x', clearToolUses: 'clear_tool_uses_x' },
 })
@@ -198,50 +195,6 @@ describe('native', () => {
       ['clear-thinking'],
       ['clear-thinking'],
     ])
-  })
-
-  it('is spelt by the names of the profile, as validation wants it', () => {
-    const situation = new Situation()
-    situation.reads(8, 10_000)
-    situation.say()
-    const spelled = toContextEdits(edits(situation).edits, NATIVE.contextEdits)
-    expect(spelled).toEqual([
-      { type: 'clear_thinking_x', keep: 'all' },
-      {
-        type: 'clear_tool_uses_x',
-        trigger: { type: 'input_tokens', value: 147_000 },
-        keep: { type: 'tool_uses', value: 4 },
-        clear_at_least: { type: 'input_tokens', value: 20_000 },
-        exclude_tools: ['TodoWrite'],
-        clear_tool_inputs: ['Edit', 'Write'],
-      },
-    ])
-    const request = {
-      model: 'm',
-      max_tokens: 4_000,
-      thinking: { type: 'adaptive' },
-      context_management: { edits: spelled },
-      messages: [{ role: 'user' as const, content: 'hi' }],
-    }
-    expect(validateRequest(request, NATIVE)).toEqual([])
-  })
-
-  it('reads what was applied, whatever else stands there', () => {
-    const names = NATIVE.contextEdits
-    const listed = [
-      { type: 'clear_tool_uses_x', cleared_tool_uses: 4, cleared_input_tokens: 40_000 },
-      { type: 'clear_thinking_x', cleared_thinking_turns: 2, cleared_input_tokens: 300 },
-      { type: 'compact_x', cleared_input_tokens: 9 },
-      null,
-    ]
-    expect(readAppliedEdits({ applied_edits: listed }, names)).toEqual({
-      results: 4,
-      thinkingTurns: 2,
-      tokens: 40_300,
-    })
-    for (const odd of [null, undefined, 7, { applied_edits: 'x' }]) {
-      expect(readAppliedEdits(odd, names)).toEqual({ results: 0, thinkingTurns: 0, tokens: 0 })
-    }
   })
 
   it('tells each clearing once, with the tokens that came to it', () => {

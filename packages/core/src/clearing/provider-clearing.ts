@@ -8,9 +8,8 @@
 import type { FirstRewrittenPart } from '../cache/cache-model.ts'
 import type { ReportedEdits, RequestedClearing } from '../cache/cache-monitor.ts'
 import { formatCount } from '../cost/prices.ts'
-import { isObject, type Json, type JsonObject } from '../log/json.ts'
-import type { ContextEditRules } from '../policy/provider-profile.ts'
-import { toTokenCount } from '../tokens/usage.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { AppliedEdits, ClearResultsEdit, ProviderEdit } from '../policy/provider-spelling.ts'
 import { type ClearProposal, findClearedContent } from './clear-candidates.ts'
 import {
   type ClearInput,
@@ -217,48 +216,16 @@ function countTokens(register: ToolResultIndex, call: ToolCall | undefined): num
 // the log.
 
 /**
- * What the provider cleared for one API request. The counts are totals, not increments, because the provider clears the
- * same content again for every request.
- */
-interface AppliedEdits {
-  readonly results: number
-  readonly thinkingTurns: number
-  readonly tokens: number
-}
-
-const NO_APPLIED_EDITS: AppliedEdits = { results: 0, thinkingTurns: 0, tokens: 0 }
-
-/**
- * Reads the context edits that a response reports. `management`: the response field `context_management`, which may
- * hold any value.
- */
-export function readAppliedEdits(management: unknown, names: ContextEditRules): AppliedEdits {
-  const listed: unknown = isObject(management) ? management.applied_edits : null
-  const edits = Array.isArray(listed) ? listed.filter(isObject) : []
-  const known = edits.filter(({ type }) => type === names.clearToolUses || type === names.clearThinking)
-  return known.reduce<AppliedEdits>(
-    (sum, edit) => ({
-      results: sum.results + toTokenCount(edit.cleared_tool_uses),
-      thinkingTurns: sum.thinkingTurns + toTokenCount(edit.cleared_thinking_turns),
-      tokens: sum.tokens + toTokenCount(edit.cleared_input_tokens),
-    }),
-    NO_APPLIED_EDITS,
-  )
-}
-
-/**
  * Returns the report of a response about context edits, as break detection compares it; null if it reports none.
  * `register`: the tool results as they were when the API request was planned.
  */
 export function reportEdits(
-  management: unknown,
-  names: ContextEditRules,
+  response: Parameters<ProviderProfile['spelling']['readEdits']>[0],
+  profile: ProviderProfile,
   register?: ToolResultIndex,
 ): ReportedEdits | null {
-  const listed: unknown = isObject(management) ? management.applied_edits : null
-  if (!Array.isArray(listed) || listed.length === 0) return null
-  const known = readAppliedEdits(management, names)
-  return { ...known, text: JSON.stringify(listed), ...findNextCleared(register) }
+  const applied = profile.spelling.readEdits(response, profile)
+  return applied === null ? null : { ...applied, ...findNextCleared(register) }
 }
 
 function findNextCleared(register: ToolResultIndex | undefined): Pick<ReportedEdits, 'firstCleared'> {
@@ -291,8 +258,9 @@ export function findRequestedClearing(
 export function findAppliedClearing(
   question: Pick<ClearInput, 'register' | 'context'>,
   sent: ProviderEditPlan,
-  applied: AppliedEdits,
+  applied: Omit<AppliedEdits, 'text'> | null,
 ): ClearProposal | null {
+  if (applied === null) return null
   const { register, context } = question
   const { calls, callPlaces } = register
   const end = callPlaces.get(sent.firstKeptCall ?? '') ?? calls.length
@@ -343,57 +311,4 @@ function findClearedThinking(register: ToolResultIndex, turns: number): readonly
   const responses = thinkingResponses.toArray()
   const cleared = new Set([...new Set(responses.map(({ turn }) => turn))].slice(0, turns))
   return responses.slice(clearedThinkingCount ?? 0).flatMap(({ id, turn }) => (cleared.has(turn) ? [id] : []))
-}
-
-// Context edits in the engine's own form, and their conversion to the provider's format.
-
-/** A context edit that the provider is asked to make. The provider profile has the name of the edit in the API. */
-type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
-
-interface ClearThinkingEdit {
-  readonly act: 'clear-thinking'
-  readonly keepTurns: number | 'all'
-}
-
-interface ClearResultsEdit {
-  readonly act: 'clear-results'
-  /** The provider clears only if the API request has at least this many input tokens. */
-  readonly triggerTokens: number
-  /** Number of newest tool calls whose results are not cleared. */
-  readonly keep: number
-  readonly clearAtLeastTokens: number
-  readonly excludedTools: readonly string[]
-  readonly clearedInputs: readonly string[]
-}
-
-/**
- * Converts context edits to the provider's format, with the names from the provider profile. Edits that the provider
- * does not support are left out.
- */
-export function toContextEdits(
-  edits: readonly ProviderEdit[],
-  names: ContextEditRules,
-): readonly ContextEdit[] {
-  return edits.flatMap((edit) => {
-    const type = edit.act === 'clear-thinking' ? names.clearThinking : names.clearToolUses
-    if (type === null) return []
-    return [{ type, ...(edit.act === 'clear-thinking' ? toThinkingFields(edit) : toResultFields(edit)) }]
-  })
-}
-
-type ContextEdit = { readonly type: string; readonly [parameter: string]: Json }
-
-function toThinkingFields({ keepTurns }: ClearThinkingEdit): JsonObject {
-  return { keep: keepTurns === 'all' ? 'all' : { type: 'thinking_turns', value: keepTurns } }
-}
-
-function toResultFields(edit: ClearResultsEdit): JsonObject {
-  const tokens = (value: number): Json => ({ type: 'input_tokens', value })
-  return {
-    trigger: tokens(edit.triggerTokens),
-    keep: { type: 'tool_uses', value: edit.keep },
-    clear_at_least: tokens(edit.clearAtLeastTokens),
-    ...(edit.excludedTools.length === 0 ? {} : { exclude_tools: edit.excludedTools }),
-    ...(edit.clearedInputs.length === 0 ? {} : { clear_tool_inputs: edit.clearedInputs }),
-  }
 }

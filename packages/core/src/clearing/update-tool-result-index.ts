@@ -19,11 +19,11 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '../log/block.ts'
-import { endsCacheEdits } from '../log/cache-edits.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
+  endsDeletions,
   isClearedByProvider,
   isMicrocompactBoundary,
   type MicrocompactMetadata,
@@ -300,7 +300,7 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
 // The following functions index clearings that the log records and deletions requested from the provider.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
-  if (endsCacheEdits(record)) return withoutDeletions(register)
+  if (endsDeletions(record)) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata } = record
   const cleared = { ...register, clearableSinceLast: EMPTY_RESULT_TALLY }

@@ -1,10 +1,10 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { openTestSession } from '../../test/engine/test-session.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { emptyAnnouncedPrefix } from '../request/prefix-snapshot.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
@@ -79,7 +79,7 @@ it('what the provider cleared since a draft was planned stays cleared in its res
     summary: { text: 'Summary', block: null, fallbackReason: null, recordsCoveredLocally: 0 },
     ...{ sourcesBefore: [], sourcesAfter: [], hookContext: [], outdated: [], snapshot: null, durationMs: 1 },
   } as unknown as UnmeasuredDraft
-  const host = { ids: createCountingIds(), clock: { now: () => 0 }, profile: defineProviderProfile({}) }
+  const host = { ids: createCountingIds(), clock: { now: () => 0 }, profile: defineMessagesProfile({}) }
   const { view, session } = builder
   const state = { id: 'late', view, session, prefix: emptyAnnouncedPrefix() }
   const compaction = { retrieval: { historyTool: null, transcript: null } } as unknown as CompactionServices
@@ -135,7 +135,7 @@ describe('the records of a compaction', () => {
   })
 })
 
-const BOUND = defineProviderProfile({ thinking: { binding: 'prefix' } })
+const BOUND = defineMessagesProfile({ thinking: { binding: 'prefix' } })
 
 function entries(...ids: readonly string[]): readonly ContextEntry[] {
   const builder = new SessionBuilder('told')
@@ -191,7 +191,7 @@ describe('thinking that a compaction makes invalid', () => {
     ['what came meanwhile', keeping({}, { added: entries('late') }), ['late']],
   ])('%s', (_, kept, lost) => {
     expect(findLostThinking(kept, BOUND)).toEqual(lost)
-    expect(findLostThinking(kept, defineProviderProfile({ thinking: { binding: 'model' } }))).toEqual([])
+    expect(findLostThinking(kept, defineMessagesProfile({ thinking: { binding: 'model' } }))).toEqual([])
   })
 })
 

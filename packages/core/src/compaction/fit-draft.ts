@@ -43,8 +43,8 @@ export interface FitResult {
   readonly smaller: SmallerSummary | null
   /** Tokens of the summary, without the list of names. */
   readonly summaryTokens: number
-  /** True if the compaction would be refused: its result is too large. */
-  readonly isRefused: boolean
+  /** True if the result is too large: any other that is smaller will do, and only a last resort is accepted. */
+  readonly isTooLarge: boolean
   readonly isLocal: boolean
 }
 
@@ -57,7 +57,7 @@ export function fitDraft(
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null) {
     const createOutcome = async () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
-    return { createOutcome, over: 0, smaller: null, summaryTokens: 0, isRefused: true, isLocal: false }
+    return { createOutcome, over: 0, smaller: null, summaryTokens: 0, isTooLarge: true, isLocal: false }
   }
   const fitted = dropSources(turn, compaction, measured)
   const { plan } = whole
@@ -71,7 +71,7 @@ export function fitDraft(
     over: countExcessTokens(plan, fitted.after),
     smaller,
     summaryTokens: tokens,
-    isRefused: findRefusal(fitted) !== null,
+    isTooLarge: countMissingGain(plan, fitted.after) > 0 || countAboveLimit(plan, fitted.after) > 0,
     isLocal,
   }
 }
@@ -80,7 +80,8 @@ export function fitDraft(
 function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
   if (countMissingGain(plan, after) > 0) return 'not-smaller'
-  return countAboveLimit(plan, after) > 0 ? 'above-limit' : null
+  const { limit } = plan
+  return limit !== null && after[limit.size] > (limit.most ?? limit.tokens) ? 'above-limit' : null
 }
 
 /** Returns the tokens that a compaction saves too little; 0 or less if it saves enough. What is attached again counts. */

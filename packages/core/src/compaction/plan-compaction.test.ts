@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { addLargeRound, openTestSession, SESSION } from '../../test/engine/test-session.ts'
 import { SessionBuilder } from '../../testing/session-builder.ts'
+import { createUsage } from '../../testing/test-usage.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
 import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
 
@@ -18,13 +19,12 @@ async function plan(growth: number, request: Partial<CompactionOptions>, cacheRe
   const records = builder.records.map((record): SessionRecord => {
     if (!isKnownRecord(record) || record.type !== 'assistant') return record
     calls += 1
-    const usage = { input_tokens: calls * growth, output_tokens: 0 }
-    return { ...record, message: { ...record.message, usage } }
+    return { ...record, usage: createUsage({ input: calls * growth }) }
   })
   const { run, room, host } = await openTestSession(records, {
     window: WINDOW,
     policy: { compact: { target: { countsPrefix: true } }, notes: { kept: { maximumTokens: 40_000 } } },
-    host: { pricesOf: () => ({ input: 10, cacheRead, write5m: 12.5, write1h: 20, output: 50 }) },
+    host: { pricesOf: () => ({ input: 10, cacheRead, writeShort: 12.5, writeLong: 20, output: 50 }) },
   })
   const planned = planCompaction(run.state, { ...AUTO, ...request }, { host, compaction: room })
   if (!planned.ok) throw new Error(planned.message)

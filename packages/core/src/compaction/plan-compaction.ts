@@ -31,7 +31,13 @@ import type { CompactionForm } from '../summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, calibrateSize, readCalibrationScale, readLowerBound } from '../tokens/usage.ts'
+import {
+  type ContextTokens,
+  calibrateSize,
+  mayFitLimit,
+  readCalibrationScale,
+  readLowerBound,
+} from '../tokens/usage.ts'
 
 export interface CompactionOptions {
   readonly trigger: CompactTrigger
@@ -123,6 +129,8 @@ function findRefusedLimit({ refused }: CompactionOptions, { expected }: ContextT
 /** The largest size that a compaction may leave. */
 interface SizeLimit {
   readonly tokens: number
+  /** What is accepted, as the last resort, if no summary is short enough for `tokens`. Default: nothing more. */
+  readonly most?: number
   /**
    * The size that is compared with it. A target that the user gave, and the window itself, are compared with the expected
    * size. The auto-compact threshold is compared with the upper bound, because a context above it would be compacted
@@ -168,8 +176,8 @@ interface WindowSizes {
 /**
  * Returns the largest context that the provider may take, in tokens as the engine estimates them, where what every
  * compaction keeps (`least`) is expected to be too long for `window`: estimates of some texts are far too high. After a
- * refusal the provider's count of the prompt tells by how much; otherwise the lower bound counts, since the provider's
- * answer is exact and a refusal costs nothing. Returns `window` if that does not help, and for a user who compacts: the error
+ * refusal the provider's count of the prompt tells by how much, and all of it may be in what stays. Otherwise the lower
+ * bound counts, since the provider's answer is exact and a refusal costs nothing. Returns `window` if that does not help, and for a user who compacts: the error
  * then names what fills the window.
  */
 function raiseWindow(
@@ -179,10 +187,12 @@ function raiseWindow(
   { before, inputLimit }: Pick<WindowSizes, 'before' | 'inputLimit'>,
 ): number {
   if (trigger === 'manual' || least.expected <= window) return window
+  const actual = refused?.actual
+  const limit = Math.min(inputLimit, refused?.limit ?? inputLimit)
   const most =
-    refused?.actual === undefined
+    actual === undefined
       ? (window * least.expected) / Math.max(1, readLowerBound(least))
-      : (Math.min(inputLimit, refused.limit ?? inputLimit) * before.expected) / Math.max(1, refused.actual)
+      : limit + before.expected - actual
   return least.expected <= most ? most : window
 }
 
@@ -192,7 +202,8 @@ const UNCERTAIN_SHARE = 1 / 2
 /**
  * Returns the limit of a compaction that keeps at least `least`. It is lower where the provider's own count, or the lower
  * bound of an estimate, has given it: the estimates of the parts of a prompt are not wrong by the same factor as that of
- * the whole, and a summary that fills the rest of the window, beside what is kept, may be refused.
+ * the whole, and a summary that fills the rest of the window, beside what is kept, may be refused. Where even the
+ * shortest summary is above it, the whole window counts: a request that may fit is sent.
  */
 function limitResult(
   request: CompactionOptions,
@@ -205,7 +216,7 @@ function limitResult(
   const limit = findSizeLimit(request, form, scaled, window)
   if (limit === null || (request.refused?.limit === undefined && window <= expected)) return limit
   const free = Math.max(0, limit.tokens - least[limit.size])
-  return { ...limit, tokens: limit.tokens - Math.ceil(free * UNCERTAIN_SHARE) }
+  return { ...limit, tokens: limit.tokens - Math.ceil(free * UNCERTAIN_SHARE), most: limit.tokens }
 }
 
 export function planCompaction(
@@ -292,6 +303,25 @@ function measureLeastResult(
 ): ContextTokens {
   const prefix = countPrefixTokens(state, host, compaction.estimator)
   return measureEntries(state, [...pinned, ...kept, ...unanswered], { host, compaction }, prefix)
+}
+
+/**
+ * Returns true if the provider may take the context as it is; with `isLeast`, if it may take what every compaction keeps,
+ * so that its refusal of the whole is worth having: it tells the size.
+ */
+export function mayFitWindow(
+  state: SessionState,
+  parts: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  isLeast: boolean,
+): boolean {
+  const { host, compaction } = parts
+  const choice = isLeast ? selectSpan(state, {}, parts) : null
+  const span = choice?.ok === true ? choice.span : null
+  const size =
+    span === null ? measureContext(state, host, compaction) : measureLeastResult(state, span, parts)
+  const entries = span === null ? state.view.entries.toArray() : [...span.pinned, ...span.unanswered]
+  const texts = entries.flatMap(({ record }) => ('message' in record ? [record.message.content] : []))
+  return mayFitLimit(size, texts, findInputLimit(host, compaction.scaled))
 }
 
 export function estimatePrefix(

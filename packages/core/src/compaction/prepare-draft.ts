@@ -270,7 +270,7 @@ async function* shrinkToFit(
     if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
     written = next
     last = await fitWithNames(turn, compaction, { ...input, written })
-    const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isRefused
+    const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isTooLarge
     if (isBetter && last.over <= best.over) best = last
   }
   return best.createOutcome()

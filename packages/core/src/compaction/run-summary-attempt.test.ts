@@ -143,7 +143,7 @@ describe('a model that is bounded', () => {
   })
 })
 
-function toldChainContext(usage: { input_tokens: number; output_tokens: number } | null): SessionBuilder {
+function toldChainContext(usage: { input: number; output: number } | null): SessionBuilder {
   const builder = new SessionBuilder('told')
   builder.user('go')
   builder.assistant('m-1', [{ type: 'tool_use', id: 'c-1', name: 'Read', input: {} }])
@@ -166,11 +166,7 @@ function toldChainContext(usage: { input_tokens: number; output_tokens: number }
 
 describe('what the chain of asking is told', () => {
   it.each([
-    [
-      'what the provider cleared is not in what it measured',
-      { input_tokens: 5_000, output_tokens: 10 },
-      4_000,
-    ],
+    ['what the provider cleared is not in what it measured', { input: 5_000, output: 10 }, 4_000],
     ['an estimate of the view holds it already', null, 0],
   ])('%s', async (_, usage, more) => {
     const { run, room, host } = await openTestSession(toldChainContext(usage).records)

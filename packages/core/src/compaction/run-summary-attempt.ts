@@ -142,7 +142,7 @@ function createAttemptCall(
       )
     }
     case 'block': {
-      const request = createBlockRequest(state, attempt, isCacheWarm(state, host) ? host.profile.cache : null)
+      const request = createBlockRequest(state, attempt, host)
       return request === null ? unavailableAttempt('There is no request to ask it on.') : { request, source }
     }
     case 'direct':
@@ -156,8 +156,8 @@ function unavailableAttempt(message: string): UnavailableAttempt {
 
 function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly reply: Reply }): AttemptResult {
   if (answer.ok) {
-    const { message } = answer.reply
-    return { kind: 'answer', content: toBlocks(message.content), stopReason: message.stop_reason ?? null }
+    const { message, stop = null } = answer.reply
+    return { kind: 'answer', content: toBlocks(message.content), stop }
   }
   switch (answer.reason) {
     case 'aborted':
@@ -177,28 +177,29 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
 
 /**
  * Builds the API request for the provider's compaction block: the last request, cut after the last message to
- * summarize, with the summary task in the field `compaction`. Context edits are removed, since the provider refuses
- * them together with that field. `cache`: null if the cache has expired. Returns null if no request was sent yet, or if
- * no message contains the record `attempt.through`.
+ * summarize, with the summary task. Returns null if no request was sent yet, or if no message contains the record
+ * `attempt.through`.
  */
 function createBlockRequest(
-  { lastRequest, flat }: SessionState,
+  state: SessionState,
   attempt: BlockAttempt,
-  cache: CacheRules | null,
+  host: TurnHost,
 ): AssembledRequest | null {
+  const { lastRequest, flat } = state
   if (lastRequest === null) return null
   const messages = listTracedMessages(flat)
   const end = messages.findLastIndex(({ origins }) => origins.includes(attempt.through))
   if (end === -1) return null
   const list = { frozen: AppendList.of<TracedMessage>(), tail: messages.slice(0, end + 1) }
-  const { context_management: _, ...parameters } = lastRequest.front.parameters
+  const { spelling, cache } = host.profile
+  const { parameters, extra } = spelling.requestSummary(lastRequest.front.parameters, attempt.instructions)
   return {
     ...lastRequest,
     front: { ...lastRequest.front, parameters: withBeta(parameters, attempt.beta) },
     messages: list,
     blockIndex: indexBlocks(list, lastRequest.blockIndex.collapsesRuns),
-    markers: chooseMarkers(lastRequest.markers, list, end, cache),
-    extra: { compaction: { type: 'summarize', instructions: attempt.instructions } },
+    markers: chooseMarkers(lastRequest.markers, list, end, isCacheWarm(state, host) ? cache : null),
+    extra,
   }
 }
 

@@ -7,7 +7,10 @@ import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
   isBlock,
+  isDeletionContent,
+  isForeignBlock,
   isMediaBlock,
+  isOpaqueBlock,
   isTextBlock,
   isThinkingBlock,
   isToolChangeBlock,
@@ -15,13 +18,13 @@ import {
   isToolUse,
   toBlocks,
 } from '../log/block.ts'
-import { endsCacheEdits, isCacheEditsContent } from '../log/cache-edits.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
   type Attachment,
   CLEARED_RESULT_TEXT,
   type ClearedInput,
+  endsDeletions,
   isClearedByProvider,
   isMicrocompactBoundary,
   isSyntheticError,
@@ -30,6 +33,7 @@ import {
   type MicrocompactMetadata,
 } from '../log/record.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 
 export interface ContextEntry {
   readonly record: KnownRecord
@@ -50,6 +54,8 @@ interface ClearedParts {
    */
   readonly whole: boolean
   readonly thinking: boolean
+  /** True if everything is hidden that only the provider that made it can read. */
+  readonly opaque?: boolean
   /** Cleared tool results by tool call id. The value is a note that says where the result's text can be found, or null. */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]
   readonly inputs: readonly ClearedInput[]
@@ -112,6 +118,10 @@ const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
 function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePart[] {
   const { block, origin } = part
   if (cleared.thinking && isThinkingBlock(block)) return []
+  if (cleared.opaque === true) {
+    if (isOpaqueBlock(block)) return []
+    if (block.origin !== undefined) return clearPart(withoutOrigin(part), { ...cleared, opaque: false })
+  }
   if (isToolResult(block)) {
     const result = cleared.results.find((item) => item.id === block.tool_use_id)
     if (result === undefined) return [part]
@@ -125,6 +135,10 @@ function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePa
     fields.some((field) => field.field === name) ? CLEARED_INPUT_TEXT : value,
   ])
   return [{ block: { ...block, input: Object.fromEntries(input) }, origin }]
+}
+
+function withoutOrigin({ block: { origin: _, ...rest }, ...part }: MessagePart): MessagePart {
+  return { ...part, block: rest as Block }
 }
 
 // The functions below apply clearings. An entry that a clearing does not change stays the same object, because token
@@ -184,6 +198,23 @@ export function withoutThinking(
     const { record, cleared = NOTHING_CLEARED } = entry
     const isNamed = record.type === 'assistant' && names.has(record.message.id)
     return isNamed && !cleared.thinking ? { ...entry, cleared: { ...cleared, thinking: true } } : entry
+  })
+}
+
+/**
+ * Hides what only another provider can read in some responses: thinking, its own items, and the item behind a tool call.
+ * `responses` should be a list of `message.id`, but it comes from the log and is not validated.
+ */
+export function withoutOpaqueItems(
+  entries: readonly ContextEntry[],
+  responses: unknown,
+): readonly ContextEntry[] {
+  const names = toNameSet(responses)
+  if (names.size === 0) return entries
+  return entries.map((entry) => {
+    const { record, cleared = NOTHING_CLEARED } = entry
+    const isNamed = record.type === 'assistant' && names.has(record.message.id)
+    return isNamed && cleared.opaque !== true ? { ...entry, cleared: { ...cleared, opaque: true } } : entry
   })
 }
 
@@ -326,6 +357,20 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
   })
 }
 
+/** Returns the `message.id` of each response with a block that the provider `target` cannot read, in order. */
+export function findResponsesWithForeignItems(
+  entries: readonly ContextEntry[],
+  target: ProviderProfile['origin'],
+): readonly string[] {
+  const ids = entries.flatMap((entry) => {
+    const { record } = entry
+    const isForeign =
+      record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isForeignBlock(block, target))
+    return isForeign ? [record.message.id] : []
+  })
+  return [...new Set(ids)]
+}
+
 /** Returns the `message.id` of each response whose thinking is visible in `entries`, in order. */
 export function findResponsesWithThinking(entries: readonly ContextEntry[]): readonly string[] {
   const ids = entries.flatMap((entry) => {
@@ -372,7 +417,7 @@ function listClearingsInForce(entries: AppendList<ContextEntry>): readonly Micro
   let found: MicrocompactMetadata[] = []
   for (const { record } of entries) {
     if (record.type !== 'system') continue
-    if (endsCacheEdits(record)) found = found.filter(({ way }) => way === 'native')
+    if (endsDeletions(record)) found = found.filter(({ way }) => way === 'native')
     if (isMicrocompactBoundary(record) && isProviderClearing(record)) found.push(record.microcompactMetadata)
   }
   return found
@@ -399,7 +444,7 @@ export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList
   const cleared = { ...NOTHING_CLEARED, whole: true }
   return AppendList.of(
     [...entries].map((entry) =>
-      entry.record.type === 'user' && isCacheEditsContent(entry.record.message.content)
+      entry.record.type === 'user' && isDeletionContent(entry.record.message.content)
         ? { ...entry, cleared }
         : entry,
     ),

@@ -7,10 +7,10 @@
  * ways give the same context.
  */
 import type { Damage, DamageKind } from '../log/batch.ts'
-import { endsCacheEdits } from '../log/cache-edits.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
   type CompactBoundary,
+  endsDeletions,
   isClearedByProvider,
   isCompactBoundary,
   isKnownRecord,
@@ -27,6 +27,7 @@ import {
   applyClearingToEntries,
   type ContextEntry,
   withoutCacheEdits,
+  withoutOpaqueItems,
   withoutPrefixUpdates,
   withoutThinking,
 } from './context-entry.ts'
@@ -223,16 +224,16 @@ function withUnanchoredEntries(view: ContextView): ContextView {
 
 /**
  * Applies a prefix snapshot to the entries before it: it has the newest system prompt and tools, so what announced
- * changes of older ones is hidden, and so is the thinking that is valid only with an older prefix.
+ * changes of older ones is hidden, and so is the thinking that is valid only with an older prefix, and what its provider
+ * cannot read.
  */
 function withPrefixSnapshot(
   entries: AppendList<ContextEntry>,
-  { clearedThinking }: SystemRecord,
+  { clearedThinking = [], clearedItems = [] }: SystemRecord,
 ): AppendList<ContextEntry> {
   const kept = withoutPrefixUpdates(entries)
-  return Array.isArray(clearedThinking) && clearedThinking.length > 0
-    ? AppendList.of(withoutThinking(kept.toArray(), clearedThinking))
-    : kept
+  if (clearedThinking.length + clearedItems.length === 0) return kept
+  return AppendList.of(withoutOpaqueItems(withoutThinking(kept.toArray(), clearedThinking), clearedItems))
 }
 
 /** Hides the updates of the prefix in entries that a compaction kept, if the compaction also started a prefix snapshot. */
@@ -300,7 +301,7 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
       }
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
-  if (endsCacheEdits(record))
+  if (endsDeletions(record))
     return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
@@ -318,7 +319,7 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
   const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
     (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
   )
-  const dropsEdits = later.some((entry) => endsCacheEdits(entry.record))
+  const dropsEdits = later.some((entry) => endsDeletions(entry.record))
   // With another prefix snapshot, or without the deletions in the cache, usage from before measured other requests.
   const isMeasured = !dropsEdits && !later.some((entry) => isSnapshotRecord(entry.record))
   let next: ContextView = {

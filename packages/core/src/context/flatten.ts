@@ -18,7 +18,7 @@ import {
   toBlocks,
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
+import { EFFORT_FIELD, isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
 import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
 import type { ApiMessage } from './payload.ts'
@@ -130,8 +130,8 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry, boundaryIndex: nu
   if (!isVisibleToModel(entry)) return flat
   const parts = toMessageParts(entry)
   const { record } = entry
-  // A system message without text may still set the effort (`output_config`), so it must not be dropped.
-  const setsEffort = record.type === 'user' && record.message.output_config !== undefined
+  // A system message without text may still set the effort, so it must not be dropped.
+  const setsEffort = record.type === 'user' && record.message[EFFORT_FIELD] !== undefined
   if (parts.every(({ block }) => isBlankText(block)) && !setsEffort) {
     // A record with only blank text adds no message. The user messages before and after it are joined.
     const [first] = parts
@@ -326,13 +326,13 @@ function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolea
   const isSkipped = ({ role, parts }: MessageDraft): boolean =>
     role === 'system' || [...parts].every(({ block }) => isToolResult(block))
   const next = drafts.slice(index).find((each) => !isSkipped(each))
-  const isPlain = draft.unchangedMessage?.output_config === undefined
+  const isPlain = draft.unchangedMessage?.[EFFORT_FIELD] === undefined
   return isPlain && next?.role === 'user' && draft.parts.toArray().every(({ block }) => isTextBlock(block))
 }
 
 /**
  * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because
- * the provider would refuse a system message there. The effort that it sets (`output_config`) stays in a system message
+ * the provider would refuse a system message there. The effort that it sets stays in a system message
  * without content, which may be anywhere.
  */
 function withSystemReminders(
@@ -347,9 +347,9 @@ function withSystemReminders(
 }
 
 function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
-  const output_config = draft.unchangedMessage?.output_config
-  if (output_config === undefined) return []
-  const unchangedMessage = { role: 'system' as const, content: [], output_config }
+  const effort = draft.unchangedMessage?.[EFFORT_FIELD]
+  if (effort === undefined) return []
+  const unchangedMessage = { role: 'system' as const, content: [], [EFFORT_FIELD]: effort }
   return [{ ...draft, parts: AppendList.of(), unchangedMessage }]
 }
 

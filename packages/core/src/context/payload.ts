@@ -7,13 +7,12 @@ export type Role = 'user' | 'assistant' | 'system'
 export interface ApiMessage {
   readonly role: Role
   readonly content: MessageContent
-  /** The other fields that a mid-conversation system message may have (`clear_at`, `output_config`). */
+  /** The other fields that a mid-conversation system message may have (`clear_at`, the effort). */
   readonly [field: string]: unknown
 }
 
 export interface Payload {
   readonly model: string
-  readonly max_tokens?: number
   readonly system?: string | readonly Block[]
   readonly tools?: readonly JsonObject[]
   readonly messages: readonly ApiMessage[]
@@ -25,6 +24,6 @@ export interface Payload {
    * header.
    */
   readonly betas?: readonly string[]
-  /** Any other field that a provider accepts (`metadata`, `context_management`, `output_config` …). */
+  /** Any other field that a provider accepts (`metadata`, limits of the answer, context edits …). */
   readonly [field: string]: unknown
 }

@@ -7,6 +7,7 @@
  * until any user content other than tool results follows. A call that repeats the id of an earlier response, or whose id
  * the provider refuses, gets a new id, and so does its result; the log keeps the id that the model gave.
  */
+
 import {
   isBlankText,
   isBlock,
@@ -20,6 +21,7 @@ import {
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import { EFFORT_FIELD } from '../log/record.ts'
 import type { MessagePart } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
@@ -68,7 +70,7 @@ export function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
   if (isSame) return draft
-  // A system message keeps its other fields, such as the effort that it sets (`output_config`).
+  // A system message keeps its other fields, such as the effort that it sets.
   const whole = draft.role === 'system' ? draft.unchangedMessage : null
   const message = whole === null ? null : { ...whole, content: parts.map(({ block }) => block) }
   return { ...draft, parts: AppendList.of(parts), unchangedMessage: message }
@@ -83,12 +85,9 @@ export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft
   return { ...one, parts, unchangedMessage: null, isCrossable, ...fields }
 }
 
-/**
- * True if the draft has nothing to send. A system message without content still counts if it sets the effort
- * (`output_config`).
- */
+/** True if the draft has nothing to send. A system message without content still counts if it sets the effort. */
 export function isEmptyDraft(draft: MessageDraft): boolean {
-  return draft.parts.length === 0 && draft.unchangedMessage?.output_config === undefined
+  return draft.parts.length === 0 && draft.unchangedMessage?.[EFFORT_FIELD] === undefined
 }
 
 /** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */

@@ -2,8 +2,7 @@
  * Defines prices as data and computes the cost of a model call. Unknown prices stay unknown: tokens without a known
  * price make the total null and are named in `missing`; they never count as 0.
  */
-import { isObject } from '../log/json.ts'
-import type { Usage } from '../log/record.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import {
   type BilledPart,
   type ByPriceClass,
@@ -15,8 +14,8 @@ import {
 } from '../tokens/usage.ts'
 
 /**
- * Dollars per million tokens, by price class; null if unknown. `write5m` is the rate of a cache write with the
- * provider's default lifetime, `write1h` the rate with the longer lifetime.
+ * Dollars per million tokens, by price class; null if unknown. `writeShort` is the rate of a cache write with the
+ * provider's default lifetime, `writeLong` the rate with the longer lifetime.
  */
 export type TokenRates = ByPriceClass<number | null>
 
@@ -31,12 +30,12 @@ export interface PriceTier extends TokenRates {
 export interface ModelPrices extends TokenRates {
   readonly tiers?: readonly PriceTier[]
   /**
-   * Factors that multiply every rate, by the name and value of a usage field: `{ speed: { standard: 1, fast: 2 } }`. If
-   * the usage lacks the field, no factor applies. An unlisted value is priced as standard, and the cost lists that
+   * Factors that multiply every rate, by the name and value of one of the `terms` of usage: `{ speed: { standard: 1, fast: 2 } }`.
+   * Without that term, no factor applies. An unlisted value is priced as standard, and the cost lists that
    * assumption.
    */
   readonly factors?: Readonly<Record<string, Readonly<Record<string, number | null>>>>
-  /** Dollars per use of a server tool, by the tool's name in the usage field `server_tool_use`. */
+  /** Dollars per use of a tool that the provider runs, by its name in `toolUses` of usage. */
   readonly fees?: Readonly<Record<string, number | null>>
 }
 
@@ -53,12 +52,12 @@ interface PriceFactor {
   readonly assumed: readonly string[]
 }
 
-export function findPriceFactor(usage: Usage, prices: ModelPrices): PriceFactor {
+export function findPriceFactor(usage: TokenUsage, prices: ModelPrices): PriceFactor {
   let factor: number | null = 1
   const assumed: string[] = []
   for (const [field, byValue] of Object.entries(prices.factors ?? {})) {
-    const value = usage[field]
-    if (typeof value !== 'string') continue
+    const value = usage.terms?.[field]
+    if (value === undefined) continue
     const found = Object.hasOwn(byValue, value) ? byValue[value] : undefined
     if (found === undefined) assumed.push(`${field} "${value}" is priced as standard`)
     else factor = found === null || factor === null ? null : factor * found
@@ -85,7 +84,7 @@ const SAME_PRICES_ASSUMED = 'what another model answered is priced as this one'
  * Returns the price of one model call. If the provider lists iterations of the call, their prices are added; each is
  * priced by the length of its own prompt. `pricesOf` returns the prices of other models that ran an iteration.
  */
-export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+export function priceUsage(usage: TokenUsage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(part, usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
@@ -94,7 +93,7 @@ export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLo
  * Returns what the same model call would have cost without a prompt cache: every prompt token is priced as plain input.
  * The price tier and the factors stay the same.
  */
-export function priceUsageUncached(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+export function priceUsageUncached(usage: TokenUsage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(withoutCache(part), usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
@@ -105,11 +104,11 @@ export function priceUsageUncached(usage: Usage, prices: ModelPrices, pricesOf?:
  */
 function withoutCache(part: BilledPart): BilledPart {
   const { output } = part.tokens
-  const tokens = { input: countPromptTokens(part.tokens), cacheRead: 0, write5m: 0, write1h: 0, output }
+  const tokens = { input: countPromptTokens(part.tokens), cacheRead: 0, writeShort: 0, writeLong: 0, output }
   return { ...part, tokens, assumed: [] }
 }
 
-function pricePart(part: BilledPart, usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+function pricePart(part: BilledPart, usage: TokenUsage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const isOwn = part.model === null || pricesOf === undefined
   const own = isOwn ? prices : pricesOf(part.model)
   const { factor, assumed } = own === null ? NO_FACTOR : findPriceFactor(usage, own)
@@ -121,8 +120,8 @@ function pricePart(part: BilledPart, usage: Usage, prices: ModelPrices, pricesOf
   }
 }
 
-function countPromptTokens({ input, cacheRead, write5m, write1h }: TokensByClass): number {
-  return input + cacheRead + write5m + write1h
+function countPromptTokens({ input, cacheRead, writeShort, writeLong }: TokensByClass): number {
+  return input + cacheRead + writeShort + writeLong
 }
 
 function priceTokenClasses(tokens: TokensByClass, rates: TokenRates): Cost {
@@ -138,8 +137,8 @@ function priceTokenClass(tokens: number, rate: number | null): number | null {
   return rate === null ? null : (tokens * rate) / 1_000_000
 }
 
-function priceFees(usage: Usage, prices: ModelPrices): Cost {
-  const counts = isObject(usage.server_tool_use) ? usage.server_tool_use : {}
+function priceFees(usage: TokenUsage, prices: ModelPrices): Cost {
+  const counts = usage.toolUses ?? {}
   return Object.entries(prices.fees ?? {}).reduce<Cost>((sum, [name, each]) => {
     const count = toTokenCount(counts[name])
     return count > 0 ? addCosts(sum, priceFee(name, count, each)) : sum
@@ -201,8 +200,8 @@ export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass
   return {
     input: value('input'),
     cacheRead: value('cacheRead'),
-    write5m: value('write5m'),
-    write1h: value('write1h'),
+    writeShort: value('writeShort'),
+    writeLong: value('writeLong'),
     output: value('output'),
   }
 }

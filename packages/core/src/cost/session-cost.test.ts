@@ -1,10 +1,11 @@
+import { createUsage, readTestReport } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { SessionRecord } from '../log/record.ts'
 import { runAtOnce } from '../log/work-steps.ts'
 import { emptySessionCost, type FindModelPrices, sumSessionCost, updateSessionCost } from './session-cost.ts'
 
-const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const PRICES = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
 const prices: FindModelPrices = (model) => (model === 'known' ? PRICES : null)
 
 let count = 0
@@ -15,11 +16,13 @@ function line(fields: object): SessionRecord {
 }
 
 function answer(id: string, usage?: object, model = 'known', extra: object = {}): SessionRecord {
-  return line({ type: 'assistant', message: { id, role: 'assistant', model, content: [], usage }, ...extra })
+  const message = { id, role: 'assistant', model, content: [], usage }
+  return line({ type: 'assistant', message, ...readTestReport(message), ...extra })
 }
 
 function side(id: string, source: string, usage: object): SessionRecord {
-  return line({ type: 'system', subtype: 'model_call', modelCall: { id, source, model: 'known', usage } })
+  const modelCall = { id, source, model: 'known', usage, tokens: createUsage(usage) }
+  return line({ type: 'system', subtype: 'model_call', modelCall })
 }
 
 function loss(kind: string, tokens: number, usd: number | null): SessionRecord {
@@ -32,28 +35,25 @@ function totalsOf(records: readonly SessionRecord[]) {
 }
 
 const M = 1_000_000
-const IN = { input_tokens: M, output_tokens: 0 }
+const IN = { input: M, output: 0 }
 
 describe('the cost of a session', () => {
   it('counts a response of several records once, with the usage of the last', () => {
-    const growing = [1, 5, 100_000].map((output_tokens) => answer('m1', { input_tokens: M, output_tokens }))
+    const growing = [1, 5, 100_000].map((output) => answer('m1', { input: M, output }))
     const { calls, spent, tokens } = totalsOf([...growing.slice(0, 2), answer('m2', IN), ...growing.slice(2)])
     expect([calls, spent.total, tokens.output]).toEqual([2, 25, 100_000])
   })
 
   it.each([
     ['without usage', undefined],
-    ['with fewer output tokens', { input_tokens: M, output_tokens: 1 }],
+    ['with fewer output tokens', { input: M, output: 1 }],
   ])('keeps the usage of a response that has a later record %s', (_, usage) => {
-    const { calls, spent } = totalsOf([
-      answer('m1', { input_tokens: M, output_tokens: 100_000 }),
-      answer('m1', usage),
-    ])
+    const { calls, spent } = totalsOf([answer('m1', { input: M, output: 100_000 }), answer('m1', usage)])
     expect([calls, spent.total]).toEqual([1, 15])
   })
 
   it('reports what the cache saved', () => {
-    const read = { input_tokens: 0, cache_read_input_tokens: M, output_tokens: M }
+    const read = { input: 0, read: M, output: M }
     const { savedByCache, spent } = totalsOf([answer('m1', read)])
     expect([savedByCache, spent.total]).toEqual([{ total: 9, known: 9 }, 51])
   })
@@ -106,7 +106,7 @@ describe('the cost of a session', () => {
   })
 
   it('is the same computed at once or record by record, and starts over on another log', () => {
-    const records = Array.from({ length: 40 }, (_, at) => answer(`m${at >> 1}`, { ...IN, output_tokens: at }))
+    const records = Array.from({ length: 40 }, (_, at) => answer(`m${at >> 1}`, { ...IN, output: at }))
     let list = AppendList.of<SessionRecord>()
     let money = emptySessionCost()
     for (const record of records) {

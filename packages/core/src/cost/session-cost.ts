@@ -3,8 +3,9 @@
  * counts, including those of abandoned branches and of subagents, because they were billed.
  */
 import { isObject } from '../log/json.ts'
+import { isTokenUsage, type TokenUsage } from '../log/model-report.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { isKnownRecord, isSyntheticError, isUsage, type SessionRecord, type Usage } from '../log/record.ts'
+import { isKnownRecord, isSyntheticError, type SessionRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { isNothingBilled, listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
@@ -31,7 +32,7 @@ interface BilledCall {
   readonly model: string
   readonly at: string
   /** Token usage of the model call; null if the log does not contain it. */
-  readonly usage: Usage | null
+  readonly usage: TokenUsage | null
 }
 
 export interface PricedCall extends BilledCall {
@@ -71,9 +72,9 @@ export function addTokens(one: TokensByClass, other: TokensByClass): TokensByCla
  * Returns the price of the prompt without the output. The savings of the cache can then be computed even if the price
  * of output tokens is unknown.
  */
-function sumPromptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
-  if (input === null || cacheRead === null || write5m === null || write1h === null) return null
-  return input + cacheRead + write5m + write1h
+function sumPromptPrice({ byClass: { input, cacheRead, writeShort, writeLong } }: Cost): number | null {
+  if (input === null || cacheRead === null || writeShort === null || writeLong === null) return null
+  return input + cacheRead + writeShort + writeLong
 }
 
 /**
@@ -84,9 +85,9 @@ export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly 
   if (!isKnownRecord(record) || record.type !== 'system') return null
   const logged: unknown = record.modelCall
   if (!isObject(logged)) return null
-  const { id, source, model, usage } = logged
+  const { id, source, model, tokens } = logged
   if (typeof id !== 'string' || typeof source !== 'string' || typeof model !== 'string') return null
-  return { id, source, model, at: record.timestamp, usage: isUsage(usage) ? usage : null }
+  return { id, source, model, at: record.timestamp, usage: isTokenUsage(tokens) ? tokens : null }
 }
 
 export interface SessionCost {
@@ -180,10 +181,9 @@ function readCall(record: SessionRecord): BilledCall | null {
   if (isSyntheticError(record)) return null
   const { id, model } = record.message
   // A response that a client repeats was counted when it came.
-  if (isNothingBilled(record.billedUsage)) return null
+  if (isNothingBilled(record.billed)) return null
   const source = record.isSidechain === true ? 'sidechain' : null
-  const usage = isUsage(record.billedUsage) ? record.billedUsage : (record.message.usage ?? null)
-  return { id, model, source, at: record.timestamp, usage }
+  return { id, model, source, at: record.timestamp, usage: record.billed ?? record.usage ?? null }
 }
 
 // The declarations below compute the totals in dollars: spent, saved by the cache, lost to cache breaks, and spent on

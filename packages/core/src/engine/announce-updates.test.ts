@@ -1,8 +1,8 @@
 import { createFakeJournal, createTestHost } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
 import {
   announcePrefixSnapshot,
@@ -19,8 +19,8 @@ const BETAS = [
   { where: 'edit' as const, name: 'clear_thinking', betas: ['edits-2025'] },
   { where: 'edit' as const, name: 'compact', betas: ['compact-2026'] },
 ]
-const BOUND = defineProviderProfile({ thinking: { binding: 'prefix' }, contextEdits: EDITS, betas: BETAS })
-const PLAIN = defineProviderProfile({ thinking: { binding: 'none' }, contextEdits: EDITS, betas: BETAS })
+const BOUND = defineMessagesProfile({ thinking: { binding: 'prefix' }, contextEdits: EDITS, betas: BETAS })
+const PLAIN = defineMessagesProfile({ thinking: { binding: 'none' }, contextEdits: EDITS, betas: BETAS })
 const POLICY = createPolicy({})
 
 describe('betas for edits by the provider', () => {
@@ -50,7 +50,7 @@ describe('betas for edits by the provider', () => {
   })
 
   it('are not missed where the provider wants none', () => {
-    expect(hasContextEditBetas({}, defineProviderProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
+    expect(hasContextEditBetas({}, defineMessagesProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
   })
 })
 

@@ -2,21 +2,25 @@
  * Tells the model what changed in system prompt, tools and context sources since the last request. Changes are appended
  * as messages, so that the cached prefix stays the same until the next prefix snapshot.
  */
-import type { ProviderZone } from '../cache/cache-break.ts'
+
 import { hasLiveCache } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
-import { findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
+import {
+  findResponsesWithForeignItems,
+  findResponsesWithThinking,
+  isVisibleToModel,
+} from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
-import { isToolUse, toBlocks } from '../log/block.ts'
+import { isToolUse, toBlocks, withoutCacheMarker } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
+import type { ProviderZone } from '../policy/provider-spelling.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countMessages, messageAt } from '../request/block-index.ts'
-import { withoutCacheControl } from '../request/build-request.ts'
 import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
@@ -111,8 +115,10 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   if (change.kind !== 'epoch') return change
   // Lifetime and bound thinking are looked up only for a new prefix snapshot, because that reads the log and the context.
   const isBound = host.profile.thinking.binding === 'prefix'
-  const boundResponses = isBound ? findResponsesWithThinking(state.view.entries.toArray()) : []
-  return diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses })
+  const entries = state.view.entries.toArray()
+  const boundResponses = isBound ? findResponsesWithThinking(entries) : []
+  const foreignResponses = findResponsesWithForeignItems(entries, host.profile.origin)
+  return diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses, foreignResponses })
 }
 
 /** Returns true if nothing that is cached begins with the tools and the system prompt of the snapshot in effect. */
@@ -170,6 +176,8 @@ function describeCause(cause: PrefixChangeCause): string {
   switch (cause.kind) {
     case 'model':
       return `changed the model from ${cause.from} to ${cause.to}`
+    case 'account':
+      return 'changed the account'
     case 'sections':
       return `rewrote ${listNames('section', cause.names)}`
     case 'tools':
@@ -299,7 +307,7 @@ function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
   if (path !== null)
     return createPrefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
   return findMechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
-    ? { ...offered, tools: tools.map(withoutCacheControl), parameters: withoutCacheControl(parameters) }
+    ? { ...offered, tools: tools.map(withoutCacheMarker), parameters: withoutCacheMarker(parameters) }
     : { ...offered, tools, parameters }
 }
 

@@ -4,7 +4,6 @@
  * final usage.
  */
 
-import { readMissReport } from '../cache/cache-break.ts'
 import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
@@ -12,21 +11,23 @@ import { toSentRequest } from '../cache/sent-request.ts'
 import { findRequestedClearing, reportEdits } from '../clearing/provider-clearing.ts'
 import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { isBlankText, isTextBlock } from '../log/block.ts'
-import { isObject } from '../log/json.ts'
+import { omitUndefined } from '../log/json.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import {
   type AssistantMessage,
   type AssistantRecord,
   type CacheLoss,
   REPLY_DROPPED_SUBTYPE,
-  type Usage,
 } from '../log/record.ts'
 import { runAtOnce } from '../log/work-steps.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
+import { findWriteClass } from '../request/cache-ttl.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { withEstimatedOutput } from '../tokens/usage.ts'
+import { estimateLostUsage, withEstimatedOutput } from '../tokens/usage.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
+import { measureContext } from './measure-context.ts'
 import type { NextRequest } from './next-request.ts'
 import {
   addReplyEvent,
@@ -89,7 +90,7 @@ export function monitorRequest(turn: TurnContext, call: PendingModelCall): Pendi
   const watched = toSentRequest(call.request, {
     source: call.source,
     at: host.clock.now(),
-    cache: host.profile.cache,
+    profile: host.profile,
     ...(call.forkOf === undefined ? {} : { forkOf: call.forkOf }),
     ...(state.monitoredRequest === null ? {} : { previous: state.monitoredRequest }),
   })
@@ -107,8 +108,15 @@ export async function* sendRequest(
   yield { type: 'request-sent', request, forecast }
   let assembly = emptyReplyAssembly
   let held: BlockEnded | null = null
+  let lost = 0
   const { tools } = turn.host.modelSettings()
   for await (const given of streamReply(turn, request)) {
+    if (given.type === 'reply-lost') {
+      const failure = yield* countLostReply(turn, opened, lost > 0)
+      if (failure !== null) return failure
+      lost += 1
+      continue
+    }
     const event = fitReplyEvent(given, tools)
     yield { type: 'reply', event }
     assembly = addReplyEvent(assembly, event)
@@ -195,10 +203,10 @@ async function* finishReply(
     const isSaid = saved.length > 0 || content.length > 0
     const dropped = isSaid && broken !== null ? [createDropRecord(id)] : []
     const { failure } = yield* finishModelCall(turn, opened, {
-      message: reply.message,
+      reply,
       bodies: [...saved, ...dropped],
       isInConversation: isSaid,
-      ...(event.type === 'reply-failed' ? { cutOff: reply } : {}),
+      isCutOff: event.type === 'reply-failed',
     })
     if (failure !== null) return failure
     if (broken !== null) yield { type: 'reply-dropped', response: id, cause: broken.failure }
@@ -217,13 +225,13 @@ export function toTurnFailure({ failure }: ReplyFailed): TurnFailure {
 
 interface FinishCallInput {
   /** The response, as far as it arrived. */
-  readonly message: AssistantMessage
+  readonly reply: Reply
   /** Records of the response that are not appended yet. */
   readonly bodies: readonly UnlinkedRecord[]
   /** True if the log has records of the response. If false, a `model_call` record is appended to keep the cost. */
   readonly isInConversation: boolean
-  /** What arrived of a response that broke off: the provider did not report its output, nor what it cleared. */
-  readonly cutOff?: Reply
+  /** True if the response broke off: the provider did not report its output, nor what it cleared. */
+  readonly isCutOff?: boolean
 }
 
 interface FinishedCall {
@@ -241,15 +249,15 @@ export async function* finishModelCall(
   opened: PendingModelCall,
   ended: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
-  const { message, bodies, isInConversation } = ended
+  const { reply, bodies, isInConversation, isCutOff = false } = ended
+  const { message, usage } = reply
   const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, ended)
     : { kind: 'not-judged', why: 'not-watched' }
   const { compaction } = turn.host
-  const billed =
-    ended.cutOff === undefined ? message.usage : estimateBilledUsage(ended.cutOff, compaction?.estimator)
+  const billed = isCutOff ? estimateBilledUsage(reply, compaction?.estimator) : usage
   // The records of a response that broke off have the usage from its start.
-  const isLogged = isInConversation && billed === message.usage
+  const isLogged = isInConversation && billed === usage
   const spent = isLogged ? [] : createCallRecords(message, billed, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
   const failure = yield* appendUnlinkedRecords(turn, all)
@@ -262,16 +270,15 @@ export async function* finishModelCall(
 /** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */
 function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCallInput): CacheCheckOutcome {
   const { state, host } = turn
-  const { message, cutOff } = ended
-  const { context_management: managed, diagnostics, usage = null } = message
+  const { message, usage = null } = ended.reply
   const register = state.context?.register
   // A fork asks the provider to clear nothing more than from the parent's request.
   const asked = call.forkOf === undefined ? state.providerEdits : null
   const edits =
-    cutOff !== undefined
+    ended.isCutOff === true
       ? { requestedClearing: findRequestedClearing(asked, register) }
-      : { edits: reportEdits(managed, host.profile.contextEdits, register) }
-  const answer = { source: call.source, usage, word: readMissReport(diagnostics), ...edits }
+      : { edits: reportEdits(message, host.profile, register) }
+  const answer = { source: call.source, usage, word: host.profile.spelling.readDiagnosis(message), ...edits }
   const { monitor, outcome, isEdited } = checkCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
     profile: host.profile,
@@ -289,7 +296,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
 function learnFromUsage(
   lineage: SessionState['cacheModel'],
   { forecast, forkOf }: PendingModelCall,
-  usage: Usage | null,
+  usage: TokenUsage | null,
   isEdited: boolean,
 ): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
@@ -300,12 +307,12 @@ function learnFromUsage(
 
 /** Returns the usage that was billed for a response, with an estimated output if the response broke off. */
 export function estimateBilledUsage(
-  { message, unfinished }: Reply,
+  { message, usage, stop, unfinished }: Reply,
   estimator: Estimator | undefined,
-): Usage | undefined {
-  const { usage, content, stop_reason: end } = message
+): TokenUsage | undefined {
+  const { content } = message
   // The provider sends the stop reason together with the whole usage.
-  if (usage === undefined || estimator === undefined || typeof end === 'string') return usage
+  if (usage === undefined || estimator === undefined || stop !== undefined) return usage
   const open = unfinished.map(
     ({ block, input }) => estimator.block(block) + (input === '' ? 0 : estimator.text(input)),
   )
@@ -316,16 +323,47 @@ export function estimateBilledUsage(
 }
 
 /**
- * Returns a `model_call` record with the usage of a call, for a response that is not in the log with this usage; empty
- * without usage.
+ * Records what a call costs whose reply broke off before its usage. The log would not have it otherwise. `isRepeated`: true
+ * if an earlier reply to the same request was lost, so that its prompt is cached.
+ */
+export async function* countLostReply(
+  turn: TurnContext,
+  opened: PendingModelCall,
+  isRepeated = false,
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const id = turn.host.ids.next('lost-reply')
+  const failure = yield* appendUnlinkedRecords(turn, createLostCallRecords(turn, opened, id, isRepeated))
+  if (failure === null) yield* emitPrice(turn, id)
+  return failure
+}
+
+/** Returns the record of a call whose reply broke off before its usage: its prompt is the context as it is estimated. */
+export function createLostCallRecords(
+  { state, host }: TurnContext,
+  { request, forecast, source }: PendingModelCall,
+  id: string,
+  isRepeated = false,
+): readonly UnlinkedRecord[] {
+  const { compaction } = host
+  if (compaction === undefined) return []
+  const { expected } = measureContext(state, host, compaction)
+  const ttl = request.markers.length === 0 ? null : request.ttl
+  const write = ttl === null ? null : findWriteClass(ttl, host.profile.cache)
+  const usage = estimateLostUsage(expected, isRepeated && ttl !== null ? expected : forecast.read, write)
+  return createCallRecords({ id, model: host.modelSettings().model }, usage, source)
+}
+
+/**
+ * Returns a `model_call` record with the tokens that a call was billed for, for a response that is not in the log with
+ * them; empty if they are not known.
  */
 export function createCallRecords(
-  { id, model }: Pick<AssistantMessage, 'id' | 'model'>,
-  usage: unknown,
+  { id, model, usage = {} }: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
+  tokens: TokenUsage | undefined,
   source: string,
 ): readonly UnlinkedRecord[] {
-  if (!isObject(usage)) return []
-  const modelCall = { id, source, model, usage: JSON.parse(JSON.stringify(usage)) }
+  if (tokens === undefined) return []
+  const modelCall = { id, source, model, usage, tokens }
   return [{ type: 'system', subtype: 'model_call', isMeta: true, modelCall }]
 }
 
@@ -402,31 +440,35 @@ export function createDropRecord(response: string): UnlinkedRecord {
  */
 function finalRecords(
   event: ReplyEnded | ReplyFailed,
-  { message, unfinished }: Reply,
+  reply: Reply,
   held: BlockEnded | null,
 ): readonly UnlinkedRecord[] {
-  const ended = held === null ? [] : [toRecord(message, held)]
-  if (event.type === 'reply-ended')
-    return held === null ? [{ type: 'assistant', message: { ...message, content: [] } }] : ended
+  const ended = held === null ? [] : [toRecord(reply, held)]
+  if (event.type === 'reply-ended') return held === null ? [toEmptyRecord(reply)] : ended
   if (event.failure.kind !== 'aborted') return ended
-  const cut = unfinished
+  const cut = reply.unfinished
     .map(({ block }) => block)
     .filter((block) => isTextBlock(block) && !isBlankText(block))
-  const said = [...ended, ...cut.map((block): AssistantBody => toRecord(message, { block }))]
+  const said = [...ended, ...cut.map((block): AssistantBody => toRecord(reply, { block }))]
   return said.map((record, index) => (index < said.length - 1 ? record : { ...record, isInterrupted: true }))
 }
 
 function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
-  const message = toReply(assembly)?.message
-  return message === undefined ? [] : [toRecord(message, block)]
+  const reply = toReply(assembly)
+  return reply === null ? [] : [toRecord(reply, block)]
 }
 
-type AssistantBody = Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isInterrupted'>
+type AssistantBody = Pick<
+  AssistantRecord,
+  'type' | 'message' | 'usage' | 'stop' | 'rawBlocks' | 'isInterrupted'
+>
 
-function toRecord(
-  message: AssistantMessage,
-  { block, raw }: Pick<BlockEnded, 'block' | 'raw'>,
-): AssistantBody {
-  const said = { type: 'assistant' as const, message: { ...message, content: [block] } }
+function toEmptyRecord({ message, usage, stop }: Reply): AssistantBody {
+  return { type: 'assistant', message: { ...message, content: [] }, ...omitUndefined({ usage, stop }) }
+}
+
+function toRecord(reply: Reply, { block, raw }: Pick<BlockEnded, 'block' | 'raw'>): AssistantBody {
+  const empty = toEmptyRecord(reply)
+  const said = { ...empty, message: { ...empty.message, content: [block] } }
   return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }

@@ -8,6 +8,8 @@ import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import type { UnansweredCall } from '../context/tool-pairing.ts'
 import type { CostTotals, PricedCall } from '../cost/session-cost.ts'
 import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
+import type { ReplyStop } from '../log/model-report.ts'
 import type {
   ClearMode,
   CompactCause,
@@ -15,7 +17,6 @@ import type {
   CompactTrigger,
   PrefixSnapshot,
   SessionRecord,
-  Usage,
 } from '../log/record.ts'
 import type { CompactionAdvice, ContextPlan } from '../planner/context-plan.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
@@ -25,7 +26,6 @@ import type { SkippedAttachment } from '../sources/context-source.ts'
 import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
-import { toTokenCount } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
@@ -66,11 +66,11 @@ export type TurnEvent =
   | ({ readonly type: 'retrying' } & RetryInfo)
   /** The output limit ended the answer, and the model is asked to continue it. `part`: 1 for the first continuation. */
   | { readonly type: 'answer-continued'; readonly part: number }
-  /** The complete reply was appended. `usage` is null if the provider reported none. */
+  /** The complete reply was appended. `usage` has the provider's own fields; null if it reported none. `reply.usage` is neutral. */
   | {
       readonly type: 'answered'
       readonly reply: Reply
-      readonly usage: Usage | null
+      readonly usage: JsonObject | null
       readonly forecast: CacheForecast
     }
   /** The cache read of a model call was as expected, or could not be checked. */
@@ -111,7 +111,8 @@ export type TurnOutcome = (CompletedTurn | TurnFailure) & { readonly state: Sess
 
 export interface CompletedTurn {
   readonly ok: true
-  /** The `stop_reason` that the provider reported; null if it reported none. */
+  readonly stop: ReplyStop | null
+  /** The provider's own word for why the reply ended; null if it reported none. */
   readonly stopReason: string | null
 }
 
@@ -392,14 +393,14 @@ export const NO_SUMMARY_USAGE: SummaryUsage = {
 export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
   const calls = usage.calls + 1
-  const reported = event.reply?.message.usage
+  const reported = event.reply?.usage
   if (reported === undefined) return { ...usage, calls }
   return {
     calls,
-    input: usage.input + toTokenCount(reported.input_tokens),
-    output: usage.output + toTokenCount(reported.output_tokens),
-    cacheRead: usage.cacheRead + toTokenCount(reported.cache_read_input_tokens),
-    cacheWritten: usage.cacheWritten + toTokenCount(reported.cache_creation_input_tokens),
+    input: usage.input + reported.input,
+    output: usage.output + reported.output,
+    cacheRead: usage.cacheRead + reported.read,
+    cacheWritten: usage.cacheWritten + reported.writes.short + reported.writes.long,
   }
 }
 

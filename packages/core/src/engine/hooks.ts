@@ -5,6 +5,7 @@
 
 import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
+import type { ReplyStop } from '../log/model-report.ts'
 import type { CompactTrigger } from '../log/record.ts'
 import { formatErrorValue } from '../policy/policy-fields.ts'
 import type { Receipt } from '../summary/receipt.ts'
@@ -109,6 +110,8 @@ interface PostToolUseOutput extends HookContextOutput, EndTurnOutput {
 
 interface StopInput {
   readonly sessionId: string
+  readonly stop: ReplyStop | null
+  /** The provider's own word for `stop`. */
   readonly stopReason: string | null
   /** True if a Stop hook has already made this turn go on. */
   readonly isContinued: boolean

@@ -11,7 +11,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
 import { sumSessionCost } from '../cost/session-cost.ts'
-import { countTextCharacters, isObject, type JsonObject } from '../log/json.ts'
+import { countTextCharacters, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
@@ -21,9 +21,9 @@ import type { ThinkingMode } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { chooseRequestTtl } from '../request/cache-ttl.ts'
+import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
 import { measureUsualOutput, readReportedPrefix } from '../tokens/context-meter.ts'
-import { type ContextTokens, calibrateSize, readLowerBound } from '../tokens/usage.ts'
+import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest, countPrefixTokens } from './next-request.ts'
@@ -188,11 +188,11 @@ export function gatherPlanContext(
     moment,
     cache: { ...cache, expectedCalls: estimateRemainingCalls(tally.runs, cache.expectedCalls) },
     rates: prices === null ? null : findRates(prices, tokens),
-    write: ttl === '1h' ? 'write1h' : 'write5m',
+    write: findWriteClass(ttl, profile.cache),
     idleMs: measureIdleTime(given, now),
     retrieval: compaction.retrieval,
     tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
-    ...readThinking(parameters.thinking, profile),
+    ...readThinking(parameters, profile),
     lastEdits: known.providerEdits,
     canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
@@ -204,15 +204,12 @@ export function gatherPlanContext(
 
 /** Reads the caller's setting of thinking, or the provider's default. */
 function readThinking(
-  thinking: unknown,
-  { thinking: { whenAbsent } }: TurnHost['profile'],
+  parameters: JsonObject,
+  { thinking: { whenAbsent }, spelling }: TurnHost['profile'],
 ): Pick<PlanContext, 'thinks' | 'thinkingMode'> {
-  if (!isObject(thinking)) return { thinks: whenAbsent !== 'disabled', thinkingMode: null }
-  const { type } = thinking
-  return {
-    thinks: type !== 'disabled',
-    thinkingMode: typeof type === 'string' ? (type as ThinkingMode) : null,
-  }
+  const mode = spelling.readSettings(parameters).thinkingMode
+  if (mode === undefined) return { thinks: whenAbsent !== 'disabled', thinkingMode: null }
+  return { thinks: mode !== 'disabled', thinkingMode: mode as ThinkingMode | null }
 }
 
 /**
@@ -229,7 +226,7 @@ function updateExpectedResult({ context, view }: MeasuredState): ContextState['e
 function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): boolean {
   const { parameters } = host.modelSettings()
   return (
-    parameters.context_management == null &&
+    parameters[host.profile.spelling.editsParameter] == null &&
     hasContextEditBetas(current ?? withEngineBetas(parameters, host), host.profile)
   )
 }
@@ -242,7 +239,7 @@ function findClientLimit(
 ): NonNullable<PlanContext['clientLimit']> {
   const usual = host.profile.capabilities.countsMaxTokens
     ? 0
-    : Math.min(readMaxTokens(host), measureUsualOutput(context.meter))
+    : Math.min(readMaxTokens(host) ?? Number.POSITIVE_INFINITY, measureUsualOutput(context.meter))
   const tokens = Math.max(0, findInputLimit(host, scaled) - usual)
   if (host.client?.refusedAsTooLong !== undefined) return { tokens: 0, isPassed: true }
   const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
@@ -254,27 +251,19 @@ function findClientLimit(
   }
 }
 
-function readMaxTokens({ modelSettings }: TurnHost): number {
-  const { max_tokens } = modelSettings().parameters
-  return typeof max_tokens === 'number' ? max_tokens : 0
+/** Returns the largest answer that the request asks for; null if only the window limits it. */
+function readMaxTokens({ modelSettings, profile }: TurnHost): number | null {
+  return profile.spelling.readSettings(modelSettings().parameters).maxOutput
 }
 
 /**
  * Returns the largest prompt, in tokens, that the provider takes; infinite if the window is unknown. Some providers
- * refuse a request whose `max_tokens` go beyond the context window. Others end the response there.
+ * refuse a request whose answer could go beyond the context window. Others end the response there.
  */
 export function findInputLimit(host: TurnHost, scaled: ScaledPolicy): number {
   if (!scaled.known) return Number.POSITIVE_INFINITY
-  const answer = host.profile.capabilities.countsMaxTokens ? readMaxTokens(host) : 0
+  const answer = host.profile.capabilities.countsMaxTokens ? (readMaxTokens(host) ?? 0) : 0
   return Math.max(0, scaled.lines.window - answer)
-}
-
-/**
- * Returns true if the provider may take the context as it is. The lower bound of the size counts: the provider's answer
- * is exact, and a request that it refuses costs nothing.
- */
-export function mayFitWindow({ state, host }: TurnContext, compaction: CompactionServices): boolean {
-  return readLowerBound(measureContext(state, host, compaction)) <= findInputLimit(host, compaction.scaled)
 }
 
 function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {

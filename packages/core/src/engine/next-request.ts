@@ -1,7 +1,6 @@
 /** Builds and validates the next request, and forecasts how much of it is read from the cache. */
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/clear-candidates.ts'
-import { toContextEdits } from '../clearing/provider-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { findRates } from '../cost/prices.ts'
 import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
@@ -24,7 +23,7 @@ import {
   type PlannedMarker,
   updateFirstClearable,
 } from '../request/cache-markers.ts'
-import { chooseRequestTtl, chooseTailTtl } from '../request/cache-ttl.ts'
+import { chooseRequestTtl, chooseTailTtl, findWriteClass } from '../request/cache-ttl.ts'
 import { buildRequestPrefix, type CurrentPrefix } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -112,7 +111,7 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
 }
 
 /**
- * Returns the findings that are the engine's affair. What a host sent with its own request is left to the provider, which
+ * Returns the findings that are the engine's affair. What a client sent with its own request is left to the provider, which
  * may know better than the catalogue.
  */
 export function omitHostFindings(
@@ -149,7 +148,7 @@ function toAssembleQuestion(
     ...(client?.repeatedUntil === undefined ? {} : { repeatedUntil: client.repeatedUntil }),
     clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (client?.markers ?? []),
     isRewritten: state.view.rewrites.length > 0,
-    extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
+    extra: { ...diagnosisFields(state, host), ...providerEditFields(state, host) },
   }
 }
 
@@ -178,13 +177,9 @@ function firstClearableCall({ context, view, pins }: SessionState, { compaction 
   )
 }
 
-/**
- * Returns the `context_management` field, which asks the provider to clear old tool results or thinking; empty if no
- * such clearing is planned.
- */
+/** Returns the request fields that ask the provider to clear old tool results or thinking; empty if none is planned. */
 function providerEditFields({ providerEdits }: SessionState, { profile }: TurnHost): JsonObject {
-  const edits = providerEdits === null ? [] : toContextEdits(providerEdits.edits, profile.contextEdits)
-  return edits.length === 0 ? {} : { context_management: { edits } }
+  return providerEdits === null ? {} : profile.spelling.requestEdits(providerEdits.edits, profile)
 }
 
 function checkMessages(
@@ -217,17 +212,13 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
   return end
 }
 
-/** Ids of responses that the provider gave. A response from a host's list has an id of the log, which it does not know. */
-const PROVIDER_ID = /^msg_/
-
 /**
- * Returns the `diagnostics` field, which asks the provider to explain a cache miss; empty if unsupported or turned off, or
- * if the newest response has no id that the provider knows.
+ * Returns the request fields that ask the provider to explain a cache miss; empty if unsupported or turned off, or if the
+ * newest response has no id that the provider knows.
  */
-export function diagnosticsField(state: SessionState, { profile, policy }: TurnHost): JsonObject {
+export function diagnosisFields(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
-  const id = findNewestResponse(state)?.id ?? null
-  return id === null || PROVIDER_ID.test(id) ? { diagnostics: { previous_message_id: id } } : {}
+  return profile.spelling.askDiagnosis(findNewestResponse(state)?.id ?? null)
 }
 
 /** Returns the message of the newest response in the log; null if there is none. */
@@ -237,14 +228,14 @@ export function findNewestResponse({ session, lastResponseIndex }: SessionState)
   return isKnownRecord(record) && record.type === 'assistant' ? record.message : null
 }
 
-// Decides how much of a host's request is written to the prompt cache where the host itself would not. A cache write
+// Decides how much of a client's request is written to the prompt cache where the client itself would not. A cache write
 // costs more than sending, and pays only if a later request reads it: a run may end, or pause for longer than the cache
-// lives. So the engine writes only what its earlier savings pay for, and a small advance. Whatever the host does, it
+// lives. So the engine writes only what its earlier savings pay for, and a small advance. Whatever the client does, it
 // then pays no more than without the engine, and that advance.
 
 /**
- * Shares of what the host would have paid so far that may be lost with cache writes that nothing reads. `bare`: for a
- * host without any cache marker, which has the most to save. `caching`: for one that marks only system prompt or tools.
+ * Shares of what the client would have paid so far that may be lost with cache writes that nothing reads. `bare`: for a
+ * client without any cache marker, which has the most to save. `caching`: for one that marks only system prompt or tools.
  */
 const ADVANCE = { bare: 0.1, caching: 0.01 }
 
@@ -273,24 +264,24 @@ function canAffordCacheWrite(
 ): boolean {
   const { request, forecast, tokens } = question
   const last = request.markers.at(-1)
-  // What is before a marker of the host is written to the cache in any case.
+  // What is before a marker of the client is written to the cache in any case.
   if (last === undefined || last.kind === 'host') return true
-  // The host's markers may live longer than the one that is added after them.
+  // The client's markers may live longer than the one that is added after them.
   const ttl = readMarkerTtl(last, host)
   if (outlastsCache(ttl, host)) return false
   const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
   const { input, cacheRead, ...rates } = prices === null ? NO_RATES : findRates(prices, tokens)
-  const write = ttl === '1h' ? rates.write1h : rates.write5m
+  const write = rates[findWriteClass(ttl, host.profile.cache)]
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())
-  // What the host caches by itself is not the engine's saving.
+  // What the client caches by itself is not the engine's saving.
   const cached = countTokensToMarker(
     question,
     request.markers.findLast(({ kind }) => kind === 'host'),
   )
   const calls = totals.calls - totals.unpricedCalls
   const read = Math.max(0, totals.tokens.cacheRead - calls * cached)
-  const written = totals.tokens.write5m + totals.tokens.write1h - cached
+  const written = totals.tokens.writeShort + totals.tokens.writeLong - cached
   const saved = (read * (input - cacheRead) - Math.max(0, written) * (write - input)) / 1_000_000
   const direct = totals.spent.priced + saved + (tokens * input) / 1_000_000
   const unread = Math.max(0, countTokensToMarker(question, last) - forecast.read)
@@ -312,13 +303,13 @@ function countTokensToMarker(
   return prefixTokens + share * Math.max(0, tokens - prefixTokens)
 }
 
-const NO_RATES = { input: null, cacheRead: null, write5m: null, write1h: null }
+const NO_RATES = { input: null, cacheRead: null, writeShort: null, writeLong: null }
 
-function readMarkerTtl({ control }: PlannedMarker, { profile: { cache } }: TurnHost): string {
-  return typeof control.ttl === 'string' ? control.ttl : cache.defaultTtl
+function readMarkerTtl({ ttl }: PlannedMarker, { profile: { cache } }: TurnHost): string {
+  return ttl ?? cache.defaultTtl
 }
 
-/** Returns true if the host's last requests came too late for the cache, so that the next one will, too. */
+/** Returns true if the client's last requests came too late for the cache, so that the next one will, too. */
 function outlastsCache(ttl: string, { client, profile: { cache } }: TurnHost): boolean {
   const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
   const recent = client?.pauses.slice(-RECENT_PAUSES) ?? []

@@ -1,4 +1,4 @@
-import { collectReply } from '@tidemark/core/testing'
+import { collectReply, createUsage } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { AssistantMessage } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -9,7 +9,7 @@ const MESSAGE: AssistantMessage = {
   role: 'assistant',
   model: 'x',
   content: [],
-  usage: { input_tokens: 3, output_tokens: 0 },
+  usage: { input: 3, output: 0 },
 }
 const STARTED: ReplyEvent = { type: 'reply-started', message: MESSAGE }
 
@@ -32,9 +32,15 @@ describe('collect', () => {
         raw: '{"type":"text","text":"b","n":1.0}',
       },
       { type: 'block-ended', index: 0, block: { type: 'tool_use', input: {} }, cutInput: '{"a' },
-      { type: 'reply-updated', fields: { stop_reason: 'max_tokens' }, usage: { output_tokens: 9 } },
+      {
+        type: 'reply-updated',
+        fields: { stop_reason: 'max_tokens' },
+        usage: { output: 9 },
+        report: { usage: createUsage({ input: 3, output: 9 }) },
+      },
     ])
     expect(reply).toEqual({
+      usage: createUsage({ input: 3, output: 9 }),
       message: {
         ...MESSAGE,
         content: [
@@ -42,7 +48,7 @@ describe('collect', () => {
           { type: 'text', text: 'b', n: 1 },
         ],
         stop_reason: 'max_tokens',
-        usage: { input_tokens: 3, output_tokens: 9 },
+        usage: { input: 3, output: 9 },
       },
       rawBlocks: [{ index: 1, text: '{"type":"text","text":"b","n":1.0}' }],
       cutInputs: [{ index: 0, text: '{"a' }],

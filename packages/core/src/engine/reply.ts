@@ -4,22 +4,34 @@
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
-import { type AssistantMessage, isUsage, type RawBlockText } from '../log/record.ts'
+import type { ModelReport } from '../log/model-report.ts'
+import type { AssistantMessage, RawBlockText } from '../log/record.ts'
 import type { Policy } from '../policy/policy.ts'
 
 export type ReplyEvent =
-  /** The reply started: id, model and the usage known so far. The content follows as block events. */
-  | { readonly type: 'reply-started'; readonly message: AssistantMessage }
+  | ReplyStarted
   | BlockStarted
   | { readonly type: 'block-grew'; readonly index: number; readonly delta: BlockDelta }
   | BlockEnded
   | ReplyUpdated
   /** A ping, which has no content. */
   | { readonly type: 'reply-alive' }
+  /**
+   * The provider had begun to answer when the connection broke, before the usage came. It bills the prompt nevertheless. The
+   * request is sent again, or the call fails.
+   */
+  | { readonly type: 'reply-lost' }
   /** An event of unknown kind, with its name and data as received. */
   | { readonly type: 'reply-other'; readonly name: string; readonly text: string }
   | ReplyEnded
   | ReplyFailed
+
+/** The reply started: id, model and what was reported so far. The content follows as block events. */
+interface ReplyStarted {
+  readonly type: 'reply-started'
+  readonly message: AssistantMessage
+  readonly report?: ModelReport
+}
 
 /** A content block started. `raw` is its exact JSON, set only if parsing and stringifying would change it. */
 interface BlockStarted {
@@ -56,13 +68,15 @@ export interface BlockEnded {
 }
 
 /**
- * Message fields that arrive late, such as `stop_reason`, and updated usage. A value replaces the previous one; null
- * keeps it. Usage figures are cumulative, so they are never added up.
+ * Message fields that arrive late, such as why the reply ended, and updated usage, both in the provider's own words. A value
+ * replaces the previous one; null keeps it. Usage figures are cumulative, so they are never added up.
  */
 export interface ReplyUpdated {
   readonly type: 'reply-updated'
   readonly fields: JsonObject
   readonly usage?: JsonObject
+  /** All that was reported so far. It replaces the report before; missing if nothing of it has changed. */
+  readonly report?: ModelReport
 }
 
 export interface ReplyEnded {
@@ -78,7 +92,7 @@ export interface ReplyFailed {
 }
 
 /** A reply assembled from its events, complete or partial. */
-export interface Reply {
+export interface Reply extends ModelReport {
   /** The message with all complete blocks, in order. */
   readonly message: AssistantMessage
   /** Exact JSON of blocks that parsing and stringifying would change, with their index in the content. */
@@ -89,7 +103,7 @@ export interface Reply {
   readonly unfinished: readonly OpenBlock[]
   /** Deltas and events of unknown kind, which are not applied to the message. */
   readonly others: readonly Json[]
-  /** Usage figures of a reply that lacks the input or output total. `message.usage` is then not set. */
+  /** The provider's own figures of a reply whose usage is not complete. `message.usage` is then not set. */
   readonly figures?: JsonObject
 }
 
@@ -107,8 +121,9 @@ export interface OpenBlock {
 /** State of assembling a reply from its events. Immutable: each event gives a new value. */
 export interface ReplyAssembly {
   readonly message: AssistantMessage | null
-  /** All usage figures received so far. They become the message's usage once input and output totals are known. */
-  readonly usage: JsonObject
+  /** The provider's own usage figures so far. They become the message's usage once the report has usage. */
+  readonly figures: JsonObject
+  readonly report: ModelReport
   readonly ended: readonly BlockEnded[]
   readonly open: ReadonlyMap<number, OpenBlock>
   readonly others: readonly Json[]
@@ -116,7 +131,8 @@ export interface ReplyAssembly {
 
 export const emptyReplyAssembly: ReplyAssembly = {
   message: null,
-  usage: {},
+  figures: {},
+  report: {},
   ended: [],
   open: new Map(),
   others: [],
@@ -125,7 +141,7 @@ export const emptyReplyAssembly: ReplyAssembly = {
 export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): ReplyAssembly {
   switch (event.type) {
     case 'reply-started':
-      return withMessageStart(assembly, event.message)
+      return withMessageStart(assembly, event)
     case 'block-started':
       return withOpenBlock(assembly, createOpenBlock(event))
     case 'block-grew':
@@ -137,7 +153,7 @@ export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): Reply
         open: withoutBlock(assembly.open, event.index),
       }
     case 'reply-updated':
-      return withUpdate(assembly, event.fields, event.usage)
+      return withUpdate(assembly, event)
     case 'reply-other':
       return { ...assembly, others: [...assembly.others, { name: event.name, text: event.text }] }
     default:
@@ -148,15 +164,20 @@ export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): Reply
 export function toReply(assembly: ReplyAssembly): Reply | null {
   if (assembly.message === null) return null
   const ended = assembly.ended.toSorted((a, b) => a.index - b.index)
-  const usage = isUsage(assembly.usage) ? { usage: assembly.usage } : {}
-  const isPartial = !isUsage(assembly.usage) && Object.keys(assembly.usage).length > 0
+  const { message, figures, report } = assembly
+  const isPartial = report.usage === undefined && Object.keys(figures).length > 0
   return {
-    message: { ...assembly.message, content: ended.map((event) => event.block), ...usage },
+    ...report,
+    message: {
+      ...message,
+      content: ended.map((event) => event.block),
+      ...(report.usage === undefined ? {} : { usage: figures }),
+    },
     rawBlocks: listBlockTexts(ended, (event) => event.raw),
     cutInputs: listBlockTexts(ended, (event) => event.cutInput),
     unfinished: [...assembly.open.values()].toSorted((a, b) => a.index - b.index),
     others: assembly.others,
-    ...(isPartial ? { figures: assembly.usage } : {}),
+    ...(isPartial ? { figures } : {}),
   }
 }
 
@@ -226,19 +247,17 @@ function addCitation(open: OpenBlock, citation: Json, raw?: string): OpenBlock {
   return { ...open, block: { ...open.block, citations }, citations: [...open.citations, text] }
 }
 
-function withMessageStart(assembly: ReplyAssembly, message: AssistantMessage): ReplyAssembly {
-  const usage = Object.entries(message.usage ?? {}).filter(
-    (entry): entry is [string, Json] => entry[1] !== undefined,
-  )
-  return { ...assembly, message, usage: Object.fromEntries(usage) }
+function withMessageStart(assembly: ReplyAssembly, { message, report = {} }: ReplyStarted): ReplyAssembly {
+  return { ...assembly, message, figures: message.usage ?? {}, report }
 }
 
-function withUpdate(assembly: ReplyAssembly, fields: JsonObject, usage: JsonObject = {}): ReplyAssembly {
+function withUpdate(assembly: ReplyAssembly, { fields, usage = {}, report }: ReplyUpdated): ReplyAssembly {
   if (assembly.message === null) return assembly
   return {
     ...assembly,
     message: overlayFields(assembly.message, fields),
-    usage: overlayFields(assembly.usage, usage),
+    figures: overlayFields(assembly.figures, usage),
+    report: report ?? assembly.report,
   }
 }
 

@@ -113,11 +113,11 @@ describe('acts read off the log', () => {
   it('name what the provider had deleted before where it deletes again', () => {
     const builder = new SessionBuilder()
     builder.user('Go.')
-    const usage = { input_tokens: 1, output_tokens: 1 }
+    const usage = { input: 1, output: 1 }
     const message = (id: string, more: object) => ({
       message: { id, role: 'assistant' as const, model: 'm', content: 'Yes.', usage: { ...usage, ...more } },
     })
-    builder.assistant('m1', 'Yes.', message('m1', { cache_deleted_input_tokens: 700 }))
+    builder.assistant('m1', 'Yes.', message('m1', { removed: 700 }))
     builder.assistant('m2', 'Yes.', message('m2', {}))
     const microcompactMetadata = { ...CLEARING, way: 'cached' as const, compactedToolIds: ['a'] }
     const record = builder.notice('microcompact_boundary', { microcompactMetadata })

@@ -6,13 +6,12 @@
 
 import { type CacheForecast, forecastCacheRead } from '../cache/cache-forecast.ts'
 import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/cache-model.ts'
-import { type CacheCheckOutcome, createForkEdits } from '../cache/cache-monitor.ts'
-import { readAppliedEdits } from '../clearing/provider-clearing.ts'
+import { type CacheCheckOutcome, countKeptInFork } from '../cache/cache-monitor.ts'
 import { isProviderClearing } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { toBlocks } from '../log/block.ts'
-import { isJsonObject, type JsonObject } from '../log/json.ts'
+import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { runAtOnce } from '../log/work-steps.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -38,6 +37,7 @@ import type { CurrentPrefix, RequestPrefix } from '../request/prefix-snapshot.ts
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
+  countLostReply,
   finishModelCall,
   isLastEvent,
   type ModelCallResult,
@@ -48,7 +48,7 @@ import {
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { buildNextRequest, diagnosticsField, findNewestResponse, omitHostFindings } from './next-request.ts'
+import { buildNextRequest, diagnosisFields, findNewestResponse, omitHostFindings } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import { pauseTurn, type TurnContext } from './session-writer.ts'
@@ -75,6 +75,11 @@ export async function* runSideCall(
   const opened = monitorRequest(turn, { ...call, forecast, isMonitored: call.forkOf !== undefined })
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of streamReply(turn, call.request)) {
+    if (event.type === 'reply-lost') {
+      // Only a fork repeats the conversation, whose size is known. A failure to write shows at the end of the call.
+      if (call.forkOf !== undefined) yield* countLostReply(turn, opened)
+      continue
+    }
     yield { type: 'side-reply', source: call.source, event }
     if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened)
   }
@@ -109,12 +114,11 @@ async function* finishSideCall(
   const answer =
     event.type === 'reply-failed' ? toTurnFailure(event) : { ok: true as const, reply: event.reply }
   if (event.reply === null) return { ...NO_CACHE_RESULT, answer }
-  const { message } = event.reply
   const closed = yield* finishModelCall(turn, opened, {
-    message,
+    reply: event.reply,
     bodies: [],
     isInConversation: false,
-    ...(event.type === 'reply-failed' ? { cutOff: event.reply } : {}),
+    isCutOff: event.type === 'reply-failed',
   })
   return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome: closed.outcome }
 }
@@ -189,29 +193,25 @@ export function buildForkRequest(
   const extra = {
     ...made.request.extra,
     ...forkEditFields(state, lastRequest, made.request, host),
-    ...diagnosticsField(state, host),
+    ...diagnosisFields(state, host),
   }
   return { ...made, request: { ...made.request, extra } }
 }
 
-/** Returns the `context_management` field of a fork, which keeps the cached prefix readable; empty without context edits. */
+/** Returns the context edits of a fork, which keep the cached prefix readable; empty without context edits. */
 function forkEditFields(
   state: SessionState,
   parent: AssembledRequest,
   { front, extra, messages }: AssembledRequest,
   { profile }: TurnHost,
 ): JsonObject {
-  const management = extra.context_management ?? front.parameters.context_management
-  if (!isJsonObject(management)) return {}
-  const reported = findNewestResponse(state)?.context_management
-  const { results, thinkingTurns } = readAppliedEdits(reported, profile.contextEdits)
-  const edits = createForkEdits(management, {
-    names: profile.contextEdits,
-    parent: parent.messages,
-    fork: messages,
-    isCleared: { results: results > 0, thinking: thinkingTurns > 0 },
-  })
-  return { context_management: edits }
+  const { spelling } = profile
+  const { results = 0, thinkingTurns = 0 } =
+    spelling.readEdits(findNewestResponse(state) ?? {}, profile) ?? {}
+  const isCleared = { results: results > 0, thinking: thinkingTurns > 0 }
+  const input = { parent: parent.messages, fork: messages, isCleared }
+  const asked = { ...front.parameters, ...extra }
+  return spelling.changeKept(asked, (act, kept) => countKeptInFork(act, kept, input), profile)
 }
 
 /**
@@ -240,7 +240,7 @@ function createPartialFork(
   const place = findCachedEnd(basis, part.blockIndex)
   if (place === null)
     return refusePartialFork('Nothing near the end of the messages to send is still cached.')
-  const markers = [{ kind: 'last-message' as const, place, control: {} }]
+  const markers = [{ kind: 'last-message' as const, place, ttl: null, control: {} }]
   return createForkRequest({ sent: { ...part, markers }, profile }, messages, { ttl })
 }
 
@@ -281,11 +281,10 @@ function chooseForkTtl(
 /** Describes how much of the conversation's cached prefix a fork read. */
 export function describeForkCacheRead(
   source: string,
-  { message }: Reply,
+  { usage }: Reply,
   { expected, outcome }: Pick<SideCallResult, 'expected' | 'outcome'>,
 ): ForkCacheRead {
-  const { usage } = message
-  const read = usage?.cache_read_input_tokens ?? 0
+  const read = usage?.read ?? 0
   const missed = expected > 0 && read >= expected * FULL_READ_SHARE ? null : describeMiss(outcome)
   return { source, expected, read, share: usage === undefined ? null : computeCacheReadShare(usage), missed }
 }
@@ -329,7 +328,7 @@ export function toUncachedRequest(
     markers: [],
     ttl: null,
     extra: {},
-    addsCacheReferences: false,
+    addReference: null,
   }
 }
 

@@ -70,7 +70,7 @@ export class ModelTextTracker {
       this.#failure = null
     }
     // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
-    if (record.type === 'assistant' && record.message.stop_reason === 'tool_use') this.#addCall()
+    if (record.type === 'assistant' && record.stop === 'tools') this.#addCall()
   }
 
   /** Adds a call that begins. The text before a change of a file says why it is made. */

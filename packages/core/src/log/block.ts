@@ -2,7 +2,7 @@
  * Content blocks in the JSON shape of the Messages API. Providers keep adding block types, so a block of an unknown
  * type is passed through unchanged. The functions of this file tell the known types apart.
  */
-import { isObject, type Json } from './json.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
 
 export interface Block {
   readonly type: string
@@ -55,6 +55,54 @@ export function isServerToolResult(block: Block): block is Block & { readonly to
   return block.type.endsWith('_tool_result') && typeof block.tool_use_id === 'string'
 }
 
+/**
+ * Who made a block that only its maker can read, such as encrypted reasoning. Blocks without an origin come from the
+ * provider whose block shapes these are.
+ */
+export interface BlockOrigin {
+  readonly vendor: string
+  /** Name of the account, for items that are bound to it. */
+  readonly account?: string
+  /** The provider's own item, if the block does not contain all of it. */
+  readonly item?: JsonObject
+}
+
+/** Vendor and account that made an item; absent or null for blocks without an origin. */
+interface ItemMaker {
+  readonly vendor?: string | null
+  readonly account?: string | null
+}
+
+/** Type of a block that carries an item of a provider whole, in `origin.item`, because no other type describes it. */
+export const PROVIDER_ITEM = 'provider_item'
+
+/** Returns the origin of a block; null if it has none. */
+export function readBlockOrigin({ origin }: Block): BlockOrigin | null {
+  return isObject(origin) && typeof origin.vendor === 'string' ? (origin as unknown as BlockOrigin) : null
+}
+
+/** True for a block that means something to its provider only: thinking, server tools, items carried whole. */
+export function isOpaqueBlock(block: Block): boolean {
+  return (
+    isThinkingBlock(block) ||
+    block.type === PROVIDER_ITEM ||
+    isServerToolUse(block) ||
+    isServerToolResult(block)
+  )
+}
+
+/** True if another vendor or account than `target` made an opaque block or the provider's item behind a block. */
+export function isForeignBlock(block: Block, target: ItemMaker): boolean {
+  const origin = readBlockOrigin(block)
+  return (origin !== null || isOpaqueBlock(block)) && !isSameOrigin(origin ?? {}, target)
+}
+
+/** An origin without an account fits every account of its vendor: under a client, the account is not known. */
+function isSameOrigin(one: ItemMaker, other: ItemMaker): boolean {
+  if ((one.vendor ?? null) !== (other.vendor ?? null)) return false
+  return one.account == null || other.account == null || one.account === other.account
+}
+
 type BlockTest = (block: Block) => boolean
 
 function ofType(...types: readonly string[]): BlockTest {
@@ -70,6 +118,29 @@ export const isCompactionBlock: BlockTest = ofType('compaction')
 /** Returns true for a block of a system message that tells the provider to add or remove a tool. */
 export function isToolChangeBlock({ type }: Block): boolean {
   return type === 'tool_addition' || type === 'tool_removal'
+}
+
+/**
+ * True for a block with deletions of cached clearing (`clearing/cached-clearing.ts`). It is an instruction to the cache and
+ * not part of the prompt.
+ */
+export function isDeletionBlock({ type }: Block): boolean {
+  return type === 'cache_edits'
+}
+
+/** True for the content of a message that only deletes. */
+export function isDeletionContent(content: MessageContent): boolean {
+  const blocks = toBlocks(content)
+  return blocks.length > 0 && blocks.every(isDeletionBlock)
+}
+
+/** The field of a block, tool or request that marks the end of a cached prefix. Its value belongs to the provider. */
+export const MARKER_FIELD = 'cache_control'
+
+/** Returns the value without its cache marker; blocks inside keep theirs. */
+export function withoutCacheMarker<T extends object>(value: T): T {
+  if (!(MARKER_FIELD in value)) return value
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== MARKER_FIELD)) as T
 }
 
 /** Returns true for a text block with only white space, which providers refuse. */

@@ -318,11 +318,15 @@ describe('a log', () => {
     ])
   })
 
-  it('reports when part of a line was left out', () => {
-    const message = { id: 'm', role: 'assistant', model: 'x', content: [], usage: { input_tokens: 'many' } }
-    const { uuids, damage } = read([JSON.stringify({ type: 'assistant', uuid: 'a', message })])
-    expect(uuids).toEqual(['a'])
-    expect(damage).toEqual([{ kind: 'bad-shape', line: 1, why: 'usage that is no figures was left out' }])
+  it('reports usage that cannot be read, and leaves it out', () => {
+    const message = { id: 'm', role: 'assistant', model: 'x', content: [], usage: { many: true } }
+    const reader = createLogLineReader({ readReport: () => ({}) })
+    expect(reader.readLine(JSON.stringify({ type: 'assistant', uuid: 'a', message }))).toEqual([
+      { type: 'assistant', uuid: 'a', message: { id: 'm', role: 'assistant', model: 'x', content: [] } },
+    ])
+    expect(reader.finish().damage).toEqual([
+      { kind: 'bad-shape', line: 1, why: 'usage that is no figures was left out' },
+    ])
   })
 
   it.each<[string, readonly string[], string, boolean, number | null]>([

@@ -15,8 +15,16 @@ import {
   withoutForeignBatch,
 } from './batch.ts'
 import { isBlock } from './block.ts'
-import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
-import type { SessionRecord } from './record.ts'
+import {
+  findRawBlockTexts,
+  isNestedTooDeep,
+  isObject,
+  MAX_JSON_DEPTH,
+  omitUndefined,
+  parseJson,
+} from './json.ts'
+import { isReplyStop, isTokenUsage, type ReadReport, type TokenUsage } from './model-report.ts'
+import { type AssistantRecord, isKnownRecord, type SessionRecord, type SystemRecord } from './record.ts'
 
 export type DecodeResult =
   /** A valid record. If a part of its line was invalid and left out, `note` describes that part. */
@@ -34,7 +42,7 @@ export function decodeRecord(value: unknown): DecodeResult {
   if (typeof value.type !== 'string') return { ok: false, why: 'a record says its type' }
   const why = checkRecord(value, value.type)
   if (why !== null) return { ok: false, why }
-  const kept = [withoutBadUsage, withoutBadFields, withMetadata, withRepairedBlocks].reduce<RepairedLine>(
+  const kept = [withoutBadFields, withMetadata, withRepairedBlocks].reduce<RepairedLine>(
     ({ value: given, notes }, repair) => {
       const repaired = repair(given)
       return { value: repaired.value, notes: [...notes, ...repaired.notes] }
@@ -100,24 +108,6 @@ function checkAssistantMessage(message: unknown): string | null {
   return checkContent(message.content)
 }
 
-const USAGE_FIGURES = [
-  'input_tokens',
-  'output_tokens',
-  'cache_creation_input_tokens',
-  'cache_read_input_tokens',
-]
-
-/** Removes the usage from an assistant record if one of its token counts is not a number. The rest of the record is kept. */
-function withoutBadUsage(value: LineFields): RepairedLine {
-  const { message } = value
-  if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value, notes: [] }
-  const { usage } = message
-  const isFigure = (figure: unknown): boolean => figure == null || typeof figure === 'number'
-  if (isObject(usage) && USAGE_FIGURES.every((field) => isFigure(usage[field]))) return { value, notes: [] }
-  const { usage: _, ...rest } = message
-  return { value: { ...value, message: rest }, notes: ['usage that is no figures was left out'] }
-}
-
 const isText = (value: unknown): boolean => typeof value === 'string'
 
 /** Fields that the engine reads and a record need not have, with the check of their type. */
@@ -130,6 +120,13 @@ const OPTIONAL_FIELDS: readonly (readonly [string, (value: unknown) => boolean])
   ['compactMetadata', isObject],
   ['microcompactMetadata', isObject],
   ['userInputs', isUserInputs],
+]
+
+/** As above, for assistant records only: other programs have other fields of these names. */
+const OPTIONAL_RESPONSE_FIELDS: typeof OPTIONAL_FIELDS = [
+  ['usage', isTokenUsage],
+  ['billed', isTokenUsage],
+  ['stop', isReplyStop],
 ]
 
 export function isUserInputs(value: unknown): boolean {
@@ -148,7 +145,9 @@ function isUserInput(value: unknown): boolean {
 
 /** Leaves out each optional field that has another type, so that the rest of the record counts. Null means the same as none. */
 function withoutBadFields(value: LineFields): RepairedLine {
-  const bad = OPTIONAL_FIELDS.filter(([field, isGood]) => field in value && !isGood(value[field]))
+  const fields =
+    value.type === 'assistant' ? [...OPTIONAL_FIELDS, ...OPTIONAL_RESPONSE_FIELDS] : OPTIONAL_FIELDS
+  const bad = fields.filter(([field, isGood]) => field in value && !isGood(value[field]))
   const { attachment } = value
   const isTypeBad = isObject(attachment) && 'type' in attachment && !isText(attachment.type)
   if (bad.length === 0 && !isTypeBad) return { value, notes: [] }
@@ -237,6 +236,38 @@ function isInvalidKeptList(kept: unknown): boolean {
 function checkPin(pin: unknown): string | null {
   const good = isObject(pin) && typeof pin.target === 'string' && typeof pin.pinned === 'boolean'
   return good ? null : 'a pin names its target and says whether it is pinned'
+}
+
+// What the provider reported, in neutral terms.
+
+/**
+ * Returns the record with the neutral form of what its provider reported, and a note if that is there and cannot be read.
+ * What the record already has of it stays.
+ */
+export function completeRecord(
+  record: SessionRecord,
+  read: ReadReport,
+): { readonly record: SessionRecord; readonly note?: string } {
+  if (!isKnownRecord(record)) return { record }
+  if (record.type === 'system') return { record: withCallTokens(record, read) }
+  if (record.type !== 'assistant') return { record }
+  const report = read(record.message)
+  const { usage = report.usage, stop = report.stop } = record
+  const billed = record.billed ?? readBilled(record, read)
+  const completed = { ...record, ...omitUndefined({ usage, stop, billed }) }
+  if (usage !== undefined || record.message.usage == null) return { record: completed }
+  const { usage: _, ...message } = completed.message
+  return { record: { ...completed, message }, note: 'usage that is no figures was left out' }
+}
+
+function readBilled({ billedUsage }: AssistantRecord, read: ReadReport): TokenUsage | undefined {
+  return billedUsage === undefined ? undefined : read({ usage: billedUsage }).usage
+}
+
+function withCallTokens(record: SystemRecord, read: ReadReport): SystemRecord {
+  const { modelCall } = record
+  if (!isObject(modelCall) || isTokenUsage(modelCall.tokens)) return record
+  return { ...record, modelCall: { ...modelCall, ...omitUndefined({ tokens: read(modelCall).usage }) } }
 }
 
 // Format versions. The first line of a log names its format version. Lines of an older version are converted each time
@@ -342,9 +373,12 @@ export interface LogReaderOptions {
   readonly from?: number
   /** Keep the exact text of blocks (`rawBlocks`), which only requests need; false reads faster. Default: true. */
   readonly keepsRawBlocks?: boolean
+  /** Reads what the provider reported with a response. Default: records have only the provider's own fields. */
+  readonly readReport?: ReadReport
 }
 
 interface ReaderState {
+  readonly readReport: ReadReport | undefined
   readonly keepsRawBlocks: boolean
   readonly upcasts: readonly Upcast[]
   readonly gathering: BatchState
@@ -359,8 +393,9 @@ interface ReaderState {
 const NO_RECORDS: readonly PositionedRecord[] = []
 
 export function createLogLineReader(options: LogReaderOptions = {}): LogLineReader {
-  const { upcasts = UPCASTS, start, from = 0, keepsRawBlocks = true } = options
+  const { upcasts = UPCASTS, start, from = 0, keepsRawBlocks = true, readReport } = options
   const reading: ReaderState = {
+    readReport,
     keepsRawBlocks,
     upcasts,
     gathering: createBatchState(start?.position ?? 0),
@@ -439,9 +474,11 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   const why = decoded.ok ? checkBatchStamp(decoded.record) : decoded.why
   if (!decoded.ok || why !== null) return skipLine(reading, `${why}; the line is left out`)
   reading.isRecognised = true
-  const { note } = decoded
-  if (note !== undefined) reportDamage(reading, 'bad-shape', note)
-  const record = reading.keepsRawBlocks ? withRawBlocks(decoded.record, line) : decoded.record
+  const { readReport } = reading
+  const exact = reading.keepsRawBlocks ? withRawBlocks(decoded.record, line) : decoded.record
+  const { record, note } = readReport === undefined ? { record: exact } : completeRecord(exact, readReport)
+  const notes = [note, decoded.note].filter((text) => text !== undefined)
+  if (notes.length > 0) reportDamage(reading, 'bad-shape', notes.join('; '))
   return addRecordToBatch(reading.gathering, withoutForeignBatch(record), reading.line)
 }
 

@@ -143,12 +143,17 @@ export function findUnstableJsonText(text: string): string | undefined {
 
 /** Returns the members of a JSON object in order, duplicates included. The text must be valid JSON. */
 export function splitJsonObject(text: string): readonly JsonMember[] {
+  return splitJsonMembers(text, text.indexOf('{') + 1)
+}
+
+/** Returns the members of a JSON object within a text, from the one that begins at the index `from` on. */
+export function splitJsonMembers(text: string, from: number): readonly JsonMember[] {
   const members: JsonMember[] = []
-  for (let at = skipSpace(text, text.indexOf('{') + 1); text[at] === '"'; ) {
+  for (let at = skipSpace(text, from); text[at] === '"'; ) {
     const keyEnd = skipString(text, at)
-    const from = skipSpace(text, skipSpace(text, keyEnd) + 1)
-    const to = skipValue(text, from)
-    members.push({ key: JSON.parse(text.slice(at, keyEnd)), text: text.slice(from, to) })
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    const to = skipValue(text, start)
+    members.push({ key: JSON.parse(text.slice(at, keyEnd)), text: text.slice(start, to) })
     at = skipComma(text, to)
   }
   return members

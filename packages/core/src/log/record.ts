@@ -2,9 +2,9 @@
  * The types of records. Each line of a session log is one record. Field names are those of Claude Code's session JSONL,
  * so that its sessions can be loaded unchanged. Unknown fields are kept and never sent to the model.
  */
-import { type Block, isToolResult, type MessageContent, toBlocks } from './block.ts'
-import { isCacheEditsBlock } from './cache-edits.ts'
+import { type Block, isDeletionBlock, isToolResult, type MessageContent, toBlocks } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
+import type { ReplyStop, TokenUsage } from './model-report.ts'
 
 /** Marks a record as part of a batch of `of` records that were appended together. They are valid only if all are present. */
 export interface BatchStamp {
@@ -88,25 +88,14 @@ export interface RecordedUserInput {
   readonly question?: { readonly text: string; readonly options?: readonly string[] }
 }
 
-export interface Usage {
-  readonly input_tokens: number
-  readonly output_tokens: number
-  readonly cache_creation_input_tokens?: number | null
-  readonly cache_read_input_tokens?: number | null
-  readonly [field: string]: Json | undefined
-}
-
-/** Returns true if the value is a usage object with input and output token counts. */
-export function isUsage(usage: unknown): usage is Usage {
-  return isObject(usage) && typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
-}
-
 export interface AssistantMessage {
   readonly id: string
   readonly role: 'assistant'
   readonly model: string
   readonly content: MessageContent
-  readonly usage?: Usage
+  /** Usage in the provider's own fields. The engine reads `usage` of the record instead. */
+  readonly usage?: JsonObject
+  /** Why the reply ended, in the provider's own word. The engine reads `stop` of the record instead. */
   readonly stop_reason?: string | null
   readonly [field: string]: unknown
 }
@@ -118,11 +107,17 @@ export interface AssistantRecord extends RecordBase {
   readonly isApiErrorMessage?: boolean
   /** uuid of the last record in the request that this response answers; set only if messages were appended since then. */
   readonly afterUuid?: string
+  /** The tokens of the call. The log has them only if they cannot be read from `message.usage`. */
+  readonly usage?: TokenUsage
+  /** Why the reply ended; missing if it had not when the record was written. Also in the log only if it must be. */
+  readonly stop?: ReplyStop
   /**
    * The usage that was billed, if it is not that of the message: the program whose log was copied logs other figures, the
    * response broke off before its usage was complete, or a client repeats a response (then it is zero).
    */
-  readonly billedUsage?: Usage
+  readonly billed?: TokenUsage
+  /** `billed` in the provider's own fields. */
+  readonly billedUsage?: JsonObject
   /** True if the user interrupted the answer here. */
   readonly isInterrupted?: boolean
 }
@@ -159,6 +154,11 @@ export interface SystemRecord extends RecordBase {
    */
   readonly clearedThinking?: readonly string[]
   /**
+   * For a prefix snapshot: `message.id` of earlier responses with items that the provider of this snapshot cannot read,
+   * because another vendor or account made them. They leave the context whole.
+   */
+  readonly clearedItems?: readonly string[]
+  /**
    * For `pin`: true if compaction and clearing must keep the target record unchanged. The newest pin of a record
    * applies.
    */
@@ -179,6 +179,8 @@ export interface PrefixSnapshot {
   readonly ttl?: SnapshotTtl
   /** Context window in tokens that the session runs with. Absent in older logs, and if it is unknown. */
   readonly window?: number
+  /** Who makes the opaque items of the responses; absent where their blocks have no origin. */
+  readonly origin?: { readonly vendor: string | null; readonly account: string | null }
 }
 
 export interface SnapshotTtl {
@@ -377,8 +379,10 @@ interface LoggedModelCall {
   /** What made the model call, for example `compact` or `session_memory`. */
   readonly source: string
   readonly model: string
-  /** Usage of the model call, exactly as the provider reported it. */
+  /** Usage of the model call in the provider's own fields. */
   readonly usage: JsonObject
+  /** The tokens of the call. The log has them only if they cannot be read from `usage`. */
+  readonly tokens?: TokenUsage
 }
 
 /** Data of a `cache_loss` record: tokens that were processed again although they could have been read from the cache. */
@@ -398,9 +402,9 @@ export interface CacheLoss {
 // The end of a turn. A turn ends when a user message contains anything other than tool results: text, an image, or a
 // reminder next to a tool result. Some models then drop the thinking of the finished turn.
 
-/** Returns true for any block except a tool result and a `cache_edits` block (an instruction to the cache). */
+/** Returns true for any block except a tool result and one with deletions (an instruction to the cache). */
 export function isTurnEndingBlock(block: Block): boolean {
-  return block.type !== 'tool_result' && !isCacheEditsBlock(block)
+  return block.type !== 'tool_result' && !isDeletionBlock(block)
 }
 
 /** Returns true for a user message with content other than tool results. Such a message ends the turn before it. */
@@ -443,3 +447,13 @@ export function isBranchSwitch(record: SessionRecord): record is BranchSwitch {
 export function startsTurn(record: SessionRecord): boolean {
   return isPrompt(record) || isBranchSwitch(record)
 }
+
+/** What the record of a system notice says when deletions are no longer sent, because that cache has expired. */
+export const DELETIONS_END = { subtype: 'cache_edits_dropped' } as const
+
+export function endsDeletions(record: object): boolean {
+  return 'subtype' in record && record.subtype === DELETIONS_END.subtype
+}
+
+/** The field of a system message among the messages that sets the effort from there on. */
+export const EFFORT_FIELD = 'output_config'

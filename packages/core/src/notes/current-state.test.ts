@@ -84,7 +84,7 @@ describe('the current state', () => {
     const session = new CodingSession()
     session.says('Test it.')
     session.runs('ls', 'a')
-    const message = { id: 'msg', role: 'assistant', model: 'model-a', stop_reason: 'tool_use' } as const
+    const message = { id: 'msg', role: 'assistant', model: 'model-a', stop_reason: 'tools' } as const
     session.builder.assistant('msg', [], {
       message: { ...message, content: [{ type: 'text', text: 'Now the tests.' }] },
     })

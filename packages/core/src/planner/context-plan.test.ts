@@ -1,9 +1,9 @@
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { findNotesLine, judgeCompaction, makeContextPlan } from './context-plan.ts'
 import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
@@ -98,10 +98,13 @@ describe('plan', () => {
     expect(decide(170_000, { cache: expired })).toMatchObject({ mostTokens: 150_000 })
   })
 
-  it('does not clear first under a host if the notes can replace the conversation', () => {
+  it('does not clear first if the notes can replace the conversation, under a client or not, and with free reads', () => {
     const clientLimit = { tokens: 196_000, isPassed: false }
-    const decide = (hasNotes: boolean) => acts(filled(196_001, [10, 10_000]), { clientLimit, hasNotes })
-    expect([decide(false), decide(true)]).toEqual(['clear', 'compact'])
+    const decide = (more: Partial<PlanContext>) => acts(filled(196_001, [10, 10_000]), more)
+    expect([decide({ clientLimit }), decide({ clientLimit, hasNotes: true })]).toEqual(['clear', 'compact'])
+    const rates = { input: 1, cacheRead: 0, writeShort: 1.25, writeLong: 2, output: 5 }
+    const atThreshold = (hasNotes: boolean) => acts(filled(167_000, [10, 10_000]), { hasNotes, rates })
+    expect([atThreshold(false), atThreshold(true)]).toEqual(['clear', 'compact'])
   })
 
   it('leaves the first judgement of a size that no response has told to the provider, under a host', () => {
@@ -304,7 +307,7 @@ it('counts what the provider keeps cleared as gone where nothing has been measur
 })
 
 describe('where the provider clears results', () => {
-  const profile = defineProviderProfile({
+  const profile = defineMessagesProfile({
     thinking: { binding: 'prefix', firstInModes: [] },
     contextEdits: { clearThinking: 'clear_thinking_x', clearToolUses: 'clear_tool_uses_x' },
   })
@@ -480,7 +483,7 @@ describe('the line of a compaction with notes', () => {
   })
 
   it('leaves room for 35,000 tokens after a large result, and never goes above the auto-compact threshold', () => {
-    const free = { rates: { input: 10, cacheRead: 1, write5m: 0, write1h: 0, output: 50 } }
+    const free = { rates: { input: 10, cacheRead: 1, writeShort: 0, writeLong: 0, output: 50 } }
     expect(planAt(114_000, { ...after(80_000), ...free }).act).toBe('wait')
     expect(planAt(115_000, { ...after(80_000), ...free }).act).toBe('compact')
     expect(planAt(167_000, after(160_000)).compact).toEqual({ cause: 'threshold', hard: true })
@@ -521,7 +524,7 @@ describe('the line of a compaction with notes', () => {
   it('is the threshold where nothing is saved: reads are free, or writes behind an expired cache', () => {
     const priced = (cacheRead: number, written: number): Partial<PlanContext> => ({
       ...after(70_000),
-      rates: { input: 10, cacheRead, write5m: written, write1h: written, output: 50 },
+      rates: { input: 10, cacheRead, writeShort: written, writeLong: written, output: 50 },
     })
     expect(planAt(166_000, priced(0, 12.5)).act).toBe('wait')
     expect(planAt(166_000, priced(0, 0)).act).toBe('wait')
@@ -539,7 +542,13 @@ describe('the line of a compaction with notes', () => {
       prefixShare: fc.double({ min: 0, max: 0.95, noNaN: true }),
       afterShare: fc.double({ min: 0, max: 1, noNaN: true }),
       growth: fc.option(fc.integer({ min: 0, max: 100_000 })),
-      rates: fc.record({ input: price, cacheRead: price, write5m: price, write1h: price, output: price }),
+      rates: fc.record({
+        input: price,
+        cacheRead: price,
+        writeShort: price,
+        writeLong: price,
+        output: price,
+      }),
       isWarm: fc.boolean(),
     })
     const base = new Situation().planContext({ hasNotes: true })

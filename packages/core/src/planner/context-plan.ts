@@ -152,7 +152,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
  * Chooses between waiting, clearing and compacting. If the context would still be above the warning threshold after a
  * clearing, a due compaction is chosen instead, because it would soon follow anyway. If the cache has expired, a
  * clearing costs nothing and only has to get below the auto-compact threshold. A compaction with the notes that is due
- * leaves less and keeps more than a clearing.
+ * leaves less and keeps more than a clearing, also where its line is the threshold, as with free cache reads.
  */
 function chooseAct(
   { scaled, cache, clientLimit }: PlanContext,
@@ -163,8 +163,11 @@ function chooseAct(
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
   if (compaction.act === 'notes') return 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
+  const { notesLine } = compaction
+  const isNotesDue =
+    notesLine !== null && (clientLimit !== undefined || notesLine === scaled.lines.autoCompact)
+  if (isNotesDue) return 'compact'
   const left = estimateLeft({ expected, high }, proposal.freedTokens)
-  if (clientLimit !== undefined && compaction.notesLine !== null) return 'compact'
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
 }
 

@@ -6,12 +6,12 @@ import {
   type OptimalCompactionSizeInput,
 } from './plan-input.ts'
 
-const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
+const rates = (read: number) => ({ input: 1, cacheRead: read, writeShort: 1.25, writeLong: 2, output: 5 })
 const QUESTION: Omit<OptimalCompactionSizeInput, 'rates'> = {
   context: 158_000,
   expectedResult: { after: 54_000, summary: 3_000, reattached: 10_000 },
   growthPerCall: 1_163,
-  write: 'write5m',
+  write: 'writeShort',
   isWarm: true,
 }
 

@@ -32,14 +32,14 @@ export interface PlanContext {
   readonly switches?: Switches
   readonly profile: ProviderProfile
   readonly calibration: Calibration
-  /** Tokens of system prompt and tools: estimated; under a host that is rewritten when full, as reported, if known. */
+  /** Tokens of system prompt and tools: estimated; under a client that is rewritten when full, as reported, if known. */
   readonly prefixTokens: number
   /** The caller of the next API request (query source), such as `repl_main_thread`. */
   readonly source: string
   readonly moment: TurnMoment
   readonly cache: CacheTemperature
   readonly rates: TokenRates | null
-  readonly write: 'write5m' | 'write1h'
+  readonly write: 'writeShort' | 'writeLong'
   /** Milliseconds since the newest response; null if there is no response yet. */
   readonly idleMs: number | null
   readonly retrieval: RetrievalPaths
@@ -60,7 +60,7 @@ export interface PlanContext {
   readonly isPreparing?: boolean
   /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
-  /** Given for a host whose requests are rewritten only when they must be. Default: the thresholds of `scaled` decide. */
+  /** Given for a client whose requests are rewritten only when they must be. Default: the thresholds of `scaled` decide. */
   readonly clientLimit?: {
     /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
     readonly tokens: number
@@ -127,7 +127,7 @@ export interface OptimalCompactionSizeInput {
   readonly expectedResult: ExpectedCompactionResult
   readonly growthPerCall: number
   readonly rates: TokenRates
-  readonly write: 'write5m' | 'write1h'
+  readonly write: 'writeShort' | 'writeLong'
   /** True if the API request for the summary can read the conversation from the cache. */
   readonly isWarm: boolean
   /** True if a model writes the summary, which costs a model call; default true. */
@@ -177,7 +177,7 @@ interface NewContextInput {
   /** Tokens at the start of the context that the rewrite leaves as they are, so that they stay cached. */
   readonly unchanged: number
   readonly rates: TokenRates
-  readonly write: 'write5m' | 'write1h'
+  readonly write: 'writeShort' | 'writeLong'
   /** False if the cache has expired: the next call then writes the whole context, whatever is done. */
   readonly isWarm: boolean
 }

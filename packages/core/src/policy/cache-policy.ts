@@ -48,10 +48,10 @@ export interface CacheBreaksPolicy {
 
 export interface CachePolicy {
   /**
-   * Cache lifetime. `auto` chooses by prices and by the time between model calls, and keeps the choice until the system
-   * prompt and tools are next replaced.
+   * Cache lifetime. `short`: the provider's default one (also `5m`). `long`: its longest (also `1h`). `auto` chooses by
+   * prices and by the time between model calls, and keeps the choice until system prompt and tools are next replaced.
    */
-  readonly ttl: '5m' | '1h' | 'auto'
+  readonly ttl: 'short' | 'long' | 'auto' | '5m' | '1h'
   /**
    * Cache lifetime of the newest messages, which every call writes, where `ttl` or its choice is one hour. `auto`: five
    * minutes, unless the pauses so far make one hour cheaper. `same`: one hour. System prompt, tools and what a compaction
@@ -87,7 +87,7 @@ const oneHourSources = ['repl_main_thread*', 'sdk', 'agent:*']
 const fiveMinuteSources = ['session_memory', 'speculation', 'prompt_suggestion']
 
 export const cacheFields: FieldSpecs<CachePolicy> = {
-  ttl: fieldSpec('auto', choiceCheck('5m', '1h', 'auto')),
+  ttl: fieldSpec('auto', choiceCheck('auto', 'short', 'long', '5m', '1h')),
   tailTtl: fieldSpec('auto', choiceCheck('auto', 'same')),
   oneHourSources: fieldSpec<readonly string[]>(oneHourSources, uniqueListCheck(nonBlankCheck())),
   fiveMinuteSources: fieldSpec<readonly string[]>(fiveMinuteSources, uniqueListCheck(nonBlankCheck())),

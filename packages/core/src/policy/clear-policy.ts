@@ -43,7 +43,7 @@ interface CachedPolicy {
   readonly keep: number
 }
 
-/** Native clearing: the provider clears tool results by itself, as configured by `context_management` in the API request. */
+/** Native clearing: the provider clears tool results by itself, as the API request asks for. */
 interface NativePolicy {
   /** Number of input tokens at which the provider clears. The warning threshold is used instead if it is lower. */
   readonly triggerTokens: number

@@ -125,7 +125,7 @@ describe('a wrong field', () => {
       { ladder: { warning: { maximumPercent: 0.05 } } },
       'ladder.warning.maximumPercent: got 0.05, allowed is a percentage from 0.1 to 100 (25 means 25%)',
     ],
-    [{ cache: { ttl: '1d' } }, `cache.ttl: got "1d", allowed is '5m' or '1h' or 'auto'`],
+    [{ cache: { ttl: '1d' } }, `cache.ttl: got "1d", allowed is 'auto' or 'short' or 'long' or '5m' or '1h'`],
     [
       { clear: { idle: { afterMinutes: 'never' } } },
       `clear.idle.afterMinutes: got "never", allowed is a whole number of 5 or more, or 'ttl'`,

@@ -77,6 +77,7 @@ const RULES: readonly PolicyRule[] = [
     holds: ({ clear: { idle }, cache, switches }) =>
       idle.afterMinutes === 'ttl' ||
       idle.afterMinutes >= 60 ||
+      cache.ttl === 'short' ||
       cache.ttl === '5m' ||
       !switches.promptCachingEnabled,
     describeAllowed: ({ cache }) =>

@@ -1,10 +1,11 @@
+import { defineMessagesProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
-import { defineProviderProfile, type ProviderProfileOverrides, strictProfile } from './provider-profile.ts'
+import type { ProviderProfileOverrides } from './provider-profile.ts'
 
 function problemsOf(overrides: unknown): unknown {
   try {
-    defineProviderProfile(overrides as ProviderProfileOverrides)
+    defineMessagesProfile(overrides as ProviderProfileOverrides)
   } catch (error) {
     if (error instanceof TidemarkError && error.code === 'bad-profile') {
       return (error.details.problems as { path: string }[]).map(({ path }) => path)
@@ -16,7 +17,7 @@ function problemsOf(overrides: unknown): unknown {
 
 describe('createProfile', () => {
   it('applies overrides to the strict profile and keeps the rest', () => {
-    const profile = defineProviderProfile({
+    const profile = defineMessagesProfile({
       name: 'mine',
       window: 200_000,
       roles: { prefill: 'allowed' },
@@ -31,7 +32,8 @@ describe('createProfile', () => {
   })
 
   it('is the same after a JSON round trip, and frozen', () => {
-    expect(defineProviderProfile(JSON.parse(JSON.stringify(strictProfile)))).toEqual(strictProfile)
+    const { spelling: _, ...rules } = strictProfile
+    expect(defineMessagesProfile(JSON.parse(JSON.stringify(rules)))).toEqual(strictProfile)
     expect(Object.isFrozen(strictProfile.roles)).toBe(true)
   })
 
@@ -90,7 +92,7 @@ describe('createProfile', () => {
   it('accepts a refusal of one field of a block, and its own lists', () => {
     const refusedBlocks = [{ role: 'user', type: 'text', field: 'citations' }] as const
     const betas = [{ where: 'message-field', name: 'clear_at', betas: ['b-1', 'b-2'] }] as const
-    expect(defineProviderProfile({ refusedBlocks, betas })).toEqual({
+    expect(defineMessagesProfile({ refusedBlocks, betas })).toEqual({
       ...strictProfile,
       refusedBlocks,
       betas,

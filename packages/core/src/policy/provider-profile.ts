@@ -19,31 +19,46 @@ import {
   uniqueListCheck,
   wholeNumberCheck,
 } from './policy-fields.ts'
+import type { ProviderSpelling } from './provider-spelling.ts'
 
-export interface ProviderProfile {
+/** The rules of a provider, and how it spells what the engine asks for. */
+export interface ProviderProfile extends ProviderRules {
+  readonly spelling: ProviderSpelling<ProviderProfile>
+}
+
+interface ProviderRules {
   /** Name of the profile. Only shown in findings and events. */
   readonly name: string
+  /** Who makes the opaque items of responses (encrypted reasoning). Items of another origin are not sent. */
+  readonly origin: OriginRules
   /** Size of the context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Largest allowed `max_tokens`; null if unknown (`max_tokens` is then not checked). */
+  /** Largest number of output tokens that a request may ask for; null if unknown (it is then not checked). */
   readonly maxOutput: number | null
-  /** True if every API request must have `max_tokens`. */
+  /** True if every API request must limit its output tokens. */
   readonly maxOutputRequired: boolean
   readonly roles: RoleRules
   readonly tools: ToolRules
   readonly thinking: ThinkingRules
   readonly cache: CacheRules
   readonly sizes: ProviderSizeRules
-  /** Context edits (`context_management`) that the provider supports. */
+  /** Context edits that the provider supports. */
   readonly contextEdits: ContextEditRules
   /** Rules for summaries that the provider writes (`compaction`). */
   readonly compaction: CompactionRules
   readonly capabilities: ProviderCapabilities
   /** Request fields, blocks and context edits that the provider refuses unless a beta is enabled. */
   readonly betas: readonly BetaRule[]
-  /** Dotted paths of API request fields that are always refused (`temperature`, `output_config.format`). */
+  /** Dotted paths of API request fields that are always refused (such as `temperature`). */
   readonly refusedFields: readonly string[]
   readonly refusedBlocks: readonly RefusedBlock[]
+}
+
+interface OriginRules {
+  /** Null if blocks of this provider have no origin. */
+  readonly vendor: string | null
+  /** Name of the account, if items are bound to it. */
+  readonly account: string | null
 }
 
 interface RoleRules {
@@ -57,7 +72,7 @@ interface RoleRules {
   readonly system: 'placed' | 'refused'
   /** Whether a mid-conversation system message may have `clear_at`. */
   readonly turnScoped: boolean
-  /** Whether a mid-conversation system message may have `output_config`. */
+  /** Whether a mid-conversation system message may set the effort. */
   readonly messageEffort: boolean
 }
 
@@ -81,7 +96,7 @@ export interface ThinkingRules {
   /** Thinking mode that applies if an API request has no `thinking` field. */
   readonly whenAbsent: ThinkingMode
   readonly minimumBudget: number
-  /** Names of betas that allow a thinking budget above `max_tokens`. */
+  /** Names of betas that allow a thinking budget above the limit of output tokens. */
   readonly budgetOverBetas: readonly string[]
   /** Thinking modes in which an unfinished assistant turn must begin with a thinking block. */
   readonly firstInModes: readonly ThinkingMode[]
@@ -100,6 +115,15 @@ export interface ThinkingRules {
 }
 
 export interface CacheRules {
+  /**
+   * Which prefixes the provider caches. `markers`: those that end at a cache marker. `breakpoints`: those too, and by itself
+   * the whole prompt. `prefix`: any beginning of a prompt, by itself and without a promise to keep it.
+   */
+  readonly kind: 'markers' | 'breakpoints' | 'prefix'
+  /** A cached prefix is read in multiples of this many tokens. */
+  readonly stepTokens: number
+  /** Idle seconds after which a cached prefix may be gone before its lifetime ends; null if it always lives that long. */
+  readonly softSeconds: number | null
   readonly maxMarkers: number
   /** Lifetimes that a cache marker can request, longest first. Later markers may not request longer ones. */
   readonly ttls: readonly CacheTtl[]
@@ -107,7 +131,7 @@ export interface CacheRules {
   readonly defaultTtl: string
   /** Block types that cannot have a cache marker. A blank text block never can. */
   readonly unmarkable: readonly string[]
-  /** True if an API request may have a top-level `cache_control`, which applies to the last block that can be marked. */
+  /** True if an API request may have a marker of its own, which applies to the last block that can be marked. */
   readonly automatic: boolean
   /** Allowed values of `scope` on a cache marker. */
   readonly scopes: readonly string[]
@@ -139,7 +163,7 @@ export interface ProviderSizeRules {
   readonly manyImagePixels: number
 }
 
-/** The provider's names for context edits; null if unsupported. If all are null, it refuses `context_management`. */
+/** The provider's names for context edits; null if unsupported. If all are null, it refuses context edits. */
 export interface ContextEditRules {
   readonly clearThinking: string | null
   readonly clearToolUses: string | null
@@ -163,15 +187,15 @@ interface CompactionRules {
 }
 
 interface ProviderCapabilities {
-  /** Support for `cache_edits` blocks and `cache_reference`. They are undocumented, so this is off by default. */
+  /** Support for deletions from the cached prefix. They are undocumented, so this is off by default. */
   readonly cacheEdits: boolean
-  /** True if a request is refused whose prompt and `max_tokens` together are larger than the context window. */
+  /** True if a request is refused whose prompt and output limit together are larger than the context window. */
   readonly countsMaxTokens: boolean
-  /** Support for the request field `diagnostics`, which asks the provider to explain a cache miss. */
+  /** Support for asking the provider to explain a cache miss. */
   readonly cacheDiagnostics: boolean
   /** Support for `tool_addition` and `tool_removal` blocks in a system message. */
   readonly toolChanges: boolean
-  /** Support for `max_tokens: 0`, which writes the prompt to the cache without generating a response. */
+  /** Support for a limit of 0 output tokens, which writes the prompt to the cache without generating a response. */
   readonly prewarm: boolean
 }
 
@@ -239,8 +263,12 @@ const blockRefusal = objectWith<RefusedBlock>(
   ['field'],
 )
 
-const profileFields: FieldSpecs<ProviderProfile> = {
+const profileFields: FieldSpecs<ProviderRules> = {
   name: fieldSpec('strict', nonBlankCheck()),
+  origin: {
+    vendor: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
+    account: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
+  },
   window: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck(1))),
   maxOutput: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck(1))),
   maxOutputRequired: fieldSpec(true, booleanCheck()),
@@ -276,6 +304,9 @@ const profileFields: FieldSpecs<ProviderProfile> = {
     stripsFinishedTurns: fieldSpec(false, booleanCheck()),
   },
   cache: {
+    kind: fieldSpec('markers', choiceCheck('markers', 'breakpoints', 'prefix')),
+    stepTokens: fieldSpec(1, wholeNumberCheck(1)),
+    softSeconds: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck(1))),
     maxMarkers: fieldSpec(4, wholeNumberCheck()),
     ttls: fieldSpec<readonly CacheTtl[]>(
       [
@@ -285,7 +316,7 @@ const profileFields: FieldSpecs<ProviderProfile> = {
       uniqueListCheck(ttl),
     ),
     defaultTtl: fieldSpec('5m', nonBlankCheck()),
-    unmarkable: nameList('thinking', 'redacted_thinking', 'cache_edits'),
+    unmarkable: nameList('thinking', 'redacted_thinking'),
     automatic: fieldSpec(false, booleanCheck()),
     scopes: nameList(),
     minimumTokens: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck())),
@@ -312,14 +343,8 @@ const profileFields: FieldSpecs<ProviderProfile> = {
     onDemand: fieldSpec(false, booleanCheck()),
     beta: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
     maxInstructionCharacters: fieldSpec(16_384, wholeNumberCheck(1)),
-    notWithRequest: nameList(
-      'context_management',
-      'stop_sequences',
-      'output_config.format',
-      'output_config.task_budget.remaining',
-      'thread',
-    ),
-    notWithBlock: nameList('output_config.task_budget.remaining'),
+    notWithRequest: nameList(),
+    notWithBlock: nameList(),
   },
   capabilities: {
     cacheEdits: fieldSpec(false, booleanCheck()),
@@ -339,15 +364,18 @@ const profileFields: FieldSpecs<ProviderProfile> = {
   ),
 }
 
-export type ProviderProfileOverrides = DeepPartial<ProviderProfile>
+export type ProviderProfileOverrides = DeepPartial<ProviderRules>
 
 /**
  * Returns the strictest provider profile with `overrides` applied. A given list replaces the whole list. Throws
  * `bad-profile` for unknown or invalid fields, which `details.problems` lists.
  */
-export function defineProviderProfile(overrides: ProviderProfileOverrides = {}): ProviderProfile {
+export function defineProviderProfile({
+  spelling,
+  ...overrides
+}: ProviderProfileOverrides & Pick<ProviderProfile, 'spelling'>): ProviderProfile {
   const { value, problems } = readFields(profileFields, overrides)
-  const profile = value as ProviderProfile
+  const profile = Object.freeze({ ...(value as ProviderRules), spelling })
   const found = problems.length > 0 ? problems : findContradictions(profile)
   if (found.length > 0) {
     const list = found.map(({ message }) => message).join('; ')
@@ -359,7 +387,7 @@ export function defineProviderProfile(overrides: ProviderProfileOverrides = {}):
 }
 
 /** Returns the profile fields whose values contradict each other. */
-function findContradictions({ cache, thinking, sizes }: ProviderProfile): readonly FieldProblem[] {
+function findContradictions({ cache, thinking, sizes }: ProviderRules): readonly FieldProblem[] {
   const { ttls, defaultTtl } = cache
   const names = ttls.map((ttl) => ttl.name)
   const isSorted = ttls.every(
@@ -391,9 +419,3 @@ function findContradictions({ cache, thinking, sizes }: ProviderProfile): readon
     holds ? [] : [createFieldProblem(path, value, allowed)],
   )
 }
-
-/**
- * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no known context
- * window, no betas, and none of the features that only some providers support.
- */
-export const strictProfile: ProviderProfile = defineProviderProfile()

@@ -175,7 +175,7 @@ export interface DropInPolicy {
    */
   readonly notesTokens: number
   /**
-   * What happens to the cache markers (`cache_control`) of the client's request. `add`: they stay where they are, and the
+   * What happens to the cache markers of the client's request. `add`: they stay where they are, and the
    * engine adds others where they cost nothing, or where its savings pay for them. `keep`: only the client's are set.
    * `replace`: only the engine's are set, with the lifetime that the client's ask for.
    */

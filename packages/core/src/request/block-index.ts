@@ -6,8 +6,7 @@
 
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Role } from '../context/payload.ts'
-import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
-import { isCacheEditsBlock } from '../log/cache-edits.ts'
+import { type Block, isDeletionBlock, isThinkingBlock, MARKER_FIELD, toBlocks } from '../log/block.ts'
 import { countUnchangingBytes, isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { isTurnEndingBlock } from '../log/record.ts'
@@ -181,7 +180,7 @@ const RUN_BLOCK_TYPES = new Set(['tool_use', 'tool_result'])
 function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses: boolean): BlockTotals {
   const bytes = count.bytes === null ? null : count.bytes + (countUnchangingBytes(block) ?? 0)
   // Deletions from the cache are not part of the prompt, so they take no position.
-  if (isCacheEditsBlock(block)) return { ...count, blocks: count.blocks + 1, bytes }
+  if (isDeletionBlock(block)) return { ...count, blocks: count.blocks + 1, bytes }
   const run = collapses && RUN_BLOCK_TYPES.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.openRun
   return {
@@ -277,7 +276,7 @@ export function isSameJson(one: unknown, other: unknown): boolean {
 const NESTED_BLOCK_FIELDS = new Set(['content', 'source'])
 
 /**
- * True if both values are sent as the same JSON. `ignoresMarkers`: ignore `cache_control` on the block and on blocks
+ * True if both values are sent as the same JSON. `ignoresMarkers`: ignore cache markers on the block and on blocks
  * inside it.
  */
 function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boolean {
@@ -290,7 +289,7 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
   if (!isObject(one) || !isObject(other)) return false
   const listSentKeys = (fields: Readonly<Record<string, unknown>>): readonly string[] =>
     Object.keys(fields).filter(
-      (key) => fields[key] !== undefined && !(ignoresMarkers && key === 'cache_control'),
+      (key) => fields[key] !== undefined && !(ignoresMarkers && key === MARKER_FIELD),
     )
   const [keys, others] = [listSentKeys(one), listSentKeys(other)]
   if (keys.length !== others.length) return false

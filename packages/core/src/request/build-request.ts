@@ -6,8 +6,7 @@
 
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
-import { type Block, isBlock, isToolResult } from '../log/block.ts'
-import { withCacheReference } from '../log/cache-edits.ts'
+import { type Block, isBlock, isToolResult, MARKER_FIELD, withoutCacheMarker } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
@@ -50,15 +49,14 @@ export interface AssembledRequest {
   /** Lifetime of the cache markers; null if caching is off. */
   readonly ttl: string | null
   /**
-   * Fields of this API request only, such as `context_management` and `diagnostics`. They are sent after the parameters
-   * of the prefix snapshot.
+   * Fields of this API request only, such as context edits. They are sent after the parameters of the prefix snapshot.
    */
   readonly extra: JsonObject
   /**
-   * True if tool results before the last cache marker get a reference by which a later request can delete them from the
-   * cache.
+   * Adds to a tool result before the last cache marker the reference by which a later request can delete it from the
+   * cache. Null if the provider has no such references.
    */
-  readonly addsCacheReferences: boolean
+  readonly addReference: ((block: Block) => Block) | null
 }
 
 export interface AssembleRequestInput {
@@ -104,7 +102,7 @@ export function assembleRequest(
   previous: PreviousRequest = {},
 ): AssembledRequest {
   const { front, flat, profile, ttl, extra = NO_FIELDS } = question
-  const refers = profile.capabilities.cacheEdits
+  const addReference = profile.capabilities.cacheEdits ? profile.spelling.addReference : null
   const indexWith = (messages: MessageList): BlockIndex =>
     indexBlocks(messages, profile.cache.collapsesToolRuns, previous.blockIndex)
   if (ttl === null) {
@@ -117,7 +115,7 @@ export function assembleRequest(
       markers: [],
       ttl,
       extra,
-      addsCacheReferences: refers,
+      addReference,
     }
   }
   const { given, ...messages } = stripMarkers(flat, toUnmarkedMessages(previous))
@@ -129,7 +127,7 @@ export function assembleRequest(
     markers: planRequestMarkers(question, counted, ttl),
     ttl,
     extra,
-    addsCacheReferences: refers,
+    addReference,
     given,
   }
 }
@@ -146,6 +144,7 @@ function planRequestMarkers(
     blockIndex: counted,
     policy: markers,
     cache: profile.cache,
+    spelling: profile.spelling,
     ttl,
     tailTtl: question.tailTtl,
     clears,
@@ -181,7 +180,7 @@ export function toRequestFields(
   const { model, parameters, tools, system } = request.front
   const withMarker = <T extends object>(value: T, zone: 'tools' | 'system', index: number): T => {
     const found = request.markers.find(({ place }) => place.zone === zone && place.index === index)
-    return found === undefined ? value : { ...value, cache_control: found.control }
+    return found === undefined ? value : { ...value, [MARKER_FIELD]: found.control }
   }
   return {
     model,
@@ -220,12 +219,12 @@ export function findRequestProblems(checked: ValidationState, request: Assembled
 
 /** Builds the complete payload with cache markers and cache references inserted, for codecs that cannot insert them. */
 export function toPayload(request: AssembledRequest): Payload {
-  const { addsCacheReferences } = request
+  const { addReference } = request
   const marked = request.markers.filter(isOnMessage)
   const indexes = new Set(marked.map(({ place }) => place.index))
   const messages = listTracedMessages(request.messages).map((message, index) =>
-    addsCacheReferences || indexes.has(index)
-      ? withMessageMarkers(message, index, marked, addsCacheReferences)
+    addReference !== null || indexes.has(index)
+      ? withMessageMarkers(message, index, marked, addReference)
       : message.message,
   )
   return { ...toRequestFields(request), messages }
@@ -272,18 +271,20 @@ function withMessageMarkers(
   message: TracedMessage,
   index: number,
   markers: readonly MessageMarker[],
-  refers: boolean,
+  addReference: AssembledRequest['addReference'],
 ): ApiMessage {
   const own = markers.filter(({ place }) => place.index === index)
-  const last = refers ? markers.at(-1)?.place : undefined
+  const last = addReference === null ? undefined : markers.at(-1)?.place
   const isReferred = last !== undefined && index <= last.index && toMessageBlocks(message).some(isToolResult)
   if (own.length === 0 && !isReferred) return message.message
   const content = toMessageBlocks(message).map((block, at) => {
     const control = own.find(({ place }) => place.block === at)?.control
     const place: MessagePlace = { zone: 'messages', index, block: at }
     const referred =
-      last !== undefined && compareMarkerPlaces(place, last) < 0 ? withCacheReference(block) : block
-    return control === undefined ? referred : { ...referred, cache_control: control }
+      addReference !== null && last !== undefined && compareMarkerPlaces(place, last) < 0
+        ? addReference(block)
+        : block
+    return control === undefined ? referred : { ...referred, [MARKER_FIELD]: control }
   })
   return { ...message.message, content }
 }
@@ -340,7 +341,7 @@ function hasMessageMarker(message: TracedMessage): boolean {
 
 /** True if the block has a cache marker, or a block inside its tool result or document has one. */
 function hasBlockMarker(block: unknown): boolean {
-  return isBlock(block) && ('cache_control' in block || listInnerBlocks(block).some(hasBlockMarker))
+  return isBlock(block) && (MARKER_FIELD in block || listInnerBlocks(block).some(hasBlockMarker))
 }
 
 /** Returns the blocks inside a tool result, or inside a document whose source is a list of blocks. */
@@ -351,19 +352,10 @@ function listInnerBlocks({ type, content, source }: Block): readonly unknown[] {
 
 function stripBlockMarkers(block: Block): Block {
   if (!hasBlockMarker(block)) return block
-  const plain = withoutCacheControl(block as JsonObject & Block)
+  const plain = withoutCacheMarker(block)
   if (listInnerBlocks(block).length === 0) return plain
   const inner = listInnerBlocks(block).map((each) => (isBlock(each) ? stripBlockMarkers(each) : each))
   return block.type === 'document' && isObject(block.source)
     ? { ...plain, source: { ...block.source, content: inner } }
     : { ...plain, content: inner }
-}
-
-/**
- * Removes `cache_control` from a tool definition, from request parameters, or from a block inside a tool result. In the
- * parameters it would mark the whole API request.
- */
-export function withoutCacheControl<T extends JsonObject>(fields: T): T {
-  if (!('cache_control' in fields)) return fields
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => name !== 'cache_control')) as T
 }

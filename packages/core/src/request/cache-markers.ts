@@ -1,5 +1,5 @@
 /**
- * Plans the cache markers (`cache_control`) of an API request. A provider caches a prefix only where a marker was, and
+ * Plans the cache markers of an API request. A provider caches a prefix only where a marker was, and
  * a marker finds a cached prefix only within 20 positions before it. By default markers are placed in this order of
  * preference, up to the provider's limit of four:
  *
@@ -8,14 +8,14 @@
  * 3. The end of the system prompt, which covers the tools too.
  * 4. The last block of the previous request, if a turn added more positions than a marker looks back.
  *
- * A host's own markers keep their places and lifetimes. Others are added only before its last one on the messages, where
- * they cost nothing: so a host that caches never pays more for its cache than without the engine.
+ * A client's own markers keep their places and lifetimes. Others are added only before its last one on the messages, where
+ * they cost nothing: so a client that caches never pays more for its cache than without the engine.
  */
 import type { TracedMessage } from '../context/flatten.ts'
 import { type Block, isToolResult, isToolUse } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
-import type { CacheRules } from '../policy/provider-profile.ts'
+import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
 import { isTurnScopedMessage } from '../validate/findings.ts'
 import {
@@ -30,7 +30,7 @@ import {
 import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
 
 /**
- * The kinds of cache marker, by position. `host`: where the host set one itself. `after-sources`: after the attachments
+ * The kinds of cache marker, by position. `host`: where the client set one itself. `after-sources`: after the attachments
  * at the start of the context that a compaction carried over unchanged.
  */
 type MarkerKind =
@@ -46,7 +46,10 @@ type MarkerKind =
 export interface PlannedMarker {
   readonly kind: MarkerKind
   readonly place: MarkerPlace
-  /** The value of `cache_control` for the marked block. */
+  /** Name of the lifetime that the marker asks for; null for the provider's default. */
+  readonly ttl: string | null
+  readonly scope?: string | undefined
+  /** The marker as the provider spells it; one of the client, as the client spelt it. */
   readonly control: JsonObject
 }
 
@@ -55,6 +58,7 @@ export interface PlanMarkersInput {
   readonly blockIndex: BlockIndex
   readonly policy: CacheMarkersPolicy
   readonly cache: CacheRules
+  readonly spelling: ProviderProfile['spelling']
   /** Name of the cache lifetime to use, such as `5m` or `1h`. */
   readonly ttl: string
   /** Name of the lifetime of the markers that move with every request, if it is shorter. */
@@ -77,15 +81,15 @@ export interface PlanMarkersInput {
    * blocks are repeated.
    */
   readonly repeatedUntil?: MessagePlace | null
-  /** The markers that the host set in its own request, placed in this one. */
+  /** The markers that the client set in its own request, placed in this one. */
   readonly clientMarkers?: readonly PlannedMarker[]
   /**
-   * Which parts of the request get cache markers that the host has not set itself. Default: all. `prefix`: system prompt
-   * and tools, and what the host caches in any case.
+   * Which parts of the request get cache markers that the client has not set itself. Default: all. `prefix`: system prompt
+   * and tools, and what the client caches in any case.
    */
   readonly ownMarkers?: OwnMarkers
   /**
-   * True if the engine has rewritten the context of a host, so that what a compaction attaches may follow the host's last
+   * True if the engine has rewritten the context of a client, so that what a compaction attaches may follow the client's last
    * marker. Default: false.
    */
   readonly isRewritten?: boolean
@@ -93,7 +97,7 @@ export interface PlanMarkersInput {
 
 export type OwnMarkers = 'all' | 'prefix' | 'none'
 
-type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> & Partial<PlannedMarker>
+type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> | PlannedMarker
 
 /** Chooses the blocks that get a cache marker, up to the provider's limit. Returns the markers in request order. */
 export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[] {
@@ -107,18 +111,16 @@ export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[
   const inOrder = chosen.toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
   // Longer lifetimes must come first: from the first marker that moves, all have the lifetime of the newest messages.
   const moving = inOrder.findIndex(({ kind }) => MOVING_MARKERS.has(kind))
-  return inOrder.map(({ kind, place, control }, index) => ({
-    kind,
-    place,
-    control: control ?? toCacheControl(question, place, moving !== -1 && index >= moving),
-  }))
+  return inOrder.map((marker, index) =>
+    'control' in marker ? marker : createOwnMarker(question, marker, moving !== -1 && index >= moving),
+  )
 }
 
 /** Cache markers whose position changes with every API request. */
 export const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set(['last-message', 'previous-last-message'])
 
 /**
- * Returns the lifetime of a marker that the host has not set: that of the host's next one, since longer lifetimes must
+ * Returns the lifetime of a marker that the client has not set: that of the client's next one, since longer lifetimes must
  * come first, or else the shortest.
  */
 function findOwnTtl(
@@ -128,7 +130,7 @@ function findOwnTtl(
 ): string {
   if (clientMarkers.length === 0) return isInTail ? (tailTtl ?? ttl) : ttl
   const next = clientMarkers.find((other) => compareMarkerPlaces(other.place, place) >= 0)
-  return typeof next?.control.ttl === 'string' ? next.control.ttl : cache.defaultTtl
+  return next?.ttl ?? cache.defaultTtl
 }
 
 function listCandidates(question: PlanMarkersInput): readonly MarkerCandidate[] {
@@ -169,6 +171,8 @@ function findTailPlaces({
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
   const { repeatedUntil, clientMarkers = [], ownMarkers = 'all', blockIndex, isRewritten = false } = question
   if (ownMarkers === 'none') return false
+  // Where the provider caches each prompt by itself, only the end of the system prompt is worth a marker.
+  if (question.cache.kind === 'breakpoints') return place.zone === 'system'
   const last = clientMarkers.at(-1)?.place
   if (last !== undefined && compareMarkerPlaces(place, last) <= 0) return true
   const marksEnd =
@@ -234,17 +238,23 @@ function findLastSharedTool({ front }: PlanMarkersInput): MarkerPlace | null {
   return front.lastSharedTool === null ? null : { zone: 'tools', index: front.lastSharedTool }
 }
 
-/**
- * Returns the shortest valid `cache_control`. The scope `global` is set only if the provider supports it and the prefix
- * is the same for all accounts.
- */
-function toCacheControl(question: PlanMarkersInput, place: MarkerPlace, isInTail: boolean): JsonObject {
-  const { front, cache } = question
-  const ttl = findOwnTtl(question, place, isInTail)
+/** Creates a marker. The scope `global` is set only if the provider has it and the prefix is the same for all accounts. */
+function createOwnMarker(
+  question: PlanMarkersInput,
+  { kind, place }: MarkerCandidate,
+  isInTail: boolean,
+): PlannedMarker {
+  const { front, cache, spelling } = question
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
-  const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)
-  return { type: 'ephemeral', ...(asks ? { ttl } : {}), ...(isGlobal ? { scope: 'global' } : {}) }
+  const ttl = findAskedTtl(findOwnTtl(question, place, isInTail), cache)
+  const scope = isGlobal ? 'global' : undefined
+  return { kind, place, ttl, scope, control: spelling.spellMarker({ ttl, scope }) }
+}
+
+/** Returns the lifetime that a marker must name; null if it is the provider's default, or one that it does not have. */
+export function findAskedTtl(ttl: string, { defaultTtl, ttls }: CacheRules): string | null {
+  return ttl !== defaultTtl && ttls.some(({ name }) => name === ttl) ? ttl : null
 }
 
 // The cache marker before the first clearable tool result stays in place until a compaction or clearing, even if
@@ -386,18 +396,19 @@ export function takeFirstMessages(
   return { frozen: frozen.take(count), tail: tail.slice(0, Math.max(0, count - frozen.length)), calls }
 }
 
-// Places the cache markers of a host's own request in the engine's request. A marker on something that the request no
+// Places the cache markers of a client's own request in the engine's request. A marker on something that the request no
 // longer has is left out.
 
-/** A cache marker that a host has set. `control`: the value of its `cache_control`. */
-export type ClientMarker = { readonly control: JsonObject } & (
-  | { readonly zone: 'tools'; readonly name: string }
-  | { readonly zone: 'system'; readonly index: number }
-  /** `block`: the marked block, without its markers. */
-  | { readonly zone: 'messages'; readonly block: Block }
-  /** The field `cache_control` of the request itself: the last block that can be marked. */
-  | { readonly zone: 'end' }
-)
+/** A cache marker that a client has set, as its codec read it. `control`: the marker exactly as the client spelt it. */
+export type ClientMarker = Pick<PlannedMarker, 'ttl' | 'scope' | 'control'> &
+  (
+    | { readonly zone: 'tools'; readonly name: string }
+    | { readonly zone: 'system'; readonly index: number }
+    /** `block`: the marked block, without its markers. */
+    | { readonly zone: 'messages'; readonly block: Block }
+    /** A marker on the request itself: the last block that can be marked. */
+    | { readonly zone: 'end' }
+  )
 
 /** Returns the markers in request order, at most as many as the provider allows. */
 export function placeClientMarkers(
@@ -409,7 +420,13 @@ export function placeClientMarkers(
     const place = findMarkedPlace(marker, request)
     const isTaken = placed.some((other) => place !== null && compareMarkerPlaces(other.place, place) === 0)
     if (place !== null && !isTaken && placed.length < request.cache.maxMarkers)
-      placed.push({ kind: 'host', place, control: marker.control })
+      placed.push({
+        kind: 'host',
+        place,
+        ttl: marker.ttl,
+        scope: marker.scope,
+        control: marker.control,
+      })
   }
   return placed.toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
 }
@@ -440,7 +457,7 @@ function findSameBlock(messages: MessageList, block: Block): MessagePlace | null
   return null
 }
 
-/** Compares tool calls and results by their ids, since hosts may change their contents, and other blocks by content. */
+/** Compares tool calls and results by their ids, since clients may change their contents, and other blocks by content. */
 function isSameBlock(one: Block, other: Block): boolean {
   if (isToolUse(one) && isToolUse(other)) return one.id === other.id
   if (isToolResult(one) && isToolResult(other)) return one.tool_use_id === other.tool_use_id

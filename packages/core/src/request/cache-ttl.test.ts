@@ -1,7 +1,7 @@
+import { strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPolicy } from '../policy/create-policy.ts'
-import { strictProfile } from '../policy/provider-profile.ts'
 import type { SwitchName } from '../policy/switches.ts'
 import {
   addCallGap,
@@ -16,7 +16,7 @@ import {
 } from './cache-ttl.ts'
 
 const { cache } = strictProfile
-const RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
+const RATES = { input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }
 const MINUTE = 60_000
 const policyOf = (ttl: '5m' | '1h' | 'auto', tailTtl: 'auto' | 'same' = 'same') =>
   createPolicy({ cache: { ttl, tailTtl } }).cache
@@ -50,7 +50,7 @@ describe('the lifetime of an epoch', () => {
     ['no prices', { readGaps: () => paused, rates: null }, [], '5m', 'unattended'],
     [
       'a price is missing',
-      { readGaps: () => paused, rates: { ...RATES, write1h: null } },
+      { readGaps: () => paused, rates: { ...RATES, writeLong: null } },
       [],
       '5m',
       'unattended',
@@ -160,7 +160,7 @@ describe('the lifetime of the newest messages', () => {
     ['is the same by policy', { isInteractive: true, policy: policyOf('1h') }, undefined],
     [
       'is the same where an hour costs no more',
-      { isInteractive: true, rates: { ...RATES, write1h: 3.75 } },
+      { isInteractive: true, rates: { ...RATES, writeLong: 3.75 } },
       undefined,
     ],
     ['is the same where no price is known', { isInteractive: true, rates: null }, undefined],
@@ -221,7 +221,7 @@ describe('what an hour saves', () => {
     fc.assert(
       fc.property(fc.array(CALL, { maxLength: 40 }), (calls) => {
         const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), EMPTY_GAP_TALLY)
-        const saved = costOf(calls, 300, RATES.write5m) - costOf(calls, 3_600, RATES.write1h)
+        const saved = costOf(calls, 300, RATES.writeShort) - costOf(calls, 3_600, RATES.writeLong)
         expect(computeLongTtlSavings(tally, RATES)).toBeCloseTo(saved, 3)
         expect(tally.calls).toBe(calls.length)
       }),
@@ -241,11 +241,11 @@ describe('what an hour saves', () => {
           added: call.isFirst ? 0 : added,
           tail,
         }))
-        const long = costOf(calls, 3_600, RATES.write1h)
+        const long = costOf(calls, 3_600, RATES.writeLong)
         const bills = {
-          '5m': costOf(calls, 300, RATES.write5m),
+          '5m': costOf(calls, 300, RATES.writeShort),
           '1h': long,
-          '1h, 5m': long - costOf(inTail, 3_600, RATES.write1h) + costOf(inTail, 300, RATES.write5m),
+          '1h, 5m': long - costOf(inTail, 3_600, RATES.writeLong) + costOf(inTail, 300, RATES.writeShort),
         }
         const { name, tail } = choose({ policy: policyOf('auto', 'auto'), readGaps: () => tally })
         const chosen = bills[(tail === undefined ? name : `${name}, ${tail}`) as keyof typeof bills]

@@ -73,7 +73,10 @@ function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
   if (question.isBedrock === true && isSet('ENABLE_PROMPT_CACHING_1H_BEDROCK'))
     return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H_BEDROCK' }
   if (policy.ttl !== 'auto')
-    return { name: policy.ttl === '1h' ? long.name : short.name, because: 'cache.ttl' }
+    return {
+      name: policy.ttl === 'long' || policy.ttl === '1h' ? long.name : short.name,
+      because: 'cache.ttl',
+    }
   const { requested } = question
   if (requested !== undefined && cache.ttls.some(({ name }) => name === requested))
     return { name: requested, because: 'host' }
@@ -114,8 +117,8 @@ function readSavings({ readGaps, rates }: ChooseTtlInput): TtlSavings | null {
 
 /** Adds the shorter lifetime for the newest messages, if that saves money; until pauses were seen, if it writes for less. */
 function withTail(ttl: SnapshotTtl, question: ChooseTtlInput, savings: TtlSavings | null): SnapshotTtl {
-  const { write5m, write1h } = question.rates ?? { write5m: null, write1h: null }
-  const isCheaper = write5m !== null && write1h !== null && write5m < write1h
+  const { writeShort, writeLong } = question.rates ?? { writeShort: null, writeLong: null }
+  const isCheaper = writeShort !== null && writeLong !== null && writeShort < writeLong
   const isWorth = savings === null ? isCheaper : savings.byShortTail > 0
   return isWorth && hasOwnTail(question)
     ? { ...ttl, tail: findCacheLifetimes(question.cache).short.name }
@@ -218,11 +221,17 @@ export function findCacheLifetimes({ ttls, defaultTtl }: CacheRules): {
   return { long: ttls[0] ?? none, short: ttls.find(({ name }) => name === defaultTtl) ?? none }
 }
 
+/** Returns the price class of a cache write with this lifetime: whether it is longer than the provider's default one. */
+export function findWriteClass(ttl: string | null, cache: CacheRules): 'writeShort' | 'writeLong' {
+  const seconds = cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0
+  return seconds > findCacheLifetimes(cache).short.seconds ? 'writeLong' : 'writeShort'
+}
+
 /** Returns how much the longer lifetime would have saved, in millionths of a dollar; null if a price is unknown. */
 export function computeLongTtlSavings(tally: GapSums, rates: TokenRates): number | null {
-  const { cacheRead, write5m, write1h } = rates
-  if (cacheRead === null || write5m === null || write1h === null) return null
-  return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
+  const { cacheRead, writeShort, writeLong } = rates
+  if (cacheRead === null || writeShort === null || writeLong === null) return null
+  return tally.lapsed * (writeShort - cacheRead) - (tally.added + tally.lost) * (writeLong - writeShort)
 }
 
 // The functions below read the pauses between model calls of a reopened session from its log.
@@ -259,8 +268,8 @@ export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTall
 
 function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRules): GapWalkState {
   if (record.type !== 'assistant') return { ...walk, newestInputAt: Date.parse(record.timestamp) }
-  const { id, model, usage } = record.message
-  const prompt = countContextTokens(usage)
+  const { id, model } = record.message
+  const prompt = countContextTokens(record.usage)
   if (id === walk.response || model === SYNTHETIC_MODEL || prompt === 0 || Number.isNaN(walk.newestInputAt))
     return walk
   const { previousCallAt, newestInputAt, prefix } = walk

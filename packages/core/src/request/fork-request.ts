@@ -5,8 +5,8 @@
  */
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
+import type { TokenUsage } from '../log/model-report.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { Usage } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { listBilledParts } from '../tokens/usage.ts'
@@ -24,7 +24,7 @@ import {
   stripMessageMarkers,
   toUnmarkedMessages,
 } from './build-request.ts'
-import type { PlannedMarker } from './cache-markers.ts'
+import { findAskedTtl, type PlannedMarker } from './cache-markers.ts'
 
 /**
  * The API request that the parent sent, and the provider profile. Both are immutable, so the parent can continue while
@@ -79,8 +79,8 @@ export function createForkRequest(
   options: ForkOptions,
 ): ForkOutcome {
   const fields = Object.keys(options.overrides ?? {})
-  if (fields.length > 0) return refuseOverrides(fields)
   const { sent, profile } = params
+  if (fields.length > 0) return refuseOverrides(fields, profile)
   const own = added.map(toFlatMessage)
   const messages = withAddedMessages(
     sent.messages,
@@ -102,13 +102,14 @@ export function createForkRequest(
  */
 function selectReadMarker(
   { markers }: AssembledRequest,
-  { cache }: ProviderProfile,
+  { cache, spelling }: ProviderProfile,
   ttl: string,
 ): readonly PlannedMarker[] {
   const last = markers.at(-1)
   if (last === undefined) return []
-  const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)
-  return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
+  const { kind, place } = last
+  const asked = findAskedTtl(ttl, cache)
+  return [{ kind, place, ttl: asked, control: spelling.spellMarker({ ttl: asked }) }]
 }
 
 /**
@@ -190,28 +191,32 @@ function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
 }
 
 const REFUSAL_REASONS: Readonly<Record<string, string>> = {
-  max_tokens:
-    'it would change the thinking budget, and the thinking budget is part of what the cache is kept under',
   tool_choice: 'it alone would miss every message in the cache; calls are denied by the host instead',
   model: 'a cache belongs to one model',
   tools: 'tools come first in the prefix, so that nothing of it would be read',
   system: 'the system prompt comes before all messages, so that none of them would be read',
 }
 
-function refuseOverrides(fields: readonly string[]): ForkRefusal {
+const OUTPUT_REASON =
+  'it would change the thinking budget, and the thinking budget is part of what the cache is kept under'
+
+function refuseOverrides(fields: readonly string[], profile: ProviderProfile): ForkRefusal {
+  const limits = profile.spelling.settings({ maxOutput: 1 }, profile)
+  const findReason = (field: string): string | undefined =>
+    field in limits ? OUTPUT_REASON : REFUSAL_REASONS[field]
   const told = fields.map(
-    (field) => `${field}: ${REFUSAL_REASONS[field] ?? 'it may be part of what the cache is kept under'}`,
+    (field) => `${field}: ${findReason(field) ?? 'it may be part of what the cache is kept under'}`,
   )
   const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a separate request instead.`
   return { ok: false, reason: 'override', fields, message }
 }
 
 /** Returns the share of a model call's prompt that was read from the cache, from 0 to 1; null for an empty prompt. */
-export function computeCacheReadShare(usage: Usage): number | null {
+export function computeCacheReadShare(usage: TokenUsage): number | null {
   const parts = listBilledParts(usage).map(({ tokens }) => tokens)
   const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
   const all = parts.reduce(
-    (sum, { cacheRead, input, write5m, write1h }) => sum + cacheRead + input + write5m + write1h,
+    (sum, { cacheRead, input, writeShort, writeLong }) => sum + cacheRead + input + writeShort + writeLong,
     0,
   )
   return all === 0 ? null : read / all

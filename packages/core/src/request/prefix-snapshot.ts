@@ -45,7 +45,7 @@ export interface DesiredPrefix {
    */
   readonly usedTools?: readonly JsonObject[]
   readonly model: string
-  /** All other fields of the API request except messages: `max_tokens`, `thinking`, `betas` … */
+  /** All other fields of the API request except messages, in the provider's words, and `betas`. */
   readonly parameters: JsonObject
   /** Cache lifetime to store in a new prefix snapshot. */
   readonly ttl?: SnapshotTtl
@@ -65,7 +65,7 @@ export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderPr
   const tools = listToolsToDeclare(present)
   const parameters =
     present.keepsBetas === true ? present.parameters : withToolChangeBetas(present.parameters, profile)
-  const { window } = profile
+  const { window, origin } = profile
   return {
     sections,
     tools: keepsToolOrder ? tools : orderTools(tools, isUserTool),
@@ -73,6 +73,7 @@ export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderPr
     parameters,
     ...(ttl === undefined ? {} : { ttl }),
     ...(window === null ? {} : { window }),
+    ...(origin.vendor === null ? {} : { origin }),
   }
 }
 
@@ -122,8 +123,11 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
 
 export type ReplaceSnapshotResult =
   | { readonly isReplaced: true; readonly epoch: PrefixSnapshot }
-  /** The current prefix snapshot stays in use, because a new one would invalidate thinking or would be the same. */
-  | { readonly isReplaced: false; readonly because: 'bound-thinking' | 'unchanged' }
+  /**
+   * The current prefix snapshot stays in use, because a new one would invalidate thinking, would be the same, or is that of
+   * another provider: its first request makes that one, together with what it cannot read.
+   */
+  | { readonly isReplaced: false; readonly because: 'bound-thinking' | 'unchanged' | 'other-provider' }
 
 /**
  * Creates the prefix snapshot that starts with a compaction. Some providers accept a thinking block only with an
@@ -135,9 +139,17 @@ export function replacePrefixSnapshot(
   kept: { readonly records: readonly KnownRecord[]; readonly profile: ProviderProfile },
 ): ReplaceSnapshotResult {
   if (hasBoundThinking(kept.records, kept.profile)) return { isReplaced: false, because: 'bound-thinking' }
+  if (hasOtherOrigin(current, kept.profile)) return { isReplaced: false, because: 'other-provider' }
   const epoch = createNextPrefixSnapshot(current, present, kept.profile)
   const same = JSON.stringify(toSentParts(epoch)) === JSON.stringify(toSentParts(current))
   return same ? { isReplaced: false, because: 'unchanged' } : { isReplaced: true, epoch }
+}
+
+/** True if the opaque items of responses to requests with this prefix mean nothing to the provider or account of the profile. */
+export function hasOtherOrigin({ origin }: PrefixSnapshot, profile: ProviderProfile): boolean {
+  const { vendor, account } = profile.origin
+  if ((origin?.vendor ?? null) !== vendor) return true
+  return account !== null && origin?.account != null && origin.account !== account
 }
 
 function toSentParts({ sections, tools, model, parameters, ttl }: PrefixSnapshot): readonly unknown[] {
@@ -259,38 +271,6 @@ export function readToolOrTypeName({ name, type }: JsonObject): string {
 function compareCodeUnits(one: string, other: string): number {
   if (one === other) return 0
   return one < other ? -1 : 1
-}
-
-// The declarations below tell which part of the cached prefix each request parameter belongs to.
-
-/** The parts of the cached prefix, in request order. A change breaks the cache of its own part and of the parts after it. */
-export type CacheLevel = 'tools' | 'system' | 'messages'
-
-/**
- * The part of the cached prefix that each request parameter belongs to; null if the cache does not depend on it.
- * Parameters that are not listed belong to the messages.
- */
-const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
-  ['model', 'tools'],
-  ['speed', 'system'],
-  ['cache_control', null],
-  ['compaction', null],
-  ['context_management', null],
-  ['diagnostics', null],
-  ['max_tokens', null],
-  ['metadata', null],
-  ['service_tier', null],
-  ['stop_sequences', null],
-  ['stream', null],
-])
-
-/**
- * Returns the first part of the cached prefix that a change of this parameter breaks; null if it breaks none. Unknown
- * parameters belong to the messages.
- */
-export function findCacheLevel(parameter: string): CacheLevel | null {
-  const level = PARAMETER_LEVELS.get(parameter)
-  return level === undefined ? 'messages' : level
 }
 
 // Computes what the model currently knows of the request prefix (system prompt, tools and parameters). This is the

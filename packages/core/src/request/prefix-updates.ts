@@ -23,7 +23,7 @@ import {
   type CurrentPrefix,
   createNextPrefixSnapshot,
   type DesiredPrefix,
-  findCacheLevel,
+  hasOtherOrigin,
   listKnownSections,
   listToolChangeBetas,
   listToolsToDeclare,
@@ -53,6 +53,8 @@ export interface PrefixUpdateRules {
   readonly isBound: boolean
   /** Ids of the responses whose thinking a new snapshot invalidates. It leaves the context with the old one. */
   readonly boundResponses?: readonly string[]
+  /** Ids of the responses with items that the provider cannot read. They leave the context with the new snapshot. */
+  readonly foreignResponses?: readonly string[]
   /** True if nothing of the conversation is cached any more, so that a new snapshot breaks no cache. Default: false. */
   readonly isCold?: boolean
   /** True if announcements must wait: they would interrupt a turn or break the cache (`mustDelayUpdate`). */
@@ -61,6 +63,7 @@ export interface PrefixUpdateRules {
 
 export type PrefixChangeCause =
   | { readonly kind: 'model'; readonly from: string; readonly to: string }
+  | { readonly kind: 'account' }
   | { readonly kind: 'parameters' | 'sections' | 'tools'; readonly names: readonly string[] }
 
 export type PrefixChange =
@@ -102,9 +105,9 @@ function toSnapshotChange(
   present: DesiredPrefix,
   rules: PrefixUpdateRules & { readonly causes: readonly PrefixChangeCause[] },
 ): PrefixChange {
-  const { causes, profile, isCold = false, boundResponses = [] } = rules
+  const { causes, profile, isCold = false, boundResponses = [], foreignResponses = [] } = rules
   const epoch = createNextPrefixSnapshot(current, present, profile)
-  const records = [createSnapshotRecord(epoch, boundResponses)]
+  const records = [createSnapshotRecord(epoch, boundResponses, foreignResponses)]
   return { kind: 'epoch', epoch, records, causes, breaksCache: !isFresh && !isCold }
 }
 
@@ -114,12 +117,13 @@ function findSnapshotCauses(
   told: ActivePrefix,
   rules: PrefixUpdateRules & { readonly present: DesiredPrefix },
 ): readonly PrefixChangeCause[] {
-  const { model, cacheKeyParameters, sections } = difference
+  const { model, cacheKeyParameters, sections, isOtherAccount } = difference
   const { current: standing } = told
   const isInline = standing.isFresh || (!rules.isBound && rules.volatile === 'inline')
   const outdated = isInline ? listOutdatedSections(sections, standing.epoch) : []
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
+    ...(isOtherAccount && model === null ? [{ kind: 'account' as const }] : []),
     ...toNamedCause('parameters', cacheKeyParameters),
     ...toNamedCause('sections', rules.isCold === true ? Object.keys(sections) : outdated),
     ...toNamedCause('tools', listToolsToDefine(difference.tools, told, rules)),
@@ -281,6 +285,8 @@ interface PrefixDifference {
   /** Names of the changed parameters on which the cache depends. */
   readonly cacheKeyParameters: readonly string[]
   readonly model: { readonly from: string; readonly to: string } | null
+  /** True if opaque items of the snapshot's provider or account mean nothing to the present one. */
+  readonly isOtherAccount: boolean
 }
 
 function comparePrefix(
@@ -289,13 +295,20 @@ function comparePrefix(
   profile: ProviderProfile,
 ): PrefixDifference {
   const { epoch, parameters } = told.current
+  const { spelling } = profile
   const changed = listChangedParameters(withoutOwnBetas(parameters, present, profile), present.parameters)
   return {
     sections: diffSections(told, present),
     tools: diffTools(told, present),
-    uncachedParameters: Object.fromEntries(changed.filter(([name]) => findCacheLevel(name) === null)),
-    cacheKeyParameters: changed.map(([name]) => name).filter((name) => findCacheLevel(name) !== null),
+    uncachedParameters: Object.fromEntries(
+      changed.filter(([name]) => spelling.findCacheLevel(name) === null),
+    ),
+    cacheKeyParameters: changed
+      .map(([name]) => name)
+      .filter((name) => spelling.findCacheLevel(name) !== null),
     model: epoch.model === present.model ? null : { from: epoch.model, to: present.model },
+    // Between providers the model differs too.
+    isOtherAccount: profile.origin.vendor !== null && hasOtherOrigin(epoch, profile),
   }
 }
 
@@ -372,12 +385,19 @@ export type RecordBody =
   | Omit<AttachmentRecord, RecordLinks>
   | Omit<UserRecord, RecordLinks>
 
-/** `clearedThinking`: ids of responses whose thinking is not valid with the new prefix, and leaves the context. */
+/**
+ * `clearedThinking`: ids of responses whose thinking is not valid with the new prefix, and leaves the context.
+ * `clearedItems`: of those with items that the provider cannot read.
+ */
 export function createSnapshotRecord(
   epoch: PrefixSnapshot,
   clearedThinking: readonly string[] = [],
+  clearedItems: readonly string[] = [],
 ): RecordBody {
-  const cleared = clearedThinking.length === 0 ? {} : { clearedThinking }
+  const cleared = {
+    ...(clearedThinking.length === 0 ? {} : { clearedThinking }),
+    ...(clearedItems.length === 0 ? {} : { clearedItems }),
+  }
   return { type: 'system', subtype: 'epoch', isMeta: true, epoch, ...cleared }
 }
 

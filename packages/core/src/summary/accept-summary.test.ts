@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
+import type { ReplyStop } from '../log/model-report.ts'
 import {
   type AcceptanceRules,
   acceptCompactionBlock,
@@ -22,9 +23,9 @@ const good = `<analysis>thought</analysis>\n<summary>\n${listSectionTitles('full
   .map((title, index) => `${index + 1}. ${title}:\nbody ${index + 1}`)
   .join('\n')}\n</summary>`
 const text = (said: string): Block => ({ type: 'text', text: said })
-const answer = (said: string, stopReason: string | null = 'end_turn') => ({
+const answer = (said: string, stop: ReplyStop | null = 'done') => ({
   content: [text(said)],
-  stopReason,
+  stop,
 })
 
 describe('a summary is accepted', () => {
@@ -67,28 +68,24 @@ describe('a summary is accepted', () => {
 })
 
 describe('what is no summary is refused', () => {
-  it.each<[SummaryRefusalReason, string, { content: readonly Block[]; stopReason: string | null }]>([
-    ['cut-off', 'stopped by the limit', answer(good.slice(0, -40), 'max_tokens')],
-    ['cut-off', 'whole, but stopped by the limit', answer(good, 'max_tokens')],
-    ['cut-off', 'paused', answer(good, 'pause_turn')],
+  it.each<[SummaryRefusalReason, string, { content: readonly Block[]; stop: ReplyStop | null }]>([
+    ['cut-off', 'stopped by the limit', answer(good.slice(0, -40), 'cut')],
+    ['cut-off', 'whole, but stopped by the limit', answer(good, 'cut')],
+    ['cut-off', 'paused', answer(good, 'paused')],
     ['cut-off', 'never ended', answer(good, null)],
-    [
-      'cut-off',
-      'stopped by a sequence of the parent’s',
-      answer(good.replace('</summary>', ''), 'stop_sequence'),
-    ],
-    ['window-full', 'no room left', answer(good, 'model_context_window_exceeded')],
+    ['cut-off', 'stopped by a sequence of the parent’s', answer(good.replace('</summary>', ''), 'sequence')],
+    ['window-full', 'no room left', answer(good, 'window')],
     [
       'tool-call',
       'a call',
-      { content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }], stopReason: 'tool_use' },
+      { content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }], stop: 'tools' },
     ],
     [
       'tool-call',
       'a call beside a summary',
       {
         content: [text(good), { type: 'tool_use', id: 'c', name: 'Read', input: {} }],
-        stopReason: 'end_turn',
+        stop: 'done',
       },
     ],
     [
@@ -96,18 +93,14 @@ describe('what is no summary is refused', () => {
       'a search',
       {
         content: [{ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }],
-        stopReason: 'end_turn',
+        stop: 'done',
       },
     ],
-    ['refusal', 'declined', { content: [], stopReason: 'refusal' }],
-    ['odd-stop', 'a stop nobody knows', answer(good, 'sensitive')],
-    ['no-text', 'no block', { content: [], stopReason: 'end_turn' }],
+    ['refusal', 'declined', { content: [], stop: 'refused' }],
+    ['odd-stop', 'a stop nobody knows', answer(good, 'other')],
+    ['no-text', 'no block', { content: [], stop: 'done' }],
     ['no-text', 'blanks', answer(' \n')],
-    [
-      'no-text',
-      'thinking alone',
-      { content: [{ type: 'thinking', thinking: 'hm' }], stopReason: 'end_turn' },
-    ],
+    ['no-text', 'thinking alone', { content: [{ type: 'thinking', thinking: 'hm' }], stop: 'done' }],
     ['no-text', 'analysis alone', answer('<analysis>first this</analysis>')],
     [
       'tool-protocol',
@@ -156,7 +149,7 @@ describe('a block of the provider’s', () => {
   const block = { type: 'compaction', content: 'what happened', signature: 's', encrypted_content: 'e' }
 
   it('is taken as it is', () => {
-    expect(acceptCompactionBlock({ content: [block], stopReason: 'compaction' }, rules)).toEqual({
+    expect(acceptCompactionBlock({ content: [block], stop: 'compacted' }, rules)).toEqual({
       ok: true,
       summary: 'what happened',
       tokens: 4,
@@ -164,20 +157,20 @@ describe('a block of the provider’s', () => {
     })
   })
 
-  it.each<[SummaryRefusalReason, readonly Block[], string]>([
-    ['no-text', [{ ...block, content: null }], 'compaction'],
-    ['no-text', [{ ...block, content: ' ' }], 'compaction'],
-    ['no-text', [], 'end_turn'],
-    ['no-text', [block, block], 'compaction'],
-    ['cut-off', [], 'max_tokens'],
-    ['window-full', [], 'model_context_window_exceeded'],
-    ['tool-call', [], 'tool_use'],
-    ['refusal', [], 'refusal'],
-    ['echo', [{ ...block, content: prompt }], 'compaction'],
-    ['analysis', [{ ...block, content: `<analysis>one by one</analysis>\n${good}` }], 'compaction'],
-    ['analysis', [{ ...block, content: '<analysis>one by one</analysis>' }], 'compaction'],
-  ])('is refused: %s', (reason, content, stopReason) => {
-    expect(acceptCompactionBlock({ content, stopReason }, rules)).toMatchObject({ ok: false, reason })
+  it.each<[SummaryRefusalReason, readonly Block[], ReplyStop]>([
+    ['no-text', [{ ...block, content: null }], 'compacted'],
+    ['no-text', [{ ...block, content: ' ' }], 'compacted'],
+    ['no-text', [], 'done'],
+    ['no-text', [block, block], 'compacted'],
+    ['cut-off', [], 'cut'],
+    ['window-full', [], 'window'],
+    ['tool-call', [], 'tools'],
+    ['refusal', [], 'refused'],
+    ['echo', [{ ...block, content: prompt }], 'compacted'],
+    ['analysis', [{ ...block, content: `<analysis>one by one</analysis>\n${good}` }], 'compacted'],
+    ['analysis', [{ ...block, content: '<analysis>one by one</analysis>' }], 'compacted'],
+  ])('is refused: %s', (reason, content, stop) => {
+    expect(acceptCompactionBlock({ content, stop }, rules)).toMatchObject({ ok: false, reason })
   })
 })
 

@@ -4,11 +4,12 @@
  */
 
 import { type Block, isCompactionBlock, isServerToolUse, isTextBlock, isToolUse } from '../log/block.ts'
+import type { ReplyStop } from '../log/model-report.ts'
 import { findSections } from './summary-prompt.ts'
 
 interface SummaryAnswer {
   readonly content: readonly Block[]
-  readonly stopReason: string | null
+  readonly stop: ReplyStop | null
 }
 
 export interface AcceptanceRules {
@@ -44,7 +45,7 @@ type AcceptanceVerdict =
 
 /** Checks a model's response to a summary request and extracts the summary, or returns why the response is refused. */
 export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
-  const stopped = findStopProblem(answer, ['end_turn', 'stop_sequence'])
+  const stopped = findStopProblem(answer, ['done', 'sequence'])
   if (stopped !== null) return refuseAnswer(stopped)
   const text = answer.content
     .filter(isTextBlock)
@@ -54,13 +55,13 @@ export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): Ac
   if (parsed === null) return refuseAnswer(isShortMatch(text, ERROR_PATTERNS) ? 'error-text' : 'no-text')
   const wrong = findTextProblem(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
   if (wrong !== null) return refuseAnswer(wrong)
-  if (answer.stopReason === 'stop_sequence' && parsed.tags !== 'closed') return refuseAnswer('cut-off')
+  if (answer.stop === 'sequence' && parsed.tags !== 'closed') return refuseAnswer('cut-off')
   return checkSize(defuseReminderTags(parsed.text), rules)
 }
 
 /** Checks a provider's compaction block. The block is sent back byte for byte, so it can be refused but not repaired. */
 export function acceptCompactionBlock(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
-  const stopped = findStopProblem(answer, ['compaction'])
+  const stopped = findStopProblem(answer, ['compacted'])
   if (stopped !== null) return refuseAnswer(stopped)
   const [block, ...others] = answer.content.filter(isCompactionBlock)
   const text = block !== undefined && others.length === 0 ? block.content : null
@@ -73,24 +74,24 @@ export function acceptCompactionBlock(answer: SummaryAnswer, rules: AcceptanceRu
   return verdict.ok ? { ...verdict, block } : verdict
 }
 
-const STOP_REFUSALS: ReadonlyMap<string, FixedRefusalReason> = new Map([
-  ['max_tokens', 'cut-off'],
-  ['pause_turn', 'cut-off'],
-  ['model_context_window_exceeded', 'window-full'],
-  ['tool_use', 'tool-call'],
-  ['refusal', 'refusal'],
+const STOP_REFUSALS: ReadonlyMap<ReplyStop, FixedRefusalReason> = new Map([
+  ['cut', 'cut-off'],
+  ['paused', 'cut-off'],
+  ['window', 'window-full'],
+  ['tools', 'tool-call'],
+  ['refused', 'refusal'],
 ])
 
 function findStopProblem(
-  { content, stopReason }: SummaryAnswer,
-  normal: readonly string[],
+  { content, stop }: SummaryAnswer,
+  normal: readonly ReplyStop[],
 ): FixedRefusalReason | null {
   if (content.some((block) => isToolUse(block) || isServerToolUse(block))) return 'tool-call'
-  if (stopReason !== null && normal.includes(stopReason)) return null
-  // A compaction-block request that ends with `end_turn` gave no compaction block. For other summary requests
-  // `end_turn` is normal and was handled above.
-  if (stopReason === 'end_turn') return 'no-text'
-  return stopReason === null ? 'cut-off' : (STOP_REFUSALS.get(stopReason) ?? 'odd-stop')
+  if (stop !== null && normal.includes(stop)) return null
+  // A compaction-block request that ends with `done` gave no compaction block. For other summary requests `done` is
+  // normal and was handled above.
+  if (stop === 'done') return 'no-text'
+  return stop === null ? 'cut-off' : (STOP_REFUSALS.get(stop) ?? 'odd-stop')
 }
 
 function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string): FixedRefusalReason | null {

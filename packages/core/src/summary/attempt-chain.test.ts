@@ -22,7 +22,7 @@ const lastText = (ask: unknown): string => JSON.stringify((ask as DirectAttempt)
 const block: AttemptResult = {
   kind: 'answer',
   content: [{ type: 'compaction', content: 'short', signature: 's' }],
-  stopReason: 'compaction',
+  stop: 'compacted',
 }
 
 describe('which rung comes first', () => {
@@ -188,7 +188,7 @@ describe('after a failure', () => {
     ],
     [
       'a full window',
-      [failWith('server'), answerWith('x', 'model_context_window_exceeded'), GOOD_SUMMARY],
+      [failWith('server'), answerWith('x', 'window'), GOOD_SUMMARY],
       ['1 fork', '2 direct', '3 direct'],
       'prompt_too_long',
     ],
@@ -218,11 +218,11 @@ describe('after a failure', () => {
     const call: AttemptResult = {
       kind: 'answer',
       content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }],
-      stopReason: 'tool_use',
+      stop: 'tools',
     }
     const { asks } = runAttempts(createContext({ context: { isWarm: false } }), [
       call,
-      answerWith('x', 'max_tokens'),
+      answerWith('x', 'cut'),
       GOOD_SUMMARY,
     ])
     expect(asks.map((ask) => (ask as DirectAttempt).payload.tools?.length)).toEqual([1, undefined, undefined])

@@ -1,8 +1,10 @@
 /** Types for the attempts at a summary: their input, the model call of each, and their result. Plain data. */
+
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
+import type { ReplyStop } from '../log/model-report.ts'
 import type { CompactMetadata } from '../log/record.ts'
 import type { CompactPolicy } from '../policy/compact-policy.ts'
 import type { SummaryRefusalReason } from './accept-summary.ts'
@@ -111,7 +113,7 @@ export interface AttemptFailure {
 }
 
 export type AttemptResult =
-  | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stopReason: string | null }
+  | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stop: ReplyStop | null }
   | { readonly kind: 'failure'; readonly failure: AttemptFailure }
   /** The model call exceeded one of its deadlines. */
   | { readonly kind: 'stalled'; readonly message: string }

@@ -18,7 +18,7 @@ const kept = selectSpan(buildLongSession(8, true), 'up_to')
 const block: AttemptResult = {
   kind: 'answer',
   content: [{ type: 'compaction', content: 'short', signature: 's' }],
-  stopReason: 'compaction',
+  stop: 'compacted',
 }
 
 describe('the end', () => {

@@ -1,8 +1,8 @@
 import { SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { groupEntriesIntoRounds } from '../context/flatten.ts'
-import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { validateRequest } from '../validate/validate.ts'
 import {
   buildSummaryRequest,
@@ -16,7 +16,7 @@ import {
   withLeadingMarker,
 } from './summary-input.ts'
 
-const profile = defineProviderProfile({ window: 200_000, maxOutput: 64_000 })
+const profile = defineMessagesProfile({ window: 200_000, maxOutput: 64_000 })
 const summariser: SummaryModel = { model: 'model-b', profile, window: 200_000, outputTokens: 20_000 }
 const read = {
   name: 'Read',
@@ -238,43 +238,43 @@ describe('the request of a call of its own', () => {
 })
 
 describe('thinking while a summary is written', () => {
-  type Thinking = Parameters<typeof defineProviderProfile>[0] extends infer P
+  type Thinking = Parameters<typeof defineMessagesProfile>[0] extends infer P
     ? NonNullable<P> extends { thinking?: infer T }
       ? T
       : never
     : never
   it.each<[string, Thinking, unknown]>([
-    ['off unless asked for', { whenAbsent: 'disabled' }, { max_tokens: 20_000 }],
+    ['off unless asked for', { whenAbsent: 'disabled' }, { maxOutput: 20_000 }],
     [
       'turned off',
       { modes: ['adaptive', 'disabled'], whenAbsent: 'adaptive' },
-      { max_tokens: 20_000, thinking: { type: 'disabled' } },
+      { maxOutput: 20_000, thinking: { mode: 'disabled' } },
     ],
     [
       'turned off at an effort that allows it',
       { modes: ['adaptive', 'disabled'], whenAbsent: 'adaptive', disabledEfforts: ['low', 'high'] },
-      { max_tokens: 20_000, thinking: { type: 'disabled' }, output_config: { effort: 'low' } },
+      { maxOutput: 20_000, thinking: { mode: 'disabled' }, effort: 'low' },
     ],
     [
       'at the lowest effort, with room',
       { modes: ['adaptive'], whenAbsent: 'adaptive' },
-      { max_tokens: 28_000, output_config: { effort: 'low' } },
+      { maxOutput: 28_000, effort: 'low' },
     ],
     [
       'with the smallest budget, with room',
       { modes: ['enabled'], whenAbsent: 'enabled' },
-      { max_tokens: 28_000, thinking: { type: 'enabled', budget_tokens: 1024 } },
+      { maxOutput: 28_000, thinking: { mode: 'enabled', budget: 1024 } },
     ],
   ])('%s', (_, thinking, settings) => {
-    const made = defineProviderProfile({ ...(thinking === undefined ? {} : { thinking }) })
+    const made = defineMessagesProfile({ ...(thinking === undefined ? {} : { thinking }) })
     expect(chooseSummaryOutputSettings({ ...summariser, profile: made })).toEqual(settings)
   })
 
   it('never more than the model can write', () => {
     expect(
-      chooseSummaryOutputSettings({ ...summariser, profile: defineProviderProfile({ maxOutput: 8_000 }) }),
+      chooseSummaryOutputSettings({ ...summariser, profile: defineMessagesProfile({ maxOutput: 8_000 }) }),
     ).toEqual({
-      max_tokens: 8_000,
+      maxOutput: 8_000,
     })
   })
 })

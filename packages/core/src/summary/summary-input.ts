@@ -20,7 +20,9 @@ import {
   isThinkingBlock,
   isToolResult,
   isToolUse,
+  MARKER_FIELD,
   toBlocks,
+  withoutCacheMarker,
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -32,6 +34,7 @@ import {
 } from '../log/record.ts'
 import type { DropOldestPolicy } from '../policy/compact-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { AnswerSettings } from '../policy/provider-spelling.ts'
 
 export interface DirectInputOptions {
   /** Context entries to send, in the order of the context. */
@@ -65,7 +68,7 @@ export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
-    ...chooseSummaryOutputSettings(summariser),
+    ...summariser.profile.spelling.settings(chooseSummaryOutputSettings(summariser), summariser.profile),
     system: SUMMARIZER_SYSTEM_PROMPT,
     ...declareTools(messages, tools),
     messages,
@@ -107,8 +110,8 @@ function declareTools(messages: readonly ApiMessage[], tools: readonly JsonObjec
   }
 }
 
-function toPlainTool({ cache_control: _, defer_loading: __, ...tool }: JsonObject): JsonObject {
-  return tool
+function toPlainTool({ defer_loading: _, ...tool }: JsonObject): JsonObject {
+  return withoutCacheMarker(tool)
 }
 
 const PLACEHOLDER_TOOL: JsonObject = {
@@ -261,9 +264,7 @@ function toReadableJson(value: unknown): string {
 
 function isOpaque(key: string, held: unknown): boolean {
   return (
-    key === 'cache_control' ||
-    key === 'signature' ||
-    (key.startsWith('encrypted_') && typeof held === 'string')
+    key === MARKER_FIELD || key === 'signature' || (key.startsWith('encrypted_') && typeof held === 'string')
   )
 }
 
@@ -290,44 +291,29 @@ export interface SummaryModel {
 const THINKING_TOKENS = 8_000
 const LOWEST_EFFORT = 'low'
 
-type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
-  readonly output_config?: JsonObject
-}
-
 /** Turns thinking off if the model allows it; otherwise chooses the lowest effort and adds output tokens for thinking. */
 export function chooseSummaryOutputSettings({ profile, outputTokens: tokens }: SummaryModel): AnswerSettings {
   const { modes, whenAbsent, minimumBudget, disabledEfforts } = profile.thinking
-  if (whenAbsent === 'disabled') return { max_tokens: limitOutput(tokens, profile) }
+  if (whenAbsent === 'disabled') return { maxOutput: limitOutput(tokens, profile) }
   if (modes.includes('disabled')) {
-    const effort = disabledEfforts === null ? {} : effortSetting(disabledEfforts[0] ?? LOWEST_EFFORT, profile)
-    return { max_tokens: limitOutput(tokens, profile), thinking: { type: 'disabled' }, ...effort }
+    const effort = disabledEfforts === null ? {} : { effort: disabledEfforts[0] ?? LOWEST_EFFORT }
+    return { maxOutput: limitOutput(tokens, profile), thinking: { mode: 'disabled' }, ...effort }
   }
   const room = Math.max(minimumBudget, Math.min(THINKING_TOKENS, tokens))
-  const max_tokens = limitOutput(tokens + room, profile)
+  const maxOutput = limitOutput(tokens + room, profile)
   if (!modes.includes('adaptive') && modes.includes('enabled')) {
-    return {
-      max_tokens,
-      thinking: { type: 'enabled', budget_tokens: Math.min(minimumBudget, max_tokens - 1) },
-    }
+    return { maxOutput, thinking: { mode: 'enabled', budget: Math.min(minimumBudget, maxOutput - 1) } }
   }
-  return { max_tokens, ...effortSetting(LOWEST_EFFORT, profile) }
+  return { maxOutput, effort: LOWEST_EFFORT }
 }
 
 /** Returns the tokens of the context window to reserve for the summary and its thinking. */
 export function countReservedTokens(summariser: SummaryModel): number {
-  return chooseSummaryOutputSettings(summariser).max_tokens ?? summariser.outputTokens
+  return chooseSummaryOutputSettings(summariser).maxOutput
 }
 
 function limitOutput(tokens: number, { maxOutput }: ProviderProfile): number {
   return maxOutput === null ? tokens : Math.min(tokens, maxOutput)
-}
-
-function effortSetting(
-  effort: string,
-  { refusedFields }: ProviderProfile,
-): { readonly output_config?: JsonObject } {
-  const refused = refusedFields.some((path) => path === 'output_config' || path === 'output_config.effort')
-  return refused ? {} : { output_config: { effort } }
 }
 
 // A summary request that is too long is shortened by dropping rounds (a response with its tool results), oldest first.

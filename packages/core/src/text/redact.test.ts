@@ -138,7 +138,7 @@ describe('a credential that is known by what stands before it', () => {
 describe('what is no credential stays', () => {
   it.each([
     'The token count rose to 155440, the password field is empty.',
-    'max_tokens: 16000, output_tokens=1435, cache_read_input_tokens: 140000',
+    'max_tokens: 16000, output=1435, read: 140000',
     'const token = tokens[index]',
     'password: string',
     'password: min-length',

@@ -177,7 +177,8 @@ interface ResponseRecord {
 }
 
 function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): ContextMeter {
-  const { id, usage, model } = answer.record.message
+  const { usage } = answer.record
+  const { id, model } = answer.record.message
   const isAnchor = meter.measuredResponse?.response === id
   const run = withRecord(
     meter.currentResponse?.response === id ? meter.currentResponse : startRun(meter, answer),
@@ -233,7 +234,7 @@ function withRecord<R extends ResponseRun>(
   { estimator }: ContextMeter,
   { entry, record }: ResponseRecord,
 ): R {
-  const output = Math.max(run.output, countOutputTokens(record.message.usage))
+  const output = Math.max(run.output, countOutputTokens(record.usage))
   return { ...run, output, ownTokens: run.ownTokens + estimator.entry(entry) }
 }
 
@@ -269,7 +270,7 @@ export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | 
   for (let place = view.entries.length - 1; place >= 0; place -= 1) {
     const entry = view.entries.at(place)
     const record = entry !== undefined && isMeasuredPart(view, place, entry.index) ? toResponse(entry) : null
-    if (record === null || countContextTokens(record.message.usage) === 0) continue
+    if (record === null || countContextTokens(record.usage) === 0) continue
     const found = withEarlierRecords(view.entries, place, record)
     const index = view.entries.at(found.firstEntry)?.index ?? view.rewrittenAt
     if (!isFromBeforeRewrite(view, found.firstEntry, index, found.response)) return found
@@ -282,7 +283,8 @@ function withEarlierRecords(
   newest: number,
   record: AssistantRecord,
 ): MeasuredResponse {
-  const { id, usage } = record.message
+  const { usage } = record
+  const { id } = record.message
   let found: MeasuredResponse = {
     response: id,
     firstEntry: newest,
@@ -296,7 +298,7 @@ function withEarlierRecords(
     found = {
       ...found,
       firstEntry: place,
-      output: Math.max(found.output, countOutputTokens(earlier.message.usage)),
+      output: Math.max(found.output, countOutputTokens(earlier.usage)),
     }
   }
   return found

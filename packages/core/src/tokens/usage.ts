@@ -1,44 +1,37 @@
 /**
- * Reads the `usage` of a response: the size of the context that was sent, and the tokens that are billed. Also
- * calibrates token estimates by comparing them with reported usage.
+ * The usage of a response: the size of the context that was sent, and the tokens that are billed. Also calibrates token
+ * estimates by comparing them with reported usage.
  */
-import { isObject } from '../log/json.ts'
-import { isUsage, type Usage } from '../log/record.ts'
+import { countTextCharacters } from '../log/json.ts'
+import type { TokenCounts, TokenUsage, UsagePart } from '../log/model-report.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 import type { CalibrationStart } from './estimator.ts'
-
-type UsageFields = { readonly [field: string]: unknown }
 
 /**
  * Returns the size in tokens of the context that was sent. Cached tokens count, because they fill the context window
  * too. Returns 0 if the usage does not report the size.
  */
-export function countContextTokens(usage: Usage | null | undefined): number {
-  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = findLastMessage(usage)
-  return (
-    toTokenCount(input_tokens) +
-    toTokenCount(cache_creation_input_tokens) +
-    toTokenCount(cache_read_input_tokens)
-  )
+export function countContextTokens(usage: TokenUsage | null | undefined): number {
+  const last = findLastMessage(usage)
+  return last === null ? 0 : countPromptTokens(last)
 }
 
-export function countOutputTokens(usage: Usage | null | undefined): number {
-  return toTokenCount(findLastMessage(usage).output_tokens)
+export function countOutputTokens(usage: TokenUsage | null | undefined): number {
+  return findLastMessage(usage)?.output ?? 0
+}
+
+/** Counts all tokens of the prompt, cached or not. */
+export function countPromptTokens({ input, read, writes }: TokenCounts): number {
+  return input + read + writes.short + writes.long
 }
 
 /**
- * Returns the part of the usage that reports the size of the context. If the provider lists iterations of the model
- * call, that is the last iteration of type `message`; if there is no such iteration, the size is not reported.
+ * Returns the part of the usage that reports the size of the context. If the provider lists the runs of the call, that
+ * is the last one of kind `message`; if there is none, the size is not reported.
  */
-function findLastMessage(usage: Usage | null | undefined): UsageFields {
-  const listed = usage ? listIterations(usage) : []
-  return listed.length === 0 ? (usage ?? {}) : (listed.findLast(({ type }) => type === 'message') ?? {})
-}
-
-/** Returns the iterations of the model call that the provider lists; empty if it lists none. */
-export function listIterations(usage: Usage): readonly UsageFields[] {
-  const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
-  return listed.filter(isObject)
+function findLastMessage(usage: TokenUsage | null | undefined): TokenCounts | null {
+  if (usage?.parts === undefined) return usage ?? null
+  return usage.parts.findLast(({ kind }) => kind === 'message') ?? null
 }
 
 /** Returns a token count as a number. Returns 0 for a value that cannot be a count, because a log may contain any value. */
@@ -46,59 +39,56 @@ export function toTokenCount(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
 }
 
-// The totals in a response's usage do not include server-side compaction. If the provider lists the iterations of the
-// model call, the billed tokens are the sum over the iterations, and the totals are ignored.
+// The totals in a response's usage do not include compaction by the provider. If the provider lists the runs of the
+// call, the billed tokens are the sum over the runs, and the totals are ignored.
 
-export const PRICE_CLASSES = ['input', 'cacheRead', 'write5m', 'write1h', 'output'] as const
+export const PRICE_CLASSES = ['input', 'cacheRead', 'writeShort', 'writeLong', 'output'] as const
 export type PriceClass = (typeof PRICE_CLASSES)[number]
 export type ByPriceClass<T> = { readonly [Class in PriceClass]: T }
 export type TokensByClass = ByPriceClass<number>
 
-/** The tokens billed for one iteration of a model call. */
+/** The tokens billed for one run of a model. */
 export interface BilledPart {
   readonly tokens: TokensByClass
-  /** The model that ran the iteration; null if the provider does not name one. */
+  /** The model that ran; null if the provider does not name one. */
   readonly model: string | null
-  /** True if an advisor or fallback model ran the iteration instead of the requested model. */
+  /** True if an advisor or fallback model ran instead of the requested model. */
   readonly isForeign: boolean
   readonly assumed: readonly string[]
 }
 
-const WRITES_AS_5M_ASSUMED = 'cache writes without a lifetime are counted as 5-minute writes'
-const OUTPUT_ASSUMED = 'the output of responses that broke off is estimated from what arrived'
-
-export function listBilledParts(usage: Usage): readonly BilledPart[] {
-  const iterations = listIterations(usage)
-  return iterations.length === 0 ? [toBilledPart(usage)] : iterations.map(toBilledPart)
+const ASSUMPTIONS = {
+  lifetime: 'cache writes without a lifetime are counted as 5-minute writes',
+  prompt: 'the prompts of responses that broke off before their usage are estimated',
+  output: 'the output of responses that broke off is estimated from what arrived',
 }
 
-function toBilledPart(fields: UsageFields): BilledPart {
-  const { model, type } = fields
-  const split = isObject(fields.cache_creation) ? fields.cache_creation : {}
-  const write5m = toTokenCount(split.ephemeral_5m_input_tokens)
-  const write1h = toTokenCount(split.ephemeral_1h_input_tokens)
-  const unsplit = Math.max(0, toTokenCount(fields.cache_creation_input_tokens) - write5m - write1h)
-  return {
-    tokens: {
-      input: toTokenCount(fields.input_tokens),
-      cacheRead: toTokenCount(fields.cache_read_input_tokens),
-      write5m: write5m + unsplit,
-      write1h,
-      output: toTokenCount(fields.output_tokens),
-    },
-    model: typeof model === 'string' ? model : null,
-    isForeign: typeof type === 'string' && type !== 'message' && type !== 'compaction',
-    assumed: [
-      ...(unsplit === 0 ? [] : [WRITES_AS_5M_ASSUMED]),
-      ...(fields.output_tokens_estimated === true ? [OUTPUT_ASSUMED] : []),
-    ],
-  }
+export function listBilledParts(usage: TokenUsage): readonly BilledPart[] {
+  return (usage.parts ?? [usage]).map(toBilledPart)
+}
+
+function toBilledPart(counts: TokenCounts & Partial<UsagePart>): BilledPart {
+  const { kind, model = null, assumed = [] } = counts
+  const texts = assumed.map((name) => ASSUMPTIONS[name])
+  return { tokens: toTokensByClass(counts), model, isForeign: kind === 'other-model', assumed: texts }
+}
+
+export function toTokensByClass({ input, read, writes, output }: TokenCounts): TokensByClass {
+  return { input, cacheRead: read, writeShort: writes.short, writeLong: writes.long, output }
+}
+
+/** The lifetime of what a response wrote to the prompt cache, the shorter if there are two; null if the usage does not say. */
+export function readCacheLifetime(usage: TokenUsage | null | undefined): 'short' | 'long' | null {
+  if (usage === null || usage === undefined || usage.assumed?.includes('lifetime') === true) return null
+  const parts = usage.parts ?? [usage]
+  if (parts.some(({ writes }) => writes.short > 0)) return 'short'
+  return parts.some(({ writes }) => writes.long > 0) ? 'long' : null
 }
 
 /** True if a usage bills nothing: that of a response which a client repeats. */
-export function isNothingBilled(usage: unknown): boolean {
+export function isNothingBilled(usage: TokenUsage | undefined): boolean {
   return (
-    isUsage(usage) &&
+    usage !== undefined &&
     listBilledParts(usage).every(({ tokens }) => PRICE_CLASSES.every((name) => tokens[name] === 0))
   )
 }
@@ -107,9 +97,26 @@ export function isNothingBilled(usage: unknown): boolean {
  * Returns the usage of a response that broke off. The provider bills the output up to there, but reports it only at the
  * end: at the start, the usage has the prompt and a placeholder for the output. `output`: estimate of what arrived.
  */
-export function withEstimatedOutput(usage: Usage, output: number): Usage {
-  if (listIterations(usage).length > 0 || output <= usage.output_tokens) return usage
-  return { ...usage, output_tokens: output, output_tokens_estimated: true }
+export function withEstimatedOutput(usage: TokenUsage, output: number): TokenUsage {
+  if (usage.parts !== undefined || output <= usage.output) return usage
+  return { ...usage, output, assumed: [...(usage.assumed ?? []), 'output'] }
+}
+
+/**
+ * Returns the usage of a response that broke off before it reported any. `prompt`: estimated tokens of the request;
+ * `read`: how many of them the prompt cache is expected to have had; `write`: the price class of what was written to it,
+ * null if nothing was.
+ */
+export function estimateLostUsage(
+  prompt: number,
+  read: number,
+  write: 'writeShort' | 'writeLong' | null,
+): TokenUsage {
+  const cached = Math.min(read, prompt)
+  const rest = prompt - cached
+  const [short, long] = [write === 'writeShort' ? rest : 0, write === 'writeLong' ? rest : 0]
+  const input = write === null ? rest : 0
+  return { input, read: cached, writes: { short, long }, output: 0, assumed: ['prompt'] }
 }
 
 // Calibration learns one scale and one offset. It compares the growth of the context that the provider reports after
@@ -251,6 +258,17 @@ export function calibrateSize(
 /** Returns the lower bound of a size: as far below the expected size as the upper bound is above it. */
 export function readLowerBound({ expected, high }: TokenEstimate): number {
   return 2 * expected - high
+}
+
+/** More characters than a prompt has per token, on average, in any language and with any tokenizer. */
+const MOST_CHARACTERS_PER_TOKEN = 5
+
+/**
+ * Returns true if the provider may take content of this estimated size: its answer is exact, and its refusal costs
+ * nothing. Estimates of tables, code or base64 may be more than twice too high; characters tell what is surely too long.
+ */
+export function mayFitLimit(size: TokenEstimate, content: unknown, limit: number): boolean {
+  return readLowerBound(size) <= limit || countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit
 }
 
 /** Returns the calibrated growth of the context by one model call. `tokens` is the uncalibrated estimate for its blocks. */

@@ -14,13 +14,7 @@ import type { ModelFailure, ModelFailureKind, Reply, TokenExcess } from '../engi
 import type { SessionState } from '../engine/session-state.ts'
 import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
 import type { MessageContent } from '../log/block.ts'
-import {
-  type AssistantMessage,
-  isKnownRecord,
-  isPrompt,
-  isSyntheticError,
-  type UserRecord,
-} from '../log/record.ts'
+import { isKnownRecord, isPrompt, isSyntheticError, type UserRecord } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
@@ -74,13 +68,14 @@ export async function* recoverFromRefusal(
  */
 export async function* makeRoomAfterCutCall(
   turn: TurnContext,
-  { message }: Reply,
+  reply: Reply,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { host } = turn
   const { compaction } = host
-  if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasFilledWindow(message, host))
+  if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasFilledWindow(reply, host))
     return null
-  const limit = countContextTokens(message.usage) + countOutputTokens(message.usage)
+  const { usage } = reply
+  const limit = countContextTokens(usage) + countOutputTokens(usage)
   const end = yield* compactForRoom(turn, compaction, CUT_SHORT_MESSAGE, limit > 0 ? { limit } : undefined)
   return end.ok || end.reason !== 'aborted' ? null : { ok: false, reason: 'aborted' }
 }
@@ -107,7 +102,7 @@ function findProblem(response: ModelCallResult, host: TurnHost): string | null {
   if (response.ok) {
     const { reply } = response
     const isFinal = listToolCalls(reply).length === 0
-    return isFinal && allowedRemedies(host).rewrites > 0 && hasFilledWindow(reply.message, host)
+    return isFinal && allowedRemedies(host).rewrites > 0 && hasFilledWindow(reply, host)
       ? CUT_SHORT_MESSAGE
       : null
   }
@@ -164,9 +159,9 @@ async function* dropThinking(
 export const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
 
 /** Returns true if the context window ended the response, according to its stop reason or its usage. */
-export function hasFilledWindow({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
-  if (stop_reason === 'model_context_window_exceeded') return true
-  if (stop_reason !== 'max_tokens' || profile.window === null) return false
+export function hasFilledWindow({ stop, usage }: Reply, { profile }: TurnHost): boolean {
+  if (stop === 'window') return true
+  if (stop !== 'cut' || profile.window === null) return false
   return countContextTokens(usage) + countOutputTokens(usage) >= profile.window
 }
 
@@ -221,8 +216,8 @@ export const NOTHING_TO_ANSWER: TurnFailure = {
   ],
 }
 
-const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['end_turn', 'stop_sequence', 'refusal'])
-const CUT_STOPS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded', null])
+const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['done', 'sequence', 'refused'])
+const CUT_STOPS: ReadonlySet<unknown> = new Set(['cut', 'window', null])
 
 /**
  * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. An answer that
@@ -238,7 +233,7 @@ export function findLastAnswer(state: SessionState): LastAnswer | null {
   const record = view.entries.findLast((entry) => entry.record.uuid === uuid)?.record
   if (record?.isCompactSummary === true) return null
   const answer = record?.type === 'assistant' ? record : null
-  const stop = answer?.message.stop_reason ?? null
+  const stop = answer?.stop ?? null
   const isInterrupted = answer?.isInterrupted === true
   return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
 }
@@ -252,7 +247,7 @@ function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
     if (!isKnownRecord(record) || record.type === 'system') continue
     if (position > newest.position && record.batch?.id === newest.batchId) continue
     if (position > newest.position || record.type === 'user') return false
-    if (record.type === 'assistant') return FINISHED_STOPS.has(record.message.stop_reason)
+    if (record.type === 'assistant') return FINISHED_STOPS.has(record.stop)
   }
   return false
 }

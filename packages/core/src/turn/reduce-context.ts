@@ -18,14 +18,13 @@ import {
 } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { compact, hasReadyNotes } from '../compaction/compact.ts'
-import { selectSpan } from '../compaction/plan-compaction.ts'
+import { mayFitWindow, selectSpan } from '../compaction/plan-compaction.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
 import type { RefusedRewrite, TurnEvent, TurnFailure } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import {
   gatherPlanContext,
   isJustCompacted,
-  mayFitWindow,
   measureContext,
   measureInSlices,
 } from '../engine/measure-context.ts'
@@ -92,11 +91,9 @@ export async function* reduceContext(
   if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
-  const isIrreducible =
-    isJustCompacted(turn.state) ||
-    !selectSpan(turn.state, {}, { host, compaction }).ok ||
-    IRREDUCIBLE.has(turn.state.context?.breaker.lastReason ?? '')
-  return refuseFullContext(turn, compaction, plan.refusal, isIrreducible)
+  const isWhole = isJustCompacted(turn.state) || !selectSpan(turn.state, {}, { host, compaction }).ok
+  const reason = isWhole ? 'nothing-to-summarise' : (turn.state.context?.breaker.lastReason ?? '')
+  return refuseFullContext(turn, compaction, plan.refusal, reason)
 }
 
 /** Refusals of a compaction that leave only what every compaction keeps: system prompt, tools, and unanswered prompts. */
@@ -109,16 +106,17 @@ const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
 
 /**
  * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless. That is so where
- * nothing can be reduced and the request may fit the window.
+ * nothing can be reduced and the request, or what a compaction would leave of it, may fit the window. `reason`: why a
+ * compaction was refused.
  */
 function refuseFullContext(
   turn: TurnContext,
   compaction: CompactionServices,
   message: string,
-  isIrreducible: boolean,
+  reason: string,
 ): TurnFailure | null {
-  if (!isIrreducible) return { ok: false, reason: 'full', message }
-  if (mayFitWindow(turn, compaction)) return null
+  if (!IRREDUCIBLE.has(reason)) return { ok: false, reason: 'full', message }
+  if (mayFitWindow(turn.state, { host: turn.host, compaction }, reason === 'floor')) return null
   return { ok: false, reason: 'full', message, isPromptTooLong: true }
 }
 
@@ -159,7 +157,7 @@ async function* executePlan(
   if (end.ok) return null
   if (mostTokens !== undefined) turn.state = { ...turn.state, freeCompactionFrom: findNextTry(plan) }
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
-  return isNeeded ? refuseFullContext(turn, compaction, end.message, IRREDUCIBLE.has(end.reason)) : null
+  return isNeeded ? refuseFullContext(turn, compaction, end.message, end.reason) : null
 }
 
 /** Share of the rest of the window after which a compaction that would have cost money is tried again. */
@@ -230,7 +228,7 @@ export async function* applyClearing(
   const failure = yield* appendUnlinkedRecords(turn, [
     createClearingBoundary(metadata),
     ...(way === 'cached'
-      ? [{ type: 'user' as const, isMeta: true, message: createDeletionMessage(metadata) }]
+      ? [{ type: 'user' as const, isMeta: true, message: createDeletionMessage(metadata, turn.host.profile) }]
       : []),
   ])
   if (failure !== null) return failure

@@ -2,7 +2,7 @@
  * Runs the hooks of a turn: before a prompt is sent, before and after a tool call, when the model wants to stop, and at
  * the start of a session. Hooks of a compaction run in `compaction/prepare-draft.ts`.
  */
-import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { CompletedTurn, TurnEvent, TurnFailure } from '../engine/events.ts'
 import {
   groupHooks,
   type Hook,
@@ -135,11 +135,11 @@ export interface StopObjection {
  */
 export async function* stopTurn(
   turn: TurnContext,
-  stopReason: string | null,
+  { stop, stopReason }: CompletedTurn,
   isContinued: boolean,
 ): AsyncGenerator<TurnEvent, StopObjection | null> {
   const hooks = readHooks(turn).stop ?? []
-  const input = { sessionId: turn.state.id, stopReason, isContinued }
+  const input = { sessionId: turn.state.id, stop, stopReason, isContinued }
   for (const isCheck of [false, true]) {
     const run = await callHooks(
       turn,

@@ -4,7 +4,7 @@
  */
 
 import { findResumeCost } from '../background/idle-cache.ts'
-import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
+import { findAppliedClearing } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
 import {
   appendPrefixUpdates,
@@ -152,20 +152,21 @@ async function* runLoop(
     if (noted !== null) return noted
     turn.host.startBackgroundWork?.(turn.state, 'response')
     const toolCalls = listToolCalls(reply)
-    const stopReason = reply.message.stop_reason ?? null
-    const isCut = stopReason === 'max_tokens' && toolCalls.every((call) => call.isCut)
+    const { stop = null } = reply
+    const completed: CompletedTurn = { ok: true, stop, stopReason: reply.message.stop_reason ?? null }
+    const isCut = stop === 'cut' && toolCalls.every((call) => call.isCut)
     // Many models refuse a request that ends with their own text, so a response paused there is continued like a cut one.
-    const isPausedInText = stopReason === 'pause_turn' && endsInText(reply)
+    const isPausedInText = stop === 'paused' && endsInText(reply)
     cuts = isCut || isPausedInText ? cuts + 1 : 0
     const isLast = cuts > countAllowedContinuations(turn.host)
-    // With `pause_turn` the provider interrupted a long response. Sent back unchanged, it continues.
-    if (toolCalls.length === 0 && stopReason !== 'pause_turn' && (cuts === 0 || isLast)) {
+    // The provider interrupted a paused response. Sent back unchanged, it continues.
+    if (toolCalls.length === 0 && stop !== 'paused' && (cuts === 0 || isLast)) {
       if (stopsOverruled >= MAX_STOPS_OVERRULED) {
         yield { type: 'hook-failed', hook: 'stop', message: STOP_LIMIT_MESSAGE }
-        return { ok: true, stopReason }
+        return completed
       }
-      const objection: StopObjection | null = yield* stopTurn(turn, stopReason, isContinued)
-      if (objection === null) return { ok: true, stopReason }
+      const objection: StopObjection | null = yield* stopTurn(turn, completed, isContinued)
+      if (objection === null) return completed
       stopsOverruled += 1
       isContinued ||= objection.isCheck
       const failure = yield* appendUnlinkedRecords(turn, [objection.record])
@@ -178,7 +179,7 @@ async function* runLoop(
         ? yield* continueAnswer(turn, cuts)
         : ((yield* runTools(turn, toolCalls)) ?? (yield* makeRoomAfterCutCall(turn, reply)))
     if (failure !== null) return failure
-    if (isLast) return { ok: true, stopReason }
+    if (isLast) return completed
   }
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
@@ -277,7 +278,7 @@ export async function* recordResponse(
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state
   if (providerEdits === null) return null
-  const applied = readAppliedEdits(message.context_management, profile.contextEdits)
+  const applied = profile.spelling.readEdits(message, profile)
   const context = measureContext(turn.state, turn.host, compaction)
   const clearing = findAppliedClearing({ register: known.context.register, context }, providerEdits, applied)
   return clearing === null ? null : yield* applyClearing(turn, compaction, clearing)

@@ -1,6 +1,6 @@
 /**
- * Checks the content of an API request block by block: the fields of each block, where the block may occur, its cache
- * marker, and the limits on images, messages and bytes.
+ * Checks the content of an API request: the fields of each block and where it may occur, the tools, and the limits on
+ * images, messages and bytes.
  */
 
 import type { ApiMessage, Role } from '../context/payload.ts'
@@ -8,23 +8,24 @@ import {
   type Block,
   countsAsImage,
   isBlankText,
-  isBlock,
+  isDeletionBlock,
   isServerToolResult,
   isServerToolUse,
+  MARKER_FIELD,
   measureLongestSide,
 } from '../log/block.ts'
-import { isDeletionList, needsCacheEdits } from '../log/cache-edits.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
+import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
 import {
   type FieldShapes,
   isNonEmptyString,
-  isTurnScopedMessage,
-  type ParsedBlock,
-  type ParsedMessage,
-  type RawFields,
+  listToolNames,
+  matchesRegExp,
+  parseContent,
   type RuleSet,
+  readThinkingMode,
   type Shape,
   stringShape,
   toArray,
@@ -62,10 +63,11 @@ const summary: Shape = {
   expected: 'a string that is not empty, or null',
   fits: (value) => value === null || isNonEmptyString(value),
 }
-const deletions: Shape = { expected: 'a list of deletions', fits: isDeletionList }
 
 const MEDIA: BlockRule = { fields: { source }, holders: ['user', 'assistant', 'result'] }
 const TOOL_CHANGE: BlockRule = { fields: { tool: object }, holders: ['system'] }
+
+const DELETION: BlockRule = { fields: {}, holders: ['user'] }
 
 const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
   Object.entries<BlockRule>({
@@ -82,9 +84,8 @@ const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
     compaction: {
       fields: { content: summary },
       holders: ['user', 'assistant'],
-      only: ['type', 'content', 'encrypted_content', 'signature', 'tool_changes', 'cache_control'],
+      only: ['type', 'content', 'encrypted_content', 'signature', 'tool_changes', MARKER_FIELD],
     },
-    cache_edits: { fields: { edits: deletions }, holders: ['user'] },
     tool_addition: TOOL_CHANGE,
     tool_removal: TOOL_CHANGE,
   }),
@@ -92,7 +93,7 @@ const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
 
 /** Finds the rule for a block by its type. Server tool calls and results are recognised by the end of the type name. */
 function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
-  const known = BLOCK_RULES.get(block.type)
+  const known = isDeletionBlock(block) ? DELETION : BLOCK_RULES.get(block.type)
   if (known !== undefined) return known
   const isServers = isServerToolUse(block) || isServerToolResult(block)
   const holders: Pick<BlockRule, 'holders'> = isServers ? { holders: ['assistant'] } : {}
@@ -104,7 +105,7 @@ function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
 
 export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): void {
   const { block, path } = item
-  const { profile, report } = rules
+  const { report } = rules
   const rule = findBlockRule(item)
   for (const [field, { expected, fits }] of Object.entries(rule?.fields ?? {})) {
     if (!fits(block[field])) report('block-field', `${path}.${field}`, expected)
@@ -114,7 +115,6 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): v
     report('block-field', `${path}.${field}`, `no ${field} on a ${block.type} block`)
   }
   if (isBlankText(block)) report('text-blank', path)
-  if (needsCacheEdits(block) && !profile.capabilities.cacheEdits) report('cache-edit-refused', path)
   if (rule?.holders !== undefined && !rule.holders.includes(holder)) {
     report('block-refused', path, `no ${block.type} block here, only in: ${rule.holders.join(', ')}`)
   } else {
@@ -169,7 +169,7 @@ export function checkImages(
   return { ...state, images, large }
 }
 
-const MARKER_FIELD_BYTES = ',"cache_control":'.length
+const MARKER_FIELD_BYTES = `,"${MARKER_FIELD}":`.length
 
 /** Checks the totals of the request against the limits. `placed`: cache markers that are not in the byte count yet. */
 export function checkSizeLimits(
@@ -199,149 +199,11 @@ export function checkSizeLimits(
   }
 }
 
-// Each cache marker is checked together with its block; the number and order of all markers are checked at the end.
-
-/** A cache marker on a block. `ttl` is null if the marker is invalid or the provider does not offer its lifetime. */
-interface Marker {
-  readonly path: string
-  readonly ttl: string | null
-}
-
-export interface CacheMarkerState {
-  readonly markers: AppendList<Marker>
-  /** Path of the last block that can have a cache marker. A top-level `cache_control` applies to this block. */
-  readonly target: string | null
-}
-
-export function checkMessageMarkers(
-  state: CacheMarkerState,
-  message: ParsedMessage,
-  rules: RuleSet,
-): CacheMarkerState {
-  const isScoped = isTurnScopedMessage(message.fields)
-  let { markers } = state
-  for (const { block, path } of message.all) {
-    if (block.cache_control == null) continue
-    if (isScoped) rules.report('turn-scoped-marker', path)
-    markers = markers.push(checkBlockMarker(block, path, rules))
-  }
-  const { cache } = rules.profile
-  const target = isScoped ? undefined : message.blocks.findLast(({ block }) => canCarryMarker(block, cache))
-  return { markers, target: target?.path ?? state.target }
-}
-
 export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolean {
   return !unmarkable.includes(block.type) && !isBlankText(block)
 }
 
-/** Reads the cache marker of the block at `path`, and reports each rule that the marker breaks. */
-export function checkBlockMarker(block: Block, path: string, rules: RuleSet): Marker {
-  if (!canCarryMarker(block, rules.profile.cache)) {
-    const kind = isBlankText(block) ? 'text that is blank' : `a ${block.type} block`
-    rules.report('marker-refused', `${path}.cache_control`, `no cache marker on ${kind}`)
-  }
-  return { path, ttl: checkMarkerTtl(block.cache_control, `${path}.cache_control`, rules) }
-}
-
-/** Returns the lifetime that a cache marker requests. If it is invalid, reports a finding and returns null. */
-export function checkMarkerTtl(
-  control: unknown,
-  path: string,
-  { profile: { cache }, report }: RuleSet,
-): string | null {
-  if (!isObject(control) || control.type !== 'ephemeral') {
-    report('marker-shape', path)
-    return null
-  }
-  for (const [field, value] of Object.entries(control)) {
-    const isScope = field === 'scope' && cache.scopes.some((scope) => scope === value)
-    if (field !== 'type' && field !== 'ttl' && value !== undefined && !isScope) {
-      report('marker-field', `${path}.${field}`)
-    }
-  }
-  const ttl = control.ttl == null ? cache.defaultTtl : control.ttl
-  const known = cache.ttls.find(({ name }) => name === ttl)
-  const names = cache.ttls.map(({ name }) => `'${name}'`).join(' or ')
-  if (known === undefined) report('marker-ttl', `${path}.ttl`, names)
-  return known?.name ?? null
-}
-
-/** Lists the cache markers on tools, then on the system prompt. Reports no findings; other checks report them. */
-function listPrefixMarkers(request: RawFields, rules: RuleSet): readonly Marker[] {
-  const silent = { ...rules, report: () => {} }
-  return ['tools', 'system'].flatMap((zone) =>
-    toArray(request[zone]).flatMap((item, index): readonly Marker[] =>
-      isObject(item) && item.cache_control != null
-        ? [{ path: `${zone}.${index}`, ttl: checkMarkerTtl(item.cache_control, '', silent) }]
-        : [],
-    ),
-  )
-}
-
-/** Checks number and order of all cache markers, with a top-level `cache_control`. `inMessages` is in request order. */
-export function checkMarkers(
-  inMessages: readonly Marker[],
-  target: string | null,
-  request: RawFields,
-  rules: RuleSet,
-): void {
-  const { profile, report } = rules
-  const { maxMarkers } = profile.cache
-  const markers = [...listPrefixMarkers(request, rules), ...inMessages]
-  const shortest = checkMarkerOrder(markers, rules)
-  const isAutomatic = request.cache_control != null
-  const paths = markers.map(({ path }) => `${path}.cache_control`)
-  if (isAutomatic) paths.push('cache_control')
-  const surplus = paths[maxMarkers]
-  if (surplus !== undefined) {
-    report('marker-count', surplus, `at most ${maxMarkers} markers, found ${paths.length}`)
-  }
-  if (!isAutomatic) return
-  if (!profile.cache.automatic) {
-    report('marker-automatic', 'cache_control')
-    return
-  }
-  const ttl = checkMarkerTtl(request.cache_control, 'cache_control', rules)
-  if (ttl === null) return
-  const automaticPath = target ?? findPrefixTarget(request, profile.cache)
-  const own = markers.find(({ path }) => path === automaticPath)
-  if (own === undefined) {
-    if (toSeconds(ttl, profile.cache) > shortest) report('marker-order', 'cache_control.ttl')
-  } else if (own.ttl !== null && own.ttl !== ttl) {
-    report('marker-automatic', 'cache_control.ttl', `'${own.ttl}', as on the last block (${own.path})`)
-  }
-}
-
-/** Checks that no cache marker requests a longer lifetime than one before it. Returns the shortest, in seconds. */
-function checkMarkerOrder(markers: readonly Marker[], { profile, report }: RuleSet): number {
-  let shortest = Number.POSITIVE_INFINITY
-  for (const { path, ttl } of markers) {
-    if (ttl === null) continue
-    const seconds = toSeconds(ttl, profile.cache)
-    if (seconds > shortest) report('marker-order', `${path}.cache_control.ttl`)
-    else shortest = seconds
-  }
-  return shortest
-}
-
-function toSeconds(ttl: string, cache: CacheRules): number {
-  return cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0
-}
-
-/** Path of the system block or tool that a top-level `cache_control` applies to if no message block can be marked. */
-function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
-  const inSystem = toArray(request.system).findLastIndex(
-    (block) => isBlock(block) && canCarryMarker(block, cache),
-  )
-  if (inSystem >= 0) return `system.${inSystem}`
-  const tools = toArray(request.tools).length
-  return tools > 0 ? `tools.${tools - 1}` : null
-}
-
-// The functions below check cache markers that are added to messages after the messages were checked. Markers move
-// every turn, and checking all messages again for that would cost too much time.
-
-/** A cache marker to add, as `cache_control`, to a block without one. The message's content must be a list of blocks. */
+/** A cache marker to add to a block without one. The message's content must be a list of blocks. */
 export interface PlacedMarker {
   readonly message: ApiMessage
   /** Index of the message in the request's messages. */
@@ -351,32 +213,76 @@ export interface PlacedMarker {
   readonly control: Json
 }
 
-/** Returns the cache markers already in the messages together with the markers in `placed`, in request order. */
-export function withPlacedMarkers(
-  { markers }: CacheMarkerState,
-  placed: readonly PlacedMarker[],
-  rules: RuleSet,
-): readonly Marker[] {
-  return [...markers, ...placed.flatMap((marker) => checkPlacedMarker(marker, rules))].sort(compareMarkers)
+// The functions below check the system prompt and the tools of a request, and which tool it asks for.
+
+export function checkPromptAndTools(request: RawFields, rules: RuleSet): void {
+  checkSystem(request.system, rules)
+  checkTools(request, rules)
+  checkToolChoice(request, rules)
 }
 
-function checkPlacedMarker(marker: PlacedMarker, rules: RuleSet): readonly Marker[] {
-  const { message, index, block: at, control } = marker
-  const path = `messages.${index}.content.${at}`
-  const block = Array.isArray(message.content) ? message.content[at] : undefined
-  if (!isBlock(block)) {
-    rules.report('marker-refused', `${path}.cache_control`)
-    return []
+function checkSystem(system: unknown, rules: RuleSet): void {
+  if (typeof system !== 'string' && !Array.isArray(system)) return
+  for (const item of parseContent(system, 'system', rules.report)) checkBlock(item, 'prompt', rules)
+}
+
+function checkTools({ tools }: RawFields, { profile, report }: RuleSet): void {
+  if (tools != null && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
+  const names = new Set<unknown>()
+  let deferred = 0
+  for (const [index, tool] of toArray(tools).entries()) {
+    const path = `tools.${index}`
+    if (!isObject(tool)) {
+      report('tools-shape', path)
+      continue
+    }
+    checkTool(tool, path, { profile, report })
+    const isRepeated = typeof tool.name === 'string' && names.has(tool.name)
+    if (isRepeated) report('tool-name-repeated', `${path}.name`)
+    names.add(tool.name)
+    if (tool.defer_loading === true) deferred += 1
   }
-  if (isTurnScopedMessage(message)) rules.report('turn-scoped-marker', path)
-  return [checkBlockMarker({ ...block, cache_control: control }, path, rules)]
+  const most = profile.sizes.deferredTools
+  if (deferred > most) report('tool-count', 'tools', `at most ${most} deferred tools, not ${deferred}`)
 }
 
-/** Sorts cache markers by message and block. A marker inside a tool result sorts before the marker on that tool result. */
-function compareMarkers(one: Marker, other: Marker): number {
-  const toPosition = ({ path }: Marker): readonly number[] => path.match(/\d+/g)?.map(Number) ?? []
-  const [left, right] = [toPosition(one), toPosition(other)]
-  const differs = left.findIndex((part, index) => part !== right[index])
-  if (differs < 0) return right.length - left.length
-  return (left[differs] ?? 0) - (right[differs] ?? Number.POSITIVE_INFINITY)
+/** Checks one tool. A client tool has no `type` or type `custom`. Provider tools need no schema, and some no name. */
+function checkTool(
+  { type, name, input_schema }: RawFields,
+  path: string,
+  { profile, report }: RuleSet,
+): void {
+  const isOwn = type == null || type === 'custom'
+  const pattern = profile.tools.namePattern
+  const isNamed = typeof name === 'string' && matchesRegExp(name, pattern)
+  if ((isOwn || name != null) && !isNamed) {
+    report('tool-name', `${path}.name`, `a name that matches ${pattern}`)
+  }
+  const hasSchema = isObject(input_schema) && input_schema.type === 'object'
+  if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
+}
+
+const TOOL_CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
+
+export function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
+  return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
+}
+
+function checkToolChoice(request: RawFields, { profile, report }: RuleSet): void {
+  const choice = request.tool_choice
+  if (choice == null) return
+  if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {
+    report('tool-choice', 'tool_choice', `an object of type ${TOOL_CHOICES.join(', ')}`)
+    return
+  }
+  const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
+  if (toArray(request.tools).length === 0) report('tool-choice', 'tool_choice')
+  else if (choice.type === 'tool' && !isNamed) {
+    report('tool-choice', 'tool_choice.name', 'the name of a declared tool')
+  }
+  const mode = readThinkingMode(request, profile)
+  const isFree = profile.thinking.unforcedInModes.some((unforced) => unforced === mode)
+  if (hasForcedToolChoice(request) && (profile.tools.forcedChoice === 'refused' || isFree)) {
+    report('tool-choice-forced', 'tool_choice.type')
+  }
 }

@@ -2,10 +2,11 @@
  * Defines findings. A finding has the code of the broken rule, the path of the faulty value in the API request, and the
  * expected value. Also parses messages: a malformed block is reported once and then ignored by all other checks.
  */
-import type { ApiMessage, Role } from '../context/payload.ts'
-import { type Block, isBlock } from '../log/block.ts'
+import type { ApiMessage } from '../context/payload.ts'
+import { isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
 
 /**
  * The expected value for each finding code, as text. A check that knows more, such as a limit or a name, gives its own
@@ -19,7 +20,7 @@ const EXPECTATIONS = {
   'block-refused': 'blocks of this type only where they may stand',
   // Finding codes for the fields of a request other than its messages.
   'max-tokens': 'a limit to the answer',
-  'prewarm-combination': 'max_tokens 0 to stand alone',
+  'prewarm-combination': 'a request that only fills the cache to stand alone',
   'field-refused': 'no field that the provider refuses',
   'betas-shape': 'a list of strings',
   'beta-missing': 'the beta that this needs',
@@ -67,8 +68,8 @@ const EXPECTATIONS = {
   'thinking-signature': 'the signature that came with the block',
   'thinking-not-first': 'thinking first in the last turn',
   'thinking-last': 'text or a call behind the last thinking of the turn',
-  // Finding codes for cache markers (`cache_control`).
-  'marker-shape': "an object of type 'ephemeral'",
+  // Finding codes for cache markers.
+  'marker-shape': 'a cache marker as the provider spells it',
   'marker-ttl': 'a lifetime that the provider has',
   'marker-field': 'no field but type and ttl, and a scope where there is one',
   'marker-refused': 'a block to put the marker on',
@@ -76,8 +77,8 @@ const EXPECTATIONS = {
   'marker-order': 'a lifetime no longer than that of the markers before it, along tools, system and messages',
   'marker-automatic': 'markers on blocks alone, none on the request',
   'cache-edit-refused': 'neither cache edits nor references for them',
-  // Finding codes for context edits (`context_management`).
-  'edits-refused': 'no context_management',
+  // Finding codes for context edits.
+  'edits-refused': 'no context edits',
   'edit-shape': 'an object with a type',
   'edit-unsupported': 'an edit that the provider has',
   'edit-parameter': 'parameters of the types they must have',
@@ -123,15 +124,7 @@ export interface RuleSet {
   readonly report: ReportFinding
 }
 
-/**
- * An API request, or a part of it, that has not been validated. Any field may be missing or have any type. A null field
- * counts as missing, as it does for providers.
- */
-export interface RawFields {
-  readonly [field: string]: unknown
-}
-
-/** Returns the value at a dotted path such as `output_config.effort`; undefined if there is none. */
+/** Returns the value at a dotted path such as `thinking.type`; undefined if there is none. */
 export function readFieldAt(request: RawFields, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => {
     return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
@@ -147,8 +140,10 @@ export function listToolNames({ tools }: RawFields): ReadonlySet<unknown> {
   return new Set(toArray(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
 }
 
-export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules): unknown {
-  return isObject(thinking) ? thinking.type : rules.whenAbsent
+/** Returns the thinking mode of a request: the one that it sets, or that of the provider. */
+export function readThinkingMode(request: RawFields, { spelling, thinking }: ProviderProfile): unknown {
+  const { thinkingMode } = spelling.readSettings(request)
+  return thinkingMode === undefined ? thinking.whenAbsent : thinkingMode
 }
 
 const compiledPatterns = new Map<string, RegExp>()
@@ -174,26 +169,6 @@ export type FieldShapes = { readonly [field: string]: Shape }
 export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
 export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
 export const flagShape: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
-
-export interface ParsedBlock {
-  readonly path: string
-  readonly block: Block
-  /** The blocks inside a tool result; empty for other blocks. */
-  readonly inner: readonly ParsedBlock[]
-}
-
-export interface ParsedMessage {
-  readonly index: number
-  readonly path: string
-  readonly role: Role
-  readonly fields: RawFields
-  /** The blocks of the message. A string as content becomes one text block. */
-  readonly blocks: readonly ParsedBlock[]
-  /** All blocks of the message; each block is followed by the blocks nested in it. */
-  readonly all: readonly ParsedBlock[]
-  /** True if the content of the message is an empty string or an empty list. */
-  readonly isEmpty: boolean
-}
 
 /** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
 export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {

@@ -17,15 +17,14 @@ import {
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
+import { EFFORT_FIELD } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
 import {
   isNonEmptyString,
   isTurnScopedMessage,
   listToolNames,
   matchesRegExp,
-  type ParsedBlock,
-  type ParsedMessage,
-  type RawFields,
   type RuleSet,
   readFieldAt,
   readThinkingMode,
@@ -80,7 +79,7 @@ export function checkLastMessage(
     report('messages-empty', 'messages')
     return
   }
-  if (request.compaction != null) {
+  if (profile.spelling.checks.asksSummary(request)) {
     if (!hasContent) report('compaction-nothing', 'messages')
     return
   }
@@ -135,7 +134,7 @@ function checkSection(
   if (isTurnScopedMessage(fields) && blocks.some(({ block }) => block.type !== 'text'))
     report('turn-scoped-content', path)
   if (message.isEmpty) {
-    const setsEffort = typeof readFieldAt(fields, 'output_config.effort') === 'string'
+    const setsEffort = typeof readFieldAt(fields, `${EFFORT_FIELD}.effort`) === 'string'
     if (!setsEffort) report('message-empty', path, 'content, or an effort to set')
     return state
   }
@@ -165,7 +164,7 @@ function checkMessageFields(
 const MESSAGE_FIELDS = ['role', 'content']
 
 function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles']): readonly string[] {
-  return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? ['output_config'] : [])]
+  return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? [EFFORT_FIELD] : [])]
 }
 
 // The functions below check tool calls. A client tool call needs exactly one result, at the start of the next user
@@ -379,11 +378,12 @@ export function checkThinking(
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
   request: RawFields,
-  { profile: { thinking }, report }: RuleSet,
+  { profile, report }: RuleSet,
 ): void {
+  const { thinking, spelling } = profile
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)
-  if (opening === null || opening.isThinking || request.compaction != null) return
-  const mode = readThinkingMode(request, thinking)
+  if (opening === null || opening.isThinking || spelling.checks.asksSummary(request)) return
+  const mode = readThinkingMode(request, profile)
   if (thinking.firstInModes.some((first) => first === mode)) {
     report('thinking-not-first', opening.path, `thinking first in the last turn, while thinking is ${mode}`)
   }

@@ -1,3 +1,4 @@
+import { strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anyPayload, someMessages, someSettings } from '../../test/requests/arbitrary.ts'
@@ -19,7 +20,7 @@ import {
 } from '../../test/requests/make.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import { countJsonBytes, type Json } from '../log/json.ts'
-import { type ProviderProfile, strictProfile } from '../policy/provider-profile.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from './content-rules.ts'
 import { findingCodes } from './findings.ts'
 import {

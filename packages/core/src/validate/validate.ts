@@ -1,6 +1,6 @@
 /**
- * Checks an API request against the rules in the provider's profile. Each broken rule gives a finding; a request is
- * sent only without findings.
+ * Checks an API request against the rules in the provider's profile: messages, blocks and tools here, the provider's own
+ * fields in its codec (`RequestChecks`). Each broken rule gives a finding; a request is sent only without findings.
  *
  * Some faults cannot be seen in a request and are not checked: a forged signature, thinking signed for a different
  * prefix, too many tokens, and calls of a tool that no longer exists.
@@ -11,19 +11,17 @@ import type { ApiMessage, Payload } from '../context/payload.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { RawFields } from '../policy/provider-spelling.ts'
 import {
-  type CacheMarkerState,
   checkBlock,
   checkImages,
-  checkMarkers,
-  checkMessageMarkers,
+  checkPromptAndTools,
   checkSizeLimits,
   countMessage,
   type PlacedMarker,
   type SizeState,
-  withPlacedMarkers,
 } from './content-rules.ts'
-import { createFindingReporter, type Finding, parseMessage, type RawFields } from './findings.ts'
+import { createFindingReporter, type Finding, parseMessage } from './findings.ts'
 import {
   checkLastMessage,
   checkLastThinking,
@@ -40,15 +38,6 @@ import {
   type ToolCallState,
   type ToolChangePaths,
 } from './message-rules.ts'
-import {
-  type BetaUses,
-  checkBetas,
-  checkCompaction,
-  checkCompactionBlocks,
-  checkRequestFields,
-  findBetaUses,
-  type SignedCompactionPath,
-} from './request-rules.ts'
 
 /**
  * Checks a whole API request. Never throws, whatever its fields and blocks hold. Returns the findings about the request
@@ -62,7 +51,9 @@ export function validateRequest(request: Payload, profile: ProviderProfile): rea
 /** Checks all fields of an API request except its messages. */
 export function validateRequestFields(request: RawFields, profile: ProviderProfile): readonly Finding[] {
   const found: Finding[] = []
-  checkRequestFields(request, { profile, report: createFindingReporter((finding) => found.push(finding)) })
+  const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
+  profile.spelling.checks.checkFields(request, rules)
+  checkPromptAndTools(request, rules)
   return found
 }
 
@@ -80,9 +71,8 @@ export interface MessageCheck {
   readonly calls: ToolCallState
   readonly toolChanges: ToolChangePaths
   readonly thinking: ThinkingState
-  readonly cache: CacheMarkerState
-  readonly summary: SignedCompactionPath
-  readonly betas: BetaUses
+  /** State of the checks of the provider's own fields. */
+  readonly spelt: unknown
 }
 
 export function startMessageCheck(profile: ProviderProfile): MessageCheck {
@@ -101,9 +91,7 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
     },
     toolChanges: PersistentMap.empty(),
     thinking: { opening: null, closing: null },
-    cache: { markers: AppendList.of(), target: null },
-    summary: null,
-    betas: new Map(),
+    spelt: profile.spelling.checks.start,
   }
 }
 
@@ -125,9 +113,7 @@ export function checkMessage(state: MessageCheck, message: ApiMessage): MessageC
     calls: checkToolCalls(state.calls, parsed, rules),
     toolChanges: checkToolChanges(state.toolChanges, parsed, rules),
     thinking: checkThinking(state.thinking, parsed, rules),
-    cache: checkMessageMarkers(state.cache, parsed, rules),
-    summary: checkCompactionBlocks(state.summary, parsed, rules),
-    betas: findBetaUses(state.betas, parsed, rules),
+    spelt: profile.spelling.checks.checkMessage(state.spelt, parsed, rules),
   }
   return { ...next, findings }
 }
@@ -141,16 +127,15 @@ export function finishMessageCheck(
   request: RawFields,
   placed: readonly PlacedMarker[] = [],
 ): readonly Finding[] {
-  const { profile, calls, cache } = state
+  const { profile, calls } = state
   const found = state.findings.toArray()
   const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
   reportMissingResults(calls, rules)
   checkLastMessage(state.roles, request, calls, rules)
   checkLastThinking(state.thinking, request, rules)
   checkUsedTools(calls, state.toolChanges, request, rules)
-  checkCompaction(state.summary, request, calls, rules)
-  checkBetas(state.betas, request, rules)
-  checkMarkers(withPlacedMarkers(cache, placed, rules), cache.target, request, rules)
+  const waiting = [...calls.waiting.values()].map(({ path }) => path)
+  profile.spelling.checks.finish(state.spelt, request, { waiting, placed }, rules)
   checkSizeLimits(state.size, request, placed, rules)
   return found
 }

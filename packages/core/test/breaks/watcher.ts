@@ -1,4 +1,5 @@
 /** A detector and a provider, side by side: each request goes to both, and the cache model learns from the answer. */
+import { createUsage, type TestUsage } from '@tidemark/core/testing'
 import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
 import {
   type CacheForecast,
@@ -20,7 +21,7 @@ import {
 } from '../../src/cache/cache-monitor.ts'
 import { checkCacheRead } from '../../src/cache/detect-break.ts'
 import type { SentRequest } from '../../src/cache/sent-request.ts'
-import type { Usage } from '../../src/log/record.ts'
+import type { TokenUsage } from '../../src/log/model-report.ts'
 import { ProviderCache, type ProviderCacheOptions } from '../provider-cache.ts'
 import { RULES } from './rules.ts'
 
@@ -32,7 +33,7 @@ export interface Watcher {
   /** The answer to the request of a source that was recorded last. */
   answer(answer: CacheCheckInput): CacheCheckOutcome
   /** A request with the usage that it is answered with. */
-  exchange(sent: SentRequest, usage: Usage): CacheCheckOutcome
+  exchange(sent: SentRequest, usage: TestUsage): CacheCheckOutcome
   announce(source: string, announcement: RewriteAnnouncement): void
   readonly cache: ProviderCache
   readonly watch: CacheMonitor
@@ -40,7 +41,7 @@ export interface Watcher {
 
 export interface Sent {
   readonly outcome: CacheCheckOutcome
-  readonly usage: Usage
+  readonly usage: TokenUsage
 }
 
 const countTokens = (text: string): number => Math.ceil(text.length / 4)
@@ -84,7 +85,7 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
     },
     exchange(sent, usage) {
       watcher.record(sent)
-      return watcher.answer({ source: sent.source, usage })
+      return watcher.answer({ source: sent.source, usage: createUsage(usage) })
     },
     announce(source, announcement) {
       watch = announceRewrite(watch, source, announcement)

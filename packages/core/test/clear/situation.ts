@@ -1,5 +1,7 @@
 /** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
+
 import { COLD_CACHE, EMPTY_PLAN_TRACKING, SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { CacheTemperature } from '../../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
@@ -17,7 +19,6 @@ import type { PlanContext } from '../../src/planner/plan-input.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { scalePolicy } from '../../src/policy/scale-policy.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../../src/tokens/context-meter.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
@@ -26,9 +27,9 @@ import { startCalibration } from '../../src/tokens/usage.ts'
 export const POLICY: Policy = createPolicy({})
 export const ESTIMATOR: Estimator = createEstimator(createFixedWeights(POLICY.estimate))
 /** Dollars as of a model whose reads cost a tenth of its input. */
-export const RATES: TokenRates = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
-export const PLAIN = defineProviderProfile({ thinking: { binding: 'none', firstInModes: [] } })
-export const BINDING = defineProviderProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
+export const RATES: TokenRates = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
+export const PLAIN = defineMessagesProfile({ thinking: { binding: 'none', firstInModes: [] } })
+export const BINDING = defineMessagesProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
 
 /** A text that the fixed rule counts as so many tokens. */
 export function text(tokens: number): string {
@@ -101,7 +102,7 @@ export class Situation {
   /** A response after which the window holds so many tokens by the provider's count. */
   measure(tokens: number, words = 'done'): void {
     const id = this.builder.id('msg')
-    const usage = { input_tokens: tokens - 10, output_tokens: 10 }
+    const usage = { input: tokens - 10, output: 10 }
     this.builder.assistant(id, words, {
       message: { id, role: 'assistant', model: 'model-a', content: words, usage },
     })
@@ -125,7 +126,7 @@ export class Situation {
       profile: PLAIN,
       pins: this.builder.pins,
       cache: COLD_CACHE,
-      prices: { rates: RATES, write: 'write5m' },
+      prices: { rates: RATES, write: 'writeShort' },
       retrieval: NO_RETRIEVAL,
       context: { expected: 150_000, high: 150_000 },
       scale: 1,
@@ -153,7 +154,7 @@ export class Situation {
       moment: 'call',
       cache,
       rates: RATES,
-      write: 'write5m',
+      write: 'writeShort',
       idleMs,
       retrieval,
       tools,

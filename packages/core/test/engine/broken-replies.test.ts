@@ -1,4 +1,5 @@
 /** A reply that breaks off, or that the output limit cuts, does not end the turn and shows nothing twice. */
+
 import {
   createFakeClock,
   createFakeJournal,
@@ -7,6 +8,7 @@ import {
   runToEnd,
   SessionBuilder,
 } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { buildContextView } from '../../src/context/context-view.ts'
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
@@ -16,7 +18,6 @@ import type { ModelFailure, ReplyEvent } from '../../src/engine/reply.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/prefix-snapshot.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
@@ -50,7 +51,7 @@ describe('a reply that breaks off', () => {
   it('after finished blocks is asked for again with the same request, and is shown once', async () => {
     const broken = { ...reply(text('one'), toolCall('a')), failure: CUT }
     const { outcome, asked, sleeps, messages, events } = await play([broken, reply(text('one, two'))])
-    expect(outcome).toMatchObject({ ok: true, stopReason: 'end_turn' })
+    expect(outcome).toMatchObject({ ok: true, stopReason: 'done' })
     expect(asked[1]?.payload).toEqual(asked[0]?.payload)
     expect(sleeps).toEqual([500])
     expect(messages).toEqual([
@@ -205,7 +206,7 @@ describe('a model that breaks its promise', () => {
         role: 'assistant',
         model: 'model-a',
         content: [],
-        usage: { input_tokens: 1, output_tokens: 1 },
+        usage: { input: 1, output: 1 },
       },
     },
     { type: 'block-ended', index: 0, block: text('one') },
@@ -276,11 +277,11 @@ describe('a model that breaks its promise', () => {
 })
 
 describe('an answer that max_tokens cuts', () => {
-  const cut = (words: string): FakeReply => ({ ...reply(text(words)), stop: 'max_tokens' })
+  const cut = (words: string): FakeReply => ({ ...reply(text(words)), stop: 'cut' })
 
   it('is continued until it ends', async () => {
     const { outcome, asked, events } = await play([cut('one,'), cut(' two,'), reply(text(' three'))])
-    expect(outcome).toMatchObject({ ok: true, stopReason: 'end_turn' })
+    expect(outcome).toMatchObject({ ok: true, stopReason: 'done' })
     expect(asked.length).toBe(3)
     expect(asked[2]?.payload.messages.at(-1)?.role).toBe('user')
     const parts = events.flatMap((event) => (event.type === 'answer-continued' ? [event.part] : []))
@@ -290,10 +291,10 @@ describe('an answer that max_tokens cuts', () => {
   it('is continued three times at most, and run(null) continues it later', async () => {
     const four = [cut('1'), cut('2'), cut('3'), cut('4')]
     const { outcome, asked, host } = await play(four)
-    expect(outcome).toMatchObject({ ok: true, stopReason: 'max_tokens' })
+    expect(outcome).toMatchObject({ ok: true, stopReason: 'cut' })
     expect(asked.length).toBe(4)
     const again = await playTurn(outcome.state, { prompt: null }, host)
-    expect(again.outcome).toMatchObject({ ok: true, stopReason: 'end_turn' })
+    expect(again.outcome).toMatchObject({ ok: true, stopReason: 'done' })
     expect(asked[4]?.payload.messages.at(-1)?.role).toBe('user')
   })
 
@@ -304,9 +305,9 @@ describe('an answer that max_tokens cuts', () => {
   })
 
   it('in a tool call is asked for again, but not for ever', async () => {
-    const cutCall = (id: string): FakeReply => ({ ...reply(toolCall(id)), cut: 0, stop: 'max_tokens' })
+    const cutCall = (id: string): FakeReply => ({ ...reply(toolCall(id)), cut: 0, stop: 'cut' })
     const { outcome, asked } = await play(['a', 'b', 'c', 'd', 'e', 'f'].map(cutCall))
-    expect(outcome).toMatchObject({ ok: true, stopReason: 'max_tokens' })
+    expect(outcome).toMatchObject({ ok: true, stopReason: 'cut' })
     expect(asked.length).toBe(4)
     expect(toApiMessages(outcome.state.flat).at(-1)?.role).toBe('user')
   })
@@ -316,7 +317,7 @@ describe('run(null)', () => {
   it.each(['allowed', 'refused'] as const)(
     'on a finished session sends nothing, whether a prefill is %s',
     async (prefill) => {
-      const profile = defineProviderProfile({ roles: { prefill } })
+      const profile = defineMessagesProfile({ roles: { prefill } })
       const { outcome, host, asked } = await play([], { profile })
       const again = await playTurn(outcome.state, { prompt: null }, host)
       expect(again.outcome).toMatchObject({ ok: false, reason: 'invalid' })

@@ -1,5 +1,7 @@
 /** What a turn tells of the cache and of money, and what of it the log keeps. */
+
 import type { FakeReply } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { sumSessionCost } from '../../src/cost/session-cost.ts'
 import { withCosts } from '../../src/engine/call-model.ts'
@@ -11,10 +13,9 @@ import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import { readRecordAt } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text } from './test-session.ts'
 
-const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const PRICES = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
 const pricesOf = () => PRICES
 
 function spoken(
@@ -23,7 +24,7 @@ function spoken(
   fields: JsonObject = {},
   blocks: readonly Block[] = [],
 ): FakeReply {
-  const usage = { cache_read_input_tokens: read, cache_creation_input_tokens: written }
+  const usage = { read: read, short: written }
   return { blocks: [...blocks, text('Yes.')], usage, fields }
 }
 
@@ -234,7 +235,7 @@ describe("the engine's own acts", () => {
 })
 
 describe("the provider's own word", () => {
-  const profile = defineProviderProfile({ capabilities: { cacheDiagnostics: true } })
+  const profile = defineMessagesProfile({ capabilities: { cacheDiagnostics: true } })
   const diagnostics = { cache_miss_reason: { type: 'system_changed', cache_missed_input_tokens: 49_000 } }
 
   it('is asked for with the response before, and joined with ours', async () => {

@@ -172,7 +172,7 @@ describe('a compaction', () => {
   })
 
   it('tells what the calls for its summary took, failed ones included, and which line it was', async () => {
-    const usage = { input_tokens: 10, cache_read_input_tokens: 100, cache_creation_input_tokens: 5 }
+    const usage = { input: 10, read: 100, short: 5 }
     const made = await openRounds({
       byChain: true,
       replies: [

@@ -10,14 +10,14 @@ import { buildForkRequest, type ForkRequestOptions } from '../../src/engine/side
 import { toPayload } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text, toolCall } from './test-session.ts'
 
-const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const PRICES = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
 const QUESTION: ForkRequestOptions = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
 
 async function talked(
   side: FakeReply,
   changes: Partial<TurnHost> = {},
 ): Promise<ScriptedHost & { readonly state: SessionState }> {
-  const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
+  const first = { blocks: [text('Yes.')], usage: { short: 50_000 } }
   const made = createScriptedHost([first, side], { pricesOf: () => PRICES, ...changes })
   const { outcome } = await playTurn(
     await openSession(made.host.journal, 's'),
@@ -43,7 +43,7 @@ async function forked(
 
 const READ: FakeReply = {
   blocks: [text('All is well.'), toolCall('x')],
-  usage: { cache_read_input_tokens: 50_000 },
+  usage: { read: 50_000 },
 }
 
 describe('a fork', () => {
@@ -93,7 +93,7 @@ describe('a fork', () => {
   })
 
   it('that misses says why, and does not disturb what its parent expects', async () => {
-    const missed = { blocks: [text('Hm.')], usage: { cache_creation_input_tokens: 50_000 } }
+    const missed = { blocks: [text('Hm.')], usage: { short: 50_000 } }
     const { state, host } = await talked(missed)
     const { events, end } = await forked(state, QUESTION, host)
     const fork = events.flatMap((event) => (event.type === 'fork' ? [event.fork.missed] : []))

@@ -1,10 +1,11 @@
 /** Too many bytes or images: the oldest go, once in many turns, and the session lives on. */
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, logLines, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const DATA = 'A'.repeat(1_000)
@@ -12,8 +13,8 @@ const image: Block = { type: 'image', source: { type: 'base64', media_type: 'ima
 const GONE = text('[image: no longer shown, to keep the request within its size]')
 
 function limited(sizes: Partial<ProviderProfile['sizes']>): Partial<TurnHost> {
-  const profile = defineProviderProfile({})
-  return { profile: defineProviderProfile({ sizes: { ...profile.sizes, ...sizes } }) }
+  const profile = defineMessagesProfile({})
+  return { profile: defineMessagesProfile({ sizes: { ...profile.sizes, ...sizes } }) }
 }
 
 interface Talked extends ScriptedHost {

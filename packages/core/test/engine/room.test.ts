@@ -75,7 +75,7 @@ describe('room is made before a request', () => {
       asked += 1
       return null
     }
-    const usage = { input_tokens: 44_500 }
+    const usage = { input: 44_500 }
     const calls = Array.from({ length: 6 }, (_, index) => ({ ...reply(toolCall(`call-x${index}`)), usage }))
     const done = { ...reply(text('Fine.')), usage }
     const made = await open(7, { replies: [...calls, done, done, done], room: { writeSummary } })
@@ -91,7 +91,7 @@ describe('room is made before a request', () => {
 
   it('a success closes the breaker, also one by hand', async () => {
     const answers: (string | null)[] = [null, null, SUMMARY]
-    const usage = { input_tokens: 44_500 }
+    const usage = { input: 44_500 }
     const made = await open(7, {
       replies: [toolCall('x1'), toolCall('x2'), text('Fine.')].map((block) => ({ ...reply(block), usage })),
       room: { writeSummary: async () => answers.shift() ?? null },
@@ -115,7 +115,7 @@ describe('room is made before a request', () => {
 
 describe('what was undone', () => {
   const undoneAt = async (rounds: number): Promise<TestSession> => {
-    const fine = { ...reply(text('Fine.')), usage: { input_tokens: 44_500 } }
+    const fine = { ...reply(text('Fine.')), usage: { input: 44_500 } }
     const made = await open(rounds, { replies: [fine, fine] })
     expect((await compactNow(made)).ok).toBe(true)
     expect((await undoNow(made)).ok).toBe(true)
@@ -170,13 +170,9 @@ describe('a request that the provider finds too long', () => {
   })
 
   it.each([
-    [
-      'by the stop reason',
-      { blocks: [text('Half')], stop: 'model_context_window_exceeded', usage: { input_tokens: 20_000 } },
-      2,
-    ],
-    ['by the figures', { blocks: [text('Half')], stop: 'max_tokens', usage: { input_tokens: 63_996 } }, 2],
-    ['not where the answer was only long', { blocks: [text('Half')], stop: 'max_tokens' }, 1],
+    ['by the stop reason', { blocks: [text('Half')], stop: 'window', usage: { input: 20_000 } }, 2],
+    ['by the figures', { blocks: [text('Half')], stop: 'cut', usage: { input: 63_996 } }, 2],
+    ['not where the answer was only long', { blocks: [text('Half')], stop: 'cut' }, 1],
   ])('an answer cut short for want of room is asked for again: %s', async (_, spoken, calls) => {
     const made = await open(2, { replies: [spoken, reply(text('Whole'))] })
     const { profile } = made.host
@@ -187,8 +183,8 @@ describe('a request that the provider finds too long', () => {
   it('is made after the results of a call that the window ended, before the next request', async () => {
     const cut: FakeReply = {
       blocks: [toolCall('x1')],
-      stop: 'model_context_window_exceeded',
-      usage: { input_tokens: 14_000 },
+      stop: 'window',
+      usage: { input: 14_000 },
     }
     const made = await open(2, { replies: [cut, reply(text('Whole'))] })
     const { types, end } = await turn(made)

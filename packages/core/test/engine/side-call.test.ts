@@ -7,7 +7,7 @@ import type { TurnContext } from '../../src/engine/session-writer.ts'
 import { runSideCall, type SideCall, type SideCallResult } from '../../src/engine/side-call.ts'
 import { createScriptedHost, playTurn, text } from './test-session.ts'
 
-const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+const PRICES = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
 
 async function called(
   side: FakeReply,
@@ -17,7 +17,7 @@ async function called(
   readonly end: SideCallResult
   readonly run: TurnContext
 }> {
-  const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
+  const first = { blocks: [text('Yes.')], usage: { short: 50_000 } }
   const { host } = createScriptedHost([first, side], { pricesOf: () => PRICES })
   const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'First.' }, host)
   const { lastRequest: sent } = outcome.state
@@ -32,7 +32,7 @@ async function called(
   }
 }
 
-const MISSED: FakeReply = { blocks: [text('A summary.')], usage: { cache_creation_input_tokens: 50_000 } }
+const MISSED: FakeReply = { blocks: [text('A summary.')], usage: { short: 50_000 } }
 const last = ({ state }: TurnContext): unknown => [...state.session.records].at(-1)
 
 describe('a call on the side', () => {

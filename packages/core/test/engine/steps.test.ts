@@ -1,4 +1,5 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { findAddedEntries } from '../../src/compaction/draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
@@ -13,7 +14,6 @@ import {
 } from '../../src/engine/session-writer.ts'
 import type { Block } from '../../src/log/block.ts'
 import { makeContextPlan } from '../../src/planner/context-plan.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { reduceContext } from '../../src/turn/reduce-context.ts'
 import { answerHistoryCall, spillLargeResult } from '../../src/turn/run-tools.ts'
 import { recordResponse } from '../../src/turn/turn.ts'
@@ -148,7 +148,7 @@ describe('after an answer', () => {
 })
 
 describe('deletions from a cache that has lapsed', () => {
-  const profile = defineProviderProfile({
+  const profile = defineMessagesProfile({
     roles: { consecutive: 'merged', prefill: 'allowed' },
     thinking: { closing: 'not-at-end', firstInModes: [] },
     capabilities: { cacheEdits: true },

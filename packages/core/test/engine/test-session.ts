@@ -1,4 +1,5 @@
 /** Sessions of the engine for tests: a scripted model, a log to start from, and every event that was emitted. */
+
 import {
   createFakeClock,
   createFakeJournal,
@@ -11,6 +12,7 @@ import {
   SessionBuilder,
   type SingleTurnOptions,
 } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { createIndexRules } from '../../src/clearing/tool-result-index.ts'
 import type { CompactionResult } from '../../src/compaction/commit-draft.ts'
 import { compact } from '../../src/compaction/compact.ts'
@@ -26,7 +28,7 @@ import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { type UndoResult, undoRewrite } from '../../src/turn/undo.ts'
 import { ESTIMATOR } from '../clear/situation.ts'
@@ -90,13 +92,13 @@ function isAborted(signal: Signal | undefined): boolean {
 }
 
 /** What a present-day provider takes. */
-export const LENIENT: ProviderProfile = defineProviderProfile({
+export const LENIENT: ProviderProfile = defineMessagesProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
 })
 
 /** The same where thinking is bound to everything before it. */
-export const BOUND: ProviderProfile = defineProviderProfile({
+export const BOUND: ProviderProfile = defineMessagesProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'prefix' },
 })

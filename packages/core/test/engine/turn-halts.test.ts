@@ -49,7 +49,7 @@ describe('a turn that another writer comes into', () => {
       expect(outcome).toMatchObject({
         reason: 'conflict',
         refusal: { position: 3 },
-        unsaved: [{ type: 'assistant', message: { usage: { output_tokens: 5 } } }],
+        unsaved: [{ type: 'assistant', message: { usage: { output: 5 } } }],
       })
     }
     expect.assertions(1)

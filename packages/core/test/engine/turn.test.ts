@@ -51,10 +51,10 @@ describe('a turn', () => {
     const replies = [...outcome.state.session.records].flatMap((record) =>
       isKnownRecord(record) && record.type === 'assistant' ? [record.message] : [],
     )
-    expect(replies.map(({ stop_reason, usage }) => [stop_reason, usage?.output_tokens])).toEqual([
+    expect(replies.map(({ stop_reason, usage }) => [stop_reason, usage?.output])).toEqual([
       [undefined, 1],
       [undefined, 1],
-      ['end_turn', 5],
+      ['done', 5],
     ])
   })
 
@@ -117,10 +117,9 @@ describe('a turn', () => {
       ran.push(id)
       throw new Error('no such file')
     }
-    const { host } = createScriptedHost(
-      [{ blocks: [toolCall('a'), toolCall('b')], stop: 'max_tokens', cut: 1 }],
-      { runTool },
-    )
+    const { host } = createScriptedHost([{ blocks: [toolCall('a'), toolCall('b')], stop: 'cut', cut: 1 }], {
+      runTool,
+    })
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     const results = [...outcome.state.session.records].flatMap((record) =>
       isKnownRecord(record) && record.type === 'user' ? toBlocks(record.message.content).slice(0, 1) : [],
@@ -133,10 +132,9 @@ describe('a turn', () => {
     const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }
     const tools = [{ type: 'search_1', name: 'web_search' }]
     const offered = () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } })
-    const { host, asked } = createScriptedHost(
-      [{ blocks: [text('I search.'), search], stop: 'pause_turn' }],
-      { modelSettings: offered },
-    )
+    const { host, asked } = createScriptedHost([{ blocks: [text('I search.'), search], stop: 'paused' }], {
+      modelSettings: offered,
+    })
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])
   })

@@ -6,12 +6,12 @@ import {
   generateSession,
   listRepairs,
 } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import type { MessageRepair } from '../../src/context/tool-pairing.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
@@ -95,7 +95,7 @@ const BENIGN: ReadonlySet<string> = new Set(['no-first-prompt', 'open-server-cal
 /** A result without its call is called by another name once the call is summarised. */
 const repairKey = ({ kind, id, origin }: MessageRepair): string =>
   kind.endsWith('-result') && kind !== 'missing-result' ? `stray ${id} ${origin}` : `${kind} ${id ?? origin}`
-const profile = defineProviderProfile({
+const profile = defineMessagesProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
 })
@@ -199,17 +199,17 @@ const outcome: fc.Arbitrary<AttemptResult> = fc.oneof(
   { weight: 2, arbitrary: fc.constant(GOOD_SUMMARY) },
   fc.constantFrom(
     answerWith(''),
-    answerWith('x', 'max_tokens'),
-    answerWith('no', 'refusal'),
+    answerWith('x', 'cut'),
+    answerWith('no', 'refused'),
     answerWith('<analysis>only</analysis>'),
-    answerWith('<summary>x</summary>', 'model_context_window_exceeded'),
+    answerWith('<summary>x</summary>', 'window'),
     answerWith(`<summary>${'long '.repeat(100_000)}</summary>`),
     { kind: 'stalled', message: 'nothing came' } as const,
     { kind: 'unavailable', message: 'no parent' } as const,
     {
       kind: 'answer',
       content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }],
-      stopReason: 'tool_use',
+      stop: 'tools',
     } as const,
   ),
   {
@@ -286,7 +286,7 @@ function checkEnd(done: SummaryAttemptsOutcome, span: CompactionSpan, local: str
 describe('law 9: asking ends', () => {
   it('whatever comes back: within the calls allowed, never the same request twice, every request one a provider takes', () => {
     const seen = { local: 0, model: 0, failed: 0, drops: 0 }
-    const strict = defineProviderProfile({ window: 200_000 })
+    const strict = defineMessagesProfile({ window: 200_000 })
     fc.assert(
       fc.property(
         fc.oneof(

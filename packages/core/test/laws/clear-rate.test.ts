@@ -1,10 +1,10 @@
 import { countPropertyRuns } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ClearProposal } from '../../src/clearing/clear-candidates.ts'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import { makeContextPlan } from '../../src/planner/context-plan.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
 const MINIMUM = 20_000
@@ -73,7 +73,7 @@ describe('how often the prefix is rewritten', () => {
   })
 
   it('cached: deletions only ever come to those that stand, and never go below what is kept', () => {
-    const profile = defineProviderProfile({
+    const profile = defineMessagesProfile({
       capabilities: { cacheEdits: true },
       thinking: { binding: 'none' },
     })

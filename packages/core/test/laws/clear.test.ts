@@ -1,4 +1,5 @@
 import { COLD_CACHE, countPropertyRuns, SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
@@ -21,7 +22,7 @@ import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { scalePolicy } from '../../src/policy/scale-policy.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
@@ -57,7 +58,7 @@ function questionOf(
     profile: PLAIN,
     pins: builder.pins,
     cache: COLD_CACHE,
-    prices: { rates: RATES, write: 'write5m' },
+    prices: { rates: RATES, write: 'writeShort' },
     retrieval: NO_RETRIEVAL,
     context: { expected: 150_000, high: 150_000 },
     scale: 1,
@@ -234,7 +235,7 @@ describe('laws of clearing', () => {
   })
 
   it('leaves requests valid that were', () => {
-    const profile: ProviderProfile = defineProviderProfile({
+    const profile: ProviderProfile = defineMessagesProfile({
       roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed', first: 'any' },
       thinking: { closing: 'allowed', signed: false, firstInModes: [], binding: 'prefix' },
     })

@@ -26,9 +26,9 @@ function withUsage(record: SessionRecord, index: number, seed: number): SessionR
   const kind = (index * 7 + seed) % 5
   if (kind === 0) return record
   const usage = {
-    input_tokens: kind === 1 ? 0 : 100 * index,
-    cache_read_input_tokens: kind === 2 ? 5_000 : null,
-    output_tokens: (seed % 3) * 40,
+    input: kind === 1 ? 0 : 100 * index,
+    read: kind === 2 ? 5_000 : null,
+    output: (seed % 3) * 40,
   }
   return { ...record, message: { ...record.message, usage } }
 }

@@ -1,9 +1,10 @@
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { mediaPlaceholder } from '../../src/context/context-entry.ts'
 import type { Block } from '../../src/log/block.ts'
 import { runAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   EMPTY_MEDIA_TALLY,
@@ -46,7 +47,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
 
 const where = ({ index, block, inner }: MediaItem) => [index, block, inner]
 const few = (images: number, more: object = {}) =>
-  defineProviderProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, images, ...more } })
+  defineMessagesProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, images, ...more } })
 const prompts = (count: number, block = picture()) => Array.from({ length: count }, () => [block, text])
 
 describe('images and bytes', () => {
@@ -70,7 +71,7 @@ describe('images and bytes', () => {
   })
 
   it('bytes count as they are sent, and so do placeholders', () => {
-    const profile = defineProviderProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, bodyBytes: 40_000 } })
+    const profile = defineMessagesProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, bodyBytes: 40_000 } })
     const { before, after, drop, fits, payload } = proposal(prompts(5, picture(10, 10_000)), profile)
     const sent = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
     expect(before.bytes).toBeGreaterThanOrEqual(sent(payload))

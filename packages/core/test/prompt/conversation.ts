@@ -2,7 +2,9 @@
  * A conversation as the engine would lead it, request by request: what is new about the prefix is appended, the
  * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
  */
+
 import { SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import {
   type CacheForecast,
   forecastCacheRead,
@@ -13,10 +15,11 @@ import { type FlattenedContext, flattenContext } from '../../src/context/flatten
 import type { Payload } from '../../src/context/payload.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
-import type { PrefixSnapshot, Usage } from '../../src/log/record.ts'
+import type { TokenUsage } from '../../src/log/model-report.ts'
+import type { PrefixSnapshot } from '../../src/log/record.ts'
 import { runAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -52,7 +55,7 @@ import { startValidation, updateValidation, type ValidationState } from '../../s
 import { ProviderCache } from '../provider-cache.ts'
 
 /** What a present-day provider takes. */
-export const PROFILE: ProviderProfile = defineProviderProfile({
+export const PROFILE: ProviderProfile = defineMessagesProfile({
   roles: { consecutive: 'merged', system: 'placed', prefill: 'allowed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
   cache: { collapsesToolRuns: true },
@@ -81,7 +84,7 @@ export interface Asked {
   readonly payload: Payload
   readonly findings: readonly Finding[]
   readonly forecast: CacheForecast
-  readonly usage: Usage
+  readonly usage: TokenUsage
   readonly changes: readonly PrefixChange[]
 }
 

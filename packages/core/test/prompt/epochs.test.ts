@@ -1,7 +1,8 @@
 import { SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { KnownRecord, PrefixSnapshot } from '../../src/log/record.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   createPrefixSnapshot,
@@ -13,7 +14,7 @@ import {
 import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
 
-const INLINE = defineProviderProfile({
+const INLINE = defineMessagesProfile({
   roles: { consecutive: 'merged', system: 'placed' },
   thinking: { binding: 'prefix', closing: 'not-at-end', firstInModes: [] },
   capabilities: { toolChanges: true },
@@ -62,7 +63,7 @@ describe('a section that changes within an epoch', () => {
         cache_control: { type: 'ephemeral' },
       },
     ])
-    expect(after.usage.cache_read_input_tokens).toBe(after.forecast.read)
+    expect(after.usage.read).toBe(after.forecast.read)
     expect(after.forecast.why).toBe('warm')
     expect(conversation.ask().changes).toEqual([])
   })
@@ -134,7 +135,7 @@ describe('a section that changes within an epoch', () => {
     expect(JSON.stringify(payload.system)).toContain('dirty')
     // The static part in front of the change is still there, though nobody has told yet how large it is.
     expect([forecast.why, forecast.isCertain]).toEqual(['rewritten', false])
-    expect(usage.cache_read_input_tokens).toBeGreaterThan(0)
+    expect(usage.read).toBeGreaterThan(0)
   })
 
   it('waits all the same where thinking is bound to the prefix', () => {
@@ -165,7 +166,7 @@ describe('a section that changes within an epoch', () => {
 
   it('waits for the prompt where words would finish a turn that has thought', () => {
     const conversation = begun(
-      defineProviderProfile({
+      defineMessagesProfile({
         ...PROFILE,
         thinking: { ...PROFILE.thinking, stripsFinishedTurns: true },
       }),
@@ -306,7 +307,7 @@ describe('parameters', () => {
     conversation.present = { ...PRESENT, parameters: { max_tokens: 1000, thinking: { type: 'adaptive' } } }
     const { changes, forecast, usage } = conversation.ask()
     expect(changes).toMatchObject([{ kind: 'epoch', causes: [{ kind: 'parameters', names: ['thinking'] }] }])
-    expect([forecast.why, forecast.isCertain || usage.cache_read_input_tokens !== 0]).toEqual(['key', true])
+    expect([forecast.why, forecast.isCertain || usage.read !== 0]).toEqual(['key', true])
   })
 })
 

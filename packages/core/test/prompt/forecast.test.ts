@@ -1,4 +1,5 @@
 import { SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import {
   forecastCacheRead,
@@ -8,7 +9,6 @@ import {
 } from '../../src/cache/cache-forecast.ts'
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { type AssembledRequest, toPayload } from '../../src/request/build-request.ts'
 import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
 import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
@@ -36,7 +36,7 @@ function round(conversation: Conversation, id: string, said = 'result '.repeat(5
 /** What was foreseen, why, and whether the provider agreed. */
 function asked(conversation: Conversation) {
   const { forecast, usage } = conversation.ask()
-  return { why: forecast.why, isRight: forecast.read === usage.cache_read_input_tokens, read: forecast.read }
+  return { why: forecast.why, isRight: forecast.read === usage.read, read: forecast.read }
 }
 
 describe('what is foreseen', () => {
@@ -101,8 +101,8 @@ describe('what is foreseen', () => {
     conversation.answer(Array.from({ length: between }, (_, index) => text(`step ${index}`)))
     conversation.builder.user('more')
     const { forecast, usage } = conversation.ask()
-    expect([forecast.why, usage.cache_read_input_tokens === 0 || forecast.read > 0]).toEqual([why, true])
-    if (why === 'warm') expect(usage.cache_read_input_tokens).toBe(forecast.read)
+    expect([forecast.why, usage.read === 0 || forecast.read > 0]).toEqual([why, true])
+    if (why === 'warm') expect(usage.read).toBe(forecast.read)
   })
 
   it('the first image loses the messages', () => {
@@ -112,13 +112,13 @@ describe('what is foreseen', () => {
     conversation.builder.user([{ type: 'image', source: { type: 'url', url: 'https://example.test/a.png' } }])
     const { forecast, usage } = conversation.ask()
     expect([forecast.why, forecast.isCertain]).toEqual(['key', false])
-    expect(usage.cache_read_input_tokens).toBeGreaterThan(0)
+    expect(usage.read).toBeGreaterThan(0)
   })
 
   it('too short a prefix is not kept', () => {
     const conversation = begun(
       '5m',
-      defineProviderProfile({ ...PROFILE, cache: { ...PROFILE.cache, minimumTokens: 100_000 } }),
+      defineMessagesProfile({ ...PROFILE, cache: { ...PROFILE.cache, minimumTokens: 100_000 } }),
     )
     expect(asked(conversation)).toEqual({ why: 'first', isRight: true, read: 0 })
     expect(cacheExpiry(conversation.lineage)).toBe(null)
@@ -127,7 +127,7 @@ describe('what is foreseen', () => {
   it('what the provider dropped on its own is forgotten', () => {
     const conversation = begun()
     const { request, forecast, usage } = conversation.ask()
-    const evicted = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: forecast.read + 50 }
+    const evicted = { ...usage, read: 0, writes: { short: forecast.read + 50, long: 0 } }
     const lineage = updateCacheFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
@@ -170,9 +170,8 @@ describe('a clearing', () => {
     )
     const before = { ...payload, messages: payload.messages.slice(0, first) }
     const kept = conversation.cache.ask(before, conversation.now)
-    const size =
-      Number(kept.cache_read_input_tokens) + Number(kept.cache_creation_input_tokens) + kept.input_tokens
-    expect(usage.cache_read_input_tokens).toBe(size)
+    const size = kept.read + kept.writes.short + kept.writes.long + kept.input
+    expect(usage.read).toBe(size)
     expect(forecast.why).toBe('rewritten')
   })
 
@@ -182,7 +181,7 @@ describe('a clearing', () => {
     conversation.ask()
     conversation.builder.notice('clear_undone', { of: conversation.builder.view.rewrites[0]?.uuid ?? '' })
     const { forecast, usage } = conversation.ask()
-    expect([forecast.isCertain, forecast.read, usage.cache_read_input_tokens]).toEqual([true, before, before])
+    expect([forecast.isCertain, forecast.read, usage.read]).toEqual([true, before, before])
   })
 })
 
@@ -220,7 +219,7 @@ describe('a fork', () => {
     const { request } = conversation.ask()
     conversation.now += 4 * MINUTE
     const { forecast, usage } = fork(conversation, request)
-    expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
+    expect([forecast.read, forecast.why]).toEqual([usage.read, 'warm'])
     const strand = conversation.lineage.chains[0]
     conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
     expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
@@ -235,9 +234,9 @@ describe('a session opened again', () => {
     round(conversation, 'a')
     const { usage } = conversation.ask()
     const { builder, front, flat } = conversation
-    const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [text('done')], usage }
+    const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [text('done')] }
     const prompt = Date.parse(builder.records.findLast(({ type }) => type === 'user')?.timestamp ?? '')
-    builder.assistant('m', [text('done')], { message: said })
+    builder.assistant('m', [text('done')], { message: said, usage })
     builder.user('next')
     const { request } = conversation.assemble()
     if (front === undefined || flat === undefined || conversation.flat === undefined)
@@ -246,7 +245,7 @@ describe('a session opened again', () => {
     const question = { front, flat: conversation.flat, profile: PROFILE, markers, ttl: '5m', clears: true }
     const recalled = restoreCacheModel({ ...question, edge: conversation.edge }, builder.view)
     expect(cacheExpiry(recalled)).toBe(prompt + 5 * MINUTE)
-    const left = Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens)
+    const left = usage.read + usage.writes.short + usage.writes.long
     const warm = forecastCacheRead(recalled, { request, now: prompt + MINUTE, profile: PROFILE })
     expect([warm.read, warm.isCertain, warm.why]).toEqual([left, true, 'warm'])
     const late = forecastCacheRead(recalled, { request, now: prompt + 6 * MINUTE, profile: PROFILE })
@@ -257,7 +256,7 @@ describe('a session opened again', () => {
     const builder = new SessionBuilder()
     const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
     const answer = (id: string, input: number, minutes: number) => {
-      const usage = { input_tokens: input, output_tokens: 5 }
+      const usage = { input: input, output: 5 }
       const message = { id, role: 'assistant' as const, model: 'm', content: [text('x')], usage }
       for (const _ of [1, 2]) builder.assistant(id, 'x', { message, ...at(minutes) })
     }
@@ -292,7 +291,7 @@ describe('a session opened again', () => {
       clears: true,
     }
     expect(restoreCacheModel(question, conversation.builder.view)).toEqual(EMPTY_CACHE_MODEL)
-    const usage = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 9 }
+    const usage = { input: 1, output: 1, read: 9 }
     const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: 'x', usage }
     conversation.builder.assistant('m', 'x', { message: said })
     conversation.present = { ...PRESENT, model: 'model-b' }

@@ -1,6 +1,7 @@
+import { createUsage } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/log/block.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   captureForkParent,
@@ -49,14 +50,14 @@ describe('a fork', () => {
   })
 
   it('goes on with the last message where a role may not come twice', () => {
-    const { sent: body } = forked({}, defineProviderProfile({ thinking: { binding: 'none' } }))
+    const { sent: body } = forked({}, defineMessagesProfile({ thinking: { binding: 'none' } }))
     expect(body?.messages).toEqual([
       { role: 'user', content: [{ ...text('begin'), cache_control: { type: 'ephemeral' } }, text('sum up')] },
     ])
   })
 
   it('keeps the records and exact texts of both messages that it joins', () => {
-    const { params } = sent(defineProviderProfile({ thinking: { binding: 'none' } }))
+    const { params } = sent(defineMessagesProfile({ thinking: { binding: 'none' } }))
     const raw = new Map([[0, '{"type":"text","text":"1e2"}']])
     const message = { message: { role: 'user' as const, content: [text('1e2')] }, origins: ['late'], raw }
     const made = createForkRequest(params, [message], { ttl: '5m' })
@@ -97,14 +98,11 @@ describe('a fork', () => {
   })
 
   it.each([
-    [
-      { input_tokens: 1, output_tokens: 5, cache_read_input_tokens: 98, cache_creation_input_tokens: 1 },
-      0.98,
-    ],
-    [{ input_tokens: 10, output_tokens: 5 }, 0],
-    [{ input_tokens: 0, output_tokens: 5 }, null],
+    [{ input: 1, output: 5, read: 98, short: 1 }, 0.98],
+    [{ input: 10, output: 5 }, 0],
+    [{ input: 0, output: 5 }, null],
   ])('tells the share it read: %j', (usage, share) => {
-    expect(computeCacheReadShare(usage)).toBe(share)
+    expect(computeCacheReadShare(createUsage(usage))).toBe(share)
   })
 })
 

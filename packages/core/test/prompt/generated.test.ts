@@ -1,10 +1,10 @@
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { runAtOnce } from '../../src/log/work-steps.ts'
-import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -22,12 +22,12 @@ import { generatedSessions } from '../laws/generated-sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
 const tools = [...PRESENT.tools, { type: 'search_1', name: 'web_search' }]
-const epoch = createPrefixSnapshot({ ...PRESENT, tools }, defineProviderProfile())
+const epoch = createPrefixSnapshot({ ...PRESENT, tools }, defineMessagesProfile())
 const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const { markers } = POLICY.cache
 
 /** Sessions with everything in them that a log may hold, whatever the rules about turns. */
-const profile = defineProviderProfile({
+const profile = defineMessagesProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
   cache: { collapsesToolRuns: true },

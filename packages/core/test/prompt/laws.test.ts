@@ -127,7 +127,7 @@ describe('law: what is foreseen of the cache', () => {
       fc.property(led(), (story) => {
         lead(story, ({ forecast, usage }) => {
           if (!forecast.isCertain) return
-          expect([forecast.why, forecast.read]).toEqual([forecast.why, usage.cache_read_input_tokens])
+          expect([forecast.why, forecast.read]).toEqual([forecast.why, usage.read])
           certain += 1
           hits += forecast.read > 0 ? 1 : 0
         })
@@ -147,10 +147,10 @@ describe('law: what is foreseen of the cache', () => {
           const { now } = story.conversation
           const isBreak = step !== 'turn' || changes.some((each) => each.kind === 'epoch' && each.breaksCache)
           if (!isBreak && now - at < 300_000) {
-            expect(usage.cache_read_input_tokens).toBe(left)
+            expect(usage.read).toBe(left)
             warm += 1
           }
-          left = Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens)
+          left = usage.read + usage.writes.short + usage.writes.long
           at = now
         })
       }),
@@ -183,10 +183,8 @@ describe('law: forks', () => {
           expect(validateRequest(forked, conversation.profile)).toEqual([])
           const entries = conversation.cache.size
           const read = conversation.cache.ask(forked, conversation.now)
-          expect(read.cache_read_input_tokens).toBe(
-            Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens),
-          )
-          expect([read.cache_creation_input_tokens, conversation.cache.size]).toEqual([0, entries])
+          expect(read.read).toBe(usage.read + usage.writes.short + usage.writes.long)
+          expect([read.writes.short + read.writes.long, conversation.cache.size]).toEqual([0, entries])
           expect(JSON.stringify(toPayload(request))).toBe(parent)
           forks += 1
         })

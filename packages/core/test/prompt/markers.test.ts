@@ -1,8 +1,9 @@
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { TracedMessage } from '../../src/context/flatten.ts'
 import type { Block } from '../../src/log/block.ts'
 import { AppendList } from '../../src/log/persistent-collections.ts'
-import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
 import {
   type MessagePlace,
@@ -52,6 +53,7 @@ function plan(messages: readonly TracedMessage[], given: Given = {}): readonly s
     blockIndex: counted,
     policy: { ...POLICY.cache.markers, ...policy },
     cache: profile.cache,
+    spelling: profile.spelling,
     ttl: '5m',
     clears: true,
     ...rest,
@@ -66,6 +68,7 @@ function plan(messages: readonly TracedMessage[], given: Given = {}): readonly s
 const hostMarker = (index: number, block: number): PlannedMarker => ({
   kind: 'host',
   place: at(index, block),
+  ttl: null,
   control: { type: 'ephemeral' },
 })
 
@@ -166,15 +169,15 @@ describe('markers', () => {
     [
       'unless the provider counts them apart',
       [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
-      { profile: defineProviderProfile({ cache: { collapsesToolRuns: false } }) },
+      { profile: defineMessagesProfile({ cache: { collapsesToolRuns: false } }) },
       ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
     [
       'a shorter look-back needs it sooner',
       [user(text()), assistant(...many(5)), user(text())],
       {
-        profile: defineProviderProfile({ cache: { lookBack: 6 } }),
-        cache: defineProviderProfile({ cache: { lookBack: 6 } }).cache,
+        profile: defineMessagesProfile({ cache: { lookBack: 6 } }),
+        cache: defineMessagesProfile({ cache: { lookBack: 6 } }).cache,
       },
       ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
@@ -223,7 +226,7 @@ describe('markers', () => {
     [
       'the provider takes none',
       LOOP,
-      { cache: defineProviderProfile({ cache: { maxMarkers: 0 } }).cache },
+      { cache: defineMessagesProfile({ cache: { maxMarkers: 0 } }).cache },
       [],
     ],
     [
@@ -266,6 +269,7 @@ describe('markers', () => {
         blockIndex: counted,
         policy,
         cache: profile.cache,
+        spelling: profile.spelling,
         ttl,
         clears: true,
       }
@@ -277,7 +281,7 @@ describe('markers', () => {
     expect(controls('5m')).toEqual(all.map((kind) => [kind, plain]))
     expect(controls('1h')).toEqual(all.map((kind) => [kind, hour]))
     expect(controls('2d')).toEqual(all.map((kind) => [kind, plain]))
-    const shared = defineProviderProfile({ cache: { scopes: ['global'] } })
+    const shared = defineMessagesProfile({ cache: { scopes: ['global'] } })
     const mine = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] }
     const scopes = (present: DesiredPrefix) =>
       controls('5m', shared, present).map(([kind, control]) => [kind, (control as { scope?: string }).scope])
@@ -295,6 +299,7 @@ it('only the markers that move with every request have the lifetime of the newes
       blockIndex: indexBlocks({ frozen: AppendList.of(messages), tail: [] }, true),
       policy: POLICY.cache.markers,
       cache: PROFILE.cache,
+      spelling: PROFILE.spelling,
       ttl: '1h',
       tailTtl: '5m',
       clears: true,

@@ -1,11 +1,8 @@
 /** Requests for tests, in few words, and a profile under which every feature is on and every limit is near. */
 
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { Payload } from '../../src/context/payload.ts'
-import {
-  defineProviderProfile,
-  type ProviderProfile,
-  type ProviderProfileOverrides,
-} from '../../src/policy/provider-profile.ts'
+import type { ProviderProfile, ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
 import type { FindingCode } from '../../src/validate/findings.ts'
 
 export const ALL_BETAS = ['clear-at', 'effort', 'edits', 'binding', 'tool-changes', 'summaries'] as const
@@ -49,7 +46,7 @@ export const everything: ProviderProfileOverrides = {
   ],
 }
 
-export const fullProfile: ProviderProfile = defineProviderProfile(everything)
+export const fullProfile: ProviderProfile = defineMessagesProfile(everything)
 
 /** The full profile with some groups changed in part. */
 export function profileWith(changes: ProviderProfileOverrides): ProviderProfile {
@@ -58,7 +55,7 @@ export function profileWith(changes: ProviderProfileOverrides): ProviderProfile 
     const isGroup = typeof change === 'object' && change !== null && !Array.isArray(change)
     return [name, isGroup ? { ...(base as object), ...change } : change]
   })
-  return defineProviderProfile({ ...fullProfile, ...Object.fromEntries(groups) })
+  return defineMessagesProfile({ ...fullProfile, ...Object.fromEntries(groups) })
 }
 
 /** A request that breaks rules, and exactly the findings it must have: code and path. */

@@ -1,8 +1,11 @@
 /** Summary attempts for tests: a session of a given length, a context, and outcomes of every kind. */
+
 import { SessionBuilder } from '@tidemark/core/testing'
+import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
+import type { ReplyStop } from '../../src/log/model-report.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { defineProviderProfile, type ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
+import type { ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
 import { isAttemptsOutcome, recordAttemptResult, startAttempts } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
@@ -52,7 +55,7 @@ export interface AttemptOptions {
 const tokensOf = (entry: ContextEntry): number => Math.ceil(JSON.stringify(entry.record).length / 4)
 
 export function createContext(given: AttemptOptions = {}): AttemptsInput {
-  const profile = defineProviderProfile({ window: 200_000, ...given.profile })
+  const profile = defineMessagesProfile({ window: 200_000, ...given.profile })
   const own: SummaryModel = { model: 'model-a', profile, window: 200_000, outputTokens: 20_000 }
   return {
     span: given.span ?? selectSpan(buildLongSession()),
@@ -74,8 +77,8 @@ export const GOOD_SUMMARY: AttemptResult = answerWith(
   '<analysis>x</analysis><summary>\n1. Primary request and intent:\nall\n</summary>',
 )
 
-export function answerWith(text: string, stopReason = 'end_turn'): AttemptResult {
-  return { kind: 'answer', content: [{ type: 'text', text }], stopReason }
+export function answerWith(text: string, stop: ReplyStop = 'done'): AttemptResult {
+  return { kind: 'answer', content: [{ type: 'text', text }], stop }
 }
 
 export function failWith(

@@ -67,10 +67,15 @@ export const FAULT_APPLIED_HEADER = 'x-simulator-fault-applied'
  * Returns the answer with the fault applied. If the fault cannot be applied as requested, the header
  * `x-simulator-fault-applied` says what was done instead.
  */
-export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string): HttpAnswer {
+export function applyFault(
+  answer: HttpAnswer,
+  fault: Fault,
+  requestId: string,
+  format: ErrorFormat = MESSAGES_ERROR_FORMAT,
+): HttpAnswer {
   switch (fault.type) {
     case 'status':
-      return createStatusAnswer(fault, requestId, answer)
+      return createStatusAnswer(fault, { requestId, format }, answer)
     case 'slow-start':
       return { ...answer, chunks: delayFirstChunk(answer.chunks, fault.ms) }
     case 'slow-drip':
@@ -83,11 +88,13 @@ export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string):
     case 'hang':
       return endAtPlace(answer, fault.type, fault)
     case 'error-event':
-      return isEventStream(answer) ? withErrorEvent(answer, fault) : replaceByError(answer, fault, requestId)
+      return isEventStream(answer)
+        ? withErrorEvent(answer, fault, format)
+        : replaceByError(answer, fault, { requestId, format })
     case 'several':
       return fault.faults
         .toSorted((one, other) => FAULT_ORDER.indexOf(one.type) - FAULT_ORDER.indexOf(other.type))
-        .reduce((changed, each) => applyFault(changed, each, requestId), answer)
+        .reduce((changed, each) => applyFault(changed, each, requestId, format), answer)
   }
 }
 
@@ -162,18 +169,48 @@ function withFaultNote(answer: HttpAnswer, note: string): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, [FAULT_APPLIED_HEADER]: note } }
 }
 
+/** How an API formats the errors that a fault asks for. Without an error type or message it uses its own. */
+export interface ErrorFormat {
+  createAnswer(
+    fault: Pick<StatusFault, 'status' | 'errorType' | 'message' | 'details'>,
+    requestId: string,
+    headers: HttpAnswer['headers'],
+  ): HttpAnswer
+  /** Creates the event that ends a stream. `afterEvents` is the number of events before it. */
+  createEvent(fault: ErrorEventFault): string
+  /** Returns the status that an error event has if the answer is no stream. */
+  findStatus(errorType: string | undefined): number
+}
+
+/** Identifies the request that a fault strikes, and the API that it called. */
+interface StruckRequest {
+  readonly requestId: string
+  readonly format: ErrorFormat
+}
+
+const MESSAGES_ERROR_FORMAT: ErrorFormat = {
+  createAnswer({ status, message = defaultMessage(status), details, errorType }, requestId, headers) {
+    // The cast allows error types that the provider does not have. The error body has the same format for all types.
+    const type = (errorType ?? errorTypeForStatus(status)) as ApiErrorType
+    const refused = { status, type, message, ...(details === undefined ? {} : { details }) }
+    return createErrorAnswer(refused, requestId, headers)
+  },
+  createEvent({ errorType = 'overloaded_error', message }) {
+    const text = message ?? defaultMessage(statusForErrorType(errorType))
+    const data = JSON.stringify({ type: 'error', error: { type: errorType, message: text } })
+    return `event: error\ndata: ${data}\n\n`
+  },
+  findStatus: (errorType = 'overloaded_error') => statusForErrorType(errorType),
+}
+
 function createStatusAnswer(
   fault: StatusFault,
-  requestId: string,
+  { requestId, format }: StruckRequest,
   { headers, chunks }: HttpAnswer,
 ): HttpAnswer {
-  const { status, message = defaultMessage(status), details, retryAfter } = fault
-  // The cast allows error types that the provider does not have. The error body has the same format for all types.
-  const type = (fault.errorType ?? errorTypeForStatus(status)) as ApiErrorType
-  const refused = { status, type, message, ...(details === undefined ? {} : { details }) }
-  const wait = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
+  const wait = fault.retryAfter === undefined ? {} : { 'retry-after': String(fault.retryAfter) }
   const { 'content-type': _type, 'cache-control': _control, ...rest } = headers
-  const made = createErrorAnswer(refused, requestId, { ...rest, ...wait, ...fault.headers })
+  const made = format.createAnswer(fault, requestId, { ...rest, ...wait, ...fault.headers })
   return { ...made, chunks: delayFirstChunk(made.chunks, chunks[0]?.delayMs ?? 0) }
 }
 
@@ -208,13 +245,10 @@ function isEventStream({ headers }: HttpAnswer): boolean {
  * Inserts an `error` event and ends the stream after it. The stream's own last event is never sent before the error,
  * because clients stop reading there.
  */
-function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer {
-  const { errorType = 'overloaded_error' } = fault
-  const { message = defaultMessage(statusForErrorType(errorType)) } = fault
+function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault, format: ErrorFormat): HttpAnswer {
   const count = countEvents(answer.chunks)
   const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
-  const data = JSON.stringify({ type: 'error', error: { type: errorType, message } })
-  const event = { bytes: encodeBytes(`event: error\ndata: ${data}\n\n`), delayMs: 0 }
+  const event = { bytes: encodeBytes(format.createEvent({ ...fault, afterEvents })), delayMs: 0 }
   const before = takeFirstBytes(answer.chunks, countBytesBefore(answer.chunks, { afterEvents }, noBytes))
   const struck: HttpAnswer = { ...answer, chunks: [...before, event], ending: 'close' }
   if (afterEvents === fault.afterEvents) return struck
@@ -228,11 +262,10 @@ function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer 
  * Replaces an answer that is not an event stream by an error response, because only a stream can contain an `error`
  * event.
  */
-function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, requestId: string): HttpAnswer {
-  const { errorType = 'overloaded_error', message } = fault
-  const status = statusForErrorType(errorType)
-  const fields = message === undefined ? {} : { message }
-  const error = createStatusAnswer({ type: 'status', status, errorType, ...fields }, requestId, answer)
+function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, struck: StruckRequest): HttpAnswer {
+  const { type: _event, afterEvents: _place, ...named } = fault
+  const status = struck.format.findStatus(fault.errorType)
+  const error = createStatusAnswer({ type: 'status', status, ...named }, struck, answer)
   return withFaultNote(error, `status ${status} instead of an error event: the answer is no stream`)
 }
 

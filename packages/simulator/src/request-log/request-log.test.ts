@@ -2,12 +2,12 @@ import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { describe, expect, it } from 'vitest'
 import { priceResponse } from './request-log.ts'
 
-const high = { above: 100_000, input: 8, cacheRead: 0.8, write5m: 10, write1h: 16, output: 40 }
+const high = { above: 100_000, input: 8, cacheRead: 0.8, writeShort: 10, writeLong: 16, output: 40 }
 const prices: ModelPrices = {
   input: 4,
   cacheRead: 0.4,
-  write5m: 5,
-  write1h: 8,
+  writeShort: 5,
+  writeLong: 8,
   output: 20,
   tiers: [high],
   factors: { speed: { standard: 1, fast: 2 } },

@@ -1,7 +1,7 @@
 /** The request log: records of answered requests with cache analysis and cost, and their format as one line of text. */
 
 import { type Cost, type ModelPrices, priceUsage, priceUsageUncached } from '@tidemark/core/cost/prices'
-import type { Usage } from '@tidemark/core/log/record'
+import { readAnthropicUsage } from '@tidemark/wire/providers/message-usage'
 import type { AppliedEdit } from '../context/context-edits.ts'
 import type { ThinkingTransformation } from '../context/thinking-binding.ts'
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
@@ -47,6 +47,7 @@ export interface RequestRecord {
   readonly compactions: readonly TokenUsage[]
 }
 
+/** Tokens by price. Writes for 30 minutes count as `write5m`, those for 12 hours as `write1h`, as their prices do. */
 export interface TokenUsage {
   readonly input: number
   readonly cacheRead: number
@@ -66,7 +67,8 @@ export interface CacheAnalysis {
   readonly hit: { readonly path: string; readonly tokens: number; readonly from: string } | null
   readonly breakpoints: readonly {
     readonly path: string
-    readonly ttl: CacheTtl
+    /** Lifetime of the entry: `5m` or `1h`, on OpenAI's APIs `30m` or `12h`. */
+    readonly ttl: CacheTtl | '30m' | '12h'
     readonly tokens: number
     readonly fate: BreakpointStatus
   }[]
@@ -342,15 +344,16 @@ function formatDollars(dollars: number | null): string {
 
 /** Computes the cost of a response and the amount that the cache saved, from the prices of the model. */
 export function priceResponse(usage: JsonObject, prices: ModelPrices | null): RequestCost {
-  if (prices === null) return { total: null, saved: null }
-  const money = priceUsage(usage as Usage, prices)
+  const tokens = readAnthropicUsage(usage)
+  if (prices === null || tokens === null) return { total: null, saved: null }
+  const money = priceUsage(tokens, prices)
   const cached = promptPrice(money)
-  const plain = promptPrice(priceUsageUncached(usage as Usage, prices))
+  const plain = promptPrice(priceUsageUncached(tokens, prices))
   return { total: money.total, saved: plain === null || cached === null ? null : plain - cached }
 }
 
 /** Returns the cost of the prompt without the output; null if a price is not known. */
-function promptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
-  if (input === null || cacheRead === null || write5m === null || write1h === null) return null
-  return input + cacheRead + write5m + write1h
+function promptPrice({ byClass: { input, cacheRead, writeShort, writeLong } }: Cost): number | null {
+  if (input === null || cacheRead === null || writeShort === null || writeLong === null) return null
+  return input + cacheRead + writeShort + writeLong
 }

@@ -34,7 +34,7 @@ export interface ScriptRequest {
   readonly system: readonly Block[]
   readonly tools: readonly JsonObject[]
   readonly messages: readonly MessageParam[]
-  /** The body of the API request as sent. */
+  /** The body of the API request as sent; on OpenAI's APIs, what is in it in the fields of the Messages API. */
   readonly body: MessagesBody
   readonly headers: Readonly<Record<string, string>>
 }

@@ -167,6 +167,15 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     expect(bodies?.[8]).toBe('I read.\nLast call: Read {"file_path":"src/a.ts"}')
   })
 
+  it('takes the notes that a session continues with for no request, and the messages that they quote for the user’s', async () => {
+    const notes =
+      'This session continues one that ran out of room.\n\nSummary:\n# Session title\nA sum\n\nUser messages, word for word:\n[1] Fix the sum.\nNo new dependency.\n[2] Go on.\n\nIn use\nsrc/a.ts'
+    const messages = [user(notes), assistant('Done.'), user('And the tax.', ASK)]
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages })))
+    expect(bodies?.[1]).toBe('Fix the sum.\nNo new dependency.')
+    expect(bodies?.[6]).toBe('- Fix the sum.\nNo new dependency.\n- Go on.\n- And the tax.')
+  })
+
   it.each(['[cleared to save context]', '[Old tool result content cleared]\nTo read it, call history.'])(
     'takes %s for no fact, and says which call failed',
     async (placeholder) => {

@@ -54,7 +54,8 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
     prompts: [
       ...texts('user')
         .map(dropReminders)
-        .filter((text) => isUserPrompt(text) && text !== dropReminders(prompt)),
+        .filter((text) => isUserPrompt(text) && text !== dropReminders(prompt))
+        .flatMap((text) => (CONTINUED.test(text) ? listQuotedMessages(text) : [text])),
       ...listTranscribedPrompts(prompt),
     ],
     calls,
@@ -144,6 +145,16 @@ function readPossibleSummary(role: string, block: Block): string {
 
 function readTranscript(prompt: string): string {
   return /<conversation>([\s\S]*)<\/conversation>/.exec(prompt)?.[1] ?? ''
+}
+
+/** How clients begin the message that stands in the place of an earlier part of the conversation. */
+const CONTINUED = /^This session (?:continues one|is being continued)\b/
+
+/** Lists the messages of the user that such a message quotes, if it has no nine sections: `[1] …` below a heading. */
+function listQuotedMessages(text: string): readonly string[] {
+  const [, list = ''] = /^User messages, word for word:\n([\s\S]*)$/m.exec(text) ?? []
+  const [quoted = ''] = list.split(/\n\n(?!\[\d+\] )/)
+  return quoted.split(/\n+(?=\[\d+\] )/).flatMap((each) => /^\[\d+\] ([\s\S]*\S)/.exec(each)?.[1] ?? [])
 }
 
 function dropReminders(text: string): string {

@@ -13,6 +13,8 @@ import type { SimulatorState } from './simulator-state.ts'
 
 export interface IncomingRequest {
   readonly endpoint: Endpoint
+  /** The path of the request. */
+  readonly path: string
   readonly headers: RequestHeaders
   /** The parsed JSON body of the request. */
   readonly value: unknown

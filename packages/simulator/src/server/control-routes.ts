@@ -13,7 +13,7 @@ export function createControlRoutes(state: SimulatorState): Hono {
     context.json({
       requests: state.log.count,
       totals: state.log.totals,
-      cache_entries: state.store.size,
+      cache_entries: state.store.size + state.openai.prefixes.size + state.openai.breakpoints.size,
       prompt_bytes: state.tree.bytes,
       faults_waiting: state.faults.pending.length,
       now: new Date(state.clock.now()).toISOString(),
@@ -33,6 +33,8 @@ export function createControlRoutes(state: SimulatorState): Hono {
   })
   routes.delete('/cache', (context) => {
     state.store.clear()
+    state.openai.prefixes.clear()
+    state.openai.breakpoints.clear()
     return context.body(null, 204)
   })
   return routes

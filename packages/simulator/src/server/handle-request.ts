@@ -39,7 +39,7 @@ import {
 import { encodeReply } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-interface ExchangeResult {
+export interface ExchangeResult {
   readonly answer: HttpAnswer
   /** Called when the first byte of a successful answer is sent. */
   begin(): void
@@ -89,7 +89,10 @@ function answerWithFault(state: SimulatorState, request: RequestContext, fault: 
  * Returns the error that the request log shows for a fault: the message of the fault, otherwise a note on how it was
  * applied.
  */
-function describeFaultError(answer: HttpAnswer, fault: Fault | null): { type: string; message: string } {
+export function describeFaultError(
+  answer: HttpAnswer,
+  fault: Fault | null,
+): { type: string; message: string } {
   const faults = fault?.type === 'several' ? fault.faults : [fault]
   const message = faults.find((each) => each?.type === 'status')?.message
   const otherwise = answer.headers[FAULT_APPLIED_HEADER] ?? `answered with ${answer.status} on demand`
@@ -119,7 +122,11 @@ function answerTokenCount(
   })
 }
 
-function logRequest(state: SimulatorState, request: RequestContext, outcome: RequestOutcome): ExchangeResult {
+export function logRequest(
+  state: SimulatorState,
+  request: RequestContext,
+  outcome: RequestOutcome,
+): ExchangeResult {
   addRecord(state, request, toRequestRecord(state, request, outcome))
   return { answer: outcome.answer, begin: () => undefined, abandon: () => undefined }
 }

@@ -1,6 +1,8 @@
 /** The options of a simulator and their defaults. */
 import { TidemarkError } from '@tidemark/core/errors'
 import type { BindingSettings } from '../context/thinking-binding.ts'
+import type { DialectName } from '../openai/dialects.ts'
+import { createOpenaiModelTable, type OpenaiModelTable } from '../openai/openai-models.ts'
 import { type CacheKeySettings, DEFAULT_CACHE_KEY_SETTINGS } from '../prompt-cache/cache-key.ts'
 import { type Clock, systemClock } from '../protocol/clock-and-ids.ts'
 import { createModelTable, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
@@ -60,14 +62,31 @@ export interface SimulatorOptions {
   readonly keepPromptBytes?: number
   /** Most bytes of a request body, also after it is decompressed; a larger one is refused with 413. Default: 32,000,000. */
   readonly maxBodyBytes?: number
+  /** Behaviour of OpenAI's APIs. */
+  readonly openai?: Partial<OpenaiSettings>
   /** Called with the record of each request when it is answered. */
   readonly onRequest?: (record: RequestRecord) => void
 }
 
+/** Behaviour of OpenAI's APIs that depends on the server or is not documented. */
+export interface OpenaiSettings {
+  /** The server that `/v1/chat/completions` behaves like. The header `x-simulator-dialect` overrides it. */
+  readonly dialect: DialectName
+  /**
+   * How a prompt over the window is refused on a stream: by status 400, or after the first events by an `error` event
+   * (with the error in a field of its own, or flat) or by `response.failed`.
+   */
+  readonly overflow: 'status' | 'error-event' | 'flat-error-event' | 'failed-event'
+}
+
 /** The options of a simulator with all defaults filled in. */
 export interface SimulatorSettings
-  extends Required<Omit<SimulatorOptions, 'models' | 'window' | 'accounts' | 'limits'>> {
+  extends Required<Omit<SimulatorOptions, 'models' | 'window' | 'accounts' | 'limits' | 'openai'>> {
   readonly models: ModelTable
+  readonly openaiModels: OpenaiModelTable
+  readonly openai: OpenaiSettings
+  /** Context window that overrides that of every model; undefined if none does. */
+  readonly window: number | undefined
   readonly accounts: AccountsByKey | undefined
   readonly limits: RateLimits
   readonly cacheKey: CacheKeySettings
@@ -84,6 +103,9 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
   return {
     script: validateScript(options.script),
     models: createModelTable(options.models, options.window),
+    openaiModels: createOpenaiModelTable(options.window),
+    openai: { dialect: 'openai', overflow: 'status', ...options.openai },
+    window: options.window,
     clock: options.clock ?? systemClock,
     seed: options.seed ?? DEFAULT_SEED,
     idSeed: options.seed ?? DEFAULT_SEED,

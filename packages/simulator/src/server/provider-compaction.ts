@@ -165,7 +165,7 @@ async function runSummaryCall(
  * Extracts the summary from the script's text. The default prompt asks for `<summary>` tags. With custom instructions
  * the whole text is the summary.
  */
-function extractSummary(text: string, tagged: boolean): string {
+export function extractSummary(text: string, tagged: boolean): string {
   const inside = tagged ? text.match(/<summary>([\s\S]*?)<\/summary>/)?.[1] : undefined
   return (inside ?? text).trim()
 }

@@ -27,12 +27,18 @@ import { countOutputTokens } from './call-script.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
+/** What the request log needs of a request, to whichever API. */
+export interface LoggedRequest extends Pick<IncomingRequest, 'headers' | 'value' | 'text' | 'bodyBytes'> {
+  /** The path of the request, such as `/v1/messages`. */
+  readonly path: string
+}
+
 /** A request while the simulator handles it. */
 export interface RequestContext {
   readonly number: number
   readonly requestId: string
   readonly now: number
-  readonly incoming: IncomingRequest
+  readonly incoming: LoggedRequest
   readonly account: Account | null
   readonly fault: Fault | null
 }
@@ -52,7 +58,7 @@ export function toRequestRecord(
   { number, requestId, now, incoming, account, fault }: RequestContext,
   { answer, error, counted = null }: RequestOutcome,
 ): RequestRecord {
-  const { value, endpoint, bodyBytes } = incoming
+  const { value, path, bodyBytes } = incoming
   const body = isObject(value) ? value : {}
   return {
     number,
@@ -60,12 +66,12 @@ export function toRequestRecord(
     messageId: null,
     at: new Date(now).toISOString(),
     durationMs: state.clock.now() - now,
-    endpoint: endpoint === 'messages' ? '/v1/messages' : '/v1/messages/count_tokens',
+    endpoint: path,
     organization: account?.organization ?? null,
     workspace: account?.workspace ?? null,
     model: typeof body.model === 'string' ? body.model : null,
     stream: body.stream === true,
-    messages: Array.isArray(body.messages) ? body.messages.length : 0,
+    messages: countMessages(body),
     bodyBytes,
     status: answer.status,
     error,
@@ -80,6 +86,12 @@ export function toRequestRecord(
     transformations: [],
     compactions: [],
   }
+}
+
+/** Counts the messages of a request, or the items of its input. */
+function countMessages({ messages, input }: Readonly<Record<string, unknown>>): number {
+  if (Array.isArray(messages)) return messages.length
+  return Array.isArray(input) ? input.length : typeof input === 'string' ? 1 : 0
 }
 
 interface AnsweredRequest {

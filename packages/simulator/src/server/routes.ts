@@ -14,7 +14,8 @@ import { EFFORTS, type SimulatedModel } from '../protocol/models.ts'
 import type { Endpoint } from '../validation/validate.ts'
 import { authenticateApiKey, type RequestHeaders } from './accounts.ts'
 import { createControlRoutes } from './control-routes.ts'
-import { handleMessagesRequest } from './handle-request.ts'
+import { handleOpenaiRequest, type OpenaiEndpoint } from './handle-openai.ts'
+import { type ExchangeResult, handleMessagesRequest } from './handle-request.ts'
 import { readRequestBody } from './request-body.ts'
 import { BrokenConnectionError, type ClientConnection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
@@ -45,9 +46,14 @@ export function createRoutes(state: SimulatorState): SimulatorApp {
   })
   app.post('/v1/messages', (context) => answerRequest(state, context, 'messages'))
   app.post('/v1/messages/count_tokens', (context) => answerRequest(state, context, 'count_tokens'))
+  for (const [path, endpoint] of Object.entries(OPENAI_ENDPOINTS))
+    app.post(path, (context) => answerOpenai(state, context, endpoint))
+  app.get('/v1/responses/:id', (context) => sendStored(state, context, 'get'))
+  app.delete('/v1/responses/:id', (context) => sendStored(state, context, 'delete'))
   app.get('/v1/models', (context) => {
     const error = findAuthenticationError(state, context)
     if (error !== null) return sendError(state, error)
+    if (isOpenaiClient(context)) return context.json(listOpenaiModels(state))
     const page = buildModelPage(state.settings.models.all, context.req.query(), readBetas(context))
     return page.ok ? context.json(page.list) : sendError(state, page.error)
   })
@@ -76,11 +82,50 @@ async function answerRequest(
   context: AppContext,
   endpoint: Endpoint,
 ): Promise<Response> {
-  const { raw } = context.req
-  const body = await readRequestBody(raw, state.settings.maxBodyBytes, context.env?.bodyText)
-  const incoming = { endpoint, headers: readHeaders(context), ...body }
-  const { answer, begin, abandon } = await handleMessagesRequest(state, incoming)
-  const { connection = null, signal = raw.signal } = context.env ?? {}
+  const body = await readRequestBody(context.req.raw, state.settings.maxBodyBytes, context.env?.bodyText)
+  const incoming = { endpoint, path: context.req.path, headers: readHeaders(context), ...body }
+  return sendExchange(state, context, await handleMessagesRequest(state, incoming))
+}
+
+/** The paths of OpenAI's APIs. */
+const OPENAI_ENDPOINTS: Readonly<Record<string, OpenaiEndpoint>> = {
+  '/v1/responses': 'responses',
+  '/v1/responses/compact': 'compact',
+  '/v1/responses/input_tokens': 'input_tokens',
+  '/v1/chat/completions': 'chat',
+}
+
+async function answerOpenai(
+  state: SimulatorState,
+  context: AppContext,
+  endpoint: OpenaiEndpoint,
+): Promise<Response> {
+  const body = await readRequestBody(context.req.raw, state.settings.maxBodyBytes, context.env?.bodyText)
+  const incoming = { endpoint, path: context.req.path, headers: readHeaders(context), ...body }
+  return sendExchange(state, context, await handleOpenaiRequest(state, incoming))
+}
+
+/** Sends a stored response, or deletes it. */
+function sendStored(state: SimulatorState, context: AppContext, act: 'get' | 'delete'): Response {
+  const identity = authenticateApiKey(readHeaders(context), state.settings.accounts)
+  const id = context.req.param('id') ?? ''
+  const { stored } = state.openai
+  const found = identity.ok ? stored.find(id, identity.account.organization) : undefined
+  if (found === undefined || !identity.ok) {
+    const message = `Response with id '${id}' not found.`
+    return context.json({ error: { message, type: 'invalid_request_error', param: null, code: null } }, 404)
+  }
+  if (act === 'get') return context.json(found)
+  stored.remove(id, identity.account.organization)
+  return context.json({ id, object: 'response', deleted: true })
+}
+
+function sendExchange(
+  state: SimulatorState,
+  context: AppContext,
+  { answer, begin, abandon }: ExchangeResult,
+): Promise<Response> {
+  const { connection = null, signal = context.req.raw.signal } = context.env ?? {}
   return sendAnswer(answer, { clock: state.clock, signal, begin, abandon, connection })
 }
 
@@ -97,7 +142,7 @@ function findAuthenticationError(state: SimulatorState, context: AppContext): Ap
   return identity.ok ? null : identity.error
 }
 
-const POST_PATHS = new Set(['/v1/messages', '/v1/messages/count_tokens'])
+const POST_PATHS = new Set(['/v1/messages', '/v1/messages/count_tokens', ...Object.keys(OPENAI_ENDPOINTS)])
 
 function routeError(context: AppContext): ApiError {
   const { method, path } = context.req
@@ -149,6 +194,22 @@ function isOwnHost(header: string, ownHost: string | undefined): boolean {
 }
 
 // Responses of `GET /v1/models`.
+
+/** Both APIs have this path. Clients of the Messages API name its version. */
+function isOpenaiClient(context: AppContext): boolean {
+  const headers = readHeaders(context)
+  return headers['anthropic-version'] === undefined && headers.authorization !== undefined
+}
+
+function listOpenaiModels({ settings }: SimulatorState): object {
+  const data = settings.openaiModels.all.map(({ id }) => ({
+    id,
+    object: 'model',
+    created: 0,
+    owned_by: 'openai',
+  }))
+  return { object: 'list', data }
+}
 
 function buildModelPage(
   models: readonly SimulatedModel[],

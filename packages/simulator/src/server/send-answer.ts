@@ -1,9 +1,10 @@
 /** Encodes a reply as an HTTP answer, and sends an HTTP answer with its delays and its ending. */
 
 import type { ReplyEvent, Reply as WireReply } from '@tidemark/core/engine/reply'
-import { createReplySplitter, replyToEvents, toSseFrames } from '@tidemark/wire/anthropic/reply-frames'
+import { toSseFrames } from '@tidemark/wire/anthropic/reply-frames'
 import { encodeResponse } from '@tidemark/wire/anthropic/response'
 import { encodeSseFrame } from '@tidemark/wire/http/sse'
+import { createReplySplitter, replyToEvents } from '@tidemark/wire/providers/reply-events'
 import { type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { ReplyDelays } from '../scripts/script.ts'

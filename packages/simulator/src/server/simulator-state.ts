@@ -19,6 +19,7 @@ import {
 import { countBlockTokens, countTextTokens, countToolTokens, TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
 import { createRequestLog, type RequestLog } from '../request-log/request-log.ts'
 import { createRateLimiter, type RateLimiter } from './accounts.ts'
+import { createOpenaiState, type OpenaiState } from './openai-state.ts'
 import type { SimulatorSettings } from './options.ts'
 
 export interface SimulatorState {
@@ -36,6 +37,8 @@ export interface SimulatorState {
   readonly log: RequestLog
   /** Faults scheduled for future requests. */
   readonly faults: FaultSchedule
+  /** What OpenAI's APIs keep. */
+  readonly openai: OpenaiState
   /** Counts the tokens of a block in a message. */
   readonly countTokens: (block: Block) => number
 }
@@ -60,6 +63,7 @@ export function createSimulatorState(settings: SimulatorSettings): SimulatorStat
     limiter: createRateLimiter(settings.limits, clock),
     log: createRequestLog(settings.keepRequests),
     faults: createFaultSchedule(),
+    openai: createOpenaiState(settings.seed),
     countTokens,
   }
 

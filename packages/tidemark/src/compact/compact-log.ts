@@ -366,7 +366,7 @@ function estimateFirstPrefix(session: LoggedSession): number {
   let least = Number.POSITIVE_INFINITY
   for (const entry of listBranchEntries(session)) {
     if (isCompactBoundary(entry.record)) [said, isFirst] = [0, true]
-    const context = entry.record.type === 'assistant' ? countContextTokens(entry.record.message.usage) : 0
+    const context = entry.record.type === 'assistant' ? countContextTokens(entry.record.usage) : 0
     if (isFirst && context > 0) {
       least = Math.min(least, context - said)
       isFirst = false

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { priceCompaction } from './compact-report.ts'
 
-const rates = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
+const rates = { input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }
 const local = { calls: 0, input: 0, output: 0, cacheRead: 0, cacheWritten: 0 }
 const byModel = { calls: 1, input: 1_000, output: 2_000, cacheRead: 100_000, cacheWritten: 0 }
 const sizes = { before: 100_000, after: 20_000, unchanged: 0 }

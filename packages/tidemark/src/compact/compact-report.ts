@@ -205,13 +205,13 @@ export function priceCompaction(
   { input, output, cacheRead, cacheWritten }: CompactionDraft['usage'],
   rates: TokenRates,
 ): CompactionPrice | null {
-  const price = priceNewContext({ before, after, unchanged, rates, write: 'write5m', isWarm: true })
+  const price = priceNewContext({ before, after, unchanged, rates, write: 'writeShort', isWarm: true })
   if (price === null || rates.input === null || rates.output === null) return null
   const paid =
     input * rates.input +
     output * rates.output +
     cacheRead * (rates.cacheRead ?? 0) +
-    cacheWritten * (rates.write5m ?? 0)
+    cacheWritten * (rates.writeShort ?? 0)
   const { cost: costUsd, savedPerCall: savedPerCallUsd, breakEvenCalls } = price
   return { costUsd, paidUsd: paid / 1_000_000, savedPerCallUsd, breakEvenCalls }
 }

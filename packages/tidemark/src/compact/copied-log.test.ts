@@ -12,6 +12,7 @@ import { AppendList } from '@tidemark/core/log/persistent-collections'
 import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { beforeEach, expect, it } from 'vitest'
 import { type LogFolder, logFolder } from '../../test/log-folder.ts'
 import { workingSession } from '../../test/working-session.ts'
@@ -60,7 +61,7 @@ async function readFigures(path: string): Promise<object> {
 
 /** What `session.money()` of a resumed session returns for the calls so far. */
 function readSpent(path: string): { readonly total: number | null; readonly priced: number } {
-  const reader = createLogLineReader()
+  const reader = createLogLineReader({ readReport: readAnthropicReport })
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
   const records = [...lines.flatMap((line) => reader.readLine(line)), ...reader.finish().records]
   const findPrices: FindModelPrices = (name, at) => {

@@ -7,14 +7,14 @@ import {
   SYNTHETIC_MODEL,
   type SystemRecord,
 } from '@tidemark/core/log/record'
-import { type ProviderProfile, strictProfile } from '@tidemark/core/policy/provider-profile'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
 import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
-import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
+import { createProviderProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
 import { listConversationCalls } from '../inspect/logged-calls.ts'
 import type { LogContents } from '../logs/read-log.ts'

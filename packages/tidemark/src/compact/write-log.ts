@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { createLogHeader } from '@tidemark/core/log/decode-log'
-import type { SessionRecord, Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createLogOrigin } from '@tidemark/wire/readers/log-reader'
+import { toStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { createModelEstimators } from '../inspect/context-contents.ts'
 import { isAnsweredCall, listConversationCalls, toResponseKey } from '../inspect/logged-calls.ts'
 import { priceLogCall } from '../inspect/spending.ts'
@@ -89,7 +91,7 @@ export function createCopy(
 }
 
 /**
- * Adds `billedUsage` to responses of other programs whose logged usage is not what was billed. Their readers know the
+ * Adds `billed` to responses of other programs whose logged usage is not what was billed. Their readers know the
  * rules of those programs; a resumed session reads only this field. The last record of a response gets it.
  */
 function withBilledUsage(
@@ -98,20 +100,22 @@ function withBilledUsage(
 ): readonly SessionRecord[] {
   const origin = meta.copiedFrom?.format
   const { countResponse: estimate } = createModelEstimators(modelCatalogue)
-  const billed = new Map<string, Usage>()
+  const billed = new Map<string, TokenUsage>()
   for (const call of listConversationCalls(records, { elsewhere: new Set(), origin })) {
     const { isOutputEstimated, tokens } = priceLogCall(call, { catalogue: modelCatalogue, format, estimate })
-    if (!isAnsweredCall(call, format)) billed.set(call.key, { input_tokens: 0, output_tokens: 0 })
+    if (!isAnsweredCall(call, format)) billed.set(call.key, NO_TOKENS)
     else if (isOutputEstimated && call.usage !== null)
-      billed.set(call.key, { ...call.usage, output_tokens: tokens.output })
+      billed.set(call.key, { ...call.usage, output: tokens.output })
   }
   const lastRecords = new Map(records.map((record) => [toResponseKey(record), record]))
   return records.map((record) => {
     const key = toResponseKey(record)
-    const billedUsage = key === null || lastRecords.get(key) !== record ? undefined : billed.get(key)
-    return billedUsage === undefined ? record : { ...record, billedUsage }
+    const tokens = key === null || lastRecords.get(key) !== record ? undefined : billed.get(key)
+    return tokens === undefined ? record : { ...record, billed: tokens }
   })
 }
+
+const NO_TOKENS: TokenUsage = { input: 0, read: 0, writes: { short: 0, long: 0 }, output: 0 }
 
 /** Number of characters that are buffered before each write to the file. */
 const CHARACTERS_PER_WRITE = 4_000_000
@@ -123,7 +127,7 @@ async function writeLines(
 ): Promise<void> {
   let text = `${JSON.stringify({ ...createLogHeader(sessionId, at.toISOString()), copiedFrom })}\n`
   for (const record of records) {
-    text += `${JSON.stringify(record)}\n`
+    text += `${JSON.stringify(toStoredRecord(record))}\n`
     if (text.length < CHARACTERS_PER_WRITE) continue
     await file.write(text)
     text = ''

@@ -6,26 +6,25 @@ import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cach
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import { createCacheMonitor, recordSentRequest } from '@tidemark/core/cache/cache-monitor'
 import { checkCacheRead } from '@tidemark/core/cache/detect-break'
-import { type SentMarker, type SentRequest, toSentParameters } from '@tidemark/core/cache/sent-request'
+import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
 import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
 import { toLossRecords, withCosts } from '@tidemark/core/engine/call-model'
+import type { Reply } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
 import { type Block, isBlock, toBlocks } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
-import type { AssistantMessage } from '@tidemark/core/log/record'
 import { stripMessageMarkers } from '@tidemark/core/request/build-request'
 import { redact } from '@tidemark/core/text/redact'
-import type { ClientMessage } from '../session/messages.ts'
+import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
-import type { ClientRequest } from './client-request.ts'
 
 export interface CacheObserver {
   /** Notes a request that is about to be sent. */
   noteRequest(request: ClientRequest, body: JsonObject): void
   /** Emits what the response to the last request cost, and why the cache was lost if it was; the log keeps the reason. */
-  noteResponse(message: AssistantMessage): Promise<void>
+  noteResponse(reply: Reply): Promise<void>
 }
 
 export function createCacheObserver(session: OpenSession): CacheObserver {
@@ -41,9 +40,9 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
       forecast = forecastLoggedRead(model, sent, profile)
       monitor = recordSentRequest(monitor, sent, forecast, settings.policy.cache.breaks)
     },
-    async noteResponse(message) {
+    async noteResponse({ message, usage = null }) {
       const { profile, priceList } = session.model.choice
-      const { usage = null, id, model: name } = message
+      const { id, model: name } = message
       const at = new Date(settings.clock.now()).toISOString()
       session.state = withCosts(session.state, priceList)
       const totals = sumSessionCost(session.state.costs ?? emptySessionCost())
@@ -69,7 +68,7 @@ function toSentRequest(
   body: JsonObject,
   { session, source }: { readonly session: OpenSession; readonly source: string },
 ): SentRequest {
-  const { cache } = session.model.choice.profile
+  const { cache, spelling } = session.model.choice.profile
   const toMarker = (control: unknown): Pick<SentMarker, 'ttl' | 'seconds'> => {
     const ttl = isObject(control) && typeof control.ttl === 'string' ? control.ttl : cache.defaultTtl
     return { ttl, seconds: cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0 }
@@ -87,7 +86,7 @@ function toSentRequest(
     })),
     system: (request.system ?? []).map((text, index) => ({ name: `block ${index + 1}`, text })),
     messages: { frozen: AppendList.of(messages.map(toTraced)), tail: [] },
-    parameters: toSentParameters(request.model, request.parameters),
+    parameters: { model: request.model, ...spelling.readCacheParameters(request.parameters) },
     markers: [
       ...listMarked(tools ?? []).map(({ index, item }) => ({
         zone: 'tools' as const,

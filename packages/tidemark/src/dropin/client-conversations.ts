@@ -3,31 +3,18 @@
  * an id in the request, and by the messages and tool calls that it shares with the logs.
  */
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import type { JsonObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { sliceText } from '@tidemark/core/text/truncate-text'
-import type { OpenSession } from '../session/open-session.ts'
+import type { ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { isSessionId } from '../storage/home-paths.ts'
-import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
+import {
+  type ClientConversation,
+  createClientConversation,
+  type OpenedSession,
+} from './client-conversation.ts'
 import { type HistoryMatch, isOtherConversation, matchHistory } from './client-history.ts'
-import type { ClientRequest } from './client-request.ts'
-
-/** One conversation that goes through a `fetch`. */
-export interface ClientConversation {
-  readonly open: OpenSession
-  /** Closes the session. */
-  readonly close: () => Promise<void>
-  /** True while a request of the conversation waits for its response. */
-  isInFlight: boolean
-  /** When its last request came, in milliseconds. */
-  usedAt: number
-  /** Resolves when the last response is in the log. */
-  recording: Promise<void>
-  /** Requests of the engine in a row that the provider refused although it took the client's own. */
-  strikes: number
-  /** Watches the cache of requests that are only observed. */
-  readonly observer: CacheObserver
-}
 
 /** What identifies a conversation in a request. */
 interface RequestIdentity {
@@ -35,11 +22,14 @@ interface RequestIdentity {
   readonly body: JsonObject
 }
 
+/** A request with the protocol in which it was read. */
+interface ReadRequest extends RequestIdentity {
+  readonly codec: ProviderCodec
+  readonly request: ClientRequest
+}
+
 /** The session of a request: the id of one, or a function that returns the id, or null to pass it on. */
 export type SessionChoice = string | ((request: RequestIdentity) => string | null)
-
-/** An open session with the operation that closes it. */
-export type OpenedSession = Pick<ClientConversation, 'open' | 'close'>
 
 export interface SessionSource {
   /** Returns the session with this id, which is opened if it is not open yet. */
@@ -52,17 +42,17 @@ export interface SessionSource {
 
 export interface ClientConversations {
   /** Returns the conversation that the request continues; null if there is none, or if it is in flight. */
-  find(identity: RequestIdentity, request: ClientRequest): Promise<ClientConversation | null>
+  find(call: ReadRequest): Promise<ClientConversation | null>
   /**
    * Returns the first conversation under the id that a request of no conversation names. If it has not begun yet, returns
    * null, and `onBegin` is called when it does.
    */
   findOwner(
-    identity: RequestIdentity,
+    call: ReadRequest,
     onBegin: (conversation: ClientConversation) => void,
   ): Promise<ClientConversation | null>
   /** As `find`, but begins a conversation if the request may be the first of one, and puts it in flight. */
-  enter(identity: RequestIdentity, request: ClientRequest): Promise<ClientConversation | null>
+  enter(call: ReadRequest): Promise<ClientConversation | null>
 }
 
 export function createClientConversations(
@@ -84,15 +74,13 @@ export function createClientConversations(
     return opening
   }
 
-  async function find(
-    identity: RequestIdentity,
-    request: ClientRequest,
-  ): Promise<{
+  async function find(call: ReadRequest): Promise<{
     readonly key: string
     readonly all: Conversations
     readonly found: ClientConversation | null
   } | null> {
-    const key = readConversationKey(named, identity)
+    const { request } = call
+    const key = readConversationKey(named, call)
     if (key === null) return null
     const all = await openConversations(key)
     await Promise.all(all.list.map(({ recording }) => recording))
@@ -107,17 +95,20 @@ export function createClientConversations(
   }
 
   return {
-    find: async (identity, request) => (await find(identity, request))?.found ?? null,
-    async findOwner(identity, onBegin) {
-      const key = readConversationKey(named, identity)
+    find: async (call) => (await find(call))?.found ?? null,
+    async findOwner(call, onBegin) {
+      const key = readConversationKey(named, call)
       return key === null || key === '' ? null : findFirst(await openConversations(key), onBegin)
     },
-    async enter(identity, request) {
-      const place = await find(identity, request)
+    async enter(call) {
+      const place = await find(call)
       if (place === null) return null
       const { key, all, found } = place
-      if (found !== null) return Object.assign(found, { isInFlight: true, usedAt: Date.now() })
-      if (!beginsConversation(request)) return null
+      if (found !== null) {
+        found.begin()
+        return found
+      }
+      if (call.codec.client.isSideCall(call.request)) return null
       const begun = await beginConversation(key, all, source)
       idle.start()
       return begun
@@ -157,7 +148,7 @@ async function beginConversation(
   all.count += 1
   const id = key === '' ? source.createId() : all.count === 1 ? key : `${key}.${all.count}`
   const begun = await openConversation(id, source)
-  begun.isInFlight = true
+  begun.begin()
   all.list.push(begun)
   for (const begin of all.waiting.splice(0)) begin(begun)
   return begun
@@ -235,19 +226,7 @@ function findFirst(
 }
 
 async function openConversation(id: string, source: SessionSource): Promise<ClientConversation> {
-  return toConversation(await source.open(id))
-}
-
-function toConversation(opened: OpenedSession): ClientConversation {
-  const observer = createCacheObserver(opened.open)
-  return {
-    ...opened,
-    isInFlight: false,
-    usedAt: Date.now(),
-    recording: Promise.resolve(),
-    strikes: 0,
-    observer,
-  }
+  return createClientConversation(await source.open(id))
 }
 
 /** Opens the sessions that the store has under this key: after a restart, the conversations go on. */
@@ -294,7 +273,7 @@ function listLastTexts({ messages, continues }: ClientRequest): readonly string[
 }
 
 function createFixedConversation(opened: OpenedSession): ClientConversations {
-  const only = toConversation(opened)
+  const only = createClientConversation(opened)
   const find = async (): Promise<ClientConversation | null> => {
     await only.recording
     return only.isInFlight ? null : only
@@ -304,7 +283,7 @@ function createFixedConversation(opened: OpenedSession): ClientConversations {
     findOwner: async () => only,
     async enter() {
       const found = await find()
-      if (found !== null) found.isInFlight = true
+      found?.begin()
       return found
     },
   }
@@ -345,43 +324,19 @@ function rankMatch(
   return change === null ? 1e9 + shared : 1 + shared
 }
 
-/** A request begins a conversation if it may go on: with tools, an answer or cache markers. Others are side calls. */
-function beginsConversation({ tools, messages, ttl, continues }: ClientRequest): boolean {
-  if (continues !== null) return false
-  const hasTools = tools !== null && tools.length > 0
-  return hasTools || ttl !== undefined || messages.some(({ role }) => role === 'assistant')
-}
-
-const SESSION_HEADERS = [
-  'x-tidemark-session',
-  'x-claude-code-session-id',
-  'x-claude-session-id',
-  'x-session-id',
-]
-const SESSION_FIELDS = ['session_id', 'conversation_id']
-
 /** Returns the id that a request gives its conversation; an empty text if it gives none, null if it is not to be taken. */
-function readConversationKey(choice: SessionChoice | undefined, identity: RequestIdentity): string | null {
+function readConversationKey(choice: SessionChoice | undefined, call: ReadRequest): string | null {
   if (typeof choice === 'string') return choice
   if (choice !== undefined) {
-    const chosen: unknown = choice(identity)
+    const chosen: unknown = choice(call)
     if (chosen === null) return null
     if (typeof chosen === 'string' && chosen !== '') return toSessionId(chosen)
     throw new TypeError(
       `fetch: session(request) returned ${formatErrorValue(chosen)}; expected an id, or null to pass the request on.`,
     )
   }
-  const { headers, body } = identity
-  const metadata = isObject(body.metadata) ? body.metadata : {}
-  const user = typeof metadata.user_id === 'string' ? metadata.user_id : ''
-  const named = [
-    ...SESSION_HEADERS.map((name) => headers.get(name)),
-    ...SESSION_FIELDS.map((name) => metadata[name]),
-    /_session_([\w-]+)$/.exec(user)?.[1],
-    /"session_id":"([\w-]+)"/.exec(user)?.[1],
-    body.prompt_cache_key,
-  ].find((value) => typeof value === 'string' && value !== '')
-  return typeof named === 'string' ? toSessionId(named) : ''
+  const [named = ''] = call.codec.client.sessionKeys(call.headers, call.body)
+  return toSessionId(named)
 }
 
 /** Returns a name as the id of a session; empty if nothing of it can be used. */

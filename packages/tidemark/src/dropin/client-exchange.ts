@@ -3,25 +3,26 @@
  * provider refuses is recovered here, or answered as the client's own request would have been.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
-import { isObject, type JsonObject } from '@tidemark/core/log/json'
-import { encodeSseFrame } from '@tidemark/wire/http/sse'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ClientCodec, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { readClientError } from '../models/client-error.ts'
 import { pauseIfLarge } from '../platform/node-ports.ts'
-import { appendMessages } from '../session/append.ts'
-import { encodePendingRequest } from '../session/next.ts'
+import { encodeReadyRequest } from '../session/next.ts'
 import { recordRefusal } from '../session/refused.ts'
-import { appendCall, countReply, countResponse } from './client-billing.ts'
-import type { ClientConversation } from './client-conversations.ts'
-import type { ClientRequest } from './client-request.ts'
+import { countResponse } from './client-billing.ts'
+import type { ClientConversation } from './client-conversation.ts'
 import { copyHead, readWhilePassing } from './client-response.ts'
 import { holdCutAnswer, toOverflow } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
-import { observeRequest, type RequestNotTaken, type TakeOutcome, takeClientRequest } from './take.ts'
+import type { RequestNotTaken, TakenRequest } from './take.ts'
 
 export type Fetch = typeof globalThis.fetch
 
 /** A request of a client, as it was given to `fetch`. */
 export interface ClientCall {
+  /** The protocol of the request. */
+  readonly codec: ProviderCodec
   readonly input: Parameters<Fetch>[0]
   readonly init: Parameters<Fetch>[1]
   readonly url: string
@@ -46,18 +47,19 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     return passOn(conversation, call, 'failed')
   }
   for (let changes = 0; ; changes += 1) {
-    const outcome = await takeCall(conversation, call)
+    const outcome = await conversation.take(call.request, call.codec, call.signal)
     if (!outcome.ok) return passOn(conversation, call, outcome.reason)
     const response = await sendRequest(conversation, call, outcome)
     if (response.ok) {
       conversation.strikes = 0
       const { response: held, cut } = await holdCutAnswer(conversation.open, response)
       if (cut !== null && changes < MAX_CHANGES && (await makeRoomForAnswer(conversation, cut))) continue
-      return recordResponse(conversation, held)
+      return recordResponse(conversation, call, held)
     }
     const text = await response.text()
     const failure = readClientError(
       { status: response.status, body: text, headers: response.headers },
+      call.codec,
       Date.now(),
     )
     if (failure.retryable || !isAboutRequest(failure)) return abandon(conversation, response, text)
@@ -71,7 +73,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {
   const outcome = await recordRefusal(conversation.open, toOverflow(cut))
   if (!outcome.ok || outcome.act !== 'changed') return false
-  await countReply(conversation, cut)
+  await conversation.count(cut)
   return true
 }
 
@@ -80,42 +82,35 @@ export async function exchangeObserved(
   conversation: ClientConversation,
   call: ClientCall,
 ): Promise<Response> {
-  const { open, observer } = conversation
   const answer = call.upstream(call.input, call.init)
-  const recording = observeRequest(open, call.request)
-    .then((isRecorded) => {
-      if (isRecorded) observer.noteRequest(call.request, call.body)
-      return isRecorded
-    })
-    .catch((thrown: unknown) => reportUnrecorded(conversation, thrown))
+  const recording = conversation.observe(call.request, call.codec, call.body)
   const [response, isRecorded] = await Promise.all([answer, recording])
-  if (response.ok && isRecorded) return recordResponse(conversation, response)
-  conversation.isInFlight = false
-  return response.ok ? countResponse(response, (reply) => countReply(conversation, reply)) : response
+  if (response.ok && isRecorded) return recordResponse(conversation, call, response)
+  conversation.release()
+  return response.ok ? countPassing(conversation, call, response) : response
 }
 
-async function takeCall({ open }: ClientConversation, { request, signal }: ClientCall): Promise<TakeOutcome> {
-  try {
-    return await takeClientRequest(open, request, signal)
-  } catch (thrown) {
-    // The session was closed; the client may go on without it.
-    return { ok: false, reason: 'failed', message: describeThrown(thrown) }
-  } finally {
-    signal?.throwIfAborted()
-  }
+/** Passes a response on that is not recorded, and counts what came of it. */
+function countPassing(
+  conversation: ClientConversation,
+  { codec }: ClientCall,
+  response: Response,
+): Promise<Response> {
+  return countResponse(response, codec, (reply) => conversation.count(reply))
 }
 
 async function sendRequest(
   conversation: ClientConversation,
-  { url, init, headers, signal, upstream }: ClientCall,
-  outcome: Extract<TakeOutcome, { readonly ok: true }>,
+  { url, init, headers, signal, upstream, codec, request }: ClientCall,
+  { pending }: TakenRequest,
 ): Promise<Response> {
   const sent = new Headers(headers)
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
-  if (outcome.betas.length === 0) sent.delete('anthropic-beta')
-  else sent.set('anthropic-beta', outcome.betas.join(','))
-  await encodePendingRequest(conversation.open)
-  const { text } = outcome
+  const encoded = await encodeReadyRequest(conversation.open, pending)
+  const { text, headers: changed } = codec.client.writeRequest(encoded, request)
+  for (const [name, value] of Object.entries(changed))
+    if (value === null) sent.delete(name)
+    else sent.set(name, value)
   await pauseIfLarge(text)
   try {
     return await upstream(url, {
@@ -126,7 +121,7 @@ async function sendRequest(
       ...(signal === undefined ? {} : { signal }),
     })
   } catch (thrown) {
-    abandonRequest(conversation)
+    conversation.abandon()
     throw thrown
   }
 }
@@ -163,75 +158,37 @@ async function passOn(
   reason: RequestNotTaken['reason'],
 ): Promise<Response> {
   if (reason === 'failed' && !conversation.open.stop.signal.aborted) {
-    conversation.open.pendingRequest = null
-    conversation.open.gate.open()
+    conversation.withdraw()
     return exchangeObserved(conversation, call)
   }
-  abandonRequest(conversation)
+  conversation.abandon()
   const response = await call.upstream(call.input, call.init)
-  return response.ok ? countResponse(response, (reply) => countReply(conversation, reply)) : response
+  return response.ok ? countPassing(conversation, call, response) : response
 }
 
 function reportPassed({ open }: ClientConversation, message: string): void {
   open.listeners.emit({ type: 'request-passed', reason: 'failed', message })
 }
 
-/** Gives up the request that `take` returned, because no response to it will be recorded. */
-function abandonRequest(conversation: ClientConversation): void {
-  conversation.isInFlight = false
-  conversation.open.pendingRequest = null
-  conversation.open.gate.open()
-}
-
 function abandon(conversation: ClientConversation, response: Response, text: string): Response {
-  abandonRequest(conversation)
+  conversation.abandon()
   return new Response(text, copyHead(response))
 }
 
 /** Passes a response on as it comes. It is in the log before the client has the end of it. */
-function recordResponse(conversation: ClientConversation, response: Response): Promise<Response> {
-  const { open } = conversation
+function recordResponse(
+  conversation: ClientConversation,
+  { codec }: ClientCall,
+  response: Response,
+): Promise<Response> {
   return readWhilePassing(response, {
-    hidesThinking: open.pendingRequest !== null && mustHideThinking(open),
-    onReply: (reply) => recordReply(conversation, reply),
+    codec,
+    hidesThinking: conversation.isManaged && mustHideThinking(conversation.open),
+    onReply: (reply) => conversation.record(reply, codec),
     // What came of it is in the log once the client sends it back; what it cost is, now.
-    async onCut(reply) {
-      abandonRequest(conversation)
-      await countReply(conversation, reply)
-    },
+    onCut: (reply) => conversation.recordCut(reply),
   })
 }
-
-async function recordReply(conversation: ClientConversation, { message }: Reply): Promise<void> {
-  const { open, observer } = conversation
-  const isObserved = open.pendingRequest === null
-  if (isObserved) open.refusal = null
-  // The size of a client's request says nothing about the context once that was rewritten.
-  const { usage, ...unmeasured } = message
-  const isMeasured = !isObserved || open.state.view.rewrites.length === 0
-  const counting = isMeasured ? Promise.resolve() : appendCall(open, message, usage)
-  conversation.recording = counting
-    .then(() => appendMessages(open, [isMeasured ? message : unmeasured]))
-    .then(
-      () => (isObserved ? observer.noteResponse(message) : undefined),
-      (thrown: unknown) => void reportUnrecorded(conversation, thrown),
-    )
-  await conversation.recording
-  conversation.isInFlight = false
-}
-
-function reportUnrecorded(conversation: ClientConversation, thrown: unknown): false {
-  abandonRequest(conversation)
-  const message = `The response could not be recorded: ${describeThrown(thrown)}`
-  conversation.open.listeners.emit({ type: 'request-passed', reason: 'unrecorded', message })
-  return false
-}
-
-export function describeThrown(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}
-
-const PING = encodeSseFrame({ event: 'ping', data: '{"type": "ping"}' })
 
 /**
  * Returns the response once it is there. If that takes longer than `afterMs`, as with a compaction, a stream begins with
@@ -239,17 +196,22 @@ const PING = encodeSseFrame({ event: 'ping', data: '{"type": "ping"}' })
  */
 export async function withPings(
   answer: Promise<Response>,
+  client: ClientCodec,
   afterMs: number,
   everyMs: number,
 ): Promise<Response> {
   const first = await waitAtMost(answer, afterMs)
   if (first !== null) return first
-  return new Response(ReadableStream.from(streamWithPings(answer, everyMs)), {
+  return new Response(ReadableStream.from(streamWithPings(answer, client, everyMs)), {
     headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
   })
 }
 
-async function* streamWithPings(answer: Promise<Response>, everyMs: number): AsyncGenerator<Uint8Array> {
+async function* streamWithPings(
+  answer: Promise<Response>,
+  client: ClientCodec,
+  everyMs: number,
+): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   const settled = answer.then(
     (response) => ({ response }),
@@ -258,14 +220,14 @@ async function* streamWithPings(answer: Promise<Response>, everyMs: number): Asy
   let isPassedOn = false
   try {
     for (;;) {
-      yield encoder.encode(PING)
+      yield encoder.encode(client.ping)
       const end = await waitAtMost(settled, everyMs)
       if (end === null) continue
       isPassedOn = true
       if ('thrown' in end) throw end.thrown
       const { response } = end
       if (response.ok && response.body !== null) yield* response.body
-      else yield encoder.encode(encodeSseFrame({ event: 'error', data: await readErrorEvent(response) }))
+      else yield encoder.encode(client.writeErrorEvent(await response.text()))
       return
     }
   } finally {
@@ -285,16 +247,4 @@ async function waitAtMost<T>(promise: Promise<T>, ms: number): Promise<T | null>
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** Returns the body of an error response as the data of an error event, in one line. */
-async function readErrorEvent(response: Response): Promise<string> {
-  const text = await response.text()
-  try {
-    const body: unknown = JSON.parse(text)
-    if (isObject(body) && body.type === 'error') return JSON.stringify(body)
-  } catch {
-    // Not JSON: an error of something between here and the provider.
-  }
-  return JSON.stringify({ type: 'error', error: { type: 'api_error', message: text } })
 }

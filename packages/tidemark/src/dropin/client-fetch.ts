@@ -5,32 +5,31 @@
 import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import type { ClientMessage } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { clientConnections } from '../models/client-connection.ts'
+import { type ClientRoute, findCodec, findRouteByPath, PROVIDERS } from '../models/providers.ts'
 import { NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { pauseIfLarge } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
-import { countReply, countResponse } from './client-billing.ts'
+import { countResponse } from './client-billing.ts'
+import { type ClientConversation, describeThrown, type OpenedSession } from './client-conversation.ts'
 import {
-  type ClientConversation,
   type ClientConversations,
   createClientConversations,
-  type OpenedSession,
   type SessionChoice,
   type SessionSource,
 } from './client-conversations.ts'
 import {
   type ClientCall,
-  describeThrown,
   exchangeManaged,
   exchangeObserved,
   type Fetch,
   withPings,
 } from './client-exchange.ts'
 import { matchHistory } from './client-history.ts'
-import { readClientRequest } from './client-request.ts'
-import { readBetaNames } from './take.ts'
 
 /** Options of `tidemark.fetch`, with the session as the library knows it. */
 export interface ClientFetchOptions {
@@ -63,6 +62,8 @@ const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
 
 /** What `tidemark.fetch` needs of the object that it belongs to. */
 export interface FetchServices extends SessionSource {
+  /** The protocol of the model that sessions are opened with. */
+  readonly codec: ProviderCodec
   /** Called if a request that belongs to no session is passed on. */
   readonly onPassed: (reason: 'side-call' | 'failed' | 'unreadable', message: string) => void
   /** Called for the reply to a request that belongs to no session, or to none that has begun. */
@@ -78,19 +79,20 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
     mode === 'observe' ? given : (input, init) => given(input, { ...NO_REDIRECTS, ...init })
   const idleMs = options.idleSeconds === undefined ? null : options.idleSeconds * 1000
   const conversations = createClientConversations(session, services, idleMs)
+  const ownCodec = typeof session === 'object' ? findCodec(session.open.model.choice) : services.codec
   const announceOther = createOtherNotice((message) => services.onPassed('unreadable', message))
   return async (input, init) => {
     const route = findRoute(input, init)
     if (route === null) announceOther(input, init)
     if (route === null) return given(input, init)
-    const call = await readCall(input, init, upstream)
+    const call = await readCall(chooseCodec(route, ownCodec), input, init, upstream)
     if (call === null) return upstream(input, init)
-    if (route === 'count') return countForClient(conversations, call)
-    const { url, headers } = call
-    const connection = clientConnections.getStore() ?? { url, headers, send: upstream }
+    if (route.kind === 'count') return countForClient(conversations, call)
+    const { codec, url, headers } = call
+    const connection = clientConnections.getStore() ?? { codec, url, headers, send: upstream }
     const answer = clientConnections.run(connection, () => answerClient(conversations, call, mode, services))
-    return call.isStream && mode === 'manage'
-      ? withPings(answer, pingSeconds * 1000, pingSeconds * 1000)
+    return call.request.isStream && mode === 'manage'
+      ? withPings(answer, codec.client, pingSeconds * 1000, pingSeconds * 1000)
       : answer
   }
 }
@@ -108,14 +110,15 @@ export function checkFetchOptions(place: string, options: object): void {
       throw badOptionError(name, `${place}: ${name}: expected a number above 0.`)
 }
 
-type Route = 'messages' | 'count'
-
 /** Returns what a request asks for; null for everything that goes through unchanged. */
-export function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): Route | null {
+export function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): ClientRoute | null {
   const path = findPostPath(input, init)
-  if (path === null) return null
-  if (path.endsWith('/v1/messages')) return 'messages'
-  return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
+  return path === null ? null : findRouteByPath(path)
+}
+
+/** The model of the session knows the dialect of its server, which the path of a request does not tell. */
+function chooseCodec({ provider: { codec } }: ClientRoute, own: ProviderCodec): ProviderCodec {
+  return own.paths.reply === codec.paths.reply ? own : codec
 }
 
 /** Returns the path of a request that sends something; null for others. */
@@ -139,22 +142,23 @@ export function createOtherNotice(
     if (path === null || known.has(path) || known.size >= MAX_NOTICES) return
     known.add(path)
     report(
-      `POST ${path} is no request of the Messages API: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
+      `POST ${path} is no request of ${API_NAMES}: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
     )
   }
 }
 
+const API_NAMES = PROVIDERS.map(({ codec }) => codec.title).join(' or ')
+
 /** Paths that are reported: some have an id in them. */
 const MAX_NOTICES = 5
 
-type ReadCall = ClientCall & { readonly isStream: boolean }
-
-/** Reads the body of a request without using it up; null if it is no Messages request. */
+/** Reads the body of a request without using it up; null if the engine cannot take it. */
 async function readCall(
+  codec: ProviderCodec,
   input: Parameters<Fetch>[0],
   init: Parameters<Fetch>[1],
   upstream: Fetch,
-): Promise<ReadCall | null> {
+): Promise<ClientCall | null> {
   const isRequest = input instanceof Request
   const given = init?.body
   let text: string | null = null
@@ -166,11 +170,11 @@ async function readCall(
   const body = parseObject(text)
   await pauseIfLarge(text)
   const headers = new Headers(init?.headers ?? (isRequest ? input.headers : {}))
-  const request =
-    body === null ? null : readClientRequest(body, readBetaNames(headers.get('anthropic-beta') ?? ''))
+  const request = body === null ? null : codec.client.readRequest({ body, headers, text })
   if (body === null || request === null) return null
   await pauseIfLarge(text)
   return {
+    codec,
     input,
     init,
     upstream,
@@ -179,7 +183,6 @@ async function readCall(
     headers,
     url: isRequest ? input.url : String(input),
     signal: init?.signal ?? (isRequest ? input.signal : undefined),
-    isStream: body.stream === true,
   }
 }
 
@@ -194,7 +197,7 @@ function parseObject(text: string): JsonObject | null {
 
 async function answerClient(
   conversations: ClientConversations,
-  call: ReadCall,
+  call: ClientCall,
   mode: 'manage' | 'observe',
   services: FetchServices,
 ): Promise<Response> {
@@ -202,12 +205,10 @@ async function answerClient(
   if (conversation === null) {
     const response = await call.upstream(call.input, call.init)
     return response.ok
-      ? countResponse(response, (reply) => countPassed(conversations, call, reply, services))
+      ? countResponse(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
       : response
   }
-  const free = (): void => {
-    conversation.isInFlight = false
-  }
+  const free = (): void => conversation.release()
   call.signal?.addEventListener('abort', free, { once: true })
   try {
     return await (mode === 'observe' ? exchangeObserved : exchangeManaged)(conversation, call)
@@ -220,25 +221,25 @@ async function answerClient(
 /** Counts the reply to a request of no conversation, in the session that the request names or for itself. */
 async function countPassed(
   conversations: ClientConversations,
-  call: ReadCall,
+  call: ClientCall,
   reply: Reply | null,
   { onPassedReply }: FetchServices,
 ): Promise<void> {
   if (reply === null) return
-  const countLater = (begun: ClientConversation): void => void countReply(begun, reply, true)
+  const countLater = (begun: ClientConversation): void => void begun.count(reply, true)
   const owner = await conversations.findOwner(call, countLater).catch(() => null)
   if (owner === null) onPassedReply(reply)
-  else await countReply(owner, reply)
+  else await owner.count(reply)
 }
 
 /** Returns the conversation of a request; null if there is none, which is told. */
 async function enterConversation(
   conversations: ClientConversations,
-  call: ReadCall,
+  call: ClientCall,
   { onPassed }: FetchServices,
 ): Promise<ClientConversation | null> {
   try {
-    const conversation = await conversations.enter(call, call.request)
+    const conversation = await conversations.enter(call)
     if (conversation === null) onPassed('side-call', 'The request belongs to no conversation.')
     return conversation
   } catch (thrown) {
@@ -248,9 +249,9 @@ async function enterConversation(
 }
 
 /** Counts the tokens of the request that would be sent, so that a client does not compact what is compacted already. */
-async function countForClient(conversations: ClientConversations, call: ReadCall): Promise<Response> {
-  const { input, init, url, headers, upstream, request } = call
-  const conversation = await conversations.find(call, request).catch(() => null)
+async function countForClient(conversations: ClientConversations, call: ClientCall): Promise<Response> {
+  const { codec, input, init, url, headers, upstream, request } = call
+  const conversation = await conversations.find(call).catch(() => null)
   const state = conversation?.open.state
   if (conversation === null || state === undefined || state.view.rewrites.length === 0)
     return upstream(input, init)
@@ -263,13 +264,13 @@ async function countForClient(conversations: ClientConversations, call: ReadCall
     ...init,
     method: 'POST',
     headers: sent,
-    body: JSON.stringify({ ...call.body, messages }),
+    body: JSON.stringify(codec.client.writeCount(call.body, messages)),
   })
 }
 
 /** Returns the messages that the model is shown, without the results that stand in for those still to come. */
-function listShownMessages({ flat }: OpenSession['state']): readonly object[] {
-  const messages = toApiMessages(flat)
+function listShownMessages({ flat }: OpenSession['state']): readonly ClientMessage[] {
+  const messages = toApiMessages(flat) as readonly ClientMessage[]
   if (listUnansweredCalls(flat).length === 0) return messages
   return messages.slice(0, messages.findLastIndex(({ role }) => role === 'assistant') + 1)
 }

@@ -4,9 +4,10 @@
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isToolResult, isToolUse, type ToolResultBlock } from '@tidemark/core/log/block'
-import { isObject } from '@tidemark/core/log/json'
+import { findJsonMember, isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
+import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
 import {
   alignParts,
   hasSameValue,
@@ -18,9 +19,7 @@ import {
   type Part,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
-import type { ClientMessage } from '../session/messages.ts'
 import type { KnownHistory } from '../session/open-session.ts'
-import type { ClientRequest } from './client-request.ts'
 import { listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
 import { listTextChanges } from './removed-texts.ts'
 
@@ -73,18 +72,22 @@ interface ThinkingRules {
   readonly isRequired: boolean
 }
 
-/** What is read of an open session. `clientHistory`: an earlier list of the client that the log has; it only saves time. */
+/** What is asked about a request beside its messages. */
+interface MatchRules extends ThinkingRules, Pick<ClientRequest, 'findExactBlock'> {}
+
+/** What is read of an open session. `history`: an earlier list of the client that the log has; it only saves time. */
 interface ComparedSession extends ThinkingSession {
-  readonly clientHistory: KnownHistory | null
+  readonly client: { readonly history: KnownHistory | null } | null
 }
 
 /** Compares the messages of a request with the log of a session. */
 export function matchHistory(session: ComparedSession, request: ClientRequest): HistoryMatch {
-  const { state, clientHistory: known } = session
+  const { state } = session
+  const known = session.client?.history ?? null
   const { messages } = request
   const last = lastMatches.get(state.view)
   if (last?.messages === messages && last.session === state.session) return last.match
-  const rules = readThinkingRules(session, request)
+  const rules = readMatchRules(session, request)
   const match =
     (known === null ? null : matchContinuation(state, messages, known, rules)) ??
     matchRecords(state, messages, listBranchRecords(state.session), rules)
@@ -110,7 +113,10 @@ export function isOtherConversation({ state }: ComparedSession, { messages }: Cl
   return false
 }
 
-function readThinkingRules({ state, model }: ThinkingSession, { parameters }: ClientRequest): ThinkingRules {
+function readMatchRules(
+  { state, model }: ThinkingSession,
+  { parameters, findExactBlock }: ClientRequest,
+): MatchRules {
   const { profile } = model.choice
   const { firstInModes, whenAbsent } = profile.thinking
   const { thinking } = parameters
@@ -118,6 +124,7 @@ function readThinkingRules({ state, model }: ThinkingSession, { parameters }: Cl
   return {
     hidden: listHiddenThinking(state, profile),
     isRequired: firstInModes.some((each) => each === mode),
+    findExactBlock,
   }
 }
 
@@ -129,7 +136,11 @@ export function matchLater(
 ): HistoryMatch {
   const branch = listBranchRecords(state.session)
   const later = branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1)
-  return matchRecords(state, messages, later, { hidden: new Set(), isRequired: true })
+  return matchRecords(state, messages, later, {
+    hidden: new Set(),
+    isRequired: true,
+    findExactBlock: null,
+  })
 }
 
 /** Returns what to remember of a list, once its new messages are in the log. */
@@ -160,7 +171,7 @@ function matchContinuation(
   state: ComparedState,
   messages: readonly ClientMessage[],
   known: KnownHistory,
-  rules: ThinkingRules,
+  rules: MatchRules,
 ): HistoryMatch | null {
   const { branch, records } = state.session
   if (messages.length < known.messages.length || !branch.extends(known.branch)) return null
@@ -183,9 +194,10 @@ function matchRecords(
   state: ComparedState,
   messages: readonly ClientMessage[],
   branch: readonly KnownRecord[],
-  rules: ThinkingRules,
+  { findExactBlock, ...rules }: MatchRules,
 ): HistoryMatch {
   const lists = compareLists(state, messages, branch)
+  const respelled = findExactBlock === null ? -1 : findRespelled(lists, findExactBlock)
   const { known, given, shared, findRecord, isShown } = lists
   const sharesCalls = given.some(
     ({ block }) => isToolUse(block) && state.session.callRecords.get(block.id) !== undefined,
@@ -207,7 +219,7 @@ function matchRecords(
     const isOther = createAmendmentTest(given, rules, lists.readShown)
     for (let index = from; index < to; index += 1) {
       const [old, now] = [known[index] as Part, given[index + shift] as Part]
-      if (!isOther(old, now, findRecord(index))) continue
+      if (index !== respelled && !isOther(old, now, findRecord(index))) continue
       const isNewest = known.slice(index).every(({ message }) => message === old.message)
       const amends = isShown(index) ? (isNewest ? 'newest' : 'earlier') : 'hidden'
       const news = listNews(messages, given.slice(index + shift))
@@ -332,6 +344,26 @@ function createAmendmentTest(
     const entry = readShown().get(uuid)
     return entry !== undefined && entry.cleared?.thinking !== true
   }
+}
+
+/**
+ * Returns the first call of the newest response whose input the client writes in another way than the log has it; -1 if there
+ * is none. No request has had that response yet: earlier ones stay as they were sent.
+ */
+function findRespelled(
+  { known, given, shared, findRecord }: ComparedLists,
+  findExactBlock: NonNullable<ClientRequest['findExactBlock']>,
+): number {
+  const newest = known.at(-1)?.message
+  return known.findIndex((old, index) => {
+    if (old.message !== newest || index >= shared || !isToolUse(old.block)) return false
+    const record = findRecord(index)
+    const { rawBlocks = [] } = record.type === 'assistant' ? record : {}
+    const logged = rawBlocks.find((raw) => raw.index === old.from.block)?.text
+    const exact = findExactBlock(given[index]?.block ?? old.block)
+    if (logged === undefined || exact === undefined) return logged !== exact
+    return findJsonMember(logged, 'input') !== findJsonMember(exact, 'input')
+  })
 }
 
 /** Orders the results at the start of each user message by their call: clients differ in the order of parallel results. */

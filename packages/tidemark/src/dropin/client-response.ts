@@ -3,15 +3,10 @@
  * broke off, because the provider bills that.
  */
 import type { Reply } from '@tidemark/core/engine/reply'
-import {
-  decodeReplyBytes,
-  finishReplyBytes,
-  initialByteStreamState,
-} from '@tidemark/wire/anthropic/decode-stream'
-import { decodeResponse } from '@tidemark/wire/anthropic/response'
-import { createThinkingFilter, removeThinking } from './hidden-thinking.ts'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 interface ResponseReader {
+  readonly codec: ProviderCodec
   /** True if the client is not to get the thinking. */
   readonly hidesThinking: boolean
   /** Called once, before the client has the end of the reply. */
@@ -25,9 +20,10 @@ export async function readWhilePassing(response: Response, reader: ResponseReade
   if (isEventStream(response) && response.body !== null)
     return new Response(createReadStream(response.body, reader), copyHead(response))
   const text = await response.text()
-  const read = decodeResponse(text)
+  const { codec } = reader
+  const read = codec.decodeBody(text)
   await (read.ok ? reader.onReply(read.reply) : reader.onCut(null))
-  return new Response(reader.hidesThinking ? removeThinking(text) : text, copyHead(response))
+  return new Response(reader.hidesThinking ? codec.client.removeThinking(text) : text, copyHead(response))
 }
 
 export function isEventStream({ headers }: Response): boolean {
@@ -67,25 +63,30 @@ function createReadStream(
 /** Passes the bytes of a stream on, and hands over the reply before its last bytes are passed on. */
 async function* passChunks(
   body: AsyncIterable<Uint8Array>,
-  { hidesThinking, onReply, onCut }: ResponseReader,
+  { codec: { decode, client }, hidesThinking, onReply, onCut }: ResponseReader,
 ): AsyncGenerator<Uint8Array> {
-  const filter = hidesThinking ? createThinkingFilter() : (chunk: Uint8Array): Uint8Array => chunk
-  let state = initialByteStreamState
+  let state = decode.initial
+  let filter = client.thinkingFilter.initial
   let isOver = false
   try {
     for await (const chunk of body) {
-      const [next, events] = decodeReplyBytes(state, chunk)
+      const [next, events] = decode.step(state, chunk)
       state = next
       for (const event of events) {
         if (event.type !== 'reply-ended' && event.type !== 'reply-failed') continue
         isOver = true
         await (event.type === 'reply-ended' ? onReply(event.reply) : onCut(event.reply))
       }
-      yield filter(chunk)
+      if (!hidesThinking) yield chunk
+      else {
+        const [filtering, shown] = client.thinkingFilter.step(filter, chunk)
+        filter = filtering
+        yield shown
+      }
     }
   } finally {
     // The client stopped reading, or the connection broke.
-    const [, events] = isOver ? [state, []] : finishReplyBytes(state)
-    for (const event of events) if (event.type === 'reply-failed') await onCut(event.reply)
+    for (const event of isOver ? [] : decode.finish(state))
+      if (event.type === 'reply-failed') await onCut(event.reply)
   }
 }

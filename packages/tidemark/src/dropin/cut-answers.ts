@@ -4,12 +4,12 @@
  */
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
-import type { AssistantMessage, Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
 import { CUT_SHORT_MESSAGE, hasFilledWindow } from '@tidemark/core/turn/recover-refusal'
-import { decodeReplyBytes, initialByteStreamState } from '@tidemark/wire/anthropic/decode-stream'
-import { decodeResponse } from '@tidemark/wire/anthropic/response'
+import type { ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
+import { findCodec } from '../models/providers.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnHost } from '../session/turn-host.ts'
 import { copyHead, isEventStream } from './client-response.ts'
@@ -27,16 +27,17 @@ interface HeldResponse {
  * less room than the longest answer so far took.
  */
 export async function holdCutAnswer(session: OpenSession, response: Response): Promise<HeldResponse> {
+  const codec = findCodec(session.model.choice)
   const room = findAnswerRoom(session)
   if (room === null) return { response, cut: null }
   if (!isEventStream(response)) {
     const text = await response.text()
-    const read = decodeResponse(text)
+    const read = codec.decodeBody(text)
     const held = new Response(text, copyHead(response))
-    return { response: held, cut: read.ok && isCut(session, read.reply.message) ? read.reply : null }
+    return { response: held, cut: read.ok && isCut(session, read.reply) ? read.reply : null }
   }
   if (response.body === null) return { response, cut: null }
-  return holdStream(session, response, response.body, room)
+  return holdStream(session, response, codec.decode, room)
 }
 
 /** The size of the window, and of the longest answer so far. */
@@ -50,28 +51,28 @@ function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const host = createTurnHost(session)
   const { profile, compaction } = host
   if (profile.window === null || profile.capabilities.countsMaxTokens || compaction === undefined) return null
-  const { max_tokens } = host.modelSettings().parameters
+  const { maxOutput } = profile.spelling.readSettings(host.modelSettings().parameters)
   const { high } = measureContext(session.state, host, compaction)
-  if (high + (typeof max_tokens === 'number' ? max_tokens : 0) <= profile.window) return null
+  if (maxOutput !== null && high + maxOutput <= profile.window) return null
   const outputs = listBranchRecords(session.state.session).map((record) =>
-    record.type === 'assistant' ? countOutputTokens(record.message.usage) : 0,
+    record.type === 'assistant' ? countOutputTokens(record.usage) : 0,
   )
   return { window: profile.window, longest: outputs.reduce((most, each) => Math.max(most, each), 0) }
 }
 
-function isCut(session: OpenSession, message: AssistantMessage): boolean {
-  return hasFilledWindow(message, createTurnHost(session))
+function isCut(session: OpenSession, reply: Reply): boolean {
+  return hasFilledWindow(reply, createTurnHost(session))
 }
 
 async function holdStream(
   session: OpenSession,
   response: Response,
-  body: ReadableStream<Uint8Array>,
+  decode: ReplyDecoder,
   { window, longest }: AnswerRoom,
 ): Promise<HeldResponse> {
-  const reader = body.getReader()
+  const reader = (response.body ?? new ReadableStream()).getReader()
   const chunks: Uint8Array[] = []
-  let state = initialByteStreamState
+  let state = decode.initial
   let mustWait: boolean | null = null
   let cut: Reply | null = null
   let fault: { readonly thrown: unknown } | null = null
@@ -80,12 +81,12 @@ async function holdStream(
       const { done, value } = await reader.read()
       if (done) break
       chunks.push(value)
-      const [next, events] = decodeReplyBytes(state, value)
+      const [next, events] = decode.step(state, value)
       state = next
       for (const event of events) {
         const usage = readFirstUsage(event)
         if (mustWait === null && usage !== null) mustWait = countContextTokens(usage) + longest > window
-        if (event.type === 'reply-ended' && isCut(session, event.reply.message)) cut = event.reply
+        if (event.type === 'reply-ended' && isCut(session, event.reply)) cut = event.reply
       }
     }
   } catch (thrown) {
@@ -95,9 +96,9 @@ async function holdStream(
 }
 
 /** Returns what the provider says about the prompt when a reply begins; null for other events. */
-function readFirstUsage(event: ReplyEvent): Usage | null {
-  if (event.type === 'reply-started') return event.message.usage ?? null
-  return event.type === 'reply-updated' ? ((event.usage as Usage | undefined) ?? null) : null
+function readFirstUsage(event: ReplyEvent): TokenUsage | null {
+  const isReport = event.type === 'reply-started' || event.type === 'reply-updated'
+  return isReport ? (event.report?.usage ?? null) : null
 }
 
 /** Returns a stream of what was read already and of the rest; `fault`: why reading has failed. */
@@ -121,10 +122,10 @@ function replay(
 }
 
 /** The failure of a request whose answer the window has cut: its prompt is too long for the answer that it gets. */
-export function toOverflow({ message }: Reply): ModelFailure {
-  const actual = countContextTokens(message.usage)
+export function toOverflow({ usage }: Reply): ModelFailure {
+  const actual = countContextTokens(usage)
   // Room for twice what the answer took.
-  const limit = actual - countOutputTokens(message.usage)
+  const limit = actual - countOutputTokens(usage)
   return {
     kind: 'overflow',
     retryable: false,

@@ -3,12 +3,10 @@
  * before it. Once a session has rewritten its context, a client that left the session would be refused with its own list.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
-import { isThinkingBlock } from '@tidemark/core/log/block'
-import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { isObject } from '@tidemark/core/log/json'
 import { isCompactBoundary, isMicrocompactBoundary } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import { decodeSse, encodeSseFrame, initialSseState, type SseFrame } from '@tidemark/wire/http/sse'
 
 /** What is read of an open session. */
 export interface ThinkingSession {
@@ -42,7 +40,7 @@ export function findHidingStart(
 ): number {
   if (thinking.binding !== 'prefix') return Number.POSITIVE_INFINITY
   let answered: string | null = null
-  // Null for responses that came with the host's list: they were given before anything was sent from here.
+  // Null for responses that came with the client's list: they were given before anything was sent from here.
   let prefix: string | null = null
   for (const [index, record] of listBranchRecords(session).entries()) {
     if (isCompactBoundary(record) || isMicrocompactBoundary(record)) return index
@@ -55,47 +53,4 @@ export function findHidingStart(
     if (answered !== null && answered !== prefix) return index
   }
   return Number.POSITIVE_INFINITY
-}
-
-/** Returns the JSON text of a response without its thinking. */
-export function removeThinking(text: string): string {
-  const message: unknown = JSON.parse(text)
-  if (!isObject(message) || !Array.isArray(message.content)) return text
-  return JSON.stringify({ ...message, content: message.content.filter((block) => !isThinkingBlock(block)) })
-}
-
-/** Returns a function that takes the thinking out of the chunks of a stream; the blocks after it move up. */
-export function createThinkingFilter(): (chunk: Uint8Array) => Uint8Array {
-  let state = initialSseState
-  const hidden = new Set<number>()
-  const encoder = new TextEncoder()
-  return (chunk) => {
-    const [next, frames] = decodeSse(state, chunk)
-    state = next
-    return encoder.encode(
-      frames
-        .flatMap((frame) => filterFrame(frame, hidden))
-        .map(encodeSseFrame)
-        .join(''),
-    )
-  }
-}
-
-function filterFrame(frame: SseFrame, hidden: Set<number>): readonly SseFrame[] {
-  const data = parseObject(frame.data)
-  const { index, content_block: block } = data ?? {}
-  if (typeof index !== 'number') return [frame]
-  if (isObject(block) && isThinkingBlock(block as never)) hidden.add(index)
-  if (hidden.has(index)) return []
-  const moved = index - [...hidden].filter((each) => each < index).length
-  return [{ ...frame, data: JSON.stringify({ ...data, index: moved }) }]
-}
-
-function parseObject(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? (value as JsonObject) : null
-  } catch {
-    return null
-  }
 }

@@ -1,7 +1,8 @@
 /** What a client removed leaves the texts of ours that quote it, and nothing else does. */
+
+import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import { describe, expect, it } from 'vitest'
 import { listGivenParts } from '../session/conversation-parts.ts'
-import type { ClientMessage } from '../session/messages.ts'
 import { createTextChange, listTextChanges } from './removed-texts.ts'
 
 /** Returns a summary as it is after the client has changed its messages. */

@@ -6,11 +6,11 @@ import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { repeatCompaction } from '@tidemark/core/turn/switch-branch'
+import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import { alignParts, listGivenParts, listLoggedParts, type Part } from '../session/conversation-parts.ts'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import type { HistoryMatch } from './client-history.ts'
-import type { ClientRequest } from './client-request.ts'
 import { createTextChange, listTextChanges } from './removed-texts.ts'
 
 /** The newest compaction in effect, before the client's version is recorded. */

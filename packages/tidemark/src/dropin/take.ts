@@ -2,14 +2,18 @@
  * Implements `session.take`: a client sends its whole request; what is new is appended to the log, and the request to
  * send instead is returned. A request that cannot be taken is to be sent as it is.
  */
+import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import { isTextBlock, isToolResult, isToolUse, type MessageContent, toBlocks } from '@tidemark/core/log/block'
-import type { JsonObject } from '@tidemark/core/log/json'
-import { isKnownRecord, type Usage } from '@tidemark/core/log/record'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { isKnownRecord } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import { toHostSections } from '@tidemark/core/request/system-prompt'
+import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import { createModelOfClient, findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { pauseForEvents } from '../platform/node-ports.ts'
 import { writeMessages } from '../session/append.ts'
@@ -22,21 +26,14 @@ import {
   type Part,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
-import type { ClientMessage } from '../session/messages.ts'
-import {
-  type NextOutcome,
-  prepareReadyRequest,
-  type ReadyRequest,
-  type RequestBody,
-} from '../session/next.ts'
+import { prepareRequest, type ReadyRequest, type RequestBody, toReadyRequest } from '../session/next.ts'
 import { checkSessionOpen, type OpenSession, refreshFromLog } from '../session/open-session.ts'
-import { pinSessionRecord } from '../session/rewrite.ts'
+import { type CompactOptions, compactSession, pinSessionRecord } from '../session/rewrite.ts'
 import { createWriteQueue } from '../session/session-locks.ts'
 import { switchModel } from '../session/switch-model.ts'
 import type { Toolset } from '../session/tools.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import { copyJson, type HistoryMatch, matchHistory, matchLater, toKnownHistory } from './client-history.ts'
-import { type ClientRequest, readClientRequest } from './client-request.ts'
 import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
 
 export interface TakeOptions {
@@ -69,19 +66,53 @@ export async function takeRequest<Body = RequestBody>(
   checkOptionNames('take', options, ['betas', 'signal'])
   checkSessionOpen(session)
   // The session keeps the messages, and a client may change its own later.
-  const request = readClientRequest(copyJson(body), readBetaNames(options.betas))
-  if (request !== null) return takeClientRequest<Body>(session, request, options.signal)
-  return emitPassed(session, refuseToTake('unreadable', UNREADABLE))
+  const copy: unknown = copyJson(body)
+  const { client } = findCodec(session.model.choice)
+  const betas = readBetaNames(options.betas).join(',')
+  const headers = { get: (name: string) => (name === client.betaHeader ? betas : null) }
+  const request = isObject(copy) ? client.readRequest({ body: copy as JsonObject, headers }) : null
+  if (request === null) return emitPassed(session, refuseToTake('unreadable', UNREADABLE))
+  const outcome = await takeClientRequest(session, request, options.signal)
+  return outcome.ok ? toTakenBody<Body>(session, request, outcome.pending) : outcome
 }
 
-/** As `takeRequest`, for a request that was read already and that nobody changes. */
-export async function takeClientRequest<Body = RequestBody>(
+/** Adds the fields that the client's request has for itself. */
+function toTakenBody<Body>(
+  session: OpenSession,
+  request: ClientRequest,
+  pending: PendingModelCall,
+): ReadyRequest<Body> {
+  const { client } = findCodec(session.model.choice)
+  const ready = toReadyRequest<JsonObject>(session, pending)
+  const { headers, betas, forecast, context } = ready
+  return {
+    ok: true,
+    headers,
+    betas,
+    forecast,
+    context,
+    body: { ...ready.body, ...request.ownFields } as Body,
+    get text() {
+      return client.writeRequest({ text: ready.text, headers, state: null }, request).text
+    },
+  }
+}
+
+/** A request that was recorded, with the one to send instead. */
+export interface TakenRequest {
+  readonly ok: true
+  readonly pending: PendingModelCall
+}
+
+/** As `takeRequest`, for a request that was read already and that nothing changes. `codec`: the protocol that it came in. */
+export async function takeClientRequest(
   session: OpenSession,
   request: ClientRequest,
   signal: AbortSignal | undefined,
-): Promise<TakeOutcome<Body>> {
+  codec: ProviderCodec = findCodec(session.model.choice),
+): Promise<TakenRequest | RequestNotTaken> {
   checkSessionOpen(session)
-  const outcome = await runInOrder(session, () => recordAndAnswer<Body>(session, request, signal))
+  const outcome = await runInOrder(session, () => recordAndAnswer(session, request, codec, signal))
   return outcome.ok ? outcome : emitPassed(session, outcome)
 }
 
@@ -94,27 +125,53 @@ function emitPassed({ listeners }: OpenSession, outcome: RequestNotTaken): Reque
 const UNREADABLE = 'It is no request that the engine can read.'
 
 /** A session that fails must not keep the client from its answer: what goes wrong here is a reason to pass the request on. */
-async function recordAndAnswer<Body>(
+async function recordAndAnswer(
   session: OpenSession,
   request: ClientRequest,
+  codec: ProviderCodec,
   signal: AbortSignal | undefined,
-): Promise<TakeOutcome<Body>> {
+): Promise<TakenRequest | RequestNotTaken> {
   try {
     const match = await followClientList(session, request)
-    return 'ok' in match ? match : await answerTaken<Body>(session, request, signal)
+    return 'ok' in match ? match : await answerTaken(session, request, codec, signal)
   } catch (thrown) {
     return refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown))
   }
 }
 
 /** Records the messages of a request that is sent as the client wrote it. Returns false if nothing was recorded. */
-export async function observeRequest(session: OpenSession, request: ClientRequest): Promise<boolean> {
+export async function observeRequest(
+  session: OpenSession,
+  request: ClientRequest,
+  codec: ProviderCodec,
+): Promise<boolean> {
   return runInOrder(session, async () => {
     const match = await followClientList(session, request)
     if ('ok' in match) return false
     // The model is the client's in any case; a model that is not known leaves only the price unknown.
-    await adoptModel(session, request.model).catch(() => null)
+    await adoptModel(session, request.model, codec).catch(() => null)
     return true
+  })
+}
+
+/**
+ * Records what a request brings, then compacts the log, with no other request of the client in between: the answer to a
+ * client that asks for a compaction itself, whose last results come with that request.
+ */
+export async function recordThenCompact(
+  session: OpenSession,
+  request: ClientRequest,
+  options: CompactOptions = {},
+  codec: ProviderCodec = findCodec(session.model.choice),
+): Promise<Awaited<ReturnType<typeof compactSession>> | RequestNotTaken> {
+  checkSessionOpen(session)
+  return runInOrder(session, async () => {
+    const match = await followClientList(session, request)
+    const refusal = 'ok' in match ? match : await adoptModel(session, request.model, codec)
+    if (refusal !== null) return emitPassed(session, refusal)
+    if (request.tools !== null) session.tools = createClientToolset(session, request.tools)
+    if (request.system !== null) session.sections = toHostSections(request.system)
+    return compactSession(session, options)
   })
 }
 
@@ -124,7 +181,7 @@ function runInOrder<T>(session: OpenSession, work: () => Promise<T>): Promise<T>
   return queue(work)
 }
 
-export function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
+function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
   if (betas === undefined) return []
   const names = typeof betas === 'string' ? betas.split(',') : betas
   if (!Array.isArray(names) || names.some((name) => typeof name !== 'string'))
@@ -141,7 +198,7 @@ async function followClientList(
   request: ClientRequest,
 ): Promise<HistoryMatch | RequestNotTaken> {
   // The client sends its next request, so the response to the last one will not come.
-  session.pendingRequest = null
+  session.awaited.abandon()
   const client = noteClientRequest(session, request)
   session.client = client
   await refreshFromLog(session, createTurnContext(session))
@@ -161,13 +218,17 @@ async function followClientList(
   const isOlder = before.amends === 'earlier' || before.amends === 'hidden'
   const change = before.change ?? (isOlder ? 'edited' : null)
   if (change !== null) announceChange(session, change, before.divergesAt !== null)
-  session.client = { ...client, repeatedUntil: findRepeated(session, request, before) }
-  session.clientHistory = null
+  const asked = { ...client, repeatedUntil: findRepeated(session, request, before), history: null }
+  session.client = asked
   const written = session.state.session.records.length
   if (match.news.length > 0)
-    await writeMessages(session, withKnownUsage(session, match.news, before.divergesAt))
+    await writeMessages(
+      session,
+      withKnownUsage(session, match.news, before.divergesAt),
+      request.findExactBlock,
+    )
   if (request.continues === null)
-    session.clientHistory = toKnownHistory(session.state, request.messages, match)
+    session.client = { ...asked, history: toKnownHistory(session.state, request.messages, match) }
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
   if (compaction !== null) await restoreCompaction(session, compaction)
   return match
@@ -200,7 +261,7 @@ function withKnownUsage(
 }
 
 /** Returns the usage of the response that made the same call, on whichever branch it is. */
-function findLoggedUsage(session: SessionLog, { content }: ClientMessage): Usage | undefined {
+function findLoggedUsage(session: SessionLog, { content }: ClientMessage): JsonObject | undefined {
   const call = typeof content === 'string' ? undefined : content.find(isToolUse)
   const index = call === undefined ? undefined : session.callRecords.get(call.id)
   const record = index === undefined ? undefined : session.records.at(index)
@@ -218,7 +279,7 @@ function noteClientRequest(
 ): NonNullable<OpenSession['client']> {
   const askedAt = settings.clock.now()
   const pauses = client === null ? [] : [...client.pauses, askedAt - client.askedAt].slice(-MAX_PAUSES)
-  return { ttl, markers, askedAt, pauses, repeatedUntil: undefined }
+  return { ttl, markers, askedAt, pauses, repeatedUntil: undefined, history: client?.history ?? null }
 }
 
 /**
@@ -358,43 +419,42 @@ function announceChange({ listeners }: OpenSession, change: HistoryChange, isBra
   })
 }
 
-async function answerTaken<Body>(
+async function answerTaken(
   session: OpenSession,
   request: ClientRequest,
+  codec: ProviderCodec,
   signal: AbortSignal | undefined,
-): Promise<TakeOutcome<Body>> {
-  const refusal = await adoptModel(session, request.model)
+): Promise<TakenRequest | RequestNotTaken> {
+  const refusal = await adoptModel(session, request.model, codec)
   if (refusal !== null) return refusal
   session.offersHistory = false
-  const ready: NextOutcome<JsonObject> = await prepareReadyRequest<JsonObject>(session, 'take', {
+  const ready = await prepareRequest(session, 'take', {
     tools: request.tools === null ? null : createClientToolset(session, request.tools),
     sections: request.system === null ? null : toHostSections(request.system),
     parameters: toParameterChanges(session, request.parameters),
     signal,
   })
-  if (!ready.ok) return refuseToTake('failed', ready.message)
-  const { ownFields } = request
-  const { headers, betas, forecast, context } = ready
-  return {
-    ok: true,
-    headers,
-    betas,
-    forecast,
-    context,
-    body: { ...ready.body, ...ownFields } as Body,
-    get text() {
-      return withFields(ready.text, ownFields)
-    },
-  }
+  return 'ok' in ready ? refuseToTake('failed', ready.message) : { ok: true, pending: ready }
 }
 
-/** Switches to the model that the client asks for. Returns why that cannot be done, or null. */
-async function adoptModel(session: OpenSession, model: string): Promise<RequestNotTaken | null> {
+/**
+ * Switches to the model that the client asks for, in the protocol that the client speaks. Returns why that cannot be done,
+ * or null.
+ */
+async function adoptModel(
+  session: OpenSession,
+  model: string,
+  codec: ProviderCodec,
+): Promise<RequestNotTaken | null> {
   const { choice } = session.model
-  if (model === choice.id) return null
-  if (choice.sibling === undefined)
+  const speaksAsClient = findCodec(choice).paths.reply === codec.paths.reply
+  if (speaksAsClient && model === choice.id) return null
+  const create = speaksAsClient
+    ? choice.sibling
+    : (id: string) => createModelOfClient(codec, id, id === choice.id ? choice.window : null)
+  if (create === undefined)
     return refuseToTake('failed', `The session has the model ${choice.id}, and cannot create ${model}.`)
-  const end = await switchModel(session, choice.sibling(model))
+  const end = await switchModel(session, create(model))
   return end.ok ? null : refuseToTake('failed', end.message)
 }
 
@@ -417,9 +477,13 @@ function createClientToolset({ state }: OpenSession, tools: readonly JsonObject[
   }
 }
 
-/** Returns the parameters as changes to those of the last request: what the client no longer sends is removed. */
+/**
+ * Returns the parameters as changes to those of the last request: what the client does not send is removed, also what
+ * requests of a session have by default, such as the largest output.
+ */
 function toParameterChanges({ model }: OpenSession, parameters: JsonObject): JsonObject {
-  const gone = Object.keys(model.parameterChanges).filter((name) => !Object.hasOwn(parameters, name))
+  const known = Object.keys({ ...model.parameters, ...model.parameterChanges })
+  const gone = known.filter((name) => !Object.hasOwn(parameters, name))
   const { beta } = model.choice.profile.compaction
   const betas = new Set([...((parameters.betas ?? []) as string[]), ...(beta === null ? [] : [beta])])
   return {
@@ -427,12 +491,6 @@ function toParameterChanges({ model }: OpenSession, parameters: JsonObject): Jso
     ...parameters,
     ...(betas.size === 0 ? {} : { betas: [...betas] }),
   }
-}
-
-/** Adds fields to the JSON text of an object. */
-function withFields(text: string, fields: JsonObject): string {
-  const added = JSON.stringify(fields).slice(1, -1)
-  return added === '' ? text : `{${added},${text.slice(1)}`
 }
 
 function refuseToTake(reason: RequestNotTaken['reason'], message: string): RequestNotTaken {

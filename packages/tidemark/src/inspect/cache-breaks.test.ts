@@ -169,8 +169,8 @@ it('two clearings before one call pay for it together', () => {
 })
 
 describe('providers that do not say what they write', () => {
-  const untold = (read: number, input: number): AnswerOptions => ({
-    model: 'gpt-5.4',
+  const untold = (read: number, input: number, model = 'gpt-5.4'): AnswerOptions => ({
+    model,
     usage: {
       input_tokens: input,
       cache_read_input_tokens: read,
@@ -189,9 +189,15 @@ describe('providers that do not say what they write', () => {
     expect(
       cacheBreaks.map(({ cause, tokensRewritten, costUsd }) => [cause, tokensRewritten, costUsd]),
     ).toEqual([
-      ['server-side', 40_400, 0.0909],
-      ['expired', 51_600, 0.1161],
+      ['server-side', 40_320, 0.09072],
+      ['expired', 51_584, 0.116064],
     ])
+  })
+
+  it('are taken to keep all that was sent, also where nothing else is known about the cache', () => {
+    const log = new LogBuilder().prompt().answer(0, untold(0, 50_000, 'model-of-a-proxy'))
+    const { cacheBreaks } = reportBreaks(log.prompt().answer(0, untold(9_600, 42_000, 'model-of-a-proxy')))
+    expect(cacheBreaks.map(({ tokensRewritten }) => tokensRewritten)).toEqual([40_400])
   })
 })
 

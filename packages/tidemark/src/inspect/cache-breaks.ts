@@ -18,6 +18,7 @@ import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { readLoggedCall } from '@tidemark/core/cost/session-cost'
 import { isObject } from '@tidemark/core/log/json'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import {
   type CacheLoss,
   isCompactBoundary,
@@ -25,16 +26,15 @@ import {
   isMicrocompactBoundary,
   type MicrocompactBoundary,
   type SessionRecord,
-  type Usage,
 } from '@tidemark/core/log/record'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { type ProviderProfile, strictProfile } from '@tidemark/core/policy/provider-profile'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { addCallGap, computeLongTtlSavings, EMPTY_GAP_TALLY } from '@tidemark/core/request/cache-ttl'
 import { redact } from '@tidemark/core/text/redact'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
 import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
-import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
+import { createProviderProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
 import { findBreakCause, isFirstForkCall, toBreakCause } from './break-causes.ts'
@@ -129,11 +129,11 @@ function replayConversation(
     const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: isLoggedTogether(last, now) }
     if (isForked && last !== null && isFirstForkCall(records[0]?.record, last, now))
       watch = announceRewrite(watch, toCallSource(now.call), { kind: 'restart' })
-    const sent = toSentRequest({ ...now, lifetime })
+    const sent = toSentRequest({ ...now, lifetime }, rules.profile)
     const forecast = forecastLoggedRead(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
     const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
-    const edits = reportEdits(now.call.contextManagement, rules.profile.contextEdits)
+    const edits = reportEdits({ context_management: now.call.contextManagement }, rules.profile)
     const answer = { source: sent.source, usage, edits }
     const { outcome, monitor, isEdited } = checkCacheRead(recorded, answer, rules)
     watch = monitor
@@ -285,6 +285,7 @@ function createRulesFinder(catalogue: Catalogue): RulesFinder {
     return {
       isDescribed: entry !== null,
       policy: DEFAULT_POLICY.cache.breaks,
+      countsUnpromised: true,
       profile,
       prices: prices === null || reportsWrites(call) ? prices : withWritesAsInput(prices),
     }
@@ -295,19 +296,19 @@ function createRulesFinder(catalogue: Catalogue): RulesFinder {
  * Returns the usage of a call with cache writes. Some providers cache automatically and report only cache reads. For
  * these providers, all other input tokens count as cache writes at the input price.
  */
-function usageWithWrites(call: LoggedCall): Usage | null {
+function usageWithWrites(call: LoggedCall): TokenUsage | null {
   const { usage } = call
   if (usage === null || reportsWrites(call)) return usage
-  return { ...usage, input_tokens: 0, cache_creation_input_tokens: usage.input_tokens }
+  return { ...usage, input: 0, writes: { short: usage.input, long: 0 } }
 }
 
 function reportsWrites({ usage }: LoggedCall): boolean {
-  return typeof usage?.cache_read_input_tokens !== 'number' || usage.cache_creation_input_tokens !== undefined
+  return usage?.areWritesUnknown !== true
 }
 
 function withWritesAsInput(prices: ModelPrices): ModelPrices {
-  const tiers = prices.tiers?.map((tier) => ({ ...tier, write5m: tier.input }))
-  return { ...prices, write5m: prices.input, ...(tiers === undefined ? {} : { tiers }) }
+  const tiers = prices.tiers?.map((tier) => ({ ...tier, writeShort: tier.input }))
+  return { ...prices, writeShort: prices.input, ...(tiers === undefined ? {} : { tiers }) }
 }
 
 // Estimates whether a cache TTL of one hour would have cost less than five minutes, given the gaps between the

@@ -1,5 +1,6 @@
 import type { SessionRecord } from '@tidemark/core/log/record'
 import type { SessionBuilder } from '@tidemark/core/testing'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { describe, expect, it } from 'vitest'
 import { addAnswer, inspectSession, MODEL, usage } from '../../test/inspect-example.ts'
 
@@ -91,10 +92,9 @@ it('without totals, the number of summaries whose calls are not in the log is re
 it('output that was logged with a stop reason is priced as logged, however long the text is', () => {
   const tell = (stop_reason: string | null) => (builder: SessionBuilder) => {
     builder.user('go')
-    const message = { id: 'm1', role: 'assistant', model: MODEL, content: LONG, stop_reason }
-    builder.assistant('m1', LONG, { message: { ...message, usage: usage(0, 10) } } as Parameters<
-      SessionBuilder['assistant']
-    >[2])
+    const message = { id: 'm1', role: 'assistant' as const, model: MODEL, content: LONG, stop_reason }
+    const whole = { ...message, usage: usage(0, 10) }
+    builder.assistant('m1', LONG, { message: whole, ...readAnthropicReport(whole) })
   }
   const reports = [tell('end_turn'), tell(null)].map((each) => inspectSession(each))
   expect(reports.map(({ outputEstimatedCalls }) => outputEstimatedCalls)).toEqual([0, 1])

@@ -2,6 +2,7 @@ import type { MessageContent } from '@tidemark/core/log/block'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { describe, expect, it } from 'vitest'
 import {
   addAnswer,
@@ -253,7 +254,9 @@ it('the search for damage stops after a thousand findings', () => {
 
 describe('calls beside the conversation, which our own logs record', () => {
   const beside = (builder: SessionBuilder, id: string, source: string, model = MODEL): void => {
-    const modelCall = { id, source, model, usage: usage(1_000_000, 0, { input_tokens: 0, output_tokens: 0 }) }
+    const figures = usage(1_000_000, 0, { input_tokens: 0, output_tokens: 0 })
+    const tokens = readAnthropicReport({ usage: figures }).usage
+    const modelCall = { id, source, model, usage: figures, tokens }
     builder.notice('model_call', { isMeta: true, modelCall } as Parameters<SessionBuilder['notice']>[1])
   }
   const report = inspectSession(

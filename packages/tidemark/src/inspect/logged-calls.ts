@@ -5,15 +5,14 @@
  */
 import { readLoggedCall } from '@tidemark/core/cost/session-cost'
 import { type Block, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import { isObject } from '@tidemark/core/log/json'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import {
   type AssistantRecord,
   isKnownRecord,
   type SessionRecord,
   SYNTHETIC_MODEL,
-  type Usage,
 } from '@tidemark/core/log/record'
-import { isNothingBilled, toTokenCount } from '@tidemark/core/tokens/usage'
+import { isNothingBilled } from '@tidemark/core/tokens/usage'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter, type LogContents } from '../logs/read-log.ts'
 import type { UsageTotals } from './report.ts'
@@ -30,7 +29,7 @@ export interface LoggedCall {
   readonly isCopy: boolean
   /** The program from whose log Tidemark copied the call; absent if the call was logged where it was read. */
   readonly copiedFrom?: LogFormat
-  readonly usage: Usage | null
+  readonly usage: TokenUsage | null
   /** The field `context_management` of the response, which reports what the provider cleared; absent if not logged. */
   readonly contextManagement?: unknown
   /** True if the log shows that the response was complete when its usage was logged. */
@@ -74,9 +73,8 @@ export function listConversationCalls(
   for (const record of records) {
     const logged = readLoggedCall(record)
     if (logged !== null) {
-      const { id, usage: given, ...call } = logged
+      const { id, usage, ...call } = logged
       const key = `${id}\n`
-      const usage = toPlausibleUsage(given)
       const isCopy = elsewhere.has(key)
       // The response of this call may already be listed, as part of the conversation.
       const known = calls.get(key)
@@ -100,7 +98,7 @@ export function listConversationCalls(
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
     call.contextManagement = message.context_management ?? call.contextManagement
     // The provider sends the stop reason together with the final usage.
-    setNewerUsage(call, toPlausibleUsage(message.usage), typeof message.stop_reason === 'string')
+    setNewerUsage(call, toPlausibleUsage(record), record.stop !== undefined)
   }
   return [...calls.values()]
 }
@@ -109,16 +107,16 @@ export function listConversationCalls(
  * Sets the usage of a call if it is newer: each line of a response has the usage known when it was written, so the one
  * with the most output tokens is the newest.
  */
-function setNewerUsage(call: CallInProgress, usage: Usage | null, isFinal: boolean): void {
+function setNewerUsage(call: CallInProgress, usage: TokenUsage | null, isFinal: boolean): void {
   if (usage === null) return
-  if (readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
+  if (usage.output >= (call.usage?.output ?? 0)) call.usage = usage
   if (isFinal) call.isFinal = true
 }
 
 /** A call whose response may have further records in the log. */
 interface CallInProgress extends LoggedCall {
   readonly blocks: Block[]
-  usage: Usage | null
+  usage: TokenUsage | null
   isFinal: boolean
   contextManagement?: unknown
 }
@@ -139,29 +137,17 @@ export function toResponseKey(record: SessionRecord): string | null {
  */
 function isModelResponse(record: SessionRecord): record is AssistantRecord {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
-  const { message, billedUsage, seq } = record
+  const { message, billed, seq } = record
   // A record without a position was copied from the log of another program, which counts it by its own rules.
-  return message.model !== SYNTHETIC_MODEL && (seq === undefined || !isNothingBilled(billedUsage))
+  return message.model !== SYNTHETIC_MODEL && (seq === undefined || !isNothingBilled(billed))
 }
-
-const TOKEN_FIELDS = [
-  'input_tokens',
-  'output_tokens',
-  'cache_read_input_tokens',
-  'cache_creation_input_tokens',
-]
 
 /** Returns the usage; null if it is missing or has an implausibly large number. Logs may contain arbitrary values. */
-function toPlausibleUsage(usage: Usage | null | undefined): Usage | null {
-  if (!isObject(usage)) return null
-  const isPlausible = TOKEN_FIELDS.every(
-    (field) => Math.abs(Number(usage[field] ?? 0)) <= Number.MAX_SAFE_INTEGER,
+function toPlausibleUsage({ usage, message }: AssistantRecord): TokenUsage | null {
+  const isPlausible = Object.values(message.usage ?? {}).every(
+    (figure) => typeof figure !== 'number' || Math.abs(figure) <= Number.MAX_SAFE_INTEGER,
   )
-  return isPlausible ? usage : null
-}
-
-export function readOutputTokens(usage: Usage | null): number {
-  return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
+  return isPlausible ? (usage ?? null) : null
 }
 
 /**
@@ -192,14 +178,10 @@ export function findMainModel(calls: readonly LoggedCall[]): string {
 export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
 
 /** Converts the usage of one call to token totals; a call without usage counts as zero. */
-export function toUsageTotals(usage: Usage | null): UsageTotals {
+export function toUsageTotals(usage: TokenUsage | null): UsageTotals {
   if (usage === null) return NO_USAGE
-  return {
-    input: toTokenCount(usage.input_tokens),
-    cacheRead: toTokenCount(usage.cache_read_input_tokens),
-    cacheCreation: toTokenCount(usage.cache_creation_input_tokens),
-    output: toTokenCount(usage.output_tokens),
-  }
+  const { input, read, writes, output } = usage
+  return { input, cacheRead: read, cacheCreation: writes.short + writes.long, output }
 }
 
 export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {

@@ -1,14 +1,15 @@
-import type { Usage } from '@tidemark/core/log/record'
+import type { JsonObject } from '@tidemark/core/log/json'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
+import { readAnthropicUsage } from '@tidemark/wire/providers/message-usage'
 import { describe, expect, it } from 'vitest'
 import type { LoggedCall } from './logged-calls.ts'
 import { readCacheTtl } from './logged-requests.ts'
 
 const HOUR = { ttl: '1h', seconds: 3600 }
 
-function call(model: string, given: Partial<Usage>): LoggedCall {
-  const usage = { input_tokens: 10, output_tokens: 10, ...given }
+function call(model: string, given: JsonObject): LoggedCall {
+  const usage = readAnthropicUsage({ input_tokens: 10, output_tokens: 10, ...given })
   return {
     key: 'k',
     model,
@@ -22,7 +23,7 @@ function call(model: string, given: Partial<Usage>): LoggedCall {
   }
 }
 
-function split(fiveMinutes: number, hour: number): Partial<Usage> {
+function split(fiveMinutes: number, hour: number): JsonObject {
   const cache_creation = { ephemeral_5m_input_tokens: fiveMinutes, ephemeral_1h_input_tokens: hour }
   return { cache_creation_input_tokens: fiveMinutes + hour, cache_creation }
 }

@@ -2,7 +2,7 @@
  * Rebuilds the API requests of one conversation from its log. Each request comes with the records logged since the
  * previous request.
  */
-import { type SentMarker, type SentRequest, toSentParameters } from '@tidemark/core/cache/sent-request'
+import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
 import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
 import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten'
 import { readUserInputs } from '@tidemark/core/facts/user-input'
@@ -137,17 +137,19 @@ function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix
  * Converts a logged call to a request that the cache monitor can compare with the previous one. It contains all
  * messages, as much of system prompt, tools and parameters as was logged, and one cache marker at the end.
  */
-export function toSentRequest({
-  call,
-  at,
-  flat,
-  prefix: { parameters, ...front },
-  lifetime,
-}: Pick<ReplayedRequest, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: CacheTtl }): SentRequest {
-  const logged = toSentParameters(call.model, parameters ?? {})
+export function toSentRequest(
+  {
+    call,
+    at,
+    flat,
+    prefix: { parameters, ...front },
+    lifetime,
+  }: Pick<ReplayedRequest, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: CacheTtl },
+  { spelling }: Pick<ProviderProfile, 'spelling'>,
+): SentRequest {
+  const logged = { model: call.model, ...spelling.readCacheParameters(parameters ?? {}) }
   // Usage without a speed and usage with the speed `standard` mean the same: a request that asked for no other speed.
-  const told = call.usage?.speed
-  const speed = typeof told === 'string' ? told : logged.speed
+  const speed = call.usage?.terms?.speed ?? logged.speed
   // Hosts place a cache marker at the end of the messages, on the last block that is not thinking.
   const { frozen, tail } = flat
   const last = toBlocks((tail.at(-1) ?? frozen.last)?.message.content ?? [])
@@ -244,12 +246,11 @@ export function readCacheTtl(
   cache: ProviderProfile['cache'] | null,
   before: CacheTtl | null,
 ): CacheTtl {
-  const written = isObject(usage?.cache_creation) ? usage.cache_creation : {}
-  const hasWritten = (count: unknown): boolean => typeof count === 'number' && count > 0
-  if (hasWritten(written.ephemeral_1h_input_tokens)) return HOUR
-  if (hasWritten(written.ephemeral_5m_input_tokens)) return FIVE_MINUTES
+  const { writes = { short: 0, long: 0 }, assumed = [] } = usage ?? {}
+  if (writes.long > 0) return HOUR
+  if (writes.short > 0 && !assumed.includes('lifetime')) return FIVE_MINUTES
   if (before !== null) return before
-  if (cache === null) return usage?.cache_creation_input_tokens === undefined ? AUTOMATIC : FIVE_MINUTES
+  if (cache === null) return writes.short > 0 ? FIVE_MINUTES : AUTOMATIC
   // For providers without cache markers, the profile lists TTLs that an account can choose, but none of them is the
   // default.
   const usual = cache.maxMarkers === 0 ? undefined : cache.ttls.find(({ name }) => name === cache.defaultTtl)

@@ -3,8 +3,10 @@
  * `context` are reported by the provider; tokens of classes, tools and blocks are estimates.
  */
 import type { Damage } from '@tidemark/core/log/batch'
-import type { PriceClass } from '@tidemark/core/tokens/usage'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
+
+/** `write5m`: cache writes for the provider's shortest lifetime. `write1h`: for a longer one. */
+type ReportedClass = 'input' | 'cacheRead' | 'write5m' | 'write1h' | 'output'
 
 export interface SessionReport extends CacheReport {
   readonly file: string
@@ -189,7 +191,7 @@ export interface CostSummary {
   readonly spent: number | null
   /** Sum of the known costs in dollars. It is a lower bound of the total cost if the price of any call is unknown. */
   readonly pricedUsd: number
-  readonly byClass: { readonly [Class in PriceClass]: TokenClassCost }
+  readonly byClass: { readonly [Class in ReportedClass]: TokenClassCost }
   /** Dollars for fees that are charged per request instead of per token; null if unknown. */
   readonly feesUsd: number | null
   /** Additional dollars that the same calls would have cost without the prompt cache; null if unknown. */

@@ -1,5 +1,5 @@
-import type { Usage } from '@tidemark/core/log/record'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { readAnthropicUsage } from '@tidemark/wire/providers/message-usage'
 import { describe, expect, it } from 'vitest'
 import type { ClearingCost, LoggedCacheBreak } from './report.ts'
 import {
@@ -10,7 +10,7 @@ import {
   summarizeCosts,
 } from './spending.ts'
 
-function priceUsage(usage: Usage, estimated = 0, isFinal = false): PricedLogCall {
+function priceUsage(raw: object, estimated = 0, isFinal = false): PricedLogCall {
   const call = {
     key: 'k',
     model: 'claude-opus-4-6',
@@ -22,7 +22,7 @@ function priceUsage(usage: Usage, estimated = 0, isFinal = false): PricedLogCall
     blocks: [],
   }
   return priceLogCall(
-    { ...call, usage },
+    { ...call, usage: readAnthropicUsage(raw) },
     { catalogue: modelCatalogue, format: 'claude-code', estimate: () => estimated },
   )
 }
@@ -63,11 +63,11 @@ describe('output tokens logged at the start of the stream', () => {
     ['an iteration', [run(5)], false],
   ])('with %s are replaced by the estimate only where they may be wrong: %j', (_, iterations, isReplaced) => {
     const usage = { input_tokens: 5, output_tokens: 1, ...(iterations === undefined ? {} : { iterations }) }
-    expect(priceUsage(usage as Usage, 500).isOutputEstimated).toBe(isReplaced)
+    expect(priceUsage(usage, 500).isOutputEstimated).toBe(isReplaced)
   })
 
   it('are never replaced where the log has them with the stop reason of the response', () => {
-    const usage = { input_tokens: 5, output_tokens: 1 } as Usage
+    const usage = { input_tokens: 5, output_tokens: 1 }
     expect(priceUsage(usage, 500, true).isOutputEstimated).toBe(false)
   })
 })

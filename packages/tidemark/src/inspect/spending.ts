@@ -11,19 +11,12 @@ import {
   priceCall,
   ZERO_TOKENS,
 } from '@tidemark/core/cost/session-cost'
-import { listIterations, type PriceClass } from '@tidemark/core/tokens/usage'
+import type { PriceClass } from '@tidemark/core/tokens/usage'
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
 import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
-import {
-  addUsage,
-  type LoggedCall,
-  NO_USAGE,
-  readOutputTokens,
-  sumUsage,
-  toUsageTotals,
-} from './logged-calls.ts'
+import { addUsage, type LoggedCall, NO_USAGE, sumUsage, toUsageTotals } from './logged-calls.ts'
 import type {
   AgentReport,
   CacheLossCosts,
@@ -116,7 +109,7 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
 /**
  * Prices a logged call. Claude Code often logs the usage from the start of the stream, with too few output tokens. If
  * it has less than half of the output tokens estimated from the response's blocks, the estimate is priced instead.
- * Usage that was logged with a stop reason or with an `iterations` list is final and never replaced.
+ * Usage that was logged with a stop reason or with the runs of the call is final and never replaced.
  */
 export function priceLogCall(
   call: LoggedCall,
@@ -126,9 +119,9 @@ export function priceLogCall(
   const { key, source, model, at, usage: logged } = call
   const program = call.copiedFrom ?? format
   const mayBeEarly = logged !== null && program === 'claude-code' && !call.isFinal
-  const estimated = mayBeEarly && listIterations(logged).length === 0 ? estimate(call) : 0
-  const isOutputEstimated = readOutputTokens(logged) * 2 < estimated
-  const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
+  const estimated = mayBeEarly && logged.parts === undefined ? estimate(call) : 0
+  const isOutputEstimated = (logged?.output ?? 0) * 2 < estimated
+  const usage = logged !== null && isOutputEstimated ? { ...logged, output: estimated } : logged
   const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, findPrices)
   return { call, money, tokens, saved, isOutputEstimated }
 }
@@ -142,6 +135,12 @@ export function createPriceFinder(catalogue: Catalogue): FindModelPrices {
     return found.found ? pricesAtDate(found.model, when) : null
   }
 }
+
+/** Names in reports, which programs read: they do not change. */
+const REPORTED_NAMES: ReadonlyMap<string, string> = new Map([
+  ['writeShort', 'write5m'],
+  ['writeLong', 'write1h'],
+])
 
 export function summarizeCosts(calls: readonly PricedLogCall[]): CostSummary {
   const money = sumCosts(calls)
@@ -157,13 +156,13 @@ export function summarizeCosts(calls: readonly PricedLogCall[]): CostSummary {
     byClass: {
       input: toClassPrice('input'),
       cacheRead: toClassPrice('cacheRead'),
-      write5m: toClassPrice('write5m'),
-      write1h: toClassPrice('write1h'),
+      write5m: toClassPrice('writeShort'),
+      write1h: toClassPrice('writeLong'),
       output: toClassPrice('output'),
     },
     feesUsd: roundDollars(money.fees),
     savedByCache: roundDollars(saved),
-    missing: money.missing,
+    missing: money.missing.map((name) => REPORTED_NAMES.get(name) ?? name),
     assumed: money.assumed,
   }
 }

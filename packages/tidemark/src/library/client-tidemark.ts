@@ -5,8 +5,8 @@
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
-import { anthropic } from '../models/anthropic.ts'
 import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
+import { type ClientRoute, PROVIDERS } from '../models/providers.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import { pauseIfLarge } from '../platform/node-ports.ts'
 import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from '../session/options.ts'
@@ -26,11 +26,17 @@ export interface ClientTidemark {
   close(): Promise<void>
 }
 
+/** The library and its `fetch`, for the clients of one provider. */
+interface OpenedTidemark {
+  readonly tide: Tidemark
+  readonly fetch: Fetch
+}
+
 export function createClientTidemark(options: ClientTidemarkOptions): ClientTidemark {
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
-  let opened: { readonly tide: Tidemark; readonly fetch: Fetch } | null = null
+  const opened = new Map<ClientRoute['provider'], OpenedTidemark>()
 
   /** Sends a call of the engine with the address and the credentials of the request that it is made for. */
   const sendForEngine: Fetch = (input, init) => {
@@ -39,8 +45,8 @@ export function createClientTidemark(options: ClientTidemarkOptions): ClientTide
     return sendAsClient(connection, input, init)
   }
 
-  function open(modelId: string): { readonly tide: Tidemark; readonly fetch: Fetch } {
-    const model = given ?? anthropic(modelId, { apiKey: 'host', fetch: sendForEngine })
+  function open({ createModel }: ClientRoute['provider'], modelId: string): OpenedTidemark {
+    const model = given ?? createModel(modelId, { apiKey: 'client', fetch: sendForEngine })
     const tide = createTidemark({ ...own, model })
     const upstream: Fetch = (input, init) =>
       (clientConnections.getStore()?.send ?? globalThis.fetch)(input, init)
@@ -58,25 +64,32 @@ export function createClientTidemark(options: ClientTidemarkOptions): ClientTide
   return {
     async answer(url, init, send) {
       if (mode === 'off') return send(url, init)
-      const isOther = findRoute(url, init) === null
-      if (isOther) announceOther(url, init)
+      const route = findRoute(url, init)
+      if (route === null) {
+        announceOther(url, init)
+        return send(url, init)
+      }
+      const { provider } = route
       // A large body is parsed once more only for the first request, which names the model.
-      const modelId = isOther || opened !== null ? null : await readModelId(init.body)
-      if (isOther || (opened === null && modelId === null)) return send(url, init)
+      const modelId = opened.has(provider) ? null : await readModelId(init.body)
       try {
-        if (modelId !== null) opened ??= open(modelId)
+        if (modelId !== null && !opened.has(provider)) opened.set(provider, open(provider, modelId))
       } catch (thrown) {
         // The catalogue does not have the model: nothing is known of its window.
         const message = thrown instanceof Error ? thrown.message : String(thrown)
         own.onEvent?.({ type: 'request-passed', reason: 'failed', message }, '')
         return send(url, init)
       }
-      const connection = { url: new URL(url).href, headers: new Headers(init.headers), send }
+      const { fetch } = opened.get(provider) ?? {}
+      if (fetch === undefined) return send(url, init)
+      const { codec } = provider
+      const connection = { codec, url: new URL(url).href, headers: new Headers(init.headers), send }
       last = connection
-      const { fetch = send } = opened ?? {}
       return clientConnections.run(connection, () => fetch(url, init))
     },
-    close: async () => opened?.tide.close(),
+    async close() {
+      await Promise.all([...opened.values()].map(({ tide }) => tide.close()))
+    },
   }
 }
 
@@ -85,15 +98,13 @@ function checkClientOptions(options: ClientTidemarkOptions): void {
   const names = ['session', 'mode', 'pingSeconds', 'idleSeconds', ...listTidemarkOptions()]
   checkOptionNames('tidemark', options, names)
   const { session, mode, pingSeconds, idleSeconds, ...own } = options
+  const [{ createModel, anyModel }] = PROVIDERS
   checkFetchOptions('tidemark', omitUndefined({ session, mode, pingSeconds, idleSeconds }))
   checkTidemarkOptions('tidemark', {
     ...own,
-    model: own.model ?? anthropic(ANY_MODEL, { apiKey: 'host' }),
+    model: own.model ?? createModel(anyModel, { apiKey: 'client' }),
   })
 }
-
-/** Stands for the model of the first request while the other options are checked. */
-const ANY_MODEL = 'claude-sonnet-5-5'
 
 async function readModelId(body: unknown): Promise<string | null> {
   if (typeof body !== 'string') return null

@@ -36,10 +36,20 @@ import {
   measureContextRemaining,
 } from '../session/context-usage.ts'
 import type { EventOf, SessionEventType } from '../session/events.ts'
+import { withFormerNames } from '../session/former-names.ts'
 import type { MessageInput } from '../session/messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from '../session/next.ts'
 import { type OpenOptions, type OpenSession, readStatus } from '../session/open-session.ts'
 import { checkOpenOptions } from '../session/options.ts'
+import {
+  type ConversationRecord,
+  type CopiedCost,
+  findLoggedCompaction,
+  listSessionRecords,
+  type RecordsOptions,
+  type SessionCompaction,
+  sumCopiedCost,
+} from '../session/records.ts'
 import { type RefusedOutcome, recordRefusal } from '../session/refused.ts'
 import {
   type BusyOutcome,
@@ -65,6 +75,7 @@ import {
 import { updateNotesAtClose } from '../session/session-notes.ts'
 import type { SessionStatus } from '../session/status.ts'
 import { type SwitchOutcome, switchModel } from '../session/switch-model.ts'
+import { findUndoPoints, type UndoPoints } from '../session/undo-points.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 
 export interface Session {
@@ -145,6 +156,12 @@ export interface Session {
    */
   undo(id?: string, options?: UndoOptions): Promise<UndoResult | BusyOutcome>
   /**
+   * Returns what `undo` would take back and what it would do to the context, and which undo can be taken back again.
+   *
+   * @example const { undo } = session.undoPoints(); if (undo !== null) await session.undo(undo.id)
+   */
+  undoPoints(): UndoPoints
+  /**
    * Goes back to before a message, as if it and what followed had not been said. The branch that is left stays in the
    * log: `undo` returns to it.
    *
@@ -186,6 +203,8 @@ export interface Session {
   breakdown(): ContextBreakdown
   /** Returns what the session has cost, what the prompt cache saved, and what cache breaks cost. */
   money(): CostTotals
+  /** Returns what the part of a fork that was copied has cost, which `money` does not count; null if this is no fork. */
+  copiedCost(): CopiedCost | null
   /** Continues the session with another model. Compacts first if the context does not fit; refuses if it still does not. */
   switchModel(model: ModelChoice): Promise<SwitchOutcome>
 
@@ -196,6 +215,18 @@ export interface Session {
    * @example const { content } = await session.history({ text: 'ECONNREFUSED' })
    */
   history(query: object): Promise<HistoryAnswer>
+  /**
+   * Returns the records of the conversation, the oldest first, also those that a compaction has replaced. The functions of
+   * `tidemark/records` read them.
+   *
+   * @example const prompts = (await session.records()).filter(({ record }) => isPrompt(record))
+   */
+  records(options?: RecordsOptions): Promise<readonly ConversationRecord[]>
+  /**
+   * Returns a compaction by its id, as `undoPoints` and the event `compact` give it: its summary, and a receipt of what
+   * left the context. Null if the log does not have it.
+   */
+  compaction(id: string): SessionCompaction | null
   /**
    * Returns the notes of the session as they were last written; null if there are none yet. They are brought up to date
    * beside the turns and at `close`.
@@ -298,7 +329,18 @@ export function findOpenSession(session: Session): OpenSession | null {
 
 type ReadMethods = Pick<
   Session,
-  'contextRemaining' | 'breakdown' | 'money' | 'status' | 'history' | 'notes' | 'messages' | 'export'
+  | 'contextRemaining'
+  | 'breakdown'
+  | 'money'
+  | 'copiedCost'
+  | 'undoPoints'
+  | 'status'
+  | 'history'
+  | 'records'
+  | 'compaction'
+  | 'notes'
+  | 'messages'
+  | 'export'
 >
 
 /** Creates the methods that only read the session. */
@@ -310,8 +352,10 @@ function createReadMethods(session: OpenSession): ReadMethods {
     money() {
       const state = withCosts(session.state, session.model.choice.priceList)
       session.state = state
-      return sumSessionCost(state.costs ?? emptySessionCost())
+      return withFormerNames(sumSessionCost(state.costs ?? emptySessionCost()))
     },
+    copiedCost: () => sumCopiedCost(session),
+    undoPoints: () => findUndoPoints(session),
     status: () => readStatus(session),
     history: (query) =>
       runHistoryTool(query, {
@@ -321,6 +365,8 @@ function createReadMethods(session: OpenSession): ReadMethods {
         pageTokens: session.model.scaled.budgets.historyPage,
         measure: session.model.estimator.text,
       }),
+    records: (options) => listSessionRecords(session, options),
+    compaction: (id) => findLoggedCompaction(session, id),
     notes: () => settings.notes.read(session.id),
     messages: () => toApiMessages(session.state.flat),
     async export(options = {}) {

@@ -4,8 +4,10 @@ import { TidemarkError } from '@tidemark/core/errors'
 import { omitUndefined } from '@tidemark/core/log/json'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
 import { createPassedCosts } from '../dropin/client-billing.ts'
-import type { OpenedSession, SessionChoice } from '../dropin/client-conversations.ts'
+import type { OpenedSession } from '../dropin/client-conversation.ts'
+import type { SessionChoice } from '../dropin/client-conversations.ts'
 import { type ClientFetchOptions, createClientFetch, type FetchServices } from '../dropin/client-fetch.ts'
+import { findCodec } from '../models/providers.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { startBackground } from '../session/background.ts'
 import {
@@ -222,6 +224,7 @@ function createFetchServices(
   }
   return {
     open,
+    codec: findCodec(model.choice),
     list: () => journal.list(),
     findRecent: async (texts) =>
       (await findRecent(texts)).filter((id) => sessions.get(id)?.openedBy !== 'fetch'),

@@ -1,19 +1,22 @@
 /** Creates the description of a Messages API model, from the model catalogue or from figures that the caller gives. */
-import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { omitUndefined } from '@tidemark/core/log/json'
-import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import type { Credentials } from '@tidemark/wire/anthropic/headers'
-import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
-import { withModels } from '@tidemark/wire/catalogue/custom-models'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
-import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
+import type { ModelEntry } from '@tidemark/wire/catalogue/model-entry'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
+import type { Credentials } from '@tidemark/wire/providers/provider-codec'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { createAnthropicModel } from './anthropic-http.ts'
+import {
+  describeModel,
+  findBaseUrl,
+  findModel,
+  type PriceOverrides,
+  readEnvironment,
+} from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
 import { createKeyRedactor } from './hidden-key.ts'
+import { createHttpModel } from './http-model.ts'
 import type { ModelChoice } from './model-choice.ts'
 
 export interface AnthropicOptions {
@@ -42,14 +45,6 @@ export interface AnthropicOptions {
   readonly parameters?: JsonObject
 }
 
-export interface PriceOverrides {
-  readonly input?: number
-  readonly cacheRead?: number
-  readonly write5m?: number
-  readonly write1h?: number
-  readonly output?: number
-}
-
 /**
  * Returns a model of the Messages API by its id, in any spelling that the catalogue recognizes. Throws `bad-option` if
  * there is no API key or if the model's context window is unknown.
@@ -63,32 +58,19 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
       'anthropic(id): expected the id of a model, as in anthropic("claude-sonnet-5-5").',
     )
   checkOptionNames(`anthropic("${id}")`, options, OPTION_NAMES)
-  const catalogue = extendCatalogue(id, options)
-  const { entry, notes, platform } = findEntry(catalogue, id, options)
+  const { catalogue, entry, notes, platform } = findModel('anthropic', id, options)
   const credentials = findCredentials(id, options)
-  const baseUrl = findBaseUrl(id, options)
+  const baseUrl = findBaseUrl(`anthropic("${id}")`, options.baseUrl, 'ANTHROPIC_BASE_URL', OWN_ADDRESS)
   if (options.fetch === undefined) checkVendor(id, entry, baseUrl)
   // Under a client, a model without an address of its own has that of the client.
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
-  const sameTokenizer = new Map<string, boolean>()
   return {
-    id,
+    ...describeModel(id, catalogue, entry),
     profile: createProfile(entry, options),
-    window: entry.window,
-    maxOutput: entry.maxOutput,
-    priceList: priceList(catalogue),
-    weights: (policy) => estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy),
-    hasTokenizerOf: (model) => {
-      // Asked for every response of a session; most name the same model.
-      const known = sameTokenizer.get(model)
-      if (known !== undefined) return known
-      const other = lookUpModel(catalogue, model)
-      const isSame = !other.found || other.model.tokenizer === entry.tokenizer
-      sameTokenizer.set(model, isSame)
-      return isSame
-    },
-    connect: (settings) => createAnthropicModel({ credentials, ...settings, ...connection }),
+    codec: anthropicCodec,
+    connect: (settings) =>
+      createHttpModel({ codec: anthropicCodec, credentials, ...settings, ...connection }),
     hideKey: createKeyRedactor(credentials.secret),
     parameters: options.parameters ?? {},
     isBedrock: platform === 'bedrock' || isBedrockHost(baseUrl),
@@ -124,71 +106,19 @@ const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
   'parameters',
 ]
 
-/** Returns the model catalogue with the caller's own window, output limit and prices for this model. */
-function extendCatalogue(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
-  const fields = omitUndefined({ window, maxOutput, prices, like })
-  if (Object.keys(fields).length === 0) return modelCatalogue
-  const isNew = like === undefined && !lookUpModel(modelCatalogue, id).found
-  const extended = withModels(modelCatalogue, {
-    models: { [id]: isNew ? { vendor: 'anthropic', ...fields } : fields },
-  })
-  if (extended.ok) return extended.catalogue
-  const [first] = extended.problems
-  const path = first?.path.replace(`models.${id}.`, '') ?? 'model'
-  throw badOptionError(path, `anthropic("${id}"): ${path}: ${first?.message}.`)
-}
-
-function findEntry(
-  catalogue: Catalogue,
-  id: string,
-  { window, like }: AnthropicOptions,
-): { readonly entry: ModelEntry; readonly notes: readonly string[]; readonly platform: string | null } {
-  const found = lookUpModel(catalogue, id)
-  if (!found.found)
-    throw badOptionError(
-      'model',
-      `anthropic("${id}"): the catalogue has no such model. Give its figures, as in anthropic("${id}", { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.`,
-    )
-  const { model, notes, nameParts } = found
-  if (window !== undefined || like !== undefined || model.window !== null)
-    return { entry: model, notes, platform: nameParts.platform }
-  throw badOptionError(
-    'window',
-    `anthropic("${id}"): the context window of this model is not known. Give it, as in anthropic("${id}", { window: 200_000 }).`,
-  )
-}
-
-function priceList(catalogue: Catalogue): FindModelPrices {
-  return (model, at) => {
-    const found = lookUpModel(catalogue, model)
-    return found.found ? pricesAtDate(found.model, at) : null
-  }
-}
-
 /**
  * Returns the credentials from the `apiKey` or `authToken` option, else from the environment. Throws `bad-option` if
  * there are none.
  */
 function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): Credentials {
   if (apiKey !== undefined && apiKey !== '') return { style: 'key', secret: apiKey }
-  const token = authToken ?? (apiKey === undefined ? environmentVariable('ANTHROPIC_AUTH_TOKEN') : undefined)
-  const key = authToken === undefined ? environmentVariable('ANTHROPIC_API_KEY') : undefined
+  const token = authToken ?? (apiKey === undefined ? readEnvironment('ANTHROPIC_AUTH_TOKEN') : undefined)
+  const key = authToken === undefined ? readEnvironment('ANTHROPIC_API_KEY') : undefined
   if (key !== undefined) return { style: 'key', secret: key }
   if (token !== undefined && token !== '') return { style: 'bearer', secret: token }
   throw badOptionError(
     'apiKey',
     `anthropic("${id}"): no API key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; for the simulator any text will do.`,
-  )
-}
-
-function findBaseUrl(id: string, { baseUrl }: AnthropicOptions): string | undefined {
-  const url = baseUrl ?? environmentVariable('ANTHROPIC_BASE_URL')
-  if (url === undefined) return undefined
-  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '')
-  const name = baseUrl === undefined ? 'ANTHROPIC_BASE_URL' : 'baseUrl'
-  throw badOptionError(
-    'baseUrl',
-    `anthropic("${id}"): ${name} is ${formatErrorValue(url)}; expected an address such as https://api.anthropic.com.`,
   )
 }
 
@@ -201,9 +131,4 @@ function checkVendor(id: string, { vendor }: ModelEntry, baseUrl: string = OWN_A
     'model',
     `anthropic("${id}"): a model of ${vendor}, which ${OWN_ADDRESS} does not have. Name a Claude model, or give the baseUrl of a server that offers this one through the Messages API.`,
   )
-}
-
-function environmentVariable(name: string): string | undefined {
-  const value = process.env[name]
-  return value === undefined || value === '' ? undefined : value
 }

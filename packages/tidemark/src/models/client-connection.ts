@@ -3,10 +3,13 @@
  * address, with its credentials, through its `fetch`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
 
 /** A request of a client, as far as another call needs it. */
 export interface ClientConnection {
-  /** Address of the messages of the API. */
+  /** The protocol of the request. */
+  readonly codec: ProviderCodec
+  /** Address of the request. */
   readonly url: string
   readonly headers: Headers
   readonly send: typeof globalThis.fetch
@@ -15,25 +18,45 @@ export interface ClientConnection {
 /** The request that a client is being answered, in everything that runs for it, also in the background. */
 export const clientConnections = new AsyncLocalStorage<ClientConnection>()
 
-/** A `fetch` for a model without an address of its own: that of the client, if a request of one is being answered. */
+/**
+ * A `fetch` for a model without an address of its own: that of the client, if a request of one in the same protocol is being
+ * answered.
+ */
 export const fetchAsClient: typeof globalThis.fetch = (input, init) => {
   const connection = clientConnections.getStore()
-  return connection === undefined ? globalThis.fetch(input, init) : sendAsClient(connection, input, init)
+  return connection === undefined || findKind(connection, readUrl(input)) === null
+    ? globalThis.fetch(input, init)
+    : sendAsClient(connection, input, init)
 }
 
 /** Sends a call of the engine with the address and the credentials of a client. */
 export function sendAsClient(
-  { url, headers, send }: ClientConnection,
+  connection: ClientConnection,
   input: Parameters<typeof globalThis.fetch>[0],
   init: RequestInit = {},
 ): Promise<Response> {
-  const path = input instanceof Request ? input.url : String(input)
-  const address = path.endsWith(COUNT_PATH) ? url.replace(MESSAGES_END, COUNT_PATH) : url
-  return send(address, { ...init, headers: mergeHeaders(headers, new Headers(init.headers)) })
+  const headers = mergeHeaders(connection, new Headers(init.headers))
+  return connection.send(findAddress(connection, readUrl(input)), { ...init, headers })
 }
 
-const COUNT_PATH = '/v1/messages/count_tokens'
-const MESSAGES_END = /\/v1\/messages(?=$|\?)/
+function readUrl(input: Parameters<typeof globalThis.fetch>[0]): string {
+  return input instanceof Request ? input.url : String(input)
+}
+
+function findKind({ codec }: ClientConnection, url: string): RouteKind | null {
+  return URL.canParse(url) ? codec.client.matches(new URL(url).pathname) : null
+}
+
+/** Returns the address at which the client would ask for what the engine's call asks for, such as a count of tokens. */
+function findAddress(connection: ClientConnection, engine: string): string {
+  const { url, codec } = connection
+  const [own, asked] = [findKind(connection, url), findKind(connection, engine)]
+  const [from, to] = [own, asked].map((kind) => (kind === null ? undefined : codec.paths[kind]))
+  if (own === asked || from === undefined || to === undefined) return url
+  const address = new URL(url)
+  if (address.pathname.endsWith(from)) address.pathname = address.pathname.slice(0, -from.length) + to
+  return address.href
+}
 
 /** Headers of the client's request that do not hold for another request. */
 const OWN_HEADERS = [
@@ -45,10 +68,10 @@ const OWN_HEADERS = [
 ]
 
 /** Returns the client's headers with those of the engine's call that are about its body. */
-function mergeHeaders(client: Headers, engine: Headers): Headers {
-  const merged = new Headers(client)
+function mergeHeaders({ headers, codec }: ClientConnection, engine: Headers): Headers {
+  const merged = new Headers(headers)
   for (const name of OWN_HEADERS) merged.delete(name)
-  for (const name of ['content-type', 'accept', 'anthropic-beta']) {
+  for (const name of codec.client.bodyHeaders) {
     const value = engine.get(name)
     if (value === null) merged.delete(name)
     else merged.set(name, value)

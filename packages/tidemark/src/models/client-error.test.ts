@@ -1,4 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
+import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { describe, expect, it } from 'vitest'
 import { readClientError } from './client-error.ts'
 
@@ -65,7 +66,7 @@ describe('readClientError', () => {
     ['a time limit', new DOMException('late', 'TimeoutError'), { kind: 'timeout', retryable: true }],
     ['a status alone', { status: 503 }, { kind: 'overloaded', retryable: true }],
   ])('reads %s', (_, error, expected) => {
-    expect(readClientError(error, 0)).toMatchObject(expected)
+    expect(readClientError(error, anthropicCodec, 0)).toMatchObject(expected)
   })
 
   it.each<[string, unknown]>([
@@ -77,7 +78,7 @@ describe('readClientError', () => {
     ['an error of the program', new Error('x is not a function')],
     ['an error that wraps itself', createLoop()],
   ])('does not guess what %s means, and says what to give instead', (_, error) => {
-    const failure = readClientError(error, 0)
+    const failure = readClientError(error, anthropicCodec, 0)
     expect(failure).toMatchObject({ kind: 'unknown', retryable: false })
     expect(failure.message).toContain('Call refused again with the error that your client threw')
   })

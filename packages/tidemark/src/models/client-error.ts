@@ -6,43 +6,53 @@ import type { ModelFailure } from '@tidemark/core/engine/reply'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { sliceText } from '@tidemark/core/text/truncate-text'
-import { toAnthropicFailure } from '@tidemark/wire/anthropic/anthropic-errors'
-import { failureFromException } from '@tidemark/wire/failure/classify-failure'
+import { type FailedCall, failureFromException } from '@tidemark/wire/failure/classify-failure'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 /** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
-export function readClientError(error: unknown, now: number): ModelFailure {
-  return readKnownError(error, now, MAX_CAUSES) ?? createUnreadableFailure(error)
+export function readClientError(
+  error: unknown,
+  { toFailure }: Pick<ProviderCodec, 'toFailure'>,
+  now: number,
+): ModelFailure {
+  const classify: Classifier = (response) => toFailure({ ...response, now })
+  return readKnownError(error, classify, MAX_CAUSES) ?? createUnreadableFailure(error)
 }
+
+type Classifier = (response: FailedCall) => ModelFailure
 
 /** Clients wrap errors in others a few times at most; the limit ends a chain that leads back to itself. */
 const MAX_CAUSES = 5
 
 /** Reads an error, or the error that it wraps; null if nothing in it says what happened to the request. */
-function readKnownError(error: unknown, now: number, causes: number): ModelFailure | null {
+function readKnownError(error: unknown, classify: Classifier, causes: number): ModelFailure | null {
   if (isModelFailure(error)) return error
   const quoted = readQuotedError(error)
-  if (quoted !== null) return readResponse(quoted, now)
+  if (quoted !== null) return readResponse(quoted, classify)
   if (!isObject(error)) return null
   // Clients such as axios keep the response, with `data` for its body, under the error.
   const response =
     isObject(error.response) && error.status === undefined && error.error === undefined
       ? { ...error.response, body: error.response.data ?? error.response.body }
       : error
-  const failure = readResponse(response, now)
+  const failure = readResponse(response, classify)
   if (failure !== null) return failure
   const wrapped = error.cause ?? error.lastError
-  const inner = causes === 0 ? null : readKnownError(wrapped, now, causes - 1)
+  const inner = causes === 0 ? null : readKnownError(wrapped, classify, causes - 1)
   return inner ?? (isConnectionError(error) ? failureFromException(error, isAbort(error)) : null)
 }
 
 /** Reads an error that has the status or the body of a response; null if it has neither. */
-function readResponse(error: { readonly [field: string]: unknown }, now: number): ModelFailure | null {
+function readResponse(
+  error: { readonly [field: string]: unknown },
+  classify: Classifier,
+): ModelFailure | null {
   const status = [error.status, error.statusCode].map(toStatus).find((value) => value !== undefined)
   const body = readBody(error)
   if (status === undefined && body === null) return null
   const headers = readHeaders(error.headers ?? error.responseHeaders)
   const text = body ?? (typeof error.message === 'string' ? error.message : '')
-  return toAnthropicFailure({ body: text, headers, now, ...(status === undefined ? {} : { status }) })
+  return classify({ body: text, headers, ...(status === undefined ? {} : { status }) })
 }
 
 const CONNECTION_NAMES =

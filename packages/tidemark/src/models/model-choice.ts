@@ -6,6 +6,7 @@ import type { JsonObject } from '@tidemark/core/log/json'
 import type { Policy } from '@tidemark/core/policy/policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 /** A model as a session uses it. `anthropic(…)` creates one; for another provider, fill in the fields. */
 export interface ModelChoice {
@@ -25,6 +26,8 @@ export interface ModelChoice {
    * context is estimated until the new model has reported its size. Default: all models have the same.
    */
   readonly hasTokenizerOf?: (model: string) => boolean
+  /** The protocol of the provider, in which clients are answered and requests are encoded. Default: the Messages API. */
+  readonly codec?: ProviderCodec
   /** Creates the connection to the model. Called once per session, and once more for the summarizer. */
   readonly connect: (settings: ConnectOptions) => Model
   /** Replaces the key of the model in a text. Applied to the results of tools before they are logged. Default: none is. */
@@ -43,6 +46,8 @@ export interface ModelChoice {
 }
 
 interface ConnectOptions {
+  /** Id of the session, which keeps it on one machine of some providers. Absent for connections of no session. */
+  readonly session?: string
   readonly clock: Clock
   readonly network: Policy['turn']['network']
   /** Called before the wait that precedes each retry. */

@@ -1,10 +1,15 @@
 /**
- * The clock, id generator and journal that a caller gave, with their values checked and their errors named, so that a
- * failure says which of them failed.
+ * The clock, id generator, journal and model that a caller gave, with their values checked, their errors named, so that
+ * a failure says which of them failed, and their records and replies completed.
  */
-import type { Clock, IdGenerator, Journal } from '@tidemark/core/engine/ports'
+import type { Clock, IdGenerator, Journal, Model, NewRecord } from '@tidemark/core/engine/ports'
+import { overlayFields, type Reply, type ReplyEvent } from '@tidemark/core/engine/reply'
 import { TidemarkError } from '@tidemark/core/errors'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { readReplyReport } from '@tidemark/wire/providers/message'
+import { fromStoredRecord, toStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { badOptionError } from './argument-errors.ts'
 
 /** Latest time that a date can express, in milliseconds since 1970. */
@@ -57,8 +62,8 @@ function namePortError(port: string, method: string, thrown: unknown): TidemarkE
   return new TidemarkError(code, `${port}: ${method}() failed: ${why}`, { cause: thrown, details })
 }
 
-/** Returns the caller's journal, whose errors name it. */
-export function withNamedErrors(journal: Journal): Journal {
+/** Returns the caller's journal. Its errors name it, and its records have the neutral form of what providers report. */
+export function withCheckedRecords(journal: Journal): Journal {
   const name = async <T>(method: string, call: () => Promise<T>): Promise<T> => {
     try {
       return await call()
@@ -67,9 +72,52 @@ export function withNamedErrors(journal: Journal): Journal {
     }
   }
   return {
-    read: (...input) => name('read', () => journal.read(...input)),
-    append: (...input) => name('append', () => journal.append(...input)),
+    read: (session, visit, ...from) =>
+      name('read', () => journal.read(session, (records) => visit(records.map(fromStoredRecord)), ...from)),
+    append: async (session, after, records) => {
+      const stored = records.map((record) => toStoredRecord(record as SessionRecord) as NewRecord)
+      const outcome = await name('append', () => journal.append(session, after, stored))
+      return outcome.ok ? { ...outcome, records: outcome.records.map(fromStoredRecord) } : outcome
+    },
     list: () => name('list', () => journal.list()),
     release: (session) => name('release', () => journal.release(session)),
   }
+}
+
+/**
+ * Returns a model whose replies have the neutral form of what the provider reports. A model of the caller may give only
+ * the fields of the Messages API.
+ */
+export function withReplyReports(model: Model): Model {
+  return {
+    async *stream(call, signal) {
+      let figures: JsonObject = {}
+      let fields: JsonObject = {}
+      const read = (event: ReplyEvent): ReplyEvent => {
+        switch (event.type) {
+          case 'reply-started':
+            figures = event.message.usage ?? {}
+            return { report: readReplyReport(event.message, figures), ...event }
+          case 'reply-updated':
+            figures = overlayFields(figures, event.usage ?? {})
+            fields = overlayFields(fields, event.fields)
+            return { report: readReplyReport(fields, figures), ...event }
+          case 'reply-ended':
+            return { ...event, reply: withReport(event.reply) }
+          case 'reply-failed':
+            return event.reply === null ? event : { ...event, reply: withReport(event.reply) }
+          default:
+            return event
+        }
+      }
+      for await (const event of model.stream(call, signal)) yield read(event)
+    },
+  }
+}
+
+function withReport(reply: Reply): Reply {
+  const { message, figures = message.usage ?? {}, ...rest } = reply
+  const report = readReplyReport(message, figures)
+  if (reply.usage !== undefined || report.usage === undefined) return { ...report, ...reply }
+  return { ...report, ...rest, message: { ...message, usage: figures } }
 }

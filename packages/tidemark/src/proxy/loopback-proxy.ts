@@ -1,5 +1,5 @@
 /**
- * A proxy on this machine for clients of the Messages API that can only set a base URL. Requests for messages go through
+ * A proxy on this machine for clients that can only set a base URL. Requests for messages go through
  * sessions, as with `tidemark.fetch`; everything else is passed on. A token in the address keeps other users out.
  */
 import { isUtf8 } from 'node:buffer'
@@ -21,13 +21,16 @@ import {
   type ClientTidemarkOptions,
   createClientTidemark,
 } from '../library/client-tidemark.ts'
+import { findRouteByPath, PROVIDERS } from '../models/providers.ts'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { runWithPauses } from '../platform/node-ports.ts'
 
 interface LoopbackProxyOptions extends ClientTidemarkOptions {
-  /** Address of the API, without `/v1`. */
+  /** Address of the Messages API, without `/v1`. */
   readonly upstream: string
+  /** Address of OpenAI's APIs, without `/v1`. Default: OpenAI's own. */
+  readonly upstreamOpenai?: string
   /** The first part of the path of every request; a request without it is refused. */
   readonly token: string
   /** Default: one that is free. */
@@ -48,7 +51,8 @@ export interface LoopbackProxy {
 }
 
 export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise<LoopbackProxy> {
-  const { upstream, token, port = 0, maxBodyBytes = 32_000_000, onError = () => {}, ...own } = options
+  const { token, port = 0, maxBodyBytes = 32_000_000, onError = () => {}, ...rest } = options
+  const { upstream, upstreamOpenai = OPENAI_UPSTREAM, ...own } = rest
   const tide = createClientTidemark(own)
   const interimMs = (own.pingSeconds ?? DEFAULT_INTERIM_SECONDS) * 1000
   let running = 0
@@ -57,9 +61,9 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
     response.on('close', () => {
       running -= 1
     })
-    const services = { tide, upstream, token, onError, interimMs, maxBodyBytes }
+    const services = { tide, upstream, upstreamOpenai, token, onError, interimMs, maxBodyBytes }
     answerClient(request, response, services).catch((thrown: unknown) =>
-      refuseClient(response, services, 502, 'api_error', describeFault(thrown)),
+      refuseClient(request, response, services, 502, describeFault(thrown)),
     )
   })
   await listen(server, port)
@@ -105,6 +109,7 @@ interface ProxyServices {
   readonly interimMs: number
   readonly tide: ClientTidemark
   readonly upstream: string
+  readonly upstreamOpenai: string
   readonly token: string
   readonly maxBodyBytes: number
   readonly onError: (status: number, message: string) => void
@@ -115,18 +120,18 @@ async function answerClient(
   response: ServerResponse,
   services: ProxyServices,
 ): Promise<void> {
-  const { tide, upstream, token, interimMs, maxBodyBytes } = services
+  const { tide, token, interimMs, maxBodyBytes } = services
   const [, given = '', ...path] = (request.url ?? '').split('/')
   if (!isSameText(given, token))
     return refuseClient(
+      request,
       response,
       services,
       404,
-      'not_found_error',
       'The address lacks the token that tidemark printed.',
     )
   const foreign = findForeignCaller(request.headers)
-  if (foreign !== null) return refuseClient(response, services, 403, 'permission_error', foreign)
+  if (foreign !== null) return refuseClient(request, response, services, 403, foreign)
   const stop = new AbortController()
   response.on('close', () => {
     if (!response.writableFinished) stop.abort()
@@ -135,7 +140,7 @@ async function answerClient(
   if (body === null) {
     // The rest of the body is not read, so the connection cannot be used again.
     response.setHeader('connection', 'close')
-    return refuseClient(response, services, 413, 'request_too_large', 'Request exceeds the maximum size')
+    return refuseClient(request, response, services, 413, 'Request exceeds the maximum size')
   }
   const init: RequestInit = {
     method: request.method ?? 'GET',
@@ -148,10 +153,15 @@ async function answerClient(
     ? setInterval(() => sendInterimResponse(response), interimMs)
     : undefined
   try {
-    const answer = await tide.answer(`${upstream}/${path.join('/')}`, init, sendUpstream)
+    const rest = `/${path.join('/')}`
+    const answer = await tide.answer(
+      `${findUpstream(rest, request.headers, services)}${rest}`,
+      init,
+      sendUpstream,
+    )
     clearInterval(interim)
     const redirect = describeRedirect(answer)
-    if (redirect !== null) return refuseClient(response, services, 502, 'api_error', redirect)
+    if (redirect !== null) return refuseClient(request, response, services, 502, redirect)
     if (answer.status >= 400) await reportError(answer, services)
     await sendAnswer(answer, response)
   } catch (thrown) {
@@ -160,6 +170,25 @@ async function answerClient(
   } finally {
     clearInterval(interim)
   }
+}
+
+const OPENAI_UPSTREAM = 'https://api.openai.com'
+
+/**
+ * Returns the provider that a request is for: by its path, or, for paths that both have, such as that of the models, by its
+ * headers. Every client of the Messages API names a version.
+ */
+function findUpstream(
+  path: string,
+  headers: IncomingHttpHeaders,
+  { upstream, upstreamOpenai }: ProxyServices,
+): string {
+  const route = findRouteByPath(path.split('?')[0] ?? path)
+  if (route !== null) return route.provider === PROVIDERS[0] ? upstream : upstreamOpenai
+  const { authorization = '', 'anthropic-version': version, 'x-api-key': key } = headers
+  // A token of Anthropic must not reach another provider, whatever its client leaves out.
+  const isOpenai = authorization !== '' && !authorization.startsWith('Bearer sk-ant-')
+  return isOpenai && version === undefined && key === undefined ? upstreamOpenai : upstream
 }
 
 /** Sends a request. `fetch` would make the bytes of a large text in one piece, and then copy them twice. */
@@ -298,10 +327,10 @@ async function sendAnswer(answer: Response, response: ServerResponse): Promise<v
 
 /** Answers with an error in the format of the API. Once the answer has begun, the connection is cut instead. */
 function refuseClient(
+  { url = '' }: IncomingMessage,
   response: ServerResponse,
   { onError }: ProxyServices,
   status: number,
-  type: string,
   message: string,
 ): void {
   onError(status, message)
@@ -310,7 +339,9 @@ function refuseClient(
     return
   }
   response.writeHead(status, { 'content-type': 'application/json' })
-  response.end(JSON.stringify({ type: 'error', error: { type, message } }))
+  const [path = ''] = url.split('?')
+  const { codec } = findRouteByPath(path)?.provider ?? PROVIDERS[0]
+  response.end(JSON.stringify(codec.client.refuse(status, message)))
 }
 
 function describeFault(thrown: unknown): string {

@@ -34,7 +34,7 @@ it('each token is written at the price of the next marker of an hour, or else of
   const cache = new BilledCache()
   const first = cache.send(body(block('a', '1h'), block('b', '5m')), 0)
   expect(first).toMatchObject({ read: 0, writtenForHour: first.written / 2 })
-  expect(cache.cost).toBe((first.written / 2) * (RELATIVE_RATES.write1h + RELATIVE_RATES.write5m))
+  expect(cache.cost).toBe((first.written / 2) * (RELATIVE_RATES.writeLong + RELATIVE_RATES.writeShort))
   const late = cache.send(body(block('a', '1h'), block('b', '5m')), 6 * MINUTE)
   expect(late).toMatchObject({ read: first.written / 2, written: first.written / 2, writtenForHour: 0 })
 })
@@ -75,7 +75,7 @@ it('the lines of a patch are those that it removes and those around them, for ea
 
 it('a model reads nothing that another one wrote, and is billed at its own prices', () => {
   const cache = new BilledCache()
-  const rates = (input: number) => () => ({ ...RELATIVE_RATES, input, write5m: input })
+  const rates = (input: number) => () => ({ ...RELATIVE_RATES, input, writeShort: input })
   cache.useModel('one', rates(1))
   const { written } = cache.send(body(block('a', '5m')), 0)
   cache.useModel('other', rates(10))

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { TokenRates } from '@tidemark/core/cost/prices'
 
 /** Price set A: prices in units of the price of an input token. */
-export const RELATIVE_RATES = { input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }
+export const RELATIVE_RATES = { input: 1, cacheRead: 0.1, writeShort: 1.25, writeLong: 2, output: 5 }
 
 const LOOK_BACK = 20
 const LIFETIME_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_600_000 }
@@ -123,8 +123,8 @@ export class BilledCache {
   /** Charges reads, then writes up to the last marker for an hour, then those up to the last marker. */
   #charge({ read, written, writtenForHour, input }: BilledTokens): void {
     this.#sent = read + written + input
-    const { cacheRead, write1h, write5m, input: uncached } = this.#findRates(this.#sent)
-    const writes = writtenForHour * (write1h ?? 0) + (written - writtenForHour) * (write5m ?? 0)
+    const { cacheRead, writeLong, writeShort, input: uncached } = this.#findRates(this.#sent)
+    const writes = writtenForHour * (writeLong ?? 0) + (written - writtenForHour) * (writeShort ?? 0)
     this.cost += read * (cacheRead ?? 0) + writes + input * (uncached ?? 0)
   }
 

@@ -2,12 +2,13 @@
 import type { Model } from '@tidemark/core/engine/ports'
 import { addReplyEvent, emptyReplyAssembly, type ReplyEvent, toReply } from '@tidemark/core/engine/reply'
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
-import type { Usage } from '@tidemark/core/log/record'
+import { type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { listSectionTitles } from '@tidemark/core/summary/summary-prompt'
 import type { Session } from '../library/session.ts'
 import { createTidemark } from '../library/tidemark.ts'
-import { anthropic, type PriceOverrides } from '../models/anthropic.ts'
+import { anthropic } from '../models/anthropic.ts'
+import type { PriceOverrides } from '../models/catalogue-model.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { assistant, attachment, user } from '../session/messages.ts'
 import { type BilledTokens, RELATIVE_RATES } from './billed-cache.ts'
@@ -26,6 +27,8 @@ interface EnginePolicyOptions {
   readonly name: string
   readonly policy: PolicyOverrides
   readonly window: number
+  /** Most tokens of a response, for which the policy keeps room. Default: the model's. */
+  readonly maxOutput?: number
   /** Model whose rules hold, such as whether thinking is bound to what stands before it. */
   readonly model?: string
   readonly rates?: PriceOverrides
@@ -42,8 +45,8 @@ export function createEnginePolicy(options: EnginePolicyOptions): ReplayPolicy {
 }
 
 async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Promise<ReplayedAgent> {
-  const { window, policy, model = DEFAULT_MODEL, rates = RELATIVE_RATES } = options
-  const choice = anthropic(model, { apiKey: 'none', window, prices: rates })
+  const { window, maxOutput, policy, model = DEFAULT_MODEL, rates = RELATIVE_RATES } = options
+  const choice = anthropic(model, { apiKey: 'none', ...omitUndefined({ window, maxOutput }), prices: rates })
   const tide = createTidemark({
     model: { ...choice, connect: () => createSummarizer(world) },
     memory: true,
@@ -160,7 +163,7 @@ function createSummarizer({ cache, now }: ReplayWorld): Model {
   }
 }
 
-function* streamText(id: string, text: string, usage: Usage): Generator<ReplyEvent> {
+function* streamText(id: string, text: string, usage: JsonObject): Generator<ReplyEvent> {
   const block: Block = { type: 'text', text }
   const message = { id, role: 'assistant' as const, model: DEFAULT_MODEL, content: [], usage }
   const events: readonly ReplyEvent[] = [

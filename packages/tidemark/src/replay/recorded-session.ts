@@ -15,6 +15,7 @@ import {
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
 import { buildSessionLog, readRecordAt } from '@tidemark/core/log/session-log'
+import { countPromptTokens } from '@tidemark/core/tokens/usage'
 import { toResponseKey } from '../inspect/logged-calls.ts'
 import { countBlockTokens } from './billed-cache.ts'
 
@@ -88,14 +89,8 @@ function measureScale(branch: readonly KnownRecord[]): number {
 }
 
 /** Returns the tokens of the request that a response answers, as the provider reported them; 0 if the log has none. */
-function countRequestTokens({ message }: AssistantRecord): number {
-  if (message.model === SYNTHETIC_MODEL) return 0
-  const {
-    input_tokens: input = 0,
-    cache_read_input_tokens: read = 0,
-    cache_creation_input_tokens: written = 0,
-  } = (message.usage ?? {}) as Readonly<Record<string, number>>
-  return input + read + written
+function countRequestTokens({ message, usage }: AssistantRecord): number {
+  return message.model === SYNTHETIC_MODEL || usage === undefined ? 0 : countPromptTokens(usage)
 }
 
 function listBranch(records: readonly SessionRecord[]): readonly KnownRecord[] {

@@ -10,7 +10,7 @@ import {
   scaleRates,
   type TokenRates,
 } from '@tidemark/core/cost/prices'
-import type { Usage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/model-report'
 import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { type PresetName, presets } from '@tidemark/core/policy/presets'
 import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
@@ -20,7 +20,7 @@ import { findMainModel, listLogCalls } from '../inspect/logged-calls.ts'
 import type { BreakCause, SessionReport } from '../inspect/report.ts'
 import { createDayFormatter, createPriceFinder, priceLogCall } from '../inspect/spending.ts'
 import type { LogContents } from '../logs/read-log.ts'
-import type { PriceOverrides } from '../models/anthropic.ts'
+import type { PriceOverrides } from '../models/catalogue-model.ts'
 import { createEnginePolicy } from './engine-policy.ts'
 import { type RecordedSession, type RecordedStep, readRecordedSession } from './recorded-session.ts'
 import { type RecordedBill, type ReplayTotals, replaySession } from './replay-session.ts'
@@ -126,7 +126,7 @@ function isRewritten({ compactions, clearings }: SessionReport): boolean {
 
 /** A policy that changes nothing, and writes to the cache with the lifetime that most of the recorded writes had. */
 function createUnchangedPolicy({ money: { byClass } }: SessionReport): NamedPolicy {
-  const ttl = byClass.write1h.tokens > byClass.write5m.tokens ? '1h' : '5m'
+  const ttl = byClass.write1h.tokens > byClass.write5m.tokens ? 'long' : 'short'
   return { name: 'unchanged', policy: { ...presets.nothing, cache: { ttl } }, isUnbounded: true }
 }
 
@@ -139,9 +139,11 @@ function findModelWindow({ steps }: RecordedSession, catalogue: Catalogue): numb
   return found.found ? found.model.window : null
 }
 
+type CompleteRates = Required<Omit<PriceOverrides, 'write5m' | 'write1h'>>
+
 interface LogBill extends RecordedBill {
   /** Returns the rates of a small request to the model of a response; null if the catalogue does not have them. */
-  findBaseRates(response: RecordedStep): Required<PriceOverrides> | null
+  findBaseRates(response: RecordedStep): CompleteRates | null
 }
 
 /** Bills each response at the prices of its model at its time, with the output tokens that `inspect` counts for it. */
@@ -176,11 +178,11 @@ function createRecordedBill(log: LogContents, catalogue: Catalogue): LogBill {
   }
 }
 
-function findFactor(usage: Usage | null, prices: ModelPrices): number {
+function findFactor(usage: TokenUsage | null, prices: ModelPrices): number {
   return usage === null ? 1 : (findPriceFactor(usage, prices).factor ?? 1)
 }
 
-const NO_RATES: TokenRates = { input: 0, output: 0, cacheRead: 0, write5m: 0, write1h: 0 }
+const NO_RATES: TokenRates = { input: 0, output: 0, cacheRead: 0, writeShort: 0, writeLong: 0 }
 
 interface ReplayPolicyOptions extends Omit<ReplayLogOptions, 'window'> {
   readonly window: (session: RecordedSession) => number
@@ -229,13 +231,13 @@ async function replayPolicy(
 function toCompleteRates({
   input,
   cacheRead,
-  write5m,
-  write1h,
+  writeShort,
+  writeLong,
   output,
-}: TokenRates): Required<PriceOverrides> | null {
+}: TokenRates): CompleteRates | null {
   if (input === null || output === null) return null
-  const short = write5m ?? input
-  return { input, output, cacheRead: cacheRead ?? input, write5m: short, write1h: write1h ?? short }
+  const short = writeShort ?? input
+  return { input, output, cacheRead: cacheRead ?? input, writeShort: short, writeLong: writeLong ?? short }
 }
 
 export function isPresetName(name: string): name is PresetName {

@@ -23,7 +23,7 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core/log/block'
-import { countTextCharacters, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
+import { countTextCharacters, isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
   isKnownRecord,
@@ -36,16 +36,12 @@ import type { SessionLog } from '@tidemark/core/log/session-log'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { spillLargeResult } from '@tidemark/core/turn/run-tools'
 import { recordResponse } from '@tidemark/core/turn/turn'
-import { decodeResponse } from '@tidemark/wire/anthropic/response'
+import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
+import { readMessage } from '@tidemark/wire/providers/message'
+import { findCodec } from '../models/providers.ts'
 import { AMBIENT_TYPE } from '../sources/ambient-source.ts'
 import { drainEvents } from './events.ts'
-import {
-  type AttachmentInput,
-  type ClientMessage,
-  checkMessageInput,
-  type Message,
-  type MessageInput,
-} from './messages.ts'
+import { type AttachmentInput, checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
 import { checkNotReplayed } from './replayed-messages.ts'
 import { createTurnContext } from './turn-host.ts'
@@ -58,25 +54,62 @@ export async function appendMessages(
   // Work in progress may be another append, whose message then comes before this one in the log.
   const isAlone = session.pendingWork.size === 0
   return trackWork(session, async () => {
-    const given = replaceLoneSurrogates(inputs.map(checkMessageInput))
-    const { id, state, pendingRequest } = session
-    checkNotReplayed(id, state.session, given, pendingRequest !== null)
-    return writeInBatches(session, given, isAlone)
+    const replies = inputs.map((input) => readOwnResponse(session, input))
+    const messages = inputs.map((input, index) => checkMessageInput(replies[index]?.message ?? input))
+    const given = replaceLoneSurrogates(messages)
+    const { id, state, awaited } = session
+    checkNotReplayed(id, state.session, given, awaited.request !== null)
+    const byId = new Map(replies.flatMap((reply) => (reply === null ? [] : [[reply.message.id, reply]])))
+    return writeInBatches(session, given, isAlone, byId)
   })
 }
+
+/**
+ * Reads a response in the provider's own shape, which is no message with a role; null if it is none. Its figures and exact
+ * texts are known only to the codec.
+ */
+function readOwnResponse({ model }: OpenSession, input: unknown): Reply | null {
+  if (!isObject(input) || input.role !== undefined) return null
+  const read = findCodec(model.choice).decodeBody(JSON.stringify(input))
+  return read.ok ? read.reply : null
+}
+
+type OwnReplies = ReadonlyMap<string, Reply>
+const NO_REPLIES: OwnReplies = new Map()
 
 /**
  * Appends messages of a client's request, which may repeat those of a branch that the client has left. A client may join with
  * thousands of messages: they are written in parts, each with one flush to disk. After a kill the log has the messages up
  * to some point, and the next request brings the rest.
  */
-export async function writeMessages(session: OpenSession, messages: readonly ClientMessage[]): Promise<void> {
+export async function writeMessages(
+  session: OpenSession,
+  messages: readonly ClientMessage[],
+  findExactBlock: FindExactBlock,
+): Promise<void> {
   await trackWork(session, async () => {
     for (const part of splitBySize(messages)) {
-      const batches = toBatches(session, part).filter(({ reply }) => findKnownReply(session, reply) === null)
+      const batches = toBatches(session, part, findExactBlock).filter(
+        ({ reply }) => findKnownReply(session, reply) === null,
+      )
       await writeWithRetries(session, () => appendClientBatches(session, batches))
       await pauseTurn(createTurnContext(session))
     }
+  })
+}
+
+type FindExactBlock = ClientRequest['findExactBlock']
+
+/** Appends the response to a client's request, with the exact texts of its blocks. */
+export async function appendClientReply(session: OpenSession, given: Reply): Promise<void> {
+  const message = replaceLoneSurrogates(given.message)
+  const reply = message === given.message ? given : { ...given, message, rawBlocks: [] }
+  const isAlone = session.pendingWork.size === 0
+  await trackWork(session, async () => {
+    const { id, state, awaited } = session
+    checkNotReplayed(id, state.session, [message as unknown as Message], awaited.request !== null)
+    if (findKnownReply(session, reply) === null)
+      await writeWithRetries(session, () => appendReply(session, reply, isAlone))
   })
 }
 
@@ -109,9 +142,10 @@ async function writeInBatches(
   session: OpenSession,
   given: readonly WritableMessage[],
   isAlone: boolean,
+  replies: OwnReplies,
 ): Promise<readonly string[]> {
   const uuids: string[] = []
-  for (const [place, { reply, messages }] of toBatches(session, given).entries()) {
+  for (const [place, { reply, messages }] of toBatches(session, given, null, replies).entries()) {
     // A caller may append thousands of messages, which a journal in memory takes without a pause.
     if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(createTurnContext(session))
     const write = (): Writing =>
@@ -125,11 +159,8 @@ async function writeInBatches(
  * Returns the records of a response that the log already contains: it is not appended again, unless it answers a request
  * returned by `next`.
  */
-function findKnownReply(
-  { state, pendingRequest }: OpenSession,
-  reply: Reply | null,
-): readonly string[] | null {
-  return reply === null || pendingRequest !== null ? null : findResponseRecords(state.session, reply)
+function findKnownReply({ state, awaited }: OpenSession, reply: Reply | null): readonly string[] | null {
+  return reply === null || awaited.request !== null ? null : findResponseRecords(state.session, reply)
 }
 
 interface Batch {
@@ -142,20 +173,35 @@ interface Batch {
  * one batch. Each response is a batch of its own, because it ends the model call that it answers.
  */
 function toBatches(
-  { settings, model, tools, client: host }: OpenSession,
+  { settings, model, tools, client }: OpenSession,
   inputs: readonly WritableMessage[],
+  findExactBlock: FindExactBlock,
+  replies: OwnReplies = NO_REPLIES,
 ): readonly Batch[] {
   const batches: Batch[] = []
   for (const input of inputs) {
     const last = batches.at(-1)
     if (input.role === 'assistant') {
-      const reply = toReply(input as Message, settings.ids.next('response'), model.choice.id)
+      const reply =
+        replies.get(String((input as Message).id)) ??
+        toReply(input as Message, settings.ids.next('response'), model.choice.id)
       // The inputs of a client's calls stay as the client has them.
-      batches.push({ reply: host === null ? fitReply(reply, tools.definitions) : reply, messages: [] })
+      const own =
+        client === null ? fitReply(reply, tools.definitions) : withExactBlocks(reply, findExactBlock)
+      batches.push({ reply: own, messages: [] })
     } else if (last === undefined || last.reply !== null) batches.push({ reply: null, messages: [input] })
     else last.messages.push(input)
   }
   return batches
+}
+
+function withExactBlocks(reply: Reply, findExactBlock: FindExactBlock): Reply {
+  if (findExactBlock === null) return reply
+  const rawBlocks = toBlocks(reply.message.content).flatMap((block, index) => {
+    const text = findExactBlock(block)
+    return text === undefined ? [] : [{ index, text }]
+  })
+  return rawBlocks.length === 0 ? reply : { ...reply, rawBlocks }
 }
 
 const MAX_TRIES = 8
@@ -373,22 +419,22 @@ function findCall(session: SessionLog, id: string): ToolUseBlock {
 async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean): Writing {
   checkNoRun(session)
   const run = createTurnContext(session)
-  const { pendingRequest } = session
+  const { request } = session.awaited
   const late = findLateAnchor(session, isAlone)
   const bodies = toAssistantRecords(reply, omitUndefined({ afterUuid: late }))
-  if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
+  if (request === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
   const { cacheModel, cacheMonitor } = run.state
-  const { failure } = yield* finishModelCall(run, pendingRequest, { message, bodies, isInConversation: true })
+  const { failure } = yield* finishModelCall(run, request, { reply, bodies, isInConversation: true })
   if (failure !== null) {
     // The response was not written to the log. The cache model and cache monitor are restored, because they will
     // process the response again at the next attempt.
     run.state = { ...run.state, cacheModel, cacheMonitor }
     return failure
   }
-  if (session.pendingRequest === pendingRequest) session.pendingRequest = null
+  session.awaited.settle(request)
   session.refusal = null
-  yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pendingRequest.forecast }
+  yield { type: 'answered', reply, usage: message.usage ?? null, forecast: request.forecast }
   const halt = yield* recordResponse(run, reply)
   const isTurnEnd = !toBlocks(message.content).some(isToolUse)
   if (halt === null) run.host.startBackgroundWork?.(run.state, isTurnEnd ? 'turn-end' : 'response')
@@ -399,8 +445,8 @@ async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean
  * Returns the uuid of the last record in the pending request if messages were appended since, or are being appended.
  * In the context these come after the response, because the model did not see them: what was sent stays unchanged.
  */
-function findLateAnchor({ pendingRequest, state }: OpenSession, isAlone: boolean): string | undefined {
-  const { lastUuid } = pendingRequest ?? {}
+function findLateAnchor({ awaited, state }: OpenSession, isAlone: boolean): string | undefined {
+  const { lastUuid } = awaited.request ?? {}
   if (lastUuid === undefined) return undefined
   const { entries } = state.view
   for (let index = entries.length - 1; index >= 0; index -= 1) {
@@ -416,21 +462,30 @@ const NOTHING_BILLED = { input_tokens: 0, output_tokens: 0 }
 
 /** Converts a response to log records, one per content block, as `session.run` does. */
 function toAssistantRecords(
-  { message }: Reply,
+  { message, usage, stop, rawBlocks }: Reply,
   place: Pick<AssistantRecord, 'billedUsage'> & { readonly afterUuid?: string },
 ): readonly UnlinkedRecord[] {
+  const rest = { ...place, ...omitUndefined({ usage, stop }) }
   const blocks = toBlocks(message.content)
-  if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] }, ...place }]
-  return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] }, ...place }))
+  if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] }, ...rest }]
+  return blocks.map((block, index) => {
+    const raw = rawBlocks.find((each) => each.index === index)
+    const exact = raw === undefined ? {} : { rawBlocks: [{ index: 0, text: raw.text }] }
+    return { type: 'assistant', message: { ...message, content: [block] }, ...exact, ...rest }
+  })
 }
 
 /** Converts a response in the format of the SDK. `id` and `model` are defaults for a response without these fields. */
 function toReply({ content, ...fields }: Message, id: string, model: string): Reply {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  const response = { id, model, ...fields, type: 'message', content: blocks }
-  const read = decodeResponse(JSON.stringify(response))
-  if (read.ok) return read.reply
-  throw new TidemarkError('bad-record', `append: expected a response of the model. ${read.failure.message}.`)
+  // A copy, without what JSON leaves out.
+  const response = JSON.parse(JSON.stringify({ id, model, ...fields, type: 'message', content: blocks }))
+  const reply = readMessage(response as JsonObject)
+  if (reply !== null) return reply
+  throw new TidemarkError(
+    'bad-record',
+    'append: expected a response of the model. It must have id, model and content.',
+  )
 }
 
 /** Returns the uuids of the records that contain the response; null if the log does not contain all its blocks. */

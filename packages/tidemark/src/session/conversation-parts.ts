@@ -14,7 +14,8 @@ import {
 } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
-import type { ClientMessage, MessageInput } from './messages.ts'
+import type { ClientMessage } from '@tidemark/wire/providers/client-request'
+import type { MessageInput } from './messages.ts'
 
 /** One block of a conversation, without thinking and blank text, which callers often remove. */
 export interface Part {

@@ -2,6 +2,7 @@
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import type { Damage } from '@tidemark/core/log/batch'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
+import { withFormerEventNames } from './former-names.ts'
 import type { SessionStatus } from './status.ts'
 
 /**
@@ -117,7 +118,8 @@ export interface SessionListeners {
 export function createListeners(always: readonly Listener[] = []): SessionListeners {
   const listeners = new Set<Listener>(always)
   const emit = (event: SessionEvent): void => {
-    for (const listener of [...listeners]) notify(listener, event)
+    const emitted = event.type === 'priced' ? withFormerEventNames(event) : event
+    for (const listener of [...listeners]) notify(listener, emitted)
   }
   const notify = (listener: Listener, event: SessionEvent): void => {
     try {

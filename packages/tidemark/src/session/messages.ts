@@ -16,13 +16,6 @@ export interface Message {
   readonly [field: string]: unknown
 }
 
-/** A message of a client's whole request, which may also be a system message within the conversation. */
-export interface ClientMessage extends Omit<Message, 'role'> {
-  readonly role: 'user' | 'assistant' | 'system'
-  readonly content: MessageContent
-  readonly [field: string]: unknown
-}
-
 export interface AttachmentInput {
   readonly role: 'attachment'
   readonly attachment: Attachment

@@ -29,6 +29,8 @@ import {
   withdrawTooLongPrompts,
 } from '@tidemark/core/turn/recover-refusal'
 import { prepareNextRequest } from '@tidemark/core/turn/turn'
+import type { EncodedRequest } from '@tidemark/wire/providers/provider-codec'
+import { findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { runWithPauses } from '../platform/node-ports.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
@@ -57,10 +59,10 @@ export interface NextOptions {
 export type RequestBody = Omit<Payload, 'betas'>
 
 /** The next request, or why there is none. `Body`: an SDK type, as in `next<Anthropic.MessageCreateParamsNonStreaming>()`. */
-export type NextOutcome<Body = RequestBody> =
-  | ReadyRequest<Body>
-  | UnansweredCalls
-  | (TurnFailure & { readonly message: string })
+export type NextOutcome<Body = RequestBody> = ReadyRequest<Body> | RefusedNext
+
+/** Why there is no next request. */
+type RefusedNext = UnansweredCalls | (TurnFailure & { readonly message: string })
 
 /** A refusal because tool calls of the last response have no result yet. Nothing was appended to the log. */
 interface UnansweredCalls {
@@ -75,7 +77,7 @@ export interface ReadyRequest<Body = RequestBody> {
   readonly ok: true
   /** The request body, for `client.messages.create(body, { headers })`. */
   readonly body: Body
-  /** The `anthropic-beta` header that the request body needs; empty if it needs none. */
+  /** The headers that the request body needs, such as `anthropic-beta`; empty if it needs none. */
   readonly headers: Readonly<Record<string, string>>
   readonly betas: readonly string[]
   /** How many tokens of the request are expected to be read from the provider's prompt cache. */
@@ -97,7 +99,8 @@ export async function nextRequest<Body>(
   const tools = options.tools === undefined ? null : createToolset({ tools: options.tools })
   const sections = options.system === undefined ? null : orderPromptSections(options.system)
   const parameters = options.parameters === undefined ? null : checkParameters(options.parameters)
-  return prepareReadyRequest<Body>(session, 'next', { ...options, tools, sections, parameters })
+  const ready = await prepareRequest(session, 'next', { ...options, tools, sections, parameters })
+  return 'ok' in ready ? ready : toReadyRequest<Body>(session, ready)
 }
 
 interface RequestChanges {
@@ -109,12 +112,15 @@ interface RequestChanges {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Prepares the next request with these changes. `operation`: the method that the caller used, for messages. */
-export async function prepareReadyRequest<Body>(
+/**
+ * Prepares the next request with these changes; the session then waits for its response. `operation`: the method that the
+ * caller used, for messages.
+ */
+export async function prepareRequest(
   session: OpenSession,
   operation: 'next' | 'take',
   { tools, sections, parameters, settle, signal }: RequestChanges,
-): Promise<NextOutcome<Body>> {
+): Promise<PendingModelCall | RefusedNext> {
   const release = reserveSession(session, operation)
   try {
     await refreshFromLog(session, createTurnContext(session, { signals: [signal] }))
@@ -127,10 +133,10 @@ export async function prepareReadyRequest<Body>(
     if (sections !== null) session.sections = sections
     if (parameters !== null) session.model = withParameters(session.model, parameters)
     const run = createTurnContext(session, { signals: [signal] })
-    const ready = await runOperation(session, prepareRequest(session, run))
+    const ready = await runOperation(session, buildRequest(session, run))
     if ('ok' in ready) return { ...ready, message: describeFailure(ready, toApiMessages(session.state.flat)) }
-    session.pendingRequest = ready
-    return toReadyRequest<Body>(session, ready)
+    session.awaited.begin(ready)
+    return ready
   } finally {
     release()
   }
@@ -158,10 +164,10 @@ function findStandingRefusal(session: OpenSession, request: AssembledRequest): T
   return { ok: false, reason: 'failed', failure: refusal.failure }
 }
 
-/** Returns everything that is sent of a request: its betas, and the exact JSON text of its body. */
+/** Returns everything that is sent of a request: the headers that its body needs, and the exact JSON text of its body. */
 export function toRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
-  const { text, betas } = runAtOnce(encodeBody(toModelCallInput(request)))
-  return `${betas.join()}\n${text}`
+  const { text, headers } = runAtOnce(encodeBody(toModelCallInput(request)))
+  return `${JSON.stringify(headers)}\n${text}`
 }
 
 /** Names of body fields that `next` builds itself, each with where it comes from. */
@@ -182,7 +188,7 @@ function checkParameters(given: unknown): JsonObject {
   return JSON.parse(JSON.stringify(given)) as JsonObject
 }
 
-async function* prepareRequest(
+async function* buildRequest(
   session: OpenSession,
   run: TurnContext,
 ): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
@@ -213,24 +219,29 @@ function endsInPrompt({ state }: TurnContext): boolean {
   return true
 }
 
-/** Encodes the request that waits to be sent, in slices. Its `text` is then there at once. */
-export async function encodePendingRequest({ pendingRequest, encodeBody }: OpenSession): Promise<void> {
-  if (pendingRequest !== null) await runWithPauses(encodeBody(toModelCallInput(pendingRequest.request)))
+/** Encodes a request that waits to be sent, in slices. */
+export async function encodeReadyRequest(
+  { encodeBody }: OpenSession,
+  { request }: PendingModelCall,
+): Promise<EncodedRequest> {
+  return runWithPauses(encodeBody(toModelCallInput(request)))
 }
 
-function toReadyRequest<Body>(
+/** Returns a prepared request as callers get it. */
+export function toReadyRequest<Body>(
   session: OpenSession,
   { request, forecast }: PendingModelCall,
 ): ReadyRequest<Body> {
   const call = toModelCallInput(request)
-  const { betas = [], ...body } = call.payload
+  const { payload } = call
   const host = createTurnHost(session)
+  const codec = findCodec(session.model.choice)
   return {
     ok: true,
     // The request body has the format of the API. `Body` is the caller's type for it.
-    body: body as unknown as Body,
-    headers: betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') },
-    betas,
+    body: codec.toBody(payload) as unknown as Body,
+    headers: codec.toBodyHeaders(payload),
+    betas: payload.betas ?? [],
     forecast,
     context: measureContext(session.state, host, host.compaction),
     get text() {

@@ -1,5 +1,4 @@
 /** The shared state of an open session: its log, model and tools, and the operations in progress. */
-import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import type { SessionStartSource } from '@tidemark/core/engine/hooks'
 import type { CompactionServices, NotesServices, SeparateSummaryModel } from '@tidemark/core/engine/host'
@@ -17,13 +16,15 @@ import { omitUndefined } from '@tidemark/core/log/json'
 import type { ClientMarker } from '@tidemark/core/request/cache-markers'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
 import type { Remedies } from '@tidemark/core/turn/recover-refusal'
-import { createBodyEncoder } from '../models/anthropic-http.ts'
+import type { ClientMessage } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import { type BodyEncoder, createBodyEncoder } from '../models/http-model.ts'
+import { findCodec } from '../models/providers.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
-import type { ClientMessage } from './messages.ts'
 import { readContextSources, type TidemarkOptions, type TidemarkSettings } from './options.ts'
-import { createReplyGate, createWriteQueue, type ReplyGate } from './session-locks.ts'
+import { type AwaitedResponse, createAwaitedResponse, createWriteQueue } from './session-locks.ts'
 import {
   nameProvider,
   type SessionModel,
@@ -62,7 +63,7 @@ export interface OpenSession {
   /** What the engine needs for compaction, without the parts that depend on the current model and tools. */
   readonly compactionHost: Omit<CompactionServices, 'estimator' | 'scaled' | 'rules' | 'retrieval'>
   /**
-   * The current state of the session. If a new state contains a newly sent request, `gate` is closed until the reply
+   * The current state of the session. If a new state contains a newly sent request, the gate is closed until the reply
    * has ended.
    */
   state: SessionState
@@ -72,17 +73,19 @@ export interface OpenSession {
   /** Null if the option `telemetry` is not given. */
   readonly telemetry: SessionTelemetry | null
   /**
-   * Closed while a reply is streamed. A prompt that is appended between the blocks of the reply would split the
-   * response.
+   * The request of `next` or `take` whose response has not been appended yet. Its gate is closed while a reply is streamed:
+   * a prompt that is appended between the blocks of the reply would split the response.
    */
-  readonly gate: ReplyGate
+  readonly awaited: AwaitedResponse
   model: SessionModel
   tools: Toolset
   /** True if the history tool is declared; without the option `history`, that is since `run` first ran the tools. */
   offersHistory: boolean
   sections: readonly PlacedSection[]
-  /** What `take` knows of the client whose request it took last; null if the session has taken none. */
+  /** What is known of the client whose request was taken last; null if the session has taken none. */
   client: {
+    /** The list of its last request, to compare the next one with; null if there is none, or if it had only new messages. */
+    readonly history: KnownHistory | null
     /** The cache lifetime that its cache markers ask for. */
     readonly ttl: string | undefined
     /** When its last request came, in milliseconds since 1970, and the pauses before the newest ones. */
@@ -93,14 +96,10 @@ export interface OpenSession {
     /** Its cache markers. */
     readonly markers: readonly ClientMarker[]
   } | null
-  /** The list of the request that `take` recorded last; null if there is none, or if it had only new messages. */
-  clientHistory: KnownHistory | null
   /** How the session began, for the SessionStart hooks; null once their context is in the log. */
   startSource: SessionStartSource | null
-  /** The request returned by `next` whose response has not been appended yet; null if there is none. */
-  pendingRequest: PendingModelCall | null
   /** Encodes the bodies of the requests that `next` returns. Messages of earlier requests are not encoded again. */
-  readonly encodeBody: ReturnType<typeof createBodyEncoder>
+  readonly encodeBody: BodyEncoder
   /** What the provider has refused since the last response; null if nothing. */
   refusal: Refusal | null
   /** Ids of the tool calls whose results are being appended. */
@@ -177,7 +176,7 @@ interface OpenSessionInput {
 export async function openSessionById(id: string, input: OpenSessionInput): Promise<OpenSession> {
   const { settings, options, tools, sections } = input
   let state = await openSession(settings.journal, id)
-  const gate = createReplyGate()
+  const awaited = createAwaitedResponse()
   const telemetry = observeSession(id, input, (name) => isToolOffered(session, name))
   const count = telemetry === null ? [] : [telemetry.countEvent]
   const listeners = createListeners([...count, ...input.listeners])
@@ -202,22 +201,20 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
       return state
     },
     set state(next) {
-      if (next.lastRequest !== state.lastRequest && next.lastRequest !== null) gate.shut()
+      if (next.lastRequest !== state.lastRequest && next.lastRequest !== null) awaited.gate.shut()
       state = next
     },
     withLock: createWriteQueue(),
     listeners,
     telemetry,
-    gate,
-    model: withRetryEvents(input.model, settings, { listeners, telemetry }),
+    awaited,
+    model: withRetryEvents(input.model, settings, { id, listeners, telemetry }),
     tools: tools ?? readToolsFromLog(state, settings),
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
     client: null,
-    clientHistory: null,
     startSource: state.position === 0 ? 'startup' : 'resume',
-    pendingRequest: null,
-    encodeBody: createBodyEncoder({}),
+    encodeBody: createSessionEncoder(() => findCodec(session.model.choice)),
     refusal: null,
     arrivingResults: new Set(),
     busyWith: null,
@@ -233,6 +230,17 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     closing: null,
   }
   return session
+}
+
+/** Returns an encoder in the protocol of the model that the session has at the time of the call. */
+function createSessionEncoder(readCodec: () => ProviderCodec): BodyEncoder {
+  const encoders = new Map<ProviderCodec, BodyEncoder>()
+  return (call) => {
+    const codec = readCodec()
+    const encode = encoders.get(codec) ?? createBodyEncoder(codec, {})
+    encoders.set(codec, encode)
+    return encode(call)
+  }
 }
 
 function observeSession(
@@ -256,7 +264,11 @@ function createCompactionHost(
 ): OpenSession['compactionHost'] {
   const { settings, options } = input
   const { carriers = [], hooks, cleanups, autonomous } = options
-  const summarizer = withSummarizerRetryEvents(input.summarizer, settings, { listeners, telemetry })
+  const summarizer = withSummarizerRetryEvents(input.summarizer, settings, {
+    id,
+    listeners,
+    telemetry,
+  })
   const log = settings.logPath(id)
   const given = readContextSources(carriers, { id, log })
   return {
@@ -287,7 +299,7 @@ export function reserveSession(session: OpenSession, operation: string): () => v
   return () => {
     session.busyWith = null
     changeStatus(session, IDLE_STATUS)
-    session.gate.open()
+    session.awaited.gate.open()
     over.resolve()
   }
 }
@@ -350,7 +362,7 @@ export function traceOperation<Event extends SessionEvent, End>(
  */
 export function emitSessionEvent(session: OpenSession, event: SessionEvent): void {
   if (event.type === 'appended') session.isWriter = true
-  if (REPLY_OVER.has(event.type)) session.gate.open()
+  if (REPLY_OVER.has(event.type)) session.awaited.gate.open()
   const isRewritten = event.type === 'rewritten'
   if (isRewritten) session.viewId = String(session.state.position)
   session.listeners.emit(event)

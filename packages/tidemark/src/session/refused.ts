@@ -12,6 +12,7 @@ import {
 } from '@tidemark/core/turn/recover-refusal'
 import { plansRewrite } from '@tidemark/core/turn/reduce-context'
 import { readClientError } from '../models/client-error.ts'
+import { findCodec } from '../models/providers.ts'
 import { toRequestText } from './next.ts'
 import {
   type OpenSession,
@@ -34,12 +35,12 @@ export type RefusedOutcome =
 
 export async function recordRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
   const { settings } = session
-  const failure = readClientError(error, settings.clock.now())
+  const failure = readClientError(error, findCodec(session.model.choice), settings.clock.now())
   const release = reserveSession(session, 'refused')
   try {
     const refusal = createRefusal(session, failure)
     session.refusal = refusal
-    session.pendingRequest = null
+    session.awaited.abandon()
     if (failure.retryable) return planWait(session, refusal)
     const run = createTurnContext(session, { signals: [] })
     await refreshFromLog(session, run)
@@ -66,14 +67,14 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
 
 /** Returns the refusal for the newest failure, with the remedies and waits since the last response. Stores nothing. */
 function createRefusal(session: OpenSession, failure: ModelFailure): Refusal {
-  const { refusal, pendingRequest } = session
+  const { refusal, awaited } = session
   const { tried = NO_REMEDIES_TRIED, waits = 0, text = '', isReplanned = false } = refusal ?? {}
   return {
     failure,
     tried,
     waits,
     isReplanned,
-    text: pendingRequest === null ? text : toRequestText(session, pendingRequest.request),
+    text: awaited.request === null ? text : toRequestText(session, awaited.request.request),
   }
 }
 

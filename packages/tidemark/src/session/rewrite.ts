@@ -189,7 +189,7 @@ export async function runRewrite<End>(
   if (busy !== null) return busy
   const release = reserveSession(session, operation)
   try {
-    session.pendingRequest = null
+    session.awaited.abandon()
     const run = createTurnContext(session, { signals: [options.signal] })
     await refreshFromLog(session, run)
     return await runOperation(session, rewrite(run))
@@ -209,8 +209,8 @@ export function refuseIfBusy({ id, busyWith }: OpenSession, operation: string): 
  * Returns a refusal if the response to a request of `next` has not been appended; otherwise null. That response answers
  * the context as it is, so its usage could not be used to measure a rewritten context.
  */
-export function refuseIfPending({ id, pendingRequest }: OpenSession, operation: string): BusyOutcome | null {
-  if (pendingRequest === null) return null
+export function refuseIfPending({ id, awaited }: OpenSession, operation: string): BusyOutcome | null {
+  if (awaited.request === null) return null
   const advice =
     operation === 'switchModel'
       ? 'Append the response first, or call refused if none will come.'

@@ -1,4 +1,5 @@
 /** Implements `session.run`: one turn, from the prompt until the model makes no more tool calls. */
+
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import type { TurnEvent, TurnFailure, TurnOutcome } from '@tidemark/core/engine/events'
@@ -9,8 +10,9 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { isBlock, type MessageContent } from '@tidemark/core/log/block'
 import { omitUndefined } from '@tidemark/core/log/json'
+import type { ReplyStop } from '@tidemark/core/log/model-report'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { calibrateSize, readLowerBound, startCalibration } from '@tidemark/core/tokens/usage'
+import { calibrateSize, mayFitLimit, startCalibration } from '@tidemark/core/tokens/usage'
 import { findLastAnswer } from '@tidemark/core/turn/recover-refusal'
 import { takeTurn } from '@tidemark/core/turn/turn'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -46,7 +48,9 @@ export type RunOutcome =
       readonly ok: true
       /** The text of the last answer, with its continuations, without thinking and tool calls. */
       readonly text: string
-      /** The `stop_reason` of the last reply. */
+      /** Why the last reply ended. */
+      readonly stop: ReplyStop | null
+      /** The provider's own word for `stop`, such as the `stop_reason` of the Messages API. */
       readonly stopReason: string | null
     }
   | (TurnFailure & { readonly message: string })
@@ -132,7 +136,7 @@ async function* runTurn(
     await refreshFromLog(session, run)
     // Another process may have appended a prompt to a session that was finished.
     checkToolsNeeded(session, session.tools, prompt)
-    session.pendingRequest = null
+    session.awaited.abandon()
     session.refusal = null
     const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)
     const failure = tooLarge ?? (yield* replaceRefusedSummary(session, run))
@@ -163,7 +167,7 @@ async function* endTurn(run: TurnContext, failure: TurnFailure): AsyncGenerator<
 }
 
 function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome {
-  if (end.ok) return { ok: true, text, stopReason: end.stopReason }
+  if (end.ok) return { ok: true, text, stop: end.stop, stopReason: end.stopReason }
   return { ...end, message: describeFailure(end, toApiMessages(state.flat)) }
 }
 
@@ -179,7 +183,8 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const { estimate } = session.settings.policy
   const prefix = calibrateSize(start, countPrefixTokens(session.state, host, estimator), estimate)
   const own = calibrateSize(start, estimator.content(prompt), estimate)
-  if (readLowerBound(own) + readLowerBound(prefix) <= limit) return null
+  if (mayFitLimit({ expected: own.expected + prefix.expected, high: own.high + prefix.high }, prompt, limit))
+    return null
   const message = `The prompt has about ${formatTokens(own.expected)} tokens, and the system prompt and tools before it have ${formatTokens(prefix.expected)}: ${choice.id} takes ${formatTokens(limit)}.`
   return { ok: false, reason: 'full', message, withdrawn: [prompt] }
 }

@@ -1,4 +1,5 @@
-/** Locks of an open session: the order of its log writes, and a gate that is closed while a reply is streamed. */
+/** Locks of an open session: the order of its log writes, and the response that it waits for. */
+import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 
 /**
@@ -39,6 +40,40 @@ export function createReplyGate(): ReplyGate {
       while (waiting !== null) await waiting.promise
     },
   }
+}
+
+/**
+ * The request whose response a session waits for, with the gate that is closed while that response is streamed. Both
+ * change only through its methods.
+ */
+export interface AwaitedResponse {
+  /** Null if no response is awaited. */
+  readonly request: PendingModelCall | null
+  readonly gate: ReplyGate
+  /** Waits for the response to a request that is given to the caller. */
+  begin(request: PendingModelCall): void
+  /** Notes that the response to this request is in the log. */
+  settle(request: PendingModelCall): void
+  /** Notes that no response will be recorded. What waited for its end goes on. */
+  abandon(): void
+}
+
+export function createAwaitedResponse(): AwaitedResponse {
+  const awaited: Omit<AwaitedResponse, 'request'> & { request: PendingModelCall | null } = {
+    request: null,
+    gate: createReplyGate(),
+    begin(request) {
+      awaited.request = request
+    },
+    settle(request) {
+      if (awaited.request === request) awaited.request = null
+    },
+    abandon() {
+      awaited.request = null
+      awaited.gate.open()
+    },
+  }
+  return awaited
 }
 
 /**

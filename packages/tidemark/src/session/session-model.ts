@@ -5,11 +5,14 @@
 import { createIndexRules, type ToolResultRules } from '@tidemark/core/clearing/tool-result-index'
 import type { SeparateSummaryModel } from '@tidemark/core/engine/host'
 import type { Model } from '@tidemark/core/engine/ports'
-import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import type { JsonObject } from '@tidemark/core/log/json'
 import { describeCappedReserve, type ScaledPolicy, scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { applyParameterChanges } from '@tidemark/core/request/prefix-snapshot'
 import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
+import { renamePriceClasses } from '@tidemark/wire/catalogue/custom-models'
 import type { ModelChoice } from '../models/model-choice.ts'
+import { findCodec } from '../models/providers.ts'
+import { withReplyReports } from '../platform/checked-ports.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import type { SessionListeners } from './events.ts'
 import type { TidemarkSettings } from './options.ts'
@@ -27,7 +30,8 @@ export interface SessionModel {
 
 const DEFAULT_MAX_TOKENS = 8_192
 
-export function createSessionModel(choice: ModelChoice, settings: TidemarkSettings): SessionModel {
+export function createSessionModel(given: ModelChoice, settings: TidemarkSettings): SessionModel {
+  const choice = withPresentPriceNames(given)
   const { policy, switches, options } = settings
   const { maxOutput } = choice
   const estimator = createEstimator(choice.weights(policy.estimate), choice.hasTokenizerOf)
@@ -43,13 +47,25 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
       protected: [...policy.rehydrate.todoTools, ...(options.hostTools?.protected ?? [])],
     },
   })
-  // `max_tokens` is the number of tokens that the policy reserves for a response. A larger value would leave less space
-  // for input.
+  // An answer gets the tokens that the policy reserves for a response. More would leave less space for input.
   const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
-  const max_tokens = Math.max(1, Math.min(maxOutput ?? reserve, reserve))
-  const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
+  const { profile } = choice
+  const limit = profile.spelling.settings(
+    { maxOutput: Math.max(1, Math.min(maxOutput ?? reserve, reserve)) },
+    profile,
+  )
+  const parameters = withCompactionBeta({ ...limit, ...choice.parameters }, choice)
   const port = connect(choice, settings)
   return { choice, port, estimator, scaled, rules, parameters, parameterChanges: {} }
+}
+
+/** Returns a model of the application with prices under their present names. */
+function withPresentPriceNames(choice: ModelChoice): ModelChoice {
+  const priceList: ModelChoice['priceList'] = (model, at) => {
+    const prices = choice.priceList(model, at)
+    return prices === null || prices.writeShort !== undefined ? prices : renamePriceClasses(prices)
+  }
+  return { ...choice, priceList }
 }
 
 /** Lists what the user must know about the policy in the window of a model. */
@@ -76,13 +92,9 @@ export function withParameters(model: SessionModel, changes: JsonObject): Sessio
  */
 export function withGivenParameters(model: SessionModel, given: JsonObject): SessionModel {
   const changed = withParameters(model, given)
-  const { max_tokens: asked, thinking } = changed.parameters
-  const { maxOutput } = model.choice
-  if (maxOutput === null || typeof asked !== 'number' || asked <= maxOutput) return changed
-  const budget = isObject(thinking) ? thinking.budget_tokens : undefined
-  const isOver = typeof budget === 'number' && budget >= maxOutput
-  const limited = isOver ? { thinking: { ...Object(thinking), budget_tokens: maxOutput - 1 } } : {}
-  return { ...changed, parameters: { ...changed.parameters, max_tokens: maxOutput, ...limited } }
+  const { maxOutput, profile } = model.choice
+  if (maxOutput === null) return changed
+  return { ...changed, parameters: profile.spelling.limitOutput(changed.parameters, maxOutput) }
 }
 
 /**
@@ -97,25 +109,29 @@ function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }:
 
 function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, reports?: SessionReports): Model {
   const { network } = policy.turn
-  if (reports === undefined) return choice.connect({ clock, network })
-  const { listeners, telemetry } = reports
+  if (reports === undefined) return withReplyReports(choice.connect({ clock, network }))
+  const { listeners, telemetry, id } = reports
   const model = choice.connect({
+    session: id,
     clock,
     network,
     onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }),
   })
-  return telemetry === null ? model : telemetry.traceModel(model, nameProvider(choice))
+  const complete = withReplyReports(model)
+  return telemetry === null ? complete : telemetry.traceModel(complete, nameProvider(choice))
 }
 
 /** Where a session reports what its connections do. */
 interface SessionReports {
+  /** Id of the session. */
+  readonly id: string
   readonly listeners: SessionListeners
   readonly telemetry: SessionTelemetry | null
 }
 
-/** Returns the name of the provider in telemetry. All models are called with the Messages API. */
-export function nameProvider({ isBedrock }: ModelChoice): string {
-  return isBedrock === true ? 'aws.bedrock' : 'anthropic'
+/** Returns the name of the provider in telemetry. */
+export function nameProvider(choice: ModelChoice): string {
+  return choice.isBedrock === true ? 'aws.bedrock' : findCodec(choice).vendor
 }
 
 /**

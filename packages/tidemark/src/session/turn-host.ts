@@ -44,7 +44,9 @@ export function createTurnContext(
     host: { ...createTurnHost(session), ...omitUndefined({ maxCalls: options.maxCalls }) },
     signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
     writeLock:
-      options.waitsForReply === true ? lockBetweenReplies(session.gate, session.withLock) : session.withLock,
+      options.waitsForReply === true
+        ? lockBetweenReplies(session.awaited.gate, session.withLock)
+        : session.withLock,
     ...(session.prepared === null ? {} : { prepared: session.prepared }),
   }
 }
@@ -60,13 +62,18 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
-type ClientRewriting = Pick<LeadingClient, 'waitsUntilFull' | 'refusedAsTooLong'>
-
-/** Returns when the request of a client is rewritten: only when it must be, unless the policy wants it earlier. */
-function readClientRewriting({ refusal, settings }: OpenSession): ClientRewriting {
+/** Returns what the engine knows of a client. Its request is rewritten only when it must be, unless the policy says earlier. */
+function readLeadingClient(
+  { refusal, settings }: OpenSession,
+  { history: _, ...client }: NonNullable<OpenSession['client']>,
+): LeadingClient {
   const waitsUntilFull = settings.policy.dropIn.rewrite === 'when-full'
   const isRefused = waitsUntilFull && refusal?.failure.kind === 'overflow'
-  return { waitsUntilFull, refusedAsTooLong: isRefused ? (refusal.failure.gap ?? {}) : undefined }
+  return {
+    ...client,
+    waitsUntilFull,
+    refusedAsTooLong: isRefused ? (refusal.failure.gap ?? {}) : undefined,
+  }
 }
 
 export function createTurnHost(session: OpenSession): CompactingHost {
@@ -90,7 +97,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       isBedrock: choice.isBedrock,
       entitlement: settings.options.entitlement,
     }),
-    ...(session.client === null ? {} : { client: { ...session.client, ...readClientRewriting(session) } }),
+    ...(session.client === null ? {} : { client: readLeadingClient(session, session.client) }),
     ...(saveDiff === null
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
@@ -102,13 +109,13 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       const { definitions } = session.tools
       const { historyTool } = findRetrievalPaths(session)
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
-      const isHost = session.client !== null
+      const isClient = session.client !== null
       return {
         tools: offered,
         model: choice.id,
         parameters,
-        keepsToolOrder: isHost,
-        keepsBetas: isHost,
+        keepsToolOrder: isClient,
+        keepsBetas: isClient,
       }
     },
     runTool: createToolRunner(session, choice),

@@ -92,7 +92,7 @@ export async function readPromptFiles(
 }
 
 /** Returns the first file of each name. */
-export function keepFirstOfName(files: readonly FoundPromptFile[]): readonly FoundPromptFile[] {
+function keepFirstOfName(files: readonly FoundPromptFile[]): readonly FoundPromptFile[] {
   const first = new Map<string, FoundPromptFile>()
   for (const file of files) if (!first.has(file.name)) first.set(file.name, file)
   return [...first.values()]

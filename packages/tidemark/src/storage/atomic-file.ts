@@ -8,7 +8,15 @@ import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { TidemarkError } from '@tidemark/core/errors'
-import { type FileFacts, type FileSystem, ioError, type OpenFile, readErrorCode } from './file-system.ts'
+import {
+  ensureDirectory,
+  type FileFacts,
+  type FileSystem,
+  ioError,
+  nodeFileSystem,
+  type OpenFile,
+  readErrorCode,
+} from './file-system.ts'
 
 interface FileSnapshot {
   readonly bytes: Uint8Array
@@ -84,6 +92,21 @@ export async function replaceFileAtomic(
     await files.remove(draft.path).catch(() => false)
     throw error
   }
+}
+
+/**
+ * Writes a text file, and its folder if it is missing, so that others find the old file or the new one, never a part. By
+ * default the text is on disk when the promise resolves.
+ *
+ * @example await writeFileAtomic(join(folder, 'state.json'), JSON.stringify(state))
+ */
+export async function writeFileAtomic(
+  path: string,
+  text: string,
+  { durable = true }: { readonly durable?: boolean } = {},
+): Promise<void> {
+  await ensureDirectory(nodeFileSystem, dirname(path))
+  await replaceFileAtomic(nodeFileSystem, path, { bytes: Buffer.from(text), durable })
 }
 
 /** A new file that is written in parts. It appears under its final name only when it is complete. */

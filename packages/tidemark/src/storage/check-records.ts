@@ -1,10 +1,12 @@
 /** Checks new records and converts them to log lines. Also checks the other arguments of journal calls. */
 import type { NewRecord } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
-import { type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-log'
+import { completeRecord, type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-log'
 import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
+import { fromStoredRecord, toStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { isSafeMessageText } from './journal-lock.ts'
 
 /** A checked copy of a new record, before the journal assigns its position. */
@@ -26,7 +28,8 @@ export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDr
       const message = `Record ${index} cannot be appended: ${read.why}. Nothing was written.`
       throw new TidemarkError('bad-record', message, { details: { index, why: read.why } })
     }
-    return { record: read.record, json: JSON.stringify(read.record) }
+    const stored = toStoredRecord(read.record)
+    return { record: fromStoredRecord(stored), json: JSON.stringify(stored) }
   })
 }
 
@@ -61,8 +64,12 @@ export function parseNewRecord(given: unknown): DecodeResult {
   if (isNestedTooDeep(fields)) return { ok: false, why: TOO_DEEP }
   const decoded = decodeRecord(fields)
   if (!decoded.ok) return decoded
-  const why = findProblem(decoded.record, fields, decoded.note)
+  const why = findProblem(decoded.record, fields, decoded.note ?? findUnreadableReport(decoded.record))
   return why === null ? decoded : { ok: false, why }
+}
+
+function findUnreadableReport(record: SessionRecord): string | undefined {
+  return completeRecord(record, readAnthropicReport).note
 }
 
 const TOO_DEEP = `it is nested more than ${MAX_JSON_DEPTH} levels deep, or in itself`

@@ -1,7 +1,7 @@
 /** Stores in memory: a journal, blobs and notes. The journal stores JSON text, so callers cannot change stored records. */
 import type { AppendOutcome, BlobStore, Journal, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
-import type { SessionRecord } from '@tidemark/core/log/record'
 import { isClaimDead } from '@tidemark/core/notes/notes-file'
+import { fromStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {
   checkAppendPosition,
@@ -27,7 +27,7 @@ export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
       checkVisitor(visit)
       checkReadPosition(from)
       const lines = store.get(session)?.lines ?? []
-      if (lines.length > from) visit(lines.slice(from).map((line): SessionRecord => JSON.parse(line)))
+      if (lines.length > from) visit(lines.slice(from).map((line) => fromStoredRecord(JSON.parse(line))))
       return { exists: lines.length > 0, position: lines.length, damage: [] }
     },
     async append(session, after, records) {

@@ -11,6 +11,7 @@ import {
   type LogResumePoint,
 } from '@tidemark/core/log/decode-log'
 import type { SessionRecord } from '@tidemark/core/log/record'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { readByteRange } from './atomic-file.ts'
 import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
 import { readLines, type SplitLine } from './split-lines.ts'
@@ -122,7 +123,7 @@ function createRecordReader(
   take(lines: readonly SplitLine[]): void
   end(rest: SplitLine): Omit<LogReadResult, 'records'>
 } {
-  const reader = createLogLineReader(options)
+  const reader = createLogLineReader({ ...options, readReport: readAnthropicReport })
   const flaws: Damage[] = []
   let lineCount = options.start?.line ?? 0
   const noteFlaw = ({ problem }: SplitLine): void => {

@@ -9,8 +9,8 @@ import {
 } from '@opentelemetry/api'
 import type { Model, ModelCall } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
-import type { Usage } from '@tidemark/core/log/record'
-import { toTokenCount } from '@tidemark/core/tokens/usage'
+import type { TokenCounts } from '@tidemark/core/log/model-report'
+import { countPromptTokens } from '@tidemark/core/tokens/usage'
 import { describeReplyContent, describeRequestContent } from './content-attributes.ts'
 import { findParentContext, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
 
@@ -98,12 +98,13 @@ function followCall(
 
 function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): void {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') {
-    if (event.type !== 'reply-alive') open.firstChunkAt ??= performance.now()
+    if (event.type !== 'reply-alive' && event.type !== 'reply-lost') open.firstChunkAt ??= performance.now()
     return
   }
   const { reply } = event
   if (reply !== null) {
-    const { id, model, stop_reason, usage } = reply.message
+    const { usage } = reply
+    const { id, model, stop_reason } = reply.message
     open.span.setAttributes({
       'gen_ai.response.id': id,
       'gen_ai.response.model': model,
@@ -146,31 +147,24 @@ function endCall(
   observer.instruments.callDuration.record(seconds, { ...open.base, ...error })
 }
 
-/** The conventions count cached tokens as input, too. */
-function countInput(usage: Usage): number {
-  const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage
-  return [input_tokens, cache_read_input_tokens, cache_creation_input_tokens]
-    .map((tokens) => toTokenCount(tokens))
-    .reduce((sum, tokens) => sum + tokens, 0)
-}
-
-export function describeUsage(usage: Usage | undefined | null): OtelAttributes {
-  if (usage === undefined || usage === null) return {}
+export function describeUsage(usage: TokenCounts | undefined): OtelAttributes {
+  if (usage === undefined) return {}
   return {
-    'gen_ai.usage.input_tokens': countInput(usage),
-    'gen_ai.usage.output_tokens': toTokenCount(usage.output_tokens),
-    'gen_ai.usage.cache_read.input_tokens': toTokenCount(usage.cache_read_input_tokens),
-    'gen_ai.usage.cache_creation.input_tokens': toTokenCount(usage.cache_creation_input_tokens),
+    // The conventions count cached tokens as input, too.
+    'gen_ai.usage.input_tokens': countPromptTokens(usage),
+    'gen_ai.usage.output_tokens': usage.output,
+    'gen_ai.usage.cache_read.input_tokens': usage.read,
+    'gen_ai.usage.cache_creation.input_tokens': usage.writes.short + usage.writes.long,
   }
 }
 
 function countUsage(
   { instruments }: Observer,
   attributes: OtelAttributes,
-  usage: Usage | undefined | null,
+  usage: TokenCounts | undefined,
 ): void {
-  if (usage === undefined || usage === null) return
-  const counts = { input: countInput(usage), output: toTokenCount(usage.output_tokens) }
+  if (usage === undefined) return
+  const counts = { input: countPromptTokens(usage), output: usage.output }
   for (const [type, tokens] of Object.entries(counts))
     guard(() => instruments.tokenUsage.record(tokens, { ...attributes, 'gen_ai.token.type': type }))
 }

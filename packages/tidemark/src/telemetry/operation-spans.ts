@@ -2,6 +2,7 @@
  * The spans of an operation, made from its events: the turn (`invoke_agent`), its tool calls (`execute_tool NAME`) and
  * compactions (`tidemark.compaction`), each below the one that it belongs to.
  */
+
 import {
   type Context,
   type Span,
@@ -13,7 +14,7 @@ import {
 import type { TurnEvent, TurnOutcome } from '@tidemark/core/engine/events'
 import type { ToolUseBlock } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
-import { toTokenCount } from '@tidemark/core/tokens/usage'
+import type { TokenCounts } from '@tidemark/core/log/model-report'
 import { describeArguments, describeToolResult } from './content-attributes.ts'
 import { type Attributes, describeCompaction, toSpanEvent } from './event-attributes.ts'
 import { nameTool } from './metrics.ts'
@@ -132,18 +133,21 @@ function createOperationSpans(observer: Observer, operation: string): OperationS
 
 /** Adds up the usage of the calls of a turn, without those that write summaries. */
 function createUsageTotals() {
-  const totals = {
-    input_tokens: 0,
-    output_tokens: 0,
-    cache_read_input_tokens: 0,
-    cache_creation_input_tokens: 0,
-  }
+  let totals: TokenCounts = { input: 0, read: 0, writes: { short: 0, long: 0 }, output: 0 }
   return {
-    totals,
+    get totals() {
+      return totals
+    },
     add(event: TurnEvent): void {
-      if (event.type !== 'answered' || event.usage === null) return
-      for (const name of Object.keys(totals) as (keyof typeof totals)[])
-        totals[name] += toTokenCount(event.usage[name])
+      const usage = event.type === 'answered' ? event.reply.usage : undefined
+      if (usage === undefined) return
+      const { input, read, writes, output } = totals
+      totals = {
+        input: input + usage.input,
+        read: read + usage.read,
+        writes: { short: writes.short + usage.writes.short, long: writes.long + usage.writes.long },
+        output: output + usage.output,
+      }
     },
   }
 }

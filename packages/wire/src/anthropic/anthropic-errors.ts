@@ -67,6 +67,21 @@ export function toAnthropicError(failed: ModelFailure): JsonObject {
   return { type, message: failed.message, ...omitUndefined({ details }) }
 }
 
+const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+}
+
+/** Returns the error type of a response with this status. */
+export function toErrorType(status: number): string {
+  return TYPE_BY_STATUS[status] ?? 'api_error'
+}
+
 function classifyAnthropicError(body: ErrorBody, status: number | undefined): ModelFailureKind | undefined {
   const byCode = findKind(KIND_BY_CODE, body.code)
   if (byCode !== undefined) return byCode

@@ -35,6 +35,7 @@ describe('an early end', () => {
         message: 'The connection ended before the reply was complete',
       },
       reply: {
+        usage: { input: 10, read: 5, writes: { short: 3, long: 0 }, output: 1 },
         message: { ...head, content: [{ type: 'text', text: 'Hel' }] },
         rawBlocks: [],
         cutInputs: [],
@@ -154,8 +155,9 @@ describe('a whole stream', () => {
       STOP,
     ])
     const message = { ...head, content: [{ type: 'text', text: 'Hello' }], stop_reason: 'end_turn' }
+    const counts = { input: 10, read: 5, writes: { short: 3, long: 0 }, output: 1 }
     expect(events).toEqual([
-      { type: 'reply-started', message: head },
+      { type: 'reply-started', message: head, report: { usage: counts } },
       { type: 'block-started', index: 0, block: { type: 'text', text: '' } },
       { type: 'reply-alive' },
       { type: 'block-grew', index: 0, delta: { kind: 'text', text: 'Hello' } },
@@ -164,10 +166,13 @@ describe('a whole stream', () => {
         type: 'reply-updated',
         fields: { stop_reason: 'end_turn', stop_sequence: null },
         usage: { output_tokens: 42 },
+        report: { usage: { ...counts, output: 42 }, stop: 'done' },
       },
       {
         type: 'reply-ended',
         reply: {
+          usage: { ...counts, output: 42 },
+          stop: 'done',
           message: { ...message, usage: { ...head.usage, output_tokens: 42 } },
           rawBlocks: [],
           cutInputs: [],

@@ -39,8 +39,8 @@ import {
   type SseRemainder,
   type SseState,
 } from '../http/sse.ts'
+import { readMessageHead, readReplyReport } from '../providers/message.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'
-import { readMessageHead } from './response.ts'
 
 interface StreamState {
   readonly assembly: ReplyAssembly
@@ -86,7 +86,7 @@ function handleMessageStart(state: StreamState, data: JsonObject): StreamStep {
   if (state.assembly.message !== null) return failMalformedFrame(state, 'the message began twice')
   const head = readMessageHead(data.message)
   if (head === null) return failMalformedFrame(state, 'a message without id or model')
-  const started: ReplyEvent = { type: 'reply-started', message: head.message }
+  const started: ReplyEvent = { type: 'reply-started', message: head.message, report: head.report }
   const hasPartialUsage = Object.keys(head.partialUsage).length > 0
   const usage: readonly ReplyEvent[] = hasPartialUsage
     ? [{ type: 'reply-updated', fields: {}, usage: head.partialUsage }]
@@ -141,7 +141,9 @@ function handleMessageDelta(state: StreamState, data: JsonObject): StreamStep {
     return failMalformedFrame(state, 'the end of a message before its beginning')
   const { type: _, delta, usage, ...beside } = data
   const fields = { ...(isObject(delta) ? delta : {}), ...beside }
-  return emitEvents(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
+  const update = { type: 'reply-updated' as const, fields, ...(isObject(usage) ? { usage } : {}) }
+  const { message, figures } = addReplyEvent(state.assembly, update)
+  return emitEvents(state, [{ ...update, report: readReplyReport(message ?? {}, figures) }])
 }
 
 /** Ends the reply. Also ends content blocks that are still open, because some servers omit `content_block_stop`. */
@@ -190,7 +192,7 @@ export function finishReply(
 }
 
 /** State for decoding a reply from bytes: the states of the SSE decoder and of the reply decoder. */
-interface ByteStreamState {
+export interface ByteStreamState {
   readonly sse: SseState
   readonly stream: StreamState
 }

@@ -1,18 +1,17 @@
 /** Encodes the headers of a Messages API request. Header names are lower case. */
+import type { Credentials } from '../providers/provider-codec.ts'
 
 /** The two headers in which an API request can carry its credentials. The API accepts both; newer clients use `bearer`. */
 const AUTH_STYLES = {
   key: { header: 'x-api-key', prefix: '' },
   bearer: { header: 'authorization', prefix: 'Bearer ' },
-} as const
+} as const satisfies Readonly<
+  Record<Credentials['style'], { readonly header: string; readonly prefix: string }>
+>
 
-export interface Credentials {
-  readonly style: keyof typeof AUTH_STYLES
-  readonly secret: string
-}
-
+const DEFAULT_VERSION = '2023-06-01'
 const VERSION_HEADER = 'anthropic-version'
-const BETA_HEADER = 'anthropic-beta'
+export const BETA_HEADER = 'anthropic-beta'
 
 interface RequestHeaderFields {
   /** Value of the `anthropic-version` header, such as `2023-06-01`. */
@@ -37,4 +36,12 @@ export function toRequestHeaders({
 function toAuthHeader({ style, secret }: Credentials): Record<string, string> {
   const { header, prefix } = AUTH_STYLES[style]
   return { [header]: prefix + secret }
+}
+
+/** Returns the headers of every request: credentials and version. */
+export function toAuthorizedHeaders(
+  credentials: Credentials,
+  version: string = DEFAULT_VERSION,
+): Readonly<Record<string, string>> {
+  return toRequestHeaders({ version, betas: [], credentials })
 }

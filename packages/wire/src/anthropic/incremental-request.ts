@@ -3,19 +3,24 @@
  * bytes as that of `encodeRequest`.
  */
 import type { TracedMessage } from '@tidemark/core/context/flatten'
+import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import type { AssembledRequest } from '@tidemark/core/request/build-request'
+import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import {
   createCacheReference,
   encodeCacheControlMember,
   encodeParameters,
   encodePrefixList,
+  encodeRequest,
   encodeWithoutMarker,
   findClosingBracket,
+  joinEncodedRequest,
   toContentBlocks,
 } from './encode-request.ts'
+import { BETA_HEADER } from './headers.ts'
 
 /** A request body as a list of JSON texts, in the order in which they are sent. */
 export interface IncrementalRequest {
@@ -80,6 +85,33 @@ interface ExtendRequestOptions {
 export interface MessageTexts {
   get(message: TracedMessage): MessageText | undefined
   set(message: TracedMessage, text: MessageText): void
+}
+
+/** Encodes the body of a model call, as an extension of the previous body if the engine has assembled the request. */
+export function* encodeModelCall(
+  call: ModelCall,
+  { fields = {}, previous, texts }: EncodeOptions,
+): Steps<EncodedRequest> {
+  if (call.request !== undefined) {
+    const request = yield* extendRequestInSteps(call.request, {
+      fields,
+      previous: previous as IncrementalRequest | undefined,
+      ...(texts === undefined ? {} : { texts: texts as MessageTexts }),
+    })
+    return { text: joinIncrementalRequest(request), headers: toBetaHeader(request.betas), state: request }
+  }
+  // Without a request of the engine there are no cached message texts to reuse.
+  const { payload, raw } = call
+  const encoded = encodeRequest(
+    { ...payload, ...fields },
+    raw === undefined ? {} : { raw: { messages: raw } },
+  )
+  return { text: joinEncodedRequest(encoded), headers: toBetaHeader(encoded.betas), state: previous }
+}
+
+/** Returns the header that a body with these betas needs; empty if there are none. */
+export function toBetaHeader(betas: readonly string[]): Readonly<Record<string, string>> {
+  return betas.length === 0 ? {} : { [BETA_HEADER]: [...new Set(betas)].join(',') }
 }
 
 /** Encodes a request, with the texts of messages from `options.previous` if messages were only appended since. */
@@ -187,7 +219,7 @@ function joinStretches(
  * results get a cache reference.
  */
 function applyMarkers(
-  { markers, addsCacheReferences }: AssembledRequest,
+  { markers, addReference }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
 ): MarkedTexts {
   const byMessage = new Map<number, Map<number, unknown>>()
@@ -200,11 +232,11 @@ function applyMarkers(
   const onTop = new Map<number, string>()
   for (const [index, onBlocks] of byMessage) {
     const message = textAt(index)
-    const referTo = !addsCacheReferences ? 0 : index < last.index ? Number.POSITIVE_INFINITY : last.block
+    const referTo = addReference === null ? 0 : index < last.index ? Number.POSITIVE_INFINITY : last.block
     if (message !== undefined)
       onTop.set(index, applyOverlay(message, { markers: onBlocks, referencedUntil: referTo }))
   }
-  return { overlays: onTop, referencedUntil: addsCacheReferences ? last.index : 0 }
+  return { overlays: onTop, referencedUntil: addReference === null ? 0 : last.index }
 }
 
 // Messages are encoded to JSON once. Cache markers and references are then inserted into the text at known offsets.

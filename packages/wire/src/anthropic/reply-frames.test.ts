@@ -1,6 +1,7 @@
 import type { Reply, ReplyEvent } from '@tidemark/core/engine/reply'
 import { describe, expect, it } from 'vitest'
-import { createReplySplitter, encodeReplyFrames, toSseFrames } from './reply-frames.ts'
+import { createReplySplitter } from '../providers/reply-events.ts'
+import { encodeReplyFrames, toSseFrames } from './reply-frames.ts'
 
 const REPLY: Reply = {
   message: {

@@ -1,7 +1,7 @@
 import { collectReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { decode, frame, STOP } from '../../test/stream-frames.ts'
-import { replyToEvents } from './reply-frames.ts'
+import { replyToEvents } from '../providers/reply-events.ts'
 import { decodeResponse, encodeResponse } from './response.ts'
 
 describe('fromResponse', () => {

@@ -33,8 +33,8 @@ const COMMON: Common = {
 const PREFIX_BOUND_THINKING = { ...ALWAYS_ON_THINKING, binding: 'prefix' } as const
 const NO_FORCED_TOOL_CHOICE = { ...CLAUDE_5_5_CAPABILITIES, forcedToolChoice: false }
 const UNDOCUMENTED = { systemMessages: null, toolChanges: null, messageEffort: null }
-const OPUS_RATES = { input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }
-const UNKNOWN_RATES = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
+const OPUS_RATES = { input: 5, cacheRead: 0.5, writeShort: 6.25, writeLong: 10, output: 25 }
+const UNKNOWN_RATES = { input: null, cacheRead: null, writeShort: null, writeLong: null, output: null }
 
 /**
  * Before this day, a prompt over 200,000 tokens cost twice the usual input price, and its output 1.5 times the usual
@@ -51,12 +51,12 @@ const FABLE_5_2_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-fable-5-2',
-    prices: claudePrices({ input: 8, cacheRead: 0.2, write5m: 10, write1h: 16, output: 40 }),
+    prices: claudePrices({ input: 8, cacheRead: 0.2, writeShort: 10, writeLong: 16, output: 40 }),
     cache: claudeCacheFacts(null),
     thinking: { ...PREFIX_BOUND_THINKING, isAccountBound: null },
     capabilities: { ...NO_FORCED_TOOL_CHOICE, ...UNDOCUMENTED },
     doubts: [
-      { field: 'prices.write1h', note: 'derived: twice the input price, as on every other Claude' },
+      { field: 'prices.writeLong', note: 'derived: twice the input price, as on every other Claude' },
       { field: 'thinking.binding', note: 'taken from Fable 5.1; no page read says it of 5.2' },
     ],
     ...CLAUDE_5_2_SOURCE,
@@ -76,7 +76,7 @@ const FABLE_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-fable-5-1',
-    prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
+    prices: claudePrices({ input: 10, cacheRead: 0.25, writeShort: 12.5, writeLong: 20, output: 50 }),
     cache: claudeCacheFacts(512),
     thinking: PREFIX_BOUND_THINKING,
     capabilities: NO_FORCED_TOOL_CHOICE,
@@ -84,7 +84,7 @@ const FABLE_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-mythos-5-1',
-    prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
+    prices: claudePrices({ input: 10, cacheRead: 0.25, writeShort: 12.5, writeLong: 20, output: 50 }),
     cache: claudeCacheFacts(512),
     thinking: { ...ALWAYS_ON_THINKING, binding: 'model' },
     capabilities: NO_FORCED_TOOL_CHOICE,
@@ -92,7 +92,7 @@ const FABLE_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-fable-5',
-    prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
+    prices: claudePrices({ input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }),
     cache: claudeCacheFacts(512),
     thinking: ALWAYS_ON_THINKING,
     capabilities: CLAUDE_4_8_CAPABILITIES,
@@ -101,7 +101,7 @@ const FABLE_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-mythos-5',
-    prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
+    prices: claudePrices({ input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }),
     cache: claudeCacheFacts(512),
     thinking: ALWAYS_ON_THINKING,
     capabilities: CLAUDE_4_8_CAPABILITIES,
@@ -113,7 +113,7 @@ const OPUS_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-opus-5-5',
     prices: claudePrices(
-      { input: 4, cacheRead: 0.2, write5m: 5, write1h: 8, output: 20 },
+      { input: 4, cacheRead: 0.2, writeShort: 5, writeLong: 8, output: 20 },
       { standard: 1, fast: 2 },
     ),
     cache: claudeCacheFacts(512),
@@ -152,7 +152,7 @@ const OPUS_MODELS: readonly ModelEntry[] = [
         before: FLAT_PRICES_FROM,
         prices: {
           ...claudePrices(OPUS_RATES, { standard: 1, fast: 6 }),
-          tiers: [{ above: 200_000, input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 37.5 }],
+          tiers: [{ above: 200_000, input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 37.5 }],
         },
       },
     ],
@@ -168,7 +168,7 @@ const SONNET_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-sonnet-5-5',
-    prices: claudePrices({ input: 2, cacheRead: 0.1, write5m: 2.5, write1h: 4, output: 10 }),
+    prices: claudePrices({ input: 2, cacheRead: 0.1, writeShort: 2.5, writeLong: 4, output: 10 }),
     cache: claudeCacheFacts(512),
     thinking: {
       ...PREFIX_BOUND_THINKING,
@@ -187,7 +187,7 @@ const SONNET_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-sonnet-5',
-    prices: claudePrices({ input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 }),
+    prices: claudePrices({ input: 2, cacheRead: 0.2, writeShort: 2.5, writeLong: 4, output: 10 }),
     cache: claudeCacheFacts(1_024),
     thinking: ADAPTIVE_THINKING,
     capabilities: CLAUDE_4_7_CAPABILITIES,
@@ -195,13 +195,13 @@ const SONNET_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-sonnet-4-6',
-    prices: claudePrices({ input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }),
+    prices: claudePrices({ input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }),
     pastPrices: [
       {
         before: FLAT_PRICES_FROM,
         prices: {
-          ...claudePrices({ input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }),
-          tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
+          ...claudePrices({ input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }),
+          tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, writeShort: 7.5, writeLong: 12, output: 22.5 }],
         },
       },
     ],
@@ -221,8 +221,8 @@ const HAIKU_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-haiku-5-5',
     prices: {
-      ...claudePrices({ input: 0.1, cacheRead: 0.01, write5m: 0.125, write1h: 0.2, output: 0.5 }),
-      tiers: [{ above: 100_000, input: 0.5, cacheRead: 0.05, write5m: 0.625, write1h: 1, output: 2.5 }],
+      ...claudePrices({ input: 0.1, cacheRead: 0.01, writeShort: 0.125, writeLong: 0.2, output: 0.5 }),
+      tiers: [{ above: 100_000, input: 0.5, cacheRead: 0.05, writeShort: 0.625, writeLong: 1, output: 2.5 }],
     },
     cache: claudeCacheFacts(512),
     thinking: { ...ADAPTIVE_THINKING, binding: 'prefix', isAccountBound: true, leastUpTo: 'high' },

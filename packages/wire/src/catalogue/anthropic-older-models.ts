@@ -35,13 +35,13 @@ const CLAUDE_3: Common = {
   ...OLDER_CLAUDE_SOURCE,
 }
 
-const OPUS_RATES = { input: 15, cacheRead: 1.5, write5m: 18.75, write1h: 30, output: 75 }
-const SONNET_RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
+const OPUS_RATES = { input: 15, cacheRead: 1.5, writeShort: 18.75, writeLong: 30, output: 75 }
+const SONNET_RATES = { input: 3, cacheRead: 0.3, writeShort: 3.75, writeLong: 6, output: 15 }
 
 /** Prices of Sonnet 4 and 4.5. With the beta for a 1M context window, prompts over 200,000 tokens cost more. */
 const SONNET_PRICES = {
   ...claudePricesBefore46(SONNET_RATES),
-  tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
+  tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, writeShort: 7.5, writeLong: 12, output: 22.5 }],
 }
 const ONE_MILLION_BETA_DOUBT: UncertainField = {
   field: 'longWindow',
@@ -53,7 +53,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_4_5,
     ...twoHundredThousandWindow(64_000),
     id: 'claude-opus-4-5',
-    prices: claudePricesBefore46({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
+    prices: claudePricesBefore46({ input: 5, cacheRead: 0.5, writeShort: 6.25, writeLong: 10, output: 25 }),
     cache: claudeCacheFacts(4_096),
     thinking: { ...BUDGET_THINKING, efforts: ['low', 'medium', 'high'], keepsPrior: true },
   },
@@ -70,7 +70,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_4_5,
     ...twoHundredThousandWindow(64_000),
     id: 'claude-haiku-4-5',
-    prices: claudePricesBefore46({ input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }),
+    prices: claudePricesBefore46({ input: 1, cacheRead: 0.1, writeShort: 1.25, writeLong: 2, output: 5 }),
     cache: claudeCacheFacts(4_096),
   },
   {
@@ -122,7 +122,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_3,
     ...twoHundredThousandWindow(8_192),
     id: 'claude-3-5-haiku',
-    prices: claudePricesBefore46({ input: 0.8, cacheRead: 0.08, write5m: 1, write1h: 1.6, output: 4 }),
+    prices: claudePricesBefore46({ input: 0.8, cacheRead: 0.08, writeShort: 1, writeLong: 1.6, output: 4 }),
     cache: claudeCacheFacts(2_048),
     ...CLAUDE_SOURCE,
   },
@@ -137,7 +137,13 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_3,
     ...twoHundredThousandWindow(4_096),
     id: 'claude-3-haiku',
-    prices: claudePricesBefore46({ input: 0.25, cacheRead: 0.03, write5m: 0.3, write1h: 0.5, output: 1.25 }),
+    prices: claudePricesBefore46({
+      input: 0.25,
+      cacheRead: 0.03,
+      writeShort: 0.3,
+      writeLong: 0.5,
+      output: 1.25,
+    }),
     cache: claudeCacheFacts(2_048),
   },
 ]

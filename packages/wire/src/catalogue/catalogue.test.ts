@@ -46,8 +46,8 @@ const PUBLISHED: readonly Line[] = [
   ['gpt-6.1-sol', 1050 * K, 128 * K, 1024, 2, 10, 2.5, null, 0.1],
   ['gpt-6-astra', 1050 * K, 128 * K, 1024, 10, 50, 12.5, null, 1],
   ['gpt-5.6-luna', 1050 * K, 128 * K, 1024, 0.2, 1.2, 0.25, null, 0.02],
-  ['gpt-5.4', 1050 * K, 128 * K, null, 2.5, 15, 2.5, 2.5, 0.25],
-  ['gpt-5.2', 400 * K, 128 * K, null, 1.75, 14, 1.75, 1.75, 0.175],
+  ['gpt-5.4', 1050 * K, 128 * K, 1024, 2.5, 15, 2.5, 2.5, 0.25],
+  ['gpt-5.2', 400 * K, 128 * K, 1024, 1.75, 14, 1.75, 1.75, 0.175],
   ['gemini-4-argon', 1048576, 32768, 4096, 2, 10, 2, null, 0.1],
   ['gemini-2.5-flash', 1048576, 65536, 2048, 0.3, 2.5, 0.3, null, 0.03],
 ]
@@ -55,8 +55,10 @@ const PUBLISHED: readonly Line[] = [
 describe('published figures', () => {
   it.each(PUBLISHED.map((line) => [line[0], line] as const))('%s', (_, [id, ...figures]) => {
     const { window, maxOutput, cache, prices } = model(id)
-    const { input, output, write5m, write1h, cacheRead } = prices
-    expect([window, maxOutput, cache.minimum, input, output, write5m, write1h, cacheRead]).toEqual(figures)
+    const { input, output, writeShort, writeLong, cacheRead } = prices
+    expect([window, maxOutput, cache.minimum, input, output, writeShort, writeLong, cacheRead]).toEqual(
+      figures,
+    )
   })
 
   it('covers every Claude of the catalogue', () => {
@@ -69,11 +71,23 @@ describe('published figures', () => {
   })
 
   it.each([
-    ['claude-haiku-5-5', 100_000, { input: 0.5, cacheRead: 0.05, write5m: 0.625, write1h: 1, output: 2.5 }],
-    ['claude-sonnet-4-5', 200_000, { input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
-    ['gpt-6.1-sol', 272_000, { input: 4, cacheRead: 0.2, write5m: 5, write1h: null, output: 15 }],
-    ['gpt-5.4', 272_000, { input: 5, cacheRead: 0.5, write5m: 5, write1h: 5, output: 22.5 }],
-    ['gemini-2.5-pro', 200_000, { input: 2.5, cacheRead: 0.25, write5m: 2.5, write1h: null, output: 15 }],
+    [
+      'claude-haiku-5-5',
+      100_000,
+      { input: 0.5, cacheRead: 0.05, writeShort: 0.625, writeLong: 1, output: 2.5 },
+    ],
+    [
+      'claude-sonnet-4-5',
+      200_000,
+      { input: 6, cacheRead: 0.6, writeShort: 7.5, writeLong: 12, output: 22.5 },
+    ],
+    ['gpt-6.1-sol', 272_000, { input: 4, cacheRead: 0.2, writeShort: 5, writeLong: null, output: 15 }],
+    ['gpt-5.4', 272_000, { input: 5, cacheRead: 0.5, writeShort: 5, writeLong: 5, output: 22.5 }],
+    [
+      'gemini-2.5-pro',
+      200_000,
+      { input: 2.5, cacheRead: 0.25, writeShort: 2.5, writeLong: null, output: 15 },
+    ],
   ])('%s has another price over %i tokens', (id, above, rates) => {
     expect(model(id).prices.tiers).toEqual([{ above, ...rates }])
   })
@@ -83,7 +97,7 @@ describe('published figures', () => {
       .filter(({ vendor, prices }) => vendor === 'anthropic' && prices.input !== null)
       .filter(
         ({ prices }) =>
-          ratio(prices.write5m, prices.input) !== 1.25 || ratio(prices.write1h, prices.input) !== 2,
+          ratio(prices.writeShort, prices.input) !== 1.25 || ratio(prices.writeLong, prices.input) !== 2,
       )
     expect(others.map(({ id }) => id)).toEqual(['claude-3-haiku'])
   })
@@ -321,10 +335,12 @@ describe('what an id asks for', () => {
     expect(model.prices).toMatchObject({
       input: 0.11,
       cacheRead: 0.011,
-      write5m: 0.1375,
-      write1h: 0.22,
+      writeShort: 0.1375,
+      writeLong: 0.22,
       output: 0.55,
-      tiers: [{ above: 100_000, input: 0.55, cacheRead: 0.055, write5m: 0.6875, write1h: 1.1, output: 2.75 }],
+      tiers: [
+        { above: 100_000, input: 0.55, cacheRead: 0.055, writeShort: 0.6875, writeLong: 1.1, output: 2.75 },
+      ],
     })
     expect(notes).toContain('prices are 1.1 times the global ones: the endpoint is tied to "eu"')
     expect(pricesAtDate(find('us.anthropic.claude-opus-4-6-v1').model, '2026-02-10').tiers?.[0]?.input).toBe(

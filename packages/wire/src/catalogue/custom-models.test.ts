@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Catalogue, lookUpModel, modelCatalogue } from './catalogue.ts'
 import { UNKNOWN_MODEL, withModels } from './custom-models.ts'
-import type { ModelEntry } from './model-entry.ts'
+import { type ModelEntry, pricesAtDate } from './model-entry.ts'
 
 function given(file: unknown): Catalogue {
   const outcome = withModels(modelCatalogue, JSON.parse(JSON.stringify(file)))
@@ -54,6 +54,16 @@ describe('a correction', () => {
 
   it('can take a figure back', () => {
     expect(model(given({ models: { 'gpt-5': { window: null } } }), 'gpt-5').window).toBeNull()
+  })
+
+  it('of prices holds on every day, also where the list had other prices in the past', () => {
+    const day = '2026-01-15'
+    const before = model(modelCatalogue, 'claude-opus-4-6')
+    expect(pricesAtDate(before, day).tiers).toHaveLength(1)
+    const priced = given({ models: { 'claude-opus-4-6': { prices: { cacheRead: 0 } } } })
+    expect(pricesAtDate(model(priced, 'claude-opus-4-6'), day)).toEqual({ ...before.prices, cacheRead: 0 })
+    const widened = given({ models: { 'claude-opus-4-6': { window: 500_000 } } })
+    expect(pricesAtDate(model(widened, 'claude-opus-4-6'), day)).toEqual(pricesAtDate(before, day))
   })
 
   it('replaces lists and tables whole', () => {
@@ -114,7 +124,7 @@ describe('a new model', () => {
   })
 
   it('may cost nothing: a price of 0 is a price', () => {
-    const prices = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
+    const prices = { input: 0, cacheRead: 0, writeShort: 0, writeLong: 0, output: 0 }
     expect(model(given({ models: { local: { prices } } }), 'local').prices).toEqual(prices)
   })
 })
@@ -151,7 +161,7 @@ describe('all problems are reported at once', () => {
       'a price step with a rate missing',
       { models: { a: { prices: { tiers: [{ above: 1, input: 1 }] } } } },
       [
-        'models.a.prices.tiers: expected a list, each item an object with above, input, cacheRead, write5m, write1h, output; got [{"above":1,"input":1}]',
+        'models.a.prices.tiers: expected a list, each item an object with above, input, cacheRead, writeShort, writeLong, output; got [{"above":1,"input":1}]',
       ],
     ],
     [
@@ -187,4 +197,14 @@ describe('all problems are reported at once', () => {
   it('new rates may stand with new steps, or with none', () => {
     expect(problems({ models: { 'claude-haiku-5-5': { prices: { input: 0.2, tiers: [] } } } })).toEqual([])
   })
+})
+
+it('prices in a file may have the names of earlier versions, also in tiers', () => {
+  const rates = { input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }
+  const { prices } = model(
+    given({ models: { mine: { prices: { ...rates, tiers: [{ above: 9, ...rates }] } } } }),
+    'mine',
+  )
+  const present = { input: 1, cacheRead: 0.1, writeShort: 1.25, writeLong: 2, output: 5 }
+  expect(prices).toEqual({ ...present, tiers: [{ above: 9, ...present }] })
 })

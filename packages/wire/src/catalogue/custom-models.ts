@@ -41,12 +41,14 @@ interface ReadModelResult {
 function readCustomModel(
   catalogue: Catalogue,
   id: string,
-  fields: unknown,
+  given: unknown,
   file: InputFields,
 ): ReadModelResult {
   const path = `models.${id}`
-  if (!isObject(fields))
-    return { catalogue, problems: [expectedProblem(path, 'an object with the fields of a model', fields)] }
+  if (!isObject(given))
+    return { catalogue, problems: [expectedProblem(path, 'an object with the fields of a model', given)] }
+  const { prices } = given
+  const fields = isObject(prices) ? { ...given, prices: renamePriceClasses(prices) } : given
   const shapes = findFieldProblems(MODEL_FIELDS, fields, path)
   if (shapes.length > 0) return { catalogue, problems: shapes }
   const base = findBaseModel(catalogue, id, fields.like)
@@ -59,6 +61,18 @@ function readCustomModel(
     ...checkAliases(catalogue, model, path),
   ]
   return { catalogue: problems.length === 0 ? replaceModel(catalogue, model) : catalogue, problems }
+}
+
+/** Names of price classes in files that were written for earlier versions. */
+const FORMER_NAMES: Readonly<Record<string, string>> = { write5m: 'writeShort', write1h: 'writeLong' }
+
+/** Returns prices with the present names of their classes, also in their tiers. */
+export function renamePriceClasses<Prices extends object>(prices: Prices): Prices {
+  const { tiers } = prices as InputFields
+  const entries = Object.entries(prices).map(([name, value]) => [FORMER_NAMES[name] ?? name, value])
+  const renamed = Object.fromEntries(entries)
+  if (!Array.isArray(tiers)) return renamed
+  return { ...renamed, tiers: tiers.map((tier) => (isObject(tier) ? renamePriceClasses(tier) : tier)) }
 }
 
 function findBaseModel(catalogue: Catalogue, id: string, like: unknown): ModelEntry | null {
@@ -119,9 +133,12 @@ function applyFields(
     asOf: asOf ?? base.asOf,
   }
   const doubts = base.doubts.filter(({ field }) => !hasField(facts, field.split('.')))
+  const { pastPrices, ...lasting } = base
+  // The prices of a user hold on every day: those of the list in the past would be paid at another scale.
+  const start = fields.prices === undefined ? base : lasting
   // The cast is safe, because every field was checked against `MODEL_FIELDS`.
   return {
-    ...mergeFields(base, { ...names, ...prompt, ...facts, ...provenance }),
+    ...mergeFields(start, { ...names, ...prompt, ...facts, ...provenance }),
     doubts,
   } as unknown as ModelEntry
 }
@@ -155,7 +172,7 @@ export const UNKNOWN_MODEL: ModelEntry = {
   window: null,
   maxInput: null,
   maxOutput: null,
-  prices: { input: null, cacheRead: null, write5m: null, write1h: null, output: null },
+  prices: { input: null, cacheRead: null, writeShort: null, writeLong: null, output: null },
   cache: { minimum: null, markers: null, lookBack: null, ttls: null },
   thinking: {
     modes: null,

@@ -84,11 +84,11 @@ function geminiModel({
  * price.
  */
 function flatPrices(input: number, cacheRead: number, output: number): ModelPrices {
-  return { input, cacheRead, write5m: input, write1h: null, output }
+  return { input, cacheRead, writeShort: input, writeLong: null, output }
 }
 
-function tieredPrices(prices: ModelPrices, above: Omit<PriceTier, 'write5m' | 'write1h'>): ModelPrices {
-  return { ...prices, tiers: [{ ...above, write5m: above.input, write1h: null }] }
+function tieredPrices(prices: ModelPrices, above: Omit<PriceTier, 'writeShort' | 'writeLong'>): ModelPrices {
+  return { ...prices, tiers: [{ ...above, writeShort: above.input, writeLong: null }] }
 }
 
 const TIER_OVER_200K = { above: 200_000, input: 4, cacheRead: 0.4, output: 18 }

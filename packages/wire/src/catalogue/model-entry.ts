@@ -165,13 +165,16 @@ function scalePriceList(prices: ModelPrices, factor: number): ModelPrices {
   return { ...scaled, tiers: prices.tiers.map((tier) => ({ ...tier, ...scaleRates(tier, factor) })) }
 }
 
-function scaleRates({ input, cacheRead, write5m, write1h, output }: TokenRates, factor: number): TokenRates {
+function scaleRates(
+  { input, cacheRead, writeShort, writeLong, output }: TokenRates,
+  factor: number,
+): TokenRates {
   const by = (rate: number | null) => (rate === null ? null : roundRate(rate * factor))
   return {
     input: by(input),
     cacheRead: by(cacheRead),
-    write5m: by(write5m),
-    write1h: by(write1h),
+    writeShort: by(writeShort),
+    writeLong: by(writeLong),
     output: by(output),
   }
 }

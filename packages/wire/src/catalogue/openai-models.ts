@@ -27,7 +27,7 @@ const MARKER_CACHE: CacheFacts = {
   ],
 }
 const AUTOMATIC_CACHE: CacheFacts = {
-  minimum: null,
+  minimum: 1_024,
   markers: 0,
   lookBack: 'unlimited',
   ttls: [{ name: '24h', seconds: 86_400 }],
@@ -123,15 +123,15 @@ function pricesWithWrites(input: number, cacheRead: number, output: number): Mod
   return withLongPromptTier({
     input,
     cacheRead,
-    write5m: roundRate(input * 1.25),
-    write1h: null,
+    writeShort: roundRate(input * 1.25),
+    writeLong: null,
     output,
     factors: SERVICE_TIER_FACTORS,
   })
 }
 
 function pricesWithoutWrites(input: number, cacheRead: number, output: number): ModelPrices {
-  return { input, cacheRead, write5m: input, write1h: input, output, factors: SERVICE_TIER_FACTORS }
+  return { input, cacheRead, writeShort: input, writeLong: input, output, factors: SERVICE_TIER_FACTORS }
 }
 
 /** Adds the price tier for prompts over 272,000 tokens: input costs twice as much and output 1.5 times as much. */
@@ -142,8 +142,8 @@ function withLongPromptTier(prices: ModelPrices): ModelPrices {
     above: 272_000,
     input: times(prices.input, 2),
     cacheRead: times(prices.cacheRead, 2),
-    write5m: times(prices.write5m, 2),
-    write1h: times(prices.write1h, 2),
+    writeShort: times(prices.writeShort, 2),
+    writeLong: times(prices.writeLong, 2),
     output: times(prices.output, 1.5),
   }
   return { ...prices, tiers: [tier] }

@@ -7,7 +7,11 @@ import {
   type ProviderProfile,
   type ProviderProfileOverrides,
 } from '@tidemark/core/policy/provider-profile'
+import { anthropicSpelling } from '../anthropic/spelling.ts'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
+import type { Dialect } from '../openai/dialects.ts'
+import { OPENAI } from '../openai/openai-errors.ts'
+import { chatSpelling, compatibleSpelling, responsesSpelling } from '../openai/spelling.ts'
 
 interface ProviderProfileOptions {
   /** Value of the `anthropic-version` header. Default: the newest version, whose rules are stricter. */
@@ -20,8 +24,72 @@ export function createProviderProfile(
   model: ModelEntry,
   options: ProviderProfileOptions = {},
 ): ProviderProfile {
-  return defineProviderProfile(providerRules(model, options.anthropicVersion ?? '2026-10-21'))
+  return defineMessagesProfile(providerRules(model, options.anthropicVersion ?? '2026-10-21'))
 }
+
+/**
+ * Returns the strictest profile with `overrides` applied, for a provider that speaks the Messages API, as all models do
+ * for now. Throws as `defineProviderProfile` does.
+ */
+export function defineMessagesProfile(overrides: ProviderProfileOverrides = {}): ProviderProfile {
+  return defineProviderProfile({
+    ...overrides,
+    cache: { ...MESSAGES_CACHE, ...overrides.cache },
+    compaction: { ...MESSAGES_COMPACTION, ...overrides.compaction },
+    spelling: anthropicSpelling,
+  })
+}
+
+const MESSAGES_CACHE: ProfilePart<'cache'> = { unmarkable: ['thinking', 'redacted_thinking', 'cache_edits'] }
+const MESSAGES_COMPACTION: ProfilePart<'compaction'> = {
+  notWithRequest: [
+    'context_management',
+    'stop_sequences',
+    'output_config.format',
+    'output_config.task_budget.remaining',
+    'thread',
+  ],
+  notWithBlock: ['output_config.task_budget.remaining'],
+}
+
+/** Returns the rules of a model that is called with the Responses API. `account`: to which its reasoning is bound. */
+export function createResponsesProfile(model: ModelEntry, account: string | null): ProviderProfile {
+  const rules = openaiProfile(model)
+  return defineProviderProfile({
+    ...rules,
+    origin: { vendor: OPENAI, account },
+    capabilities: { cacheDiagnostics: rules.cache?.kind === 'breakpoints' },
+    spelling: responsesSpelling,
+  })
+}
+
+/** Returns the rules of a model that is called with Chat Completions, at OpenAI or at a server that speaks like it. */
+export function createChatProfile(model: ModelEntry, dialect: Dialect): ProviderProfile {
+  const rules = openaiProfile(model)
+  const isOpenai = dialect.name === OPENAI
+  return defineProviderProfile({
+    ...rules,
+    name: `${model.id} (${dialect.title})`,
+    origin: { vendor: dialect.name, account: null },
+    // What such a server caches, it caches by itself: a request has no place for a marker.
+    cache: { ...rules.cache, ...(isOpenai ? {} : OWN_PREFIX_CACHE), maxMarkers: 0 },
+    spelling: isOpenai ? chatSpelling : compatibleSpelling,
+  })
+}
+
+const OWN_PREFIX_CACHE: ProfilePart<'cache'> = {
+  kind: 'prefix',
+  softSeconds: 300,
+  minimumTokens: null,
+  ttls: [{ name: 'own', seconds: 3_600 }],
+  defaultTtl: 'own',
+}
+
+/**
+ * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no known context
+ * window, no betas, and none of the features that only some providers support.
+ */
+export const strictProfile: ProviderProfile = defineMessagesProfile()
 
 function providerRules(model: ModelEntry, version: AnthropicVersion): ProviderProfileOverrides {
   if (model.vendor === 'anthropic') return anthropicProfile(model, version)
@@ -167,8 +235,23 @@ function commonRules(model: ModelEntry): ProviderProfileOverrides {
       firstInModes: [],
       unforcedInModes: [],
     },
-    cache: { ...cacheRules(model), automatic: true },
+    cache: { ...cacheRules(model), ...ownCaching(model), automatic: true },
     sizes: sizeLimits(model),
+  }
+}
+
+/** Idle seconds after which a prefix that was cached without a marker may be gone. */
+const SOFT_SECONDS = 300
+/** Tokens that such a prefix is read in multiples of, as OpenAI documents it. */
+const STEP_TOKENS = 128
+
+/** Returns how a provider caches prompts by itself: next to markers, or instead of them. */
+function ownCaching({ cache, vendor }: ModelEntry): ProfilePart<'cache'> {
+  if (cache.markers !== 0) return { kind: 'breakpoints' }
+  return {
+    kind: 'prefix',
+    softSeconds: SOFT_SECONDS,
+    ...(vendor === 'openai' ? { stepTokens: STEP_TOKENS } : {}),
   }
 }
 

@@ -4,6 +4,7 @@ import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { createLogLineReader, type LogLineReader, type LogReaderOptions } from '@tidemark/core/log/decode-log'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
+import { readAnthropicReport } from '../providers/message-usage.ts'
 import {
   createDamageCollector,
   createMetaCollector,
@@ -32,7 +33,7 @@ export function createRecordReader(
 ): LogReader {
   const reading: RecordReaderState = {
     format,
-    reader: createLogLineReader(options),
+    reader: createLogLineReader({ ...options, readReport: readAnthropicReport }),
     queue: { waiting: [], dequeued: [], lastUuid: null },
     damage: createDamageCollector(),
     meta: createMetaCollector(),

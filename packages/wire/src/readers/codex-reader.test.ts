@@ -1,7 +1,6 @@
 import { buildContextView } from '@tidemark/core/context/context-view'
 import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
-import { strictProfile } from '@tidemark/core/policy/provider-profile'
 import { validateRequest } from '@tidemark/core/validate/validate'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -18,6 +17,7 @@ import {
   session,
   turn,
 } from '../../test/rollout.ts'
+import { strictProfile } from '../profiles/provider-profile.ts'
 import { createLogReader } from './log-format.ts'
 
 const TIME = '2026-01-02T03:04:05.000Z'
@@ -61,6 +61,7 @@ describe('records of a rollout', () => {
             reasoning_output_tokens: 0,
           },
         },
+        usage: { input: 6, read: 4, writes: { short: 0, long: 0 }, output: 3, areWritesUnknown: true },
       },
     ])
   })

@@ -1,6 +1,6 @@
 /** Converts the items of a Codex rollout into linked records, each with a uuid, a parent and a response id. */
-import { isObject } from '@tidemark/core/log/json'
-import type { AssistantRecord, SessionRecord, Usage, UserRecord } from '@tidemark/core/log/record'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import type { AssistantRecord, SessionRecord, UserRecord } from '@tidemark/core/log/record'
 import {
   type CodexInputItem,
   type CodexModelItem,
@@ -14,6 +14,7 @@ import {
 import type { JsonFields } from './codex-line.ts'
 import type { GroupedResponse } from './codex-responses.ts'
 import type { LogRecord, MetaCollector } from './log-reader.ts'
+import { fromStoredRecord } from './stored-records.ts'
 
 /** A user prompt in a Codex rollout. */
 interface LoggedPrompt {
@@ -86,7 +87,7 @@ export function toResponseRecords(log: CodexLog, response: GroupedResponse): rea
 
 interface ResponseInfo {
   readonly id: string
-  readonly usage: Usage | null
+  readonly usage: JsonObject | null
 }
 
 function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): SessionRecord {
@@ -116,12 +117,12 @@ export function toAssistantRecord(
   { id, model, usage }: ResponseInfo & { readonly model: string },
 ): AssistantRecord {
   const message = { id, role: 'assistant', model, content: part.blocks } as const
-  return {
+  return fromStoredRecord({
     ...place,
     type: 'assistant',
     message: usage === null ? message : { ...message, usage },
     ...(part.raw.length === 0 ? {} : { rawBlocks: part.raw }),
-  }
+  }) as AssistantRecord
 }
 
 /**

@@ -3,8 +3,7 @@
  * usage of each model call, after the items of the response, or before them until late 2025. Items are therefore held
  * back until it is known which call they belong to.
  */
-import { isObject } from '@tidemark/core/log/json'
-import type { Usage } from '@tidemark/core/log/record'
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { PendingRecord } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 
@@ -128,7 +127,7 @@ function endsWithToolResult(held: readonly PendingRecord[]): boolean {
 // call.
 
 interface CallUsage {
-  readonly usage: Usage
+  readonly usage: JsonObject
   /** Key of the model call. It is unique in the session and the same in every copy of the log. */
   readonly key: string
   /** Input tokens of the model call, including cached tokens. */
@@ -212,8 +211,8 @@ function readTokens(value: unknown): TokenTotals | null {
   }
 }
 
-/** Converts Codex's token counts into `Usage`. Codex's input includes cached tokens, which `Usage` counts separately. */
-function toUsage({ input, cached, written, output, reasoning }: TokenTotals): Usage {
+/** Converts Codex's token counts into those of the Messages API, which counts cached tokens apart from the input. */
+function toUsage({ input, cached, written, output, reasoning }: TokenTotals): JsonObject {
   return {
     input_tokens: Math.max(0, input - cached - (written ?? 0)),
     cache_read_input_tokens: cached,

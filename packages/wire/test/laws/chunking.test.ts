@@ -9,8 +9,9 @@ import {
   finishReplyBytes,
   initialByteStreamState,
 } from '../../src/anthropic/decode-stream.ts'
-import { createReplySplitter, encodeReplyFrames } from '../../src/anthropic/reply-frames.ts'
+import { encodeReplyFrames } from '../../src/anthropic/reply-frames.ts'
 import { encodeSseFrame } from '../../src/http/sse.ts'
+import { createReplySplitter } from '../../src/providers/reply-events.ts'
 import { reply } from '../arbitrary.ts'
 
 const LINE_ENDS = ['\n', '\r\n', '\r']

@@ -9,14 +9,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/decode-stream.ts'
 import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
-import {
-  createReplySplitter,
-  encodeReplyFrames,
-  replyToEvents,
-  toSseFrames,
-} from '../../src/anthropic/reply-frames.ts'
+import { encodeReplyFrames, toSseFrames } from '../../src/anthropic/reply-frames.ts'
 import { decodeResponse, encodeResponse } from '../../src/anthropic/response.ts'
 import type { SseFrame } from '../../src/http/sse.ts'
+import { createReplySplitter, replyToEvents } from '../../src/providers/reply-events.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
 import { decodeRequest } from '../decode-request.ts'
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
-import { defineProviderProfile, type ProviderProfile } from '@tidemark/core/policy/provider-profile'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -23,12 +23,13 @@ import {
   joinIncrementalRequest,
   type MessageTexts,
 } from '../../src/anthropic/incremental-request.ts'
+import { defineMessagesProfile } from '../../src/profiles/provider-profile.ts'
 
 const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache
 
 function profileThat(cacheEdits: boolean): ProviderProfile {
-  return defineProviderProfile({
+  return defineMessagesProfile({
     roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
     thinking: { closing: 'not-at-end', firstInModes: [] },
     cache: { collapsesToolRuns: true },
@@ -47,7 +48,7 @@ const epoch = createPrefixSnapshot(
     model: 'model-a',
     parameters: { max_tokens: 1000, betas: ['b-1'], metadata: { user: 'ü' } },
   },
-  defineProviderProfile(),
+  defineMessagesProfile(),
 )
 const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 

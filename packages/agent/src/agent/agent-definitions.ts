@@ -1,0 +1,198 @@
+/**
+ * Definitions of subagents: two built-in ones, and the files in `.claude/agents` of the user and of the project. A
+ * definition can narrow what a subagent may do, never widen it. A project's definition counts only if the user has trusted
+ * it as it is now.
+ */
+
+import { createHash } from 'node:crypto'
+import type { ModelChoice } from 'tidemark'
+import { lookUpModel, modelCatalogue } from 'tidemark/catalogue'
+import {
+  type FoundPromptFile,
+  type PromptFilePlaces,
+  readMatterList,
+  readMatterText,
+  readPromptFiles,
+} from 'tidemark/project'
+import {
+  AGENT_TOOL_NAMES,
+  DEFAULT_AGENT_TYPE,
+  isPathWithin,
+  matchesToolName,
+  resolveRealPath,
+  toShownPath,
+} from '../tools/tool-access.ts'
+import { ToolError } from '../tools/tool-definition.ts'
+import type { TrustItem } from './folder-trust.ts'
+
+export interface AgentDefinition {
+  readonly name: string
+  /** What it is for, for the model that may start it. */
+  readonly description: string
+  readonly instructions: string
+  /** Names of its tools, such as `Read` or `mcp__files__*`; null for all that the starting agent has. */
+  readonly tools: readonly string[] | null
+  readonly forbiddenTools: readonly string[]
+  /** A model id, or `sonnet`, `opus` or `haiku`; null for the model of the starting agent. */
+  readonly model: string | null
+  /** The context window in tokens, if it is to be smaller than that of the model. */
+  readonly window: number | null
+  /** Calls to the model after which it ends with a partial result. */
+  readonly maxTurns: number | null
+  /** True if it works in plan mode, whatever the mode of the starting agent. */
+  readonly isPlanning: boolean
+}
+
+const COMMON = { forbiddenTools: [], model: null, window: null, maxTurns: null } as const
+
+const BUILT_IN_AGENTS: readonly AgentDefinition[] = [
+  {
+    ...COMMON,
+    name: DEFAULT_AGENT_TYPE,
+    description: 'Any task of several steps that needs its own context. It has the same tools as you.',
+    instructions: 'Do the whole task, and verify the result as far as you can.',
+    tools: null,
+    isPlanning: false,
+  },
+  {
+    ...COMMON,
+    name: 'explore',
+    description:
+      'Finds out how something works or where it is, in many files, and returns what matters. It only reads.',
+    instructions: 'Search widely, read what matters, and answer with places as path:line. Change nothing.',
+    tools: ['Read', 'Grep', 'Glob', 'WebFetch', 'TodoWrite', 'mcp__*'],
+    isPlanning: true,
+  },
+]
+
+interface AgentDefinitions {
+  readonly definitions: readonly AgentDefinition[]
+  /** Files that exist and could or may not be read, with the reason. */
+  readonly unread: readonly { readonly path: string; readonly why: string }[]
+  /** What definitions name and is not there, as sentences for the user. */
+  readonly problems: readonly string[]
+}
+
+/** Reads the definitions as they are now. The user's come before the project's, and both before the built-in ones. */
+export async function readAgentDefinitions(
+  places: PromptFilePlaces,
+  isTrusted: (item: TrustItem) => boolean,
+): Promise<AgentDefinitions> {
+  const { all, unread } = await readPromptFiles(places, 'agent')
+  const mayUse = (file: FoundPromptFile): boolean =>
+    file.origin === 'user' || isTrusted(describeDefinition(file, places.project))
+  // A file that is not trusted must not hide a trusted one by taking its name.
+  const usable = all.filter(mayUse)
+  const used = usable.filter(({ name }, index) => usable.findIndex((one) => one.name === name) === index)
+  const definitions = used.map(toDefinition)
+  const known = new Set(definitions.map(({ name }) => name))
+  return {
+    definitions: [...definitions, ...BUILT_IN_AGENTS.filter(({ name }) => !known.has(name))],
+    unread,
+    problems: used.flatMap((file) => describeDefinitionProblem(file) ?? []),
+  }
+}
+
+/** Says which tools and which model of a definition do not exist; null if all do. Tools of MCP servers may come later. */
+function describeDefinitionProblem(file: FoundPromptFile): string | null {
+  const { name, tools, forbiddenTools, model } = toDefinition(file)
+  const named = [...(tools ?? []), ...forbiddenTools].filter((tool) => !/^mcp__|\*/.test(tool))
+  const unknown = [...new Set(named)].filter((tool) => !AGENT_TOOL_NAMES.includes(tool))
+  const isKnownModel = model === null || FAMILY.test(model) || lookUpModel(modelCatalogue, model).found
+  const parts = [
+    ...(unknown.length === 0 ? [] : [`there is no tool ${unknown.join(', ')}`]),
+    ...(isKnownModel ? [] : [`the model ${model} is not in the catalogue`]),
+  ]
+  return parts.length === 0 ? null : `The agent ${name} (${file.path}): ${parts.join('; ')}.`
+}
+
+function toDefinition({ name, description, body, matter }: FoundPromptFile): AgentDefinition {
+  const readCount = (field: string): number | null => {
+    const text = readMatterText(matter, field)?.replaceAll('_', '') ?? ''
+    return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null
+  }
+  const model = readMatterText(matter, 'model')
+  return {
+    name,
+    description: description === '' ? `The agent ${name}.` : description,
+    instructions: body.trim(),
+    tools: matter.has('tools') ? readMatterList(matter, 'tools') : null,
+    forbiddenTools: readMatterList(matter, 'disallowedTools'),
+    model: model === null || model === '' || model === 'inherit' ? null : model,
+    window: readCount('window'),
+    maxTurns: readCount('maxTurns'),
+    isPlanning: readMatterText(matter, 'permissionMode') === 'plan',
+  }
+}
+
+/** Returns true if a subagent of this definition may have a tool that the starting agent has. */
+export function isToolOfAgent({ tools, forbiddenTools }: AgentDefinition, tool: string): boolean {
+  const isNamed = (name: string): boolean => matchesToolName(name, tool)
+  // A definition cannot forbid a part of a tool, so `Bash(rm:*)` forbids Bash.
+  const isForbidden = forbiddenTools.some((name) => isNamed(name.replace(/\(.*$/s, '')))
+  return (tools === null || tools.some(isNamed)) && !isForbidden
+}
+
+/** Returns the model of a subagent. Its window is never larger than the model's own. */
+export function chooseAgentModel({ name, model, window }: AgentDefinition, own: ModelChoice): ModelChoice {
+  const chosen = model === null ? own : findModel(name, model, own)
+  if (window === null || (chosen.window !== null && chosen.window <= window)) return chosen
+  return { ...chosen, window }
+}
+
+const FAMILY = /^(?:sonnet|opus|haiku)$/
+
+function findModel(agent: string, model: string, own: ModelChoice): ModelChoice {
+  const isFamily = FAMILY.test(model)
+  if (model === own.id || (isFamily && own.id.includes(model))) return own
+  // The catalogue has the newest model of each family first.
+  const id = isFamily ? modelCatalogue.models.find((each) => each.id.includes(model))?.id : model
+  try {
+    if (id !== undefined && own.sibling !== undefined) return own.sibling(id)
+  } catch (error) {
+    throw new ToolError(`The agent ${agent} cannot be started: ${(error as Error).message}`)
+  }
+  throw new ToolError(`The agent ${agent} cannot be started: there is no model ${model}.`)
+}
+
+// Trust. A project's definition is the system prompt of an agent with the user's permissions.
+
+function describeDefinition(file: FoundPromptFile, project: string): TrustItem {
+  const { name, path, matter, body } = file
+  const { tools, model, isPlanning } = toDefinition(file)
+  const hash = createHash('sha256')
+    .update(JSON.stringify([matter, body]))
+    .digest('hex')
+  return {
+    setting: 'agents',
+    parts: [
+      `${name}:`,
+      tools === null ? 'all tools,' : `tools ${tools.join(', ')},`,
+      ...(model === null ? [] : [`model ${model},`]),
+      ...(isPlanning ? ['only reads,'] : []),
+      `as in ${toShownPath(path, project)},`,
+      `sha256 ${hash}`,
+    ],
+  }
+}
+
+/** Lists the definitions of a project, for the user to trust. */
+export async function listDefinitionItems(folder: string, home: string): Promise<readonly TrustItem[]> {
+  const project = resolveRealPath(folder)
+  // In the home folder, they are the user's own.
+  if (project === resolveRealPath(home)) return []
+  const isPermitted = (path: string): boolean => isPathWithin(path, project)
+  const { all } = await readPromptFiles({ home: null, project, isPermitted }, 'agent')
+  return all.map((file) => describeDefinition(file, project))
+}
+
+/** Lists what is wrong with the agents, skills and commands of a project, as sentences for the user. */
+export async function listPromptFileProblems(folder: string): Promise<readonly string[]> {
+  const project = resolveRealPath(folder)
+  const places = { home: null, project, isPermitted: (path: string): boolean => isPathWithin(path, project) }
+  const [prompts, agents] = [await readPromptFiles(places), await readPromptFiles(places, 'agent')]
+  return [
+    ...[...prompts.unread, ...agents.unread].map(({ path, why }) => `${path} is not used: ${why}.`),
+    ...agents.files.flatMap((file) => describeDefinitionProblem(file) ?? []),
+  ]
+}

@@ -1,0 +1,312 @@
+/** The permissions of an agent's session: what decides about its tool calls, asks the user, and hides files from searches. */
+
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { PERMISSION_HOOK } from '@tidemark/terminal/render/describe-event'
+import type { ContextSource, SessionHooks, TidemarkOptions } from 'tidemark'
+import type { PromptFilePlaces } from 'tidemark/project'
+import type { OpenedSandbox } from '../sandbox/sandbox.ts'
+import type { AgentEnvironment } from '../tools/agent-environment.ts'
+import { describeToolAccess, resolveRealPath } from '../tools/tool-access.ts'
+import {
+  type Agent,
+  type AgentOptions,
+  createCommandEnvironment,
+  type InheritedOptions,
+  isOffered,
+  type PermissionDenial,
+} from './agent-options.ts'
+import { formatTrustItem } from './folder-trust.ts'
+import { listGitPrograms } from './git-programs.ts'
+import { mayReadUnasked } from './memory-sources.ts'
+import {
+  decidePermission,
+  formatAllowedTools,
+  hasSearchLimits,
+  type PermissionContext,
+  PLAN_TOOL,
+  REFUSED_BY_USER,
+} from './permissions.ts'
+import { openPlanMode } from './plan-mode.ts'
+import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
+import { openSessionSandbox } from './sandbox-session.ts'
+import { findUserSettings } from './settings.ts'
+
+interface SessionPlace {
+  /** The working directory. */
+  readonly folder: string
+  readonly log: string
+  /** The folder with the files of the session. */
+  readonly ownFolder: string
+}
+
+/** What decides about the tool calls of a session, and what the engine must know of it. */
+export interface OpenPermissions
+  extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode' | 'sandbox'> {
+  readonly context: PermissionContext
+  readonly promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'>
+  readonly sources: readonly ContextSource[]
+  readonly cleanups: NonNullable<TidemarkOptions['cleanups']>
+}
+
+/** Opens what decides about tool calls: rules, plan mode, and the slash commands, which bring rules of their own. */
+export async function openPermissions(options: AgentOptions, place: SessionPlace): Promise<OpenPermissions> {
+  if (options.inherited !== undefined) return await inheritPermissions(options, options.inherited, place)
+  const { folder, log, ownFolder } = place
+  const { settings, home, mode, allowed = [] } = options
+  let sandbox: OpenedSandbox | null = null
+  const plan = await openPlanMode({
+    file: join(ownFolder, 'plan-mode.json'),
+    given: mode,
+    usual: settings.permissionMode,
+    canAsk: options.askPermission !== undefined,
+    canSwitch: options.canSwitchMode === true,
+  })
+  let granted: readonly string[] = []
+  const readableFolders = [ownFolder, log]
+  const context: PermissionContext = {
+    get rules() {
+      const { permissions } = settings
+      return { ...permissions, allow: [...permissions.allow, ...allowed, ...granted] }
+    },
+    get mode() {
+      return plan.readMode()
+    },
+    folder,
+    readableFolders,
+    guardedPaths: settings.hookFiles ?? [],
+    protectedFolders: [home, dirname(findUserSettings(options.env))].map((path) => resolveRealPath(path)),
+    ownRules: settings.ownRules ?? [],
+    findGitProgram: createGitCheck(settings, folder),
+    get sandbox() {
+      return sandbox?.ok === true ? sandbox.sandbox : undefined
+    },
+  }
+  sandbox = await openSessionSandbox(options, context, ownFolder)
+  const prompts = await openPrompts(options, context)
+  readableFolders.push(...prompts.skillFolders)
+  for (const file of prompts.unread) options.onUnread?.('skill or command', file)
+  const expandPrompt: Agent['expandPrompt'] = async (prompt, signal) => {
+    const { allowed: rules, ...expanded } = await prompts.expand(prompt, signal)
+    // What a slash command allows counts until the next prompt.
+    granted = rules
+    return expanded
+  }
+  const promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'> = {
+    ...(prompts.skills === null ? {} : { skills: prompts.skills }),
+    ...(plan.isUsed ? { endPlanMode: () => plan.end() } : {}),
+  }
+  const forgetRules = createRuleCleanup(() => {
+    granted = []
+  })
+  return {
+    context,
+    sandbox,
+    promptTools,
+    sources: [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])],
+    expandPrompt,
+    switchMode: plan.switchTo,
+    listPromptFiles: prompts.list,
+    cleanups: [forgetRules],
+  }
+}
+
+/** Returns a check of what the repository lets Git run, as it is at each call: a checkout may bring other hooks. */
+function createGitCheck(
+  { isItemTrusted = () => false }: AgentOptions['settings'],
+  folder: string,
+): NonNullable<PermissionContext['findGitProgram']> {
+  return (starts) => {
+    const item = [...new Set([folder, ...starts])]
+      .flatMap(listGitPrograms)
+      .find((each) => !isItemTrusted(each))
+    return item === undefined ? null : formatTrustItem(item).replace(/^git: /, '')
+  }
+}
+
+function createRuleCleanup(forgetRules: () => void): NonNullable<TidemarkOptions['cleanups']>[number] {
+  return {
+    name: 'rules of a slash command',
+    scope: 'main',
+    forget({ kind }) {
+      // The prompt with the command may have left the conversation.
+      if (kind === 'undo' || kind === 'rewind') forgetRules()
+    },
+  }
+}
+
+/**
+ * Opens the permissions of a subagent: those of the agent that started it, as they are at each call. It has its own place
+ * for files, its own skills, and it stays in plan mode if it was started there.
+ */
+async function inheritPermissions(
+  options: AgentOptions,
+  { context: starter, isPlanning }: InheritedOptions,
+  { folder, log, ownFolder }: SessionPlace,
+): Promise<OpenPermissions> {
+  const readableFolders = [...(starter.readableFolders ?? []), ownFolder, log]
+  const context: PermissionContext = {
+    get rules() {
+      return starter.rules
+    },
+    get mode() {
+      return isPlanning ? 'plan' : starter.mode
+    },
+    folder,
+    readableFolders,
+    sandbox: starter.sandbox,
+    guardedPaths: starter.guardedPaths ?? [],
+    protectedFolders: starter.protectedFolders ?? [],
+    ownRules: starter.ownRules ?? [],
+    ...(starter.findGitProgram === undefined ? {} : { findGitProgram: starter.findGitProgram }),
+  }
+  const { skills, sources, skillFolders, list } = await openPrompts(options, context)
+  readableFolders.push(...skillFolders)
+  return {
+    context,
+    sandbox: null,
+    promptTools: skills === null ? {} : { skills },
+    sources: isOffered(options, 'Skill') ? sources : [],
+    expandPrompt: async (prompt) => ({ prompt, notices: [] }),
+    switchMode: async () => {},
+    listPromptFiles: list,
+    cleanups: [],
+  }
+}
+
+function openPrompts(options: AgentOptions, context: PermissionContext): Promise<PromptCommands> {
+  return openPromptCommands({
+    places: createPromptPlaces(options, context),
+    env: createCommandEnvironment(options),
+    context,
+    isTrusted: options.settings.isItemTrusted ?? (() => false),
+    wasTrusted: options.settings.wasItemTrusted ?? (() => false),
+  })
+}
+
+/** Returns where skills, slash commands and agents are, and which of the project's may be read. */
+export function createPromptPlaces({ env }: AgentOptions, context: PermissionContext): PromptFilePlaces {
+  const { folder } = context
+  return {
+    home: env.HOME ?? homedir(),
+    project: folder,
+    isPermitted: (path) => mayReadUnasked(path, folder, context),
+  }
+}
+
+/**
+ * Returns the options with which the user is asked one question at a time, although several agents may ask. A question
+ * of an agent that was stopped while it waited is not asked.
+ */
+export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
+  let last: Promise<unknown> = Promise.resolve()
+  const waitInTurn = <Answer>(ask: () => Promise<Answer>): Promise<Answer> => {
+    const answer = last.then(ask)
+    last = answer.catch(() => undefined)
+    return answer
+  }
+  const { askPermission, askUser } = options
+  return {
+    ...options,
+    ...(askPermission === undefined
+      ? {}
+      : {
+          askPermission: (request) =>
+            waitInTurn(async () =>
+              request.signal?.aborted === true ? { isAllowed: false } : await askPermission(request),
+            ),
+        }),
+    ...(askUser === undefined
+      ? {}
+      : { askUser: (questions, signal) => waitInTurn(() => askUser(questions, signal)) }),
+  }
+}
+
+/** Hides files from searches in a folder around them, if a rule denies reading them or asks first. */
+export function createHiding(context: PermissionContext): Pick<AgentEnvironment, 'isHidden'> {
+  if (!hasSearchLimits(context.rules)) return {}
+  const decide = (tool: string, path: string) =>
+    decidePermission(tool, { kind: 'read', paths: [path] }, context).decision
+  return {
+    isHidden(tool, file, root) {
+      const decision = decide(tool, file)
+      // If the search itself was asked about, the user has answered for the files in it.
+      return decision === 'deny' || (decision === 'ask' && decide(tool, root) !== 'ask')
+    },
+  }
+}
+
+/**
+ * Returns the permission check, and the hook that asks the user, as options of a session. The hook runs after the hooks of
+ * the settings, so it is asked only about what they have not decided.
+ */
+export function createPermissions(
+  { askPermission }: AgentOptions,
+  context: PermissionContext,
+  {
+    denials,
+    isReadOnly,
+    shells,
+    permittedWrites,
+  }: {
+    readonly permittedWrites: Map<string, string>
+    readonly denials: PermissionDenial[]
+    readonly isReadOnly: (tool: string) => boolean
+    readonly shells: Pick<AgentEnvironment['shells'], 'folder'>
+  },
+): Required<Pick<TidemarkOptions, 'canUseTool'>> & {
+  readonly hooks: Pick<SessionHooks, 'permissionRequest'>
+} {
+  const decide = (name: string, input: object, id?: string) => {
+    const access = describeToolAccess(name, input, context.folder)
+    const [written] = access.kind === 'write' ? access.paths : []
+    if (id !== undefined && written !== undefined) permittedWrites.set(id, written)
+    const folder = shells.folder ?? context.folder
+    return decidePermission(name, { ...access, folder, isReadOnly: isReadOnly(name) }, context)
+  }
+  const canUseTool: NonNullable<TidemarkOptions['canUseTool']> = ({ id, name, input: given }) => {
+    const input = given as object
+    const { decision, reason, suggestions } = decide(name, input, id)
+    if (decision === 'deny') denials.push({ tool: name, input, reason, suggestions })
+    return { decision, reason }
+  }
+  const askHook = {
+    name: PERMISSION_HOOK,
+    timeoutSeconds: SECONDS_TO_ANSWER,
+    async run({ call, reason }: PermissionQuestion, given?: Pick<AbortSignal, 'aborted'>) {
+      const signal = given instanceof AbortSignal ? given : undefined
+      const { name: tool } = call
+      const input = call.input as object
+      const { suggestions } = decide(tool, input)
+      const place = tool === 'Bash' && shells.folder !== null ? { folder: shells.folder } : {}
+      const answer = await askPermission?.({ tool, input, reason, suggestions, signal, ...place })
+      if (answer?.isAllowed === true) return { decision: 'allow' as const }
+      if (signal?.aborted === true) return { decision: 'deny' as const, reason: 'The agent was stopped.' }
+      denials.push({ tool, input, reason, suggestions })
+      const said = answer?.reason ?? ''
+      const refusal =
+        answer === undefined
+          ? `${reason} Nobody can be asked.${explainAllowing(tool, suggestions)}`
+          : `${REFUSED_BY_USER}${said === '' ? '' : ` The user said: ${said}`}`
+      const byUser = answer === undefined ? {} : { userReason: said }
+      return { decision: 'deny' as const, reason: refusal, ...byUser }
+    },
+  }
+  return { canUseTool, hooks: { permissionRequest: [askHook] } }
+}
+
+interface PermissionQuestion {
+  readonly call: { readonly name: string; readonly input: unknown }
+  readonly reason: string
+}
+
+/** A user may take a day to answer. */
+const SECONDS_TO_ANSWER = 86_400
+
+function explainAllowing(tool: string, suggestions: readonly string[]): string {
+  if (tool === PLAN_TOOL)
+    return ' Give the plan as your answer and end your turn: the user can approve it with another --permission-mode.'
+  return suggestions.length === 0
+    ? ''
+    : ` The user can allow it with ${formatAllowedTools(suggestions)}, or in permissions.allow of the settings.`
+}

@@ -1,0 +1,359 @@
+/**
+ * The agent: a Tidemark session with tools for files, commands and the web in one working directory, permissions for
+ * them, and a system prompt. It has no screen of its own; `tidemark chat` shows or prints what it does.
+ */
+
+import { realpathSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  createTidemark,
+  diskSources,
+  type PolicyOverrides,
+  type Run,
+  type Session,
+  type Tidemark,
+  TidemarkError,
+  type TidemarkOptions,
+  type Tools,
+} from 'tidemark'
+import { sessionPaths } from 'tidemark/logs'
+import type { HookSettings } from 'tidemark/project'
+import { isObject, mapStrings } from '../json-value.ts'
+import type { McpServers } from '../mcp/mcp-servers.ts'
+import type { AgentEnvironment } from '../tools/agent-environment.ts'
+import { createAgentTools, createToolOptions } from '../tools/agent-tools.ts'
+import { createReadState } from '../tools/read-state.ts'
+import { createBackgroundShells } from '../tools/shell-process.ts'
+import {
+  type Agent,
+  type AgentOptions,
+  createCommandEnvironment,
+  type InheritedServers,
+  isOffered,
+} from './agent-options.ts'
+import {
+  createHiding,
+  createPermissions,
+  type OpenPermissions,
+  openPermissions,
+  withQuestionsInTurn,
+} from './agent-permissions.ts'
+import { createServerOptions, joinTools, openServers, shareServers } from './mcp-session.ts'
+import {
+  createMemoryHooks,
+  createMemorySources,
+  type LoadedInstructions,
+  mayReadUnasked,
+} from './memory-sources.ts'
+import type { PermissionContext, PermissionMode } from './permissions.ts'
+import { runShellCommand } from './prompt-commands.ts'
+import { type AttachedFiles, readNamedFiles } from './prompt-files.ts'
+import type { Subagents } from './subagents.ts'
+import { createSystemPrompt, type PromptFacts } from './system-prompt.ts'
+import { openSubagents } from './task-tools.ts'
+
+export async function openAgent(given: AgentOptions): Promise<Agent> {
+  const { sessionId, home, inherited } = given
+  // A subagent asks through the agent that started it.
+  const options = inherited === undefined ? withQuestionsInTurn(given) : given
+  const folder = realpathSync(options.folder)
+  const { log, folder: ownFolder } = sessionPaths(home, sessionId)
+  const scratchFolder = join(ownFolder, 'scratch')
+  await createSessionFolder(scratchFolder, home)
+  const permissions = await openPermissions(options, { folder, log, ownFolder })
+  const { sandbox } = permissions.context
+  const env = createCommandEnvironment(options)
+  const mcp = await openServers({ ...options, folder, ownFolder, env, sandbox })
+  try {
+    return await openSession(options, { folder, log, ownFolder, scratchFolder, permissions, mcp })
+  } catch (error) {
+    // The processes of servers would keep the program from ending.
+    await mcp?.close()
+    throw error
+  }
+}
+
+interface SessionParts {
+  /** The working directory, with symbolic links resolved. */
+  readonly folder: string
+  readonly log: string
+  /** The folder with the files of the session. */
+  readonly ownFolder: string
+  readonly scratchFolder: string
+  readonly permissions: OpenPermissions
+  readonly mcp: McpServers | null
+}
+
+async function openSession(
+  options: AgentOptions,
+  { folder, log, ownFolder, scratchFolder, permissions, mcp }: SessionParts,
+): Promise<Agent> {
+  const { sessionId, inherited } = options
+  const { context, sandbox, promptTools, expandPrompt, listPromptFiles, switchMode } = permissions
+  const spillFolder = join(ownFolder, 'outputs')
+  const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
+  const shells = createBackgroundShells()
+  const denials = inherited?.denials ?? []
+  let session: Session | null = null
+  const readServers = (): InheritedServers => inherited?.servers ?? shareServers(mcp)
+  const { subagents, taskTools, team, listDefinitions } = await openSubagents(options, {
+    ...{ ownFolder, context, denials, readServers, openAgent, findSession: () => session },
+  })
+  const permittedWrites = new Map<string, string>()
+  const own = { spillFolder, readState, shells, permittedWrites, ...promptTools }
+  const tools = offerTools(options, context, own, taskTools)
+  const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session, options.onMemoryLoaded)
+  const isReadOnly = (tool: string): boolean => (inherited?.servers ?? mcp)?.isReadOnly(tool) === true
+  const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
+  const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp })
+  const asked = { denials, isReadOnly, shells, permittedWrites }
+  const { hooks, canUseTool } = createPermissions(options, context, asked)
+  session = await tidemark.open(sessionId, {
+    ...createServerTools(options, tools, mcp),
+    canUseTool,
+    hooks: { ...hooks, ...subagents?.hooks },
+    ...createHookCommands(options, context),
+    onEvent(event) {
+      subagents?.noteEvent(event)
+      options.onEvent?.(event)
+    },
+  })
+  return {
+    ...{ session, denials, sandbox, switchMode, listPromptFiles, listDefinitions },
+    toolNames: [...Object.keys(tools), HISTORY_TOOL],
+    isPlanning: () => context.mode === 'plan',
+    readMode: () => context.mode,
+    expandPrompt: attachFiles(expandPrompt, options, { context, readState }),
+    listServerTools: () => Object.keys(mcp?.tools() ?? {}),
+    run(prompt, runOptions) {
+      mcp?.restart()
+      const run = runPrompt(session, options, { maxCalls: NO_CALL_LIMIT, ...runOptions, prompt })
+      forgetReadsOfStopped(run, readState)
+      return run
+    },
+    runShell: (command, signal) =>
+      runShellCommand(command, { folder, env: createCommandEnvironment(options) }, signal),
+    subagents: () => team.records.list(),
+    async close() {
+      await subagents?.close()
+      await waitForHooks()
+      await shells.close()
+      await tidemark.close()
+      await mcp?.close()
+      await context.sandbox?.close()
+    },
+  }
+}
+
+/** Runs a prompt without the key of the model, which may be in a file that it attaches. */
+function runPrompt(
+  session: Session,
+  { model: { hideKey = String } }: AgentOptions,
+  given: NonNullable<Parameters<Session['run']>[1]> & { readonly prompt: Parameters<Session['run']>[0] },
+): Run {
+  const { prompt, ...others } = mapStrings(given, hideKey)
+  return session.run(prompt, others)
+}
+
+/** Returns how a prompt is expanded with the files that it names. A subagent gets its prompt as it is. */
+function attachFiles(
+  expandPrompt: Agent['expandPrompt'],
+  options: AgentOptions,
+  parts: Parameters<typeof readNamedFiles>[1],
+): Agent['expandPrompt'] {
+  if (options.inherited !== undefined || !isOffered(options, 'Read')) return expandPrompt
+  return async (prompt, signal) =>
+    withPromptFiles(await expandPrompt(prompt, signal), await readNamedFiles(prompt, parts))
+}
+
+/** Puts the files that a prompt names behind its own text. */
+function withPromptFiles(
+  expanded: Awaited<ReturnType<Agent['expandPrompt']>>,
+  { blocks, labels, notices }: AttachedFiles,
+): Awaited<ReturnType<Agent['expandPrompt']>> {
+  const all = { ...expanded, attached: labels, notices: [...expanded.notices, ...notices] }
+  if (blocks.length === 0) return all
+  const { prompt } = expanded
+  const own = typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt
+  return { ...all, prompt: [...own, ...blocks] }
+}
+
+/**
+ * Returns the tools of a session with those of MCP servers. A subagent is offered those that were there when it started.
+ * A call of another one waits for its server.
+ */
+function createServerTools(
+  options: AgentOptions,
+  own: Tools,
+  mcp: McpServers | null,
+): { readonly tools: Tools | (() => Tools); readonly findTool?: McpServers['findTool'] } {
+  const isKept = (name: string): boolean => isOffered(options, name)
+  const servers = options.inherited?.servers ?? mcp
+  if (servers === null) return { tools: own }
+  const findTool = async (name: string) => (isKept(name) ? await servers.findTool(name) : null)
+  if (mcp !== null) return { tools: joinTools(own, mcp, isKept), findTool }
+  const inherited = Object.entries(options.inherited?.servers.tools ?? {}).filter(([name]) => isKept(name))
+  return { tools: { ...own, ...Object.fromEntries(inherited) }, findTool }
+}
+
+async function createSessionFolder(path: string, home: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: Error) => {
+    throw new TidemarkError('bad-option', `The session cannot be stored in ${home}: ${error.message}`)
+  })
+}
+
+/** A turn that was stopped may have read files whose results are not in the context. */
+function forgetReadsOfStopped({ outcome }: Run, readState: ReturnType<typeof createReadState>): void {
+  const forgetShown = () => readState.forget({ kind: 'aborted', toolUseIds: [], filePaths: [] })
+  outcome.then(({ ok }) => ok || forgetShown(), forgetShown)
+}
+
+function offerTools(
+  options: AgentOptions,
+  context: PermissionContext,
+  parts: Pick<
+    AgentEnvironment,
+    'spillFolder' | 'readState' | 'shells' | 'permittedWrites' | 'skills' | 'endPlanMode'
+  >,
+  taskTools: Tools,
+): Tools {
+  const own = createAgentTools({
+    ...parts,
+    cwd: context.folder,
+    env: createCommandEnvironment(options),
+    now: Date.now,
+    ...createHiding(context),
+    ...(context.sandbox === undefined ? {} : { sandbox: context.sandbox }),
+    ...(options.model.hideKey === undefined ? {} : { hideKey: options.model.hideKey }),
+    ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
+  })
+  const all = { ...own, ...taskTools }
+  return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(options, name)))
+}
+
+/** Events at which hooks run in a subagent. Its start and end are told to the main conversation. */
+const SUBAGENT_EVENTS: readonly (keyof HookSettings)[] = [
+  'PreToolUse',
+  'PermissionRequest',
+  'PostToolUse',
+  'PreCompact',
+  'PostCompact',
+]
+
+/** Returns the hooks of the settings as an option of a session. */
+function createHookCommands(
+  options: AgentOptions,
+  context: PermissionContext,
+): Pick<TidemarkOptions, 'hookCommands'> {
+  const { hooks: all, findHookObjection, sandbox: wanted } = options.settings
+  if (all === undefined) return {}
+  const isHere = (event: string): boolean =>
+    options.inherited === undefined || SUBAGENT_EVENTS.includes(event as keyof HookSettings)
+  const hooks: HookSettings = Object.fromEntries(Object.entries(all).filter(([event]) => isHere(event)))
+  const env = createCommandEnvironment(options)
+  const check = findHookObjection === undefined ? {} : { findObjection: findHookObjection }
+  const { sandbox } = context
+  const confined = sandbox !== undefined && wanted?.hooks === true ? { confine: sandbox.enter } : {}
+  const permissionMode = (): PermissionMode => context.mode
+  return { hookCommands: { settings: hooks, env, permissionMode, ...check, ...confined } }
+}
+
+/** The tool with which the model reads what left its context. */
+const HISTORY_TOOL = 'history'
+
+const NO_CALL_LIMIT = Number.MAX_SAFE_INTEGER
+
+interface EngineParts extends Pick<AgentEnvironment, 'readState' | 'shells'> {
+  readonly folder: string
+  readonly log: string
+  readonly scratchFolder: string
+  readonly tools: readonly string[]
+  readonly isReadOnly: (tool: string) => boolean
+  readonly permissions: OpenPermissions
+  readonly subagents: Subagents | null
+  readonly onMemoryLoaded: (file: LoadedInstructions) => void
+  readonly mcp: McpServers | null
+}
+
+function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark {
+  const { folder, log, permissions, subagents, mcp } = parts
+  const { model, home, settings, env, askUser, engine, inherited } = options
+  const source = inherited === undefined ? 'repl_main_thread' : `agent:${inherited.definition.name}`
+  const scope = inherited === undefined ? 'main' : source
+  const { policy, cleanups, carriers } = createToolOptions({ ...parts, scope })
+  return createTidemark({
+    model,
+    home,
+    env,
+    source,
+    cwd: folder,
+    system: createSystemPrompt(describePrompt(options, parts)),
+    ...createServerOptions(mcp, [...cleanups, ...permissions.cleanups]),
+    hostTools: { readOnly: parts.isReadOnly },
+    history: HISTORY_TOOL,
+    transcript: true,
+    autonomous: askUser === undefined,
+    interactive: askUser !== undefined,
+    carriers: [
+      ...createMemorySources({
+        ...{ settings, env, context: permissions.context },
+        // Hooks hear of memory files in the main conversation only.
+        onLoaded: inherited === undefined ? parts.onMemoryLoaded : () => {},
+        onUnread: (file) => options.onUnread?.('memory file', file),
+      }),
+      // A call may name a file that it could not read: a tool of a server, or a command in the sandbox.
+      ...diskSources({
+        folder,
+        transcript: log,
+        isPermitted: (path) => mayReadUnasked(path, folder, permissions.context),
+      }),
+      ...carriers,
+      ...permissions.sources,
+      ...(subagents?.sources ?? []),
+    ],
+    policy: joinPolicies(policy, settings.policy ?? {}),
+    ...engine,
+  })
+}
+
+function describePrompt(
+  options: AgentOptions,
+  { folder, scratchFolder, tools, mcp }: EngineParts,
+): PromptFacts {
+  const { model, env, settings, askUser, appendedPrompt, inherited } = options
+  const instructions = inherited?.servers.instructions ?? null
+  return {
+    folder,
+    isTrusted: settings.isTrusted ?? false,
+    env: createCommandEnvironment(options),
+    model: model.id,
+    shell: env.SHELL ?? '/bin/sh',
+    scratchFolder,
+    tools,
+    today: new Date().toISOString().slice(0, 10),
+    isUnattended: askUser === undefined,
+    historyTool: HISTORY_TOOL,
+    windowTokens: model.window,
+    appended: appendedPrompt ?? null,
+    ...(mcp === null ? {} : { readMcpInstructions: mcp.prepareRequest }),
+    ...(instructions === null ? {} : { readMcpInstructions: async () => instructions }),
+    // What a subagent writes is read by the agent that started it.
+    ...(inherited === undefined
+      ? { language: settings.language ?? null, outputStyle: settings.outputStyle ?? null }
+      : { subagent: { ...inherited.definition, isPlanning: inherited.isPlanning } }),
+  }
+}
+
+/**
+ * Adds the user's policy to that of the agent, whose user may come back to an idle session. Tools whose results must not
+ * be spilled stay exempt.
+ */
+function joinPolicies({ spill }: PolicyOverrides, user: PolicyOverrides): PolicyOverrides {
+  const own = user.spill?.exceptTools ?? []
+  // A value of the wrong type is left as it is, for the check of the whole policy.
+  if (!isObject(user.spill ?? {}) || !Array.isArray(own)) return user
+  const exceptTools = [...(spill?.exceptTools ?? []), ...own]
+  const cache = isObject(user.cache ?? {}) ? { cache: { idle: 'auto' as const, ...user.cache } } : {}
+  return { ...user, ...cache, spill: { ...user.spill, exceptTools } }
+}

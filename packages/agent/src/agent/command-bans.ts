@@ -1,0 +1,166 @@
+/**
+ * Rules that ask before or deny shell commands. They promise that a command which runs what a rule names, by its own words,
+ * is never allowed in silence: it is covered by the rule, or asked about because its words do not tell what it runs.
+ */
+import { basename } from 'node:path'
+import { compileGlob } from 'tidemark/tools'
+import { type LaunchedPart, matchesCommand, type ReadCommand, readCommand } from './command-rules.ts'
+import { INTERPRETERS, isRunner, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from './command-table.ts'
+import { findNamedRow, isTableUse } from './command-use.ts'
+import { type CommandWord, joinWords, splitWord, trimCommand } from './command-words.ts'
+
+/** `covers`: the command runs what the rule names. `hides`: its words do not tell whether it does. */
+export type BanVerdict = 'covers' | 'hides' | null
+
+/** Judges a command by the pattern of a rule that asks or denies. */
+export function judgeBan(pattern: string, read: ReadCommand): BanVerdict {
+  if (matchesCommand(pattern, trimCommand(read.command))) return 'covers'
+  const verdicts = read.parts.map((part) => judgePart(pattern, part))
+  if (verdicts.includes('covers')) return 'covers'
+  if ((!read.isPlain || read.parts.some(runsText)) && mentionsWords(pattern, read)) return 'covers'
+  if (!read.isPlain) return 'hides'
+  return verdicts.includes('hides') ? 'hides' : null
+}
+
+function judgePart(pattern: string, part: LaunchedPart): BanVerdict {
+  const { programs } = part.launch
+  if (listSpellings(part).some((spelling) => matchesCommand(pattern, spelling))) return 'covers'
+  if (programs.some((program) => matchesWithOptions(pattern, program))) return 'covers'
+  if (hidesWhatItRuns(part)) return mentionsWords(pattern, part) ? 'covers' : 'hides'
+  // What such a program does with its words is not known: it may run them.
+  return !isTableUse(part.words) && mayMean(pattern, part) ? 'hides' : null
+}
+
+/**
+ * Returns the ways to write a part that rules match: as given, without quotes and backslashes, without the words before it,
+ * and without the folder of the program. `A=1 sudo -n "/bin/rm"  -r x` is also `rm -r x`.
+ */
+function listSpellings({ text, words, launch }: LaunchedPart): readonly string[] {
+  const programs = launch.programs.map(joinWords)
+  return [text, joinWords(words), ...programs, ...programs.map((program) => program.replace(/^\S*\//, ''))]
+}
+
+/** Returns true if a rule fits with other options between its words: `git push` in `git -C x push`, `rm -rf` in `rm -f -r x`. */
+function matchesWithOptions(pattern: string, [program, ...words]: readonly CommandWord[]): boolean {
+  const [name, ...wanted] = listWantedWords(pattern)
+  if (program === undefined || name === undefined || wanted.length === 0) return false
+  if (basename(program.text) !== basename(name)) return false
+  const options = wanted.filter((word) => word.startsWith('-'))
+  const subcommands = wanted.filter((word) => !word.startsWith('-'))
+  const texts = words.map(({ text }) => text)
+  const letters = new Set(texts.filter((text) => /^-[^-]/.test(text)).flatMap((text) => [...text.slice(1)]))
+  const hasOption = (option: string): boolean =>
+    texts.includes(option) ||
+    (/^-[^-]/.test(option) && [...option.slice(1)].every((letter) => letters.has(letter)))
+  return options.every(hasOption) && beginsWith(texts, subcommands, NEUTRAL_OPTIONS.get(name) ?? [])
+}
+
+/** Returns true if the first words that are no options, nor possibly the value of one, are the wanted ones. */
+function beginsWith(texts: readonly string[], wanted: readonly string[], flags: readonly string[]): boolean {
+  let found = 0
+  let mayBeValue = false
+  for (const text of texts) {
+    if (found === wanted.length) return true
+    if (text === wanted[found]) found += 1
+    else if (!text.startsWith('-') && !mayBeValue) return false
+    mayBeValue = /^-[^=]*$/.test(text) && !flags.includes(text)
+  }
+  return found === wanted.length
+}
+
+/** How deep a text for a shell in a text for a shell is read. */
+const MOST_TEXTS = 3
+
+/** Returns true if the words of a part do not tell what it runs: a launcher with options that are not known, code. */
+function hidesWhatItRuns({ words, launch }: LaunchedPart, depth = 0): boolean {
+  if (!launch.isCertain) return true
+  const [program, ...rest] = launch.own
+  const name = basename(program?.text ?? '')
+  const isFed = words.some(({ text }) => basename(text) === 'xargs')
+  if (isFed && (program === undefined ? launch.programs.length > 1 : isRunner(name))) return true
+  if (
+    words.some(
+      ({ text }, index) => basename(words[index - 1]?.text ?? '') === 'xargs' && /^-(?:I|i|J)/.test(text),
+    )
+  )
+    return true
+  if (program === undefined || isTableUse(launch.own)) return false
+  if (SCRIPTED.test(name)) return true
+  if (SHELLS.test(name)) return hidesShellText(name, rest, depth)
+  return INTERPRETERS.test(name) && !runsFile(rest)
+}
+
+/** Returns true if a part may run text that it is given, or what comes in. */
+function runsText({ launch }: LaunchedPart): boolean {
+  return launch.programs.some((words) => {
+    const name = basename(words[0]?.text ?? '')
+    return (isRunner(name) || SCRIPTED.test(name)) && !isTableUse(words)
+  })
+}
+
+/** Programs whose scripts can run a command. The table knows scripts that do not. */
+const SCRIPTED = /^(?:find|sed|[gm]?awk|xargs|env|flock)$/
+
+/** Returns true if what a shell is given does not tell what it runs. A file that it is given is not read. */
+function hidesShellText(name: string, rest: readonly CommandWord[], depth: number): boolean {
+  if (/sh$/.test(name) && name !== 'ssh' && runsFile(rest)) return false
+  const text = joinWords(rest.filter((word) => !word.text.startsWith('-')))
+  if (text === '' || UNREAD_FILE.test(text) || depth >= MOST_TEXTS) return true
+  const { parts, isPlain } = readCommand(text)
+  return !isPlain || parts.some((part) => hidesWhatItRuns(part, depth + 1))
+}
+
+/** Returns true if the words name a file to run, or only ask for something: no code, and nothing from the input. */
+function runsFile(words: readonly CommandWord[]): boolean {
+  const file = words.findIndex(({ text }) => !text.startsWith('-'))
+  const options = (file === -1 ? words : words.slice(0, file)).map(({ text }) => text)
+  if (
+    options.some(
+      (text) => text === '-' || /^-[A-Za-z]*[ceEpr]/.test(text) || /^--(?:eval|print|command)/.test(text),
+    )
+  )
+    return false
+  if (file === -1) return options.some((text) => text.startsWith('--'))
+  return !UNREAD_FILE.test(words[file]?.text ?? '')
+}
+
+/** What comes in, and the word of deno for code. */
+const UNREAD_FILE = /^(?:\/dev\/|\/proc\/|eval$)/
+
+/** Returns true if a word of a part may be what a rule names, or is text with something that a shell would expand. */
+function mayMean(pattern: string, part: LaunchedPart): boolean {
+  const { words, launch } = part
+  const wanted = listWantedWords(pattern).map((word) => basename(word))
+  const program = launch.own[0]
+  if (mentionsWords(pattern, part)) return true
+  if (
+    findNamedRow(launch.own) === null &&
+    words.some((word) => word !== program && isRunner(basename(word.text)))
+  )
+    return true
+  if (words.some(({ raw }) => /[$`]/.test(raw.replaceAll(PLACE_VARIABLES, '')))) return true
+  // Also in quotes: the program may give the text to a shell.
+  const pieces = new Set(words.flatMap(({ text }) => splitWord(text)).filter((piece) => /[*?[{]/.test(piece)))
+  if (pieces.size > MOST_PATTERNS) return true
+  return [...pieces].some((piece) => {
+    const glob = compileGlob(basename(piece))
+    return glob === null || wanted.some((word) => glob([word]))
+  })
+}
+
+/** More patterns than this in a part are not compared with a rule. */
+const MOST_PATTERNS = 100
+
+function listWantedWords(pattern: string): readonly string[] {
+  return pattern
+    .replace(/:\*$/, '')
+    .split(/[ \t]+/)
+    .map((word) => word.replaceAll('*', ''))
+    .filter((word) => word !== '')
+}
+
+/** Returns true if the words of a rule are among those of a command or a part of one. */
+function mentionsWords(pattern: string, { listMentioned }: Pick<ReadCommand, 'listMentioned'>): boolean {
+  const wanted = listWantedWords(pattern)
+  return wanted.length > 0 && wanted.every((word) => listMentioned().has(word))
+}

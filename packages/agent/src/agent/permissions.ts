@@ -1,0 +1,449 @@
+/**
+ * Permission rules of the agent: which tool calls run at once, which the user is asked about, and which are refused.
+ * A rule is the name of a tool, optionally with a pattern: `Bash(npm test:*)`, `Edit(docs/**)`,
+ * `WebFetch(domain:example.com)`, `mcp__files__*`. Deny rules come before ask rules, and ask rules before allow rules.
+ */
+import { statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, relative, resolve, sep } from 'node:path'
+import { compileGlob, MAX_GLOB_CHARACTERS } from 'tidemark/tools'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import { MAX_COMMAND_BYTES, quoteForShell } from '../tools/shell-process.ts'
+import {
+  AGENT_TOOL_NAMES,
+  isPathWithin,
+  MAX_PATH_CHARACTERS,
+  matchesToolName,
+  resolveRealPath,
+  type ToolAccess,
+} from '../tools/tool-access.ts'
+import { type BanVerdict, judgeBan } from './command-bans.ts'
+import {
+  allowsCommand,
+  type CommandPlace,
+  type ReadCommand,
+  readCommand,
+  suggestCommandPatterns,
+} from './command-rules.ts'
+import { findProtectedPath, isProtectedName, isProtectedTarget } from './protected-paths.ts'
+
+export interface PermissionRules {
+  readonly allow: readonly string[]
+  readonly ask: readonly string[]
+  readonly deny: readonly string[]
+}
+
+export const NO_RULES: PermissionRules = { allow: [], ask: [], deny: [] }
+
+/**
+ * What happens to calls that no rule mentions. `default`: reading in the working directory is allowed, everything else
+ * is asked. `accept-edits`: editing files in the working directory is allowed too. `allow-all`: everything is allowed.
+ * `plan`: as `default`, but no file is changed and nothing is run, whatever rules allow it.
+ */
+export type PermissionMode = 'default' | 'accept-edits' | 'allow-all' | 'plan'
+
+export const PERMISSION_MODES: readonly PermissionMode[] = ['default', 'accept-edits', 'allow-all', 'plan']
+
+/** The modes as the user sees them beside the input; the default one is not shown. */
+export const MODE_LABELS: Readonly<Record<PermissionMode, string | null>> = {
+  default: null,
+  'accept-edits': 'edits allowed',
+  'allow-all': 'everything allowed',
+  plan: 'plan mode',
+}
+
+export interface PermissionContext {
+  readonly rules: PermissionRules
+  readonly mode: PermissionMode
+  /** The working directory, with symbolic links resolved. */
+  readonly folder: string
+  /** Folders outside the working directory that the agent may read, such as its own outputs. */
+  readonly readableFolders?: readonly string[]
+  /** Files and folders that only a rule that names them exactly lets the agent write, such as scripts of hooks. */
+  readonly guardedPaths?: readonly string[]
+  /** Folders of this program, which are protected besides the paths that always are. */
+  readonly protectedFolders?: readonly string[]
+  /** Allow rules of the user's own settings: only they except a protected path. */
+  readonly ownRules?: readonly string[]
+  readonly home?: string
+  /** Returns what Git would run in some folders that a repository names and the user has not trusted; null if nothing. */
+  readonly findGitProgram?: (folders: readonly string[]) => string | null
+  /** Confines commands, so that they need no question. Default: they are not confined. */
+  readonly sandbox?: Sandbox | undefined
+}
+
+interface PermissionDecision {
+  readonly decision: 'allow' | 'ask' | 'deny'
+  /** Why, as a sentence for the user and the model. */
+  readonly reason: string
+  /** Rules that together would allow the call; none if it is allowed, or a rule decides about it. */
+  readonly suggestions: readonly string[]
+}
+
+interface ParsedRule {
+  readonly text: string
+  readonly tool: string
+  /** The text between the parentheses; null for a rule about the whole tool. */
+  readonly pattern: string | null
+}
+
+/** Decides about one call of a tool. */
+export function decidePermission(
+  tool: string,
+  access: ToolAccess,
+  context: PermissionContext,
+): PermissionDecision {
+  if (access.paths.some((path) => path.length > MAX_PATH_CHARACTERS))
+    return { decision: 'deny', reason: LONG_PATH_REASON, suggestions: [] }
+  if (Buffer.byteLength(access.command ?? '') > MAX_COMMAND_BYTES)
+    return { decision: 'deny', reason: LONG_COMMAND_REASON, suggestions: [] }
+  const { deny, ask, allow } = context.rules
+  const read = access.command === undefined ? null : readCommand(access.command)
+  const call = { tool, access, context, read }
+  const denied = deny.find((rule) => matchesAnyPart(rule, call))
+  if (denied !== undefined)
+    return { decision: 'deny', reason: `The rule ${denied} forbids it.`, suggestions: [] }
+  if (context.mode === 'plan') {
+    if (tool === PLAN_TOOL)
+      return { decision: 'ask', reason: 'The plan needs the approval of the user.', suggestions: [] }
+    const isForbidden =
+      access.kind === 'server' ? access.isReadOnly !== true : CHANGING_KINDS.has(access.kind)
+    if (isForbidden) return { decision: 'deny', reason: PLAN_REASON, suggestions: [] }
+  }
+  const suggestions = suggestRules(call)
+  const asked = ask.find((rule) => matchesAnyPart(rule, call))
+  if (asked !== undefined)
+    return { decision: 'ask', reason: `The rule ${asked} asks first.`, suggestions: [] }
+  const kept = access.kind === 'write' ? findProtected(call) : undefined
+  if (kept !== undefined)
+    return { decision: 'ask', reason: `${kept} is protected: ${PROTECTED_REASON}`, suggestions: [] }
+  if (context.sandbox !== undefined && tool === 'Bash')
+    return access.isOutside === true
+      ? { decision: 'ask', reason: 'It runs outside the sandbox.', suggestions: [] }
+      : { decision: 'allow', reason: 'It runs in the sandbox.', suggestions: [] }
+  const outside = access.paths.find((path) => !isReadableHere(path, access, context))
+  const guarded = access.kind === 'write' ? access.paths.find((path) => isGuarded(path, context)) : undefined
+  const hidden = findHidingRule(call)
+  const program = findGitProgram(call)
+  if (program === null && matchesWholeCall(allow, call, (outside ?? guarded ?? hidden) === undefined))
+    return { decision: 'allow', reason: 'A rule allows it.', suggestions: [] }
+  if (hidden !== undefined)
+    return { decision: 'ask', reason: `Its words do not tell whether ${hidden} covers it.`, suggestions }
+  if (context.mode === 'allow-all')
+    return { decision: 'allow', reason: 'Everything is allowed.', suggestions: [] }
+  if (program !== null)
+    return { decision: 'ask', reason: `Git would run ${program}, ${GIT_REASON}`, suggestions: [] }
+  if (outside !== undefined)
+    return { decision: 'ask', reason: `${outside} is outside the working directory.`, suggestions }
+  if (guarded !== undefined)
+    return { decision: 'ask', reason: `${guarded} decides what runs on this machine.`, suggestions }
+  if (access.kind === 'none' || access.kind === 'read')
+    return { decision: 'allow', reason: 'It only reads.', suggestions: [] }
+  if (access.kind === 'write' && context.mode === 'accept-edits')
+    return { decision: 'allow', reason: 'Edits in the working directory are allowed.', suggestions: [] }
+  return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestions }
+}
+
+/** What the model is told about a call that the user refused. What the user said follows. */
+export const REFUSED_BY_USER = 'The user refused it.'
+/** The tool with which the model submits a plan. */
+export const PLAN_TOOL = 'ExitPlanMode'
+const CHANGING_KINDS: ReadonlySet<ToolAccess['kind']> = new Set(['write', 'execute'])
+const PLAN_REASON = 'Plan mode is on: nothing is changed or run before the user has approved a plan.'
+
+const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS} characters.`
+
+const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MAX_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
+
+/** Reasons that a question for the permission shows already. */
+export function isUsualReason(reason: string): boolean {
+  return Object.values<string>(ASK_REASONS).includes(reason)
+}
+
+const ASK_REASONS = {
+  write: 'It changes a file.',
+  execute: 'It runs a command.',
+  network: 'It fetches from the network.',
+  server: 'It calls an MCP server.',
+} as const
+
+function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionContext): boolean {
+  if (isPathWithin(path, context.folder)) return true
+  return kind === 'read' && (context.readableFolders ?? []).some((folder) => isPathWithin(path, folder))
+}
+
+const PROTECTED_REASON =
+  'it decides what runs on this machine. Only permissions.allow of your own settings can except it.'
+
+/** Returns the protected path that a call would write; undefined if there is none, or the user's settings except it. */
+function findProtected({ tool, access, context }: CheckedCall): string | undefined {
+  const { ownRules = [], protectedFolders = [] } = context
+  const place = { ...context, home: context.home ?? homedir(), protectedFolders }
+  const found = findProtectedPath([...access.paths, ...(access.namedPaths ?? [])], place)
+  if (found === undefined) return undefined
+  const isNamed = ownRules.some((text) => {
+    const rule = parseRule(text)
+    if (rule?.pattern == null || !coversTool(rule, tool)) return false
+    const { pattern } = rule
+    const named = resolvePattern(pattern, context)
+    // A rule such as Edit(**) covers it without naming it.
+    if (named !== found && !isProtectedName(named, place) && !isProtectedTarget(named, place)) return false
+    return access.paths.every((path) => matchesPath(pattern, path, context))
+  })
+  return isNamed ? undefined : found
+}
+
+/** Returns true if the path has a protected name that no rule of the user excepts. Links are not followed. */
+export function isProtectedFile(path: string, context: PermissionContext): boolean {
+  const place = { ...context, home: context.home ?? homedir(), protectedFolders: [] }
+  if (!isProtectedName(path, place)) return false
+  return (
+    findProtected({ tool: 'Edit', access: { kind: 'write', paths: [path] }, context, read: null }) !==
+    undefined
+  )
+}
+
+const GIT_REASON =
+  'which this repository names and you have not trusted. To see and trust it: tidemark trust.'
+
+/**
+ * Returns what Git would run that is not trusted, if a rule would let the command run; null if nothing. A rule for all of
+ * `Bash` lets the model run anything, and so does the mode that allows everything.
+ */
+function findGitProgram(call: CheckedCall): string | null {
+  const { context, access } = call
+  const words = (call.read?.parts ?? []).flatMap((part) => part.words.map(({ text }) => text))
+  // As the shell sees them: a line end after a backslash, or a quote, may be in the middle of the name.
+  const isGit = [access.command ?? '', ...words].some((text) => /git/i.test(text))
+  if (context.findGitProgram === undefined || !isGit) return null
+  const isWhole = context.rules.allow.some((text) => {
+    const rule = parseRule(text)
+    return rule?.pattern === null && coversTool(rule, call.tool)
+  })
+  if (isWhole) return null
+  const start = access.folder ?? context.folder
+  // Where `cd` may lead, or an option such as `-C`.
+  const named = words.map((text) => resolve(start, text)).filter(isFolder)
+  return context.findGitProgram([start, ...named.slice(0, MOST_NAMED_FOLDERS)])
+}
+
+const MOST_NAMED_FOLDERS = 200
+
+function isFolder(path: string): boolean {
+  return (
+    path.length <= MAX_PATH_CHARACTERS && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+  )
+}
+
+/** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */
+function findHidingRule(call: CheckedCall): string | undefined {
+  const { deny, ask } = call.context.rules
+  return [...deny, ...ask].find((text) => judgeCommand(text, call) === 'hides')
+}
+
+function judgeCommand(text: string, { tool, read }: CheckedCall): BanVerdict {
+  const rule = read === null ? null : parseRule(text)
+  if (read === null || rule?.pattern == null || !coversTool(rule, tool)) return null
+  return judgeBan(rule.pattern, read)
+}
+
+function isGuarded(path: string, { guardedPaths = [] }: PermissionContext): boolean {
+  return guardedPaths.some((guarded) => isPathWithin(path, guarded))
+}
+
+/** Returns false if a rule such as `Edit(**)` covers a guarded file without naming it. */
+function mayNameGuarded(pattern: string, path: string, { access, context }: CheckedCall): boolean {
+  if (access.kind !== 'write' || !isGuarded(path, context)) return true
+  return resolvePattern(pattern, context) === path
+}
+
+/** Returns a sentence about a rule that cannot be read; null if the rule is right. */
+export function findRuleProblem(rule: unknown): string | null {
+  if (typeof rule !== 'string') return `expected text such as Bash(npm test:*), found ${JSON.stringify(rule)}`
+  const parsed = parseRule(rule)
+  if (parsed !== null) {
+    const { tool, pattern } = parsed
+    // What the input of such a tool means is not known, so a ban with a pattern would forbid nothing.
+    if (tool.startsWith('mcp__') && pattern !== null)
+      return `a rule for tools of MCP servers has no pattern; expected ${tool}, found ${JSON.stringify(rule)}`
+    const problem = pattern === null ? null : findPatternProblem(tool, pattern)
+    if (problem !== null) return `${problem}; found ${JSON.stringify(rule)}`
+    const isKnown = AGENT_TOOL_NAMES.includes(tool) || tool.includes('*') || tool.startsWith('mcp__')
+    return isKnown ? null : `there is no tool ${tool}; the tools are ${AGENT_TOOL_NAMES.join(', ')}`
+  }
+  return `cannot read the rule ${JSON.stringify(rule)}; expected a tool such as Read, or Tool(pattern)`
+}
+
+/** Tools whose patterns are compared with a text. Those of the others are globs. */
+const TOOLS_WITH_TEXTS: readonly string[] = ['Bash', 'Skill', 'Task']
+
+/** Returns why a pattern would match nothing, or other files than it seems to: a ban must not forbid less than it says. */
+function findPatternProblem(tool: string, pattern: string): string | null {
+  if (pattern.length > MAX_GLOB_CHARACTERS)
+    return `a pattern has at most ${MAX_GLOB_CHARACTERS} characters, not ${pattern.length}`
+  if (TOOLS_WITH_TEXTS.includes(tool)) return null
+  if (/[?*+@!]\(/.test(pattern)) return 'alternatives are written as {a,b}; @(a|b) and the like are not known'
+  return compileGlob(pattern) === null ? 'the braces of the pattern list too many alternatives' : null
+}
+
+function parseRule(text: string): ParsedRule | null {
+  const found = /^([A-Za-z_*][\w*-]*)(?:\((.*)\))?$/s.exec(text.trim())
+  const [, tool, pattern] = found ?? []
+  if (tool === undefined || pattern === '') return null
+  return { text, tool, pattern: pattern === undefined || pattern === '*' ? null : pattern }
+}
+
+/** Returns true if a rule denies, or asks before, reading some of the files that a search may come upon. */
+export function hasSearchLimits({ deny, ask }: PermissionRules): boolean {
+  return [...deny, ...ask].some((text) => {
+    const rule = parseRule(text)
+    if (rule === null || rule.pattern === null) return false
+    return coversTool(rule, 'Grep') || coversTool(rule, 'Glob')
+  })
+}
+
+interface CheckedCall {
+  readonly tool: string
+  readonly access: ToolAccess
+  readonly context: PermissionContext
+  /** The command; null if the call runs none. */
+  readonly read: ReadCommand | null
+}
+
+/** Returns true if a rule fits any part of the call, for rules that ask or deny. */
+function matchesAnyPart(text: string, call: CheckedCall): boolean {
+  const rule = parseRule(text)
+  if (rule === null || !coversTool(rule, call.tool)) return false
+  if (rule.pattern === null) return true
+  const { access, context } = call
+  if (call.read !== null) return judgeBan(rule.pattern, call.read) === 'covers'
+  if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
+  // A ban on .env also fits .ENV, which is the same file on some file systems.
+  const spellings = [
+    { pattern: rule.pattern, place: context, write: (path: string) => path },
+    { pattern: foldCase(rule.pattern), place: foldPlace(context), write: foldCase },
+  ]
+  const isCovered = (path: string): boolean =>
+    spellings.some(
+      ({ pattern, place, write }) =>
+        matchesPath(pattern, write(path), place) || hasName(pattern, write(path), place),
+    )
+  return (
+    [...access.paths, ...(access.namedPaths ?? [])].some(isCovered) ||
+    leadsInto(rule.pattern, access, context)
+  )
+}
+
+/**
+ * Returns true if the rules together fit every part of the call, for rules that allow. A rule without a pattern does
+ * not reach outside the working directory: paths there must be named.
+ */
+function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolder: boolean): boolean {
+  const { tool, access, context, read } = call
+  const rules = texts.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
+  if (isInFolder && rules.some(({ pattern }) => pattern === null)) return true
+  const patterns = rules.flatMap(({ pattern }) => pattern ?? [])
+  if (patterns.length === 0) return false
+  if (read !== null) return allowsCommand(patterns, read, findPlace(access, context))
+  if (access.url !== undefined) return patterns.some((pattern) => matchesUrl(pattern, access.url ?? ''))
+  return (
+    access.paths.length > 0 &&
+    access.paths.every((path) =>
+      patterns.some(
+        (pattern) =>
+          matchesPath(pattern, path, context) && (isInFolder || mayNameGuarded(pattern, path, call)),
+      ),
+    )
+  )
+}
+
+/** Tools that a rule about another tool covers: whoever may edit a file may also write it. */
+const COVERED_TOOLS: Readonly<Record<string, readonly string[]>> = {
+  Edit: ['Edit', 'Write', 'MultiEdit'],
+  Read: ['Read', 'Grep', 'Glob'],
+  Bash: ['Bash'],
+}
+
+function coversTool({ tool }: ParsedRule, name: string): boolean {
+  return COVERED_TOOLS[tool]?.includes(name) === true || matchesToolName(tool, name)
+}
+
+function matchesUrl(pattern: string, url: string): boolean {
+  const domain = pattern.startsWith('domain:') ? pattern.slice('domain:'.length).toLowerCase() : null
+  const parsed = URL.canParse(url) ? new URL(url) : null
+  // As it is fetched: in `https://other.com?.example.com/`, the host ends before the question mark.
+  if (domain === null) return compileGlob(pattern)?.((parsed?.href ?? url).split('/')) === true
+  const host = (parsed?.hostname ?? '').toLowerCase().replace(/\.$/, '')
+  return domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
+}
+
+/** Writes a path or a pattern as file systems compare it that ignore case and how accents are written. */
+function foldCase(text: string): string {
+  return text.normalize('NFC').toUpperCase().toLowerCase()
+}
+
+function foldPlace({ folder, home = homedir(), ...rest }: PermissionContext): PermissionContext {
+  return { ...rest, folder: foldCase(folder), home: foldCase(home) }
+}
+
+/** Matches a path with a glob: relative to the working directory, or absolute, or from the home with `~/`. */
+function matchesPath(pattern: string, path: string, context: PermissionContext): boolean {
+  const glob = resolvePattern(pattern, context)
+  if (isPathWithin(path, glob.replace(/\/\*\*$/, '/'))) return true
+  const { folder } = context
+  // The name of the working directory is no pattern, even if it contains brackets or stars.
+  return isPathWithin(glob, folder)
+    ? isPathWithin(path, folder) && isGlobMatch(relative(folder, path), relative(folder, glob))
+    : isGlobMatch(path, glob)
+}
+
+/** Returns true if a pattern is a bare name, as `.env`, and the path has it at any depth. */
+function hasName(pattern: string, path: string, { folder }: PermissionContext): boolean {
+  if (pattern.includes('/')) return false
+  const names = (isPathWithin(path, folder) ? relative(folder, path) : path).split(sep)
+  return names.some((name) => isGlobMatch(name, pattern))
+}
+
+function isGlobMatch(path: string, glob: string): boolean {
+  const matches = compileGlob(sep === '/' ? glob : glob.replaceAll(sep, '/'))
+  return matches?.(path.split(sep)) === true
+}
+
+function resolvePattern(pattern: string, { folder, home = homedir() }: PermissionContext): string {
+  return pattern.startsWith('~/') ? join(home, pattern.slice(2)) : resolve(folder, pattern)
+}
+
+/** Returns true if the file or folder that a rule names is a symbolic link, and the call reaches the place it leads to. */
+function leadsInto(pattern: string, { paths }: ToolAccess, context: PermissionContext): boolean {
+  const target = resolveRealPath(resolvePattern(pattern, context).replace(/\/\*\*$/, ''))
+  return paths.some((path) => isPathWithin(path, target))
+}
+
+function findPlace({ folder }: ToolAccess, context: PermissionContext): CommandPlace {
+  return { start: folder ?? context.folder, folder: context.folder }
+}
+
+/** Returns rules that together would allow calls like this one; none if every such rule would allow too much. */
+function suggestRules({ tool, access, context, read }: CheckedCall): readonly string[] {
+  const { folder, rules } = context
+  if (read !== null) {
+    const own = rules.allow.flatMap((text) => parseRule(text) ?? []).filter((rule) => coversTool(rule, tool))
+    const patterns = own.flatMap(({ pattern }) => pattern ?? [])
+    return suggestCommandPatterns(read, findPlace(access, context), patterns).map(
+      (pattern) => `${tool}(${pattern})`,
+    )
+  }
+  if (access.url !== undefined && URL.canParse(access.url))
+    return [`${tool}(domain:${new URL(access.url).hostname})`]
+  const path = access.paths[0]
+  const rule = access.kind === 'write' ? 'Edit' : tool
+  if (path === undefined) return [rule]
+  if (isPathWithin(path, folder) && !(access.kind === 'write' && isGuarded(path, context))) return [rule]
+  // A rule with the name of such a path would be a pattern for others.
+  return /[*?[\]{}()|!@+]/.test(path) ? [] : [`${rule}(${path})`]
+}
+
+/** Formats rules as an option of the command line, quoted for a shell. */
+export function formatAllowedTools(rules: readonly string[]): string {
+  return `--allowed-tools ${rules.map(quoteForShell).join(' ')}`
+}

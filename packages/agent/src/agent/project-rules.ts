@@ -1,0 +1,45 @@
+/**
+ * Adds permission rules that the user has chosen in a question to the local settings of the project, which are meant to
+ * stay out of version control. The user's answer is the trust that rules of a project need.
+ */
+import { mkdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { TidemarkError } from 'tidemark'
+import { writeFileAtomic } from 'tidemark/tools'
+import { isObject } from '../json-value.ts'
+import { addTrust } from './folder-trust.ts'
+
+/** Adds allow rules to the local settings of the folder. Returns the path of the file; throws if it cannot be used. */
+export async function addProjectRules(
+  { folder, home }: { readonly folder: string; readonly home: string },
+  rules: readonly string[],
+): Promise<string> {
+  const path = join(folder, '.tidemark', 'settings.local.json')
+  const settings = await readSettings(path)
+  const permissions = isObject(settings.permissions) ? settings.permissions : {}
+  const known = Array.isArray(permissions.allow) ? permissions.allow : []
+  const allow = [...known, ...rules.filter((rule) => !known.includes(rule))]
+  const value = { ...settings, permissions: { ...permissions, allow } }
+  await mkdir(dirname(path), { recursive: true })
+  await writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`)
+  await addTrust(
+    home,
+    folder,
+    rules.map((rule) => ({ setting: 'permissions.allow', parts: [rule] })),
+  )
+  return path
+}
+
+/** Reads the file as it is, so that nothing in it is lost. */
+async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '{}'
+    throw error
+  })
+  let value: unknown = null
+  try {
+    value = JSON.parse(text)
+  } catch {}
+  if (isObject(value)) return value
+  throw new TidemarkError('bad-option', `${path} is not a JSON object.`)
+}

@@ -1,0 +1,159 @@
+/**
+ * What is known about the subagents of a session: a file for each beside its log, in `subagents` of the session's folder.
+ * An agent whose file says that it works, although no process works on it, was interrupted.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { sessionPaths } from 'tidemark/logs'
+import { writeFileAtomic } from 'tidemark/tools'
+import { isObject } from '../json-value.ts'
+
+export interface SubagentRecord {
+  readonly id: string
+  /** The name of its definition. */
+  readonly type: string
+  /** The task in a few words. */
+  readonly description: string
+  /** The session that started it: the main one, or another subagent. */
+  readonly startedBy: string
+  /** 1 for a subagent of the main conversation. */
+  readonly depth: number
+  readonly isBackground: boolean
+  /** True if it only reads, also after it was resumed. */
+  readonly isPlanning: boolean
+  readonly status: SubagentStatus
+  /** The answer, or the last text of an agent that did not finish; null if it has written none. */
+  readonly text: string | null
+  /** Why it did not finish; null if it has, or is working. */
+  readonly problem: { readonly reason: string; readonly message: string } | null
+  readonly filesRead: readonly string[]
+  readonly filesChanged: readonly string[]
+  /** Calls to the model, over all runs of the agent. */
+  readonly calls: number
+  readonly compactions: number
+  /** Null if a price is not known. */
+  readonly costUsd: number | null
+  /** True if the agent that started it has been told the result. */
+  readonly isDelivered: boolean
+  /** When it was started first, in milliseconds. */
+  readonly startedAt: number
+}
+
+/** What happens to a subagent, for the screen and the output. */
+export interface SubagentEvent {
+  readonly type: 'subagent-started' | 'subagent-progress' | 'subagent-ended'
+  readonly agent: SubagentRecord
+  /** What it does now, in a line. */
+  readonly text?: string
+}
+
+/** `interrupted`: the program ended while the agent was working. */
+type SubagentStatus = 'running' | 'finished' | 'failed' | 'stopped' | 'interrupted'
+
+export interface SubagentRecords {
+  /** The Tidemark home of the subagents' sessions. */
+  readonly home: string
+  /** All subagents, the oldest first. */
+  list(): readonly SubagentRecord[]
+  find(id: string): SubagentRecord | null
+  createId(): string
+  /** Changes a record, at once for readers in this process, and on the disk when the promise resolves. */
+  save(record: SubagentRecord): Promise<void>
+}
+
+const FILE = 'agent.json'
+
+/** Opens the records in a folder; there may be none yet. Nothing is written. */
+export async function openSubagentRecords(home: string): Promise<SubagentRecords> {
+  const folder = join(home, 'sessions')
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const stored = await Promise.all(
+    entries.filter((entry) => entry.isDirectory()).map(({ name }) => readRecord(join(folder, name, FILE))),
+  )
+  const found = stored.flatMap((each) => each ?? []).sort((one, other) => one.startedAt - other.startedAt)
+  const records = new Map(found.map((record) => [record.id, toInterrupted(record)]))
+  const writers = new Map<string, () => Promise<void>>()
+  const createWriter = (id: string): (() => Promise<void>) =>
+    writeNewest(async () => {
+      const { folder: own } = sessionPaths(home, id)
+      await writeFileAtomic(join(own, FILE), `${JSON.stringify(records.get(id))}\n`)
+    })
+  return {
+    home,
+    list: () => [...records.values()],
+    find: (id) => records.get(id) ?? null,
+    createId() {
+      for (;;) {
+        const id = `agent-${randomBytes(3).toString('hex')}`
+        if (!records.has(id)) return id
+      }
+    },
+    async save(record) {
+      records.set(record.id, record)
+      const write = writers.get(record.id) ?? createWriter(record.id)
+      writers.set(record.id, write)
+      await write()
+    },
+  }
+}
+
+/**
+ * Returns a function that writes the state of that moment or a newer one. One write follows the other, so that an older
+ * state never replaces a newer one; of the states that wait for a slow disk, only the newest is written.
+ */
+function writeNewest(write: () => Promise<void>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<void> | null = null
+  return () => {
+    if (waiting !== null) return waiting
+    waiting = running.then(() => {
+      waiting = null
+      return write()
+    })
+    running = waiting.catch(() => undefined)
+    return waiting
+  }
+}
+
+function toInterrupted(record: SubagentRecord): SubagentRecord {
+  if (record.status !== 'running') return record
+  const message = 'The program ended while the agent was working.'
+  return {
+    ...record,
+    status: 'interrupted',
+    problem: { reason: 'interrupted', message },
+    isDelivered: false,
+  }
+}
+
+/** Reads a file. What is missing in it is taken as empty; null if it is not about an agent. */
+async function readRecord(path: string): Promise<SubagentRecord | null> {
+  try {
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'))
+    if (!isObject(value) || typeof value.id !== 'string' || typeof value.type !== 'string') return null
+    return { ...EMPTY_RECORD, ...value } as unknown as SubagentRecord
+  } catch {
+    return null
+  }
+}
+
+/** A record of an agent that has done nothing yet, without what identifies it. */
+export const EMPTY_RECORD: Omit<SubagentRecord, 'id' | 'type'> = {
+  description: '',
+  startedBy: '',
+  depth: 1,
+  isBackground: false,
+  isPlanning: false,
+  status: 'interrupted',
+  text: null,
+  problem: null,
+  filesRead: [],
+  filesChanged: [],
+  calls: 0,
+  compactions: 0,
+  costUsd: 0,
+  isDelivered: false,
+  startedAt: 0,
+}

@@ -1,0 +1,119 @@
+/** What changes while the chat runs, and what the lines around the input say of it. */
+
+import { formatDuration, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import type { Agent } from '../agent/agent-options.ts'
+import type { LoadedInstructions } from '../agent/memory-sources.ts'
+import { MODE_LABELS } from '../agent/permissions.ts'
+import { type CacheClock, createCacheClock, type MeterReading } from '../screen/context-meter.ts'
+import type { ScreenState } from '../screen/input-area.ts'
+import { createPromptQueue, type PromptQueue } from './prompt-queue.ts'
+
+/** What changes while the chat runs. */
+export interface ChatState {
+  agent: Agent | null
+  sessionId: string
+  clock: CacheClock
+  /** The model that the user has switched to. */
+  model: string | null
+  memory: LoadedInstructions[]
+  queue: PromptQueue
+  /** Shell commands that the user has run since the last prompt. */
+  readonly shellRuns: { readonly command: string; readonly output: string }[]
+  /** True from the moment on at which the program ends. */
+  isClosing: boolean
+  /** What runs now; null if the session is idle. */
+  running: RunningWork | null
+  meter: MeterReading | null
+  isMeterOld: boolean
+  meterAt: number
+  /** When Ctrl-C was pressed on an idle session; a second one exits. */
+  exitAskedAt: number
+  hint: string
+}
+
+export interface RunningWork {
+  readonly stop: AbortController
+  /** What is being done at this moment, and since when. */
+  text: string
+  since: number
+  /** Characters of the answer that have arrived. */
+  received: number
+  /** True for a turn, whose events say what is being done. The work of a command keeps the text that it began with. */
+  readonly isTurn: boolean
+}
+
+/** Milliseconds for which a reading of the meter is shown. */
+const METER_MS = 250
+/** Milliseconds within which a second Ctrl-C exits. */
+export const EXIT_MS = 2_000
+
+export function createChatState(sessionId: string): ChatState {
+  return {
+    agent: null,
+    sessionId,
+    clock: createCacheClock(),
+    model: null,
+    memory: [],
+    queue: createPromptQueue(),
+    shellRuns: [],
+    isClosing: false,
+    running: null,
+    meter: null,
+    isMeterOld: true,
+    meterAt: 0,
+    exitAskedAt: 0,
+    hint: '',
+  }
+}
+
+export function startRunning(state: ChatState, text: string, isTurn = false): RunningWork {
+  const running = { since: Date.now(), stop: new AbortController(), text, received: 0, isTurn }
+  state.running = running
+  state.hint = ''
+  return running
+}
+
+/** Notes what a turn is doing now; `received` begins anew with it. */
+export function showStep(running: RunningWork, text: string): void {
+  if (!running.isTurn || running.text === text) return
+  running.text = text
+  running.since = Date.now()
+  running.received = 0
+}
+
+/** Characters of a token, for an estimate of what has arrived. */
+const CHARACTERS_PER_TOKEN = 4
+
+function describeRunning({ text, since, received }: RunningWork, now: number): ScreenState['status'] {
+  const tokens = Math.round(received / CHARACTERS_PER_TOKEN)
+  const arrived = tokens === 0 ? '' : ` · about ${formatTokens(tokens)} tokens`
+  return { text, progress: ` · ${formatDuration(now - since)}${arrived}` }
+}
+
+export function readScreenState(state: ChatState, now: number): ScreenState {
+  if (state.isMeterOld && state.agent !== null && now - state.meterAt >= METER_MS) {
+    state.isMeterOld = false
+    state.meterAt = now
+    state.meter = readMeter(state.agent)
+  }
+  const { running, meter, clock } = state
+  if (state.hint !== '' && now - state.exitAskedAt >= EXIT_MS) state.hint = ''
+  return {
+    status: running === null ? null : describeRunning(running, now),
+    queue: state.queue.texts,
+    meter: meter === null ? null : { ...meter, expiresAt: clock.expiresAt, notes: clock.notes },
+    hint: state.hint,
+  }
+}
+
+function readMeter({ session, readMode }: Agent): MeterReading {
+  return {
+    remaining: session.contextRemaining(),
+    money: session.money(),
+    prepared: session.status().preparedSummary,
+    notes: 'none',
+    expiresAt: null,
+    model: session.model,
+    mode: MODE_LABELS[readMode()],
+  }
+}

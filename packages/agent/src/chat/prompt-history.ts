@@ -1,0 +1,97 @@
+/**
+ * The prompts that were typed in a folder, kept across sessions for the arrow keys: a file in the Tidemark home with one
+ * JSON line per prompt, readable only by the user. Several processes can append to it at once. It is bounded: a full
+ * file takes the place of the older one, and a very long prompt is not kept.
+ */
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { isObject } from '../json-value.ts'
+
+export interface PromptHistory {
+  /** The prompts of earlier sessions and other processes, as they were when the history was opened; the newest last. */
+  readonly prompts: readonly string[]
+  /** Keeps a prompt. If that fails, the prompt is only missing in later sessions. */
+  add(text: string): void
+}
+
+/** As many as the input offers. */
+const MAX_PROMPTS = 100
+const MAX_CHARACTERS = 20_000
+/** Size from which a file is full. There are two files at most. */
+const FULL_BYTES = 256 * 1024
+
+export function openPromptHistory(home: string, folder: string): PromptHistory {
+  const name = createHash('sha256').update(folder).digest('hex').slice(0, 16)
+  const path = join(home, 'prompts', `${name}.jsonl`)
+  return {
+    prompts: [...readPrompts(toOlderPath(path)), ...readPrompts(path)].slice(-MAX_PROMPTS),
+    add(text) {
+      if (text.length > MAX_CHARACTERS) return
+      try {
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+        // Opened for appending and written at once, so that lines of several processes do not mix.
+        appendFileSync(path, `${JSON.stringify({ at: new Date().toISOString(), folder, text })}\n`, {
+          mode: 0o600,
+        })
+        if (isFull(path)) replaceOlderFile(path)
+      } catch {
+        // A folder that cannot be written must not hold up the conversation.
+      }
+    },
+  }
+}
+
+function toOlderPath(path: string): string {
+  return path.replace(/\.jsonl$/, '.older.jsonl')
+}
+
+/** Returns the prompts of a file. Lines that are not prompts are skipped. */
+function readPrompts(path: string): readonly string[] {
+  let content = ''
+  try {
+    content = readFileSync(path, 'utf8')
+  } catch {
+    return []
+  }
+  return content.split('\n').flatMap((line) => {
+    try {
+      const entry: unknown = JSON.parse(line)
+      return isObject(entry) && typeof entry.text === 'string' ? [entry.text] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function isFull(path: string): boolean {
+  return statSync(path).size > FULL_BYTES
+}
+
+/** Milliseconds after which the lock of a process that was killed is removed. */
+const STALE_MS = 10_000
+
+/** Puts a full file in the place of the older one, once, although several processes may find it full. */
+function replaceOlderFile(path: string): void {
+  const lock = `${path}.lock`
+  try {
+    closeSync(openSync(lock, 'wx', 0o600))
+  } catch {
+    if (Date.now() - statSync(lock).mtimeMs > STALE_MS) rmSync(lock, { force: true })
+    return
+  }
+  try {
+    if (isFull(path)) renameSync(path, toOlderPath(path))
+  } finally {
+    rmSync(lock, { force: true })
+  }
+}

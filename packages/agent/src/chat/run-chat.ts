@@ -1,0 +1,323 @@
+/**
+ * `tidemark chat` in a terminal: opens the agent and the screen, and runs prompts and slash commands until the user
+ * leaves. What the session emits goes to the transcript; prompts that are typed meanwhile wait in a queue.
+ */
+
+import { join } from 'node:path'
+import { ProcessTerminal } from '@earendil-works/pi-tui'
+import { formatCount } from '@tidemark/terminal/render/format-numbers'
+import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import type { EventOf, SessionEvent } from 'tidemark'
+import { findSessionWriter, sessionPaths } from 'tidemark/logs'
+import { listConversation } from 'tidemark/records'
+import { openAgent } from '../agent/agent.ts'
+import { formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts'
+import { describeProgress } from '../agent/chat-output.ts'
+import type { SubagentEvent } from '../agent/subagent-records.ts'
+import { createCacheClock } from '../screen/context-meter.ts'
+import { describeSubagent } from '../screen/event-lines.ts'
+import { type ChatScreen, createChatScreen } from '../screen/screen.ts'
+import { guardTerminal } from '../screen/terminal-guard.ts'
+import { createTheme, type Tone } from '../screen/theme.ts'
+import { viewChange } from '../screen/tool-views.ts'
+import { createTranscript } from '../screen/transcript.ts'
+import { isTurnInterrupted } from './branch-steps.ts'
+import { type ChatContext, type ChatStart, chooseChatModel } from './chat-context.ts'
+import { createScreenQuestions } from './chat-questions.ts'
+import {
+  type ChatState,
+  createChatState,
+  EXIT_MS,
+  type RunningWork,
+  readScreenState,
+  showStep,
+  startRunning,
+} from './chat-state.ts'
+import { switchMode } from './command-permissions.ts'
+import { createCompletion } from './completion.ts'
+import { openLines } from './open-lines.ts'
+import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
+import { readNotes, readSessionRecords } from './session-files.ts'
+import { listCommands } from './slash-commands.ts'
+import { editQueued, openQueue, runPrompt, sendQueued, submitPrompt } from './submit-prompt.ts'
+
+/** Runs the chat. Returns the exit code. */
+export async function runChat(start: ChatStart): Promise<number> {
+  // A missing key is told before the screen opens.
+  chooseChatModel(start)
+  const chat = createChat(start)
+  const { screen } = chat
+  const guard = guardTerminal(start.device?.process ?? process, { stop: screen.stop, close: chat.close })
+  try {
+    screen.start()
+    await chat.openFirst()
+    await chat.ended
+  } finally {
+    await screen.drain()
+    guard.release()
+    await chat.close()
+  }
+  const id = chat.findSession()
+  if (id !== null && start.simulation === undefined)
+    start.terminal.write(
+      `To go on: ${formatResumeCommand(id, { ...start, ...chat.findModel() }, start.terminal)}\n`,
+    )
+  return 0
+}
+
+interface Chat {
+  readonly screen: ChatScreen
+  /** Resolves when the user leaves. */
+  readonly ended: Promise<void>
+  openFirst(): Promise<void>
+  /** Returns the id of the session; null if nothing was said in it. */
+  findSession(): string | null
+  /** Returns the model that the user has switched to, as an option of the command line. */
+  findModel(): Pick<ChatStart, 'model'>
+  close(): Promise<void>
+}
+
+function createChat(start: ChatStart): Chat {
+  const theme = createTheme(start.terminal)
+  const { folder } = start
+  const transcript = createTranscript((name, input) => viewChange(name, input, { folder, withFile: true }))
+  const allowed = [...(start.allowedTools ?? [])]
+  const { promise: ended, resolve: leave } = Promise.withResolvers<void>()
+  const state = createChatState(start.sessionId)
+  const history = openHistory(start)
+  const screen = createChatScreen({
+    terminal: start.device?.terminal ?? new ProcessTerminal(),
+    theme,
+    transcript,
+    folder,
+    now: Date.now,
+    readState: (now) => readScreenState(state, now),
+    actions: {
+      submit(text, isPrivate) {
+        if (!isPrivate && text !== '') {
+          screen.input.remember(text)
+          history.add(text)
+        }
+        submitPrompt(chat, state, text, isPrivate)
+      },
+      interrupt: (key) => interrupt(chat, state, key),
+      exit: leave,
+      openLines: () => void openLines(chat),
+      switchMode: () => void goToNextMode(chat, state),
+      editQueued: () => editQueued(chat, state),
+    },
+  })
+  start.terminal.interrupted?.addEventListener('abort', () => leave(), { once: true })
+  for (const text of history.prompts) screen.input.remember(text)
+  const chat = createContext({ start, state, screen, theme, transcript, leave, allowed, history })
+  return {
+    screen,
+    ended,
+    async openFirst() {
+      const { simulation } = start
+      if (simulation === undefined)
+        chat.show(`Tidemark in ${formatPath(start.folder)}. /help lists commands and keys.`)
+      for (const notice of start.settings.notices) chat.show(notice, 'warning')
+      startRunning(state, 'opening the session')
+      await chat.openSession(start.sessionId)
+      if (simulation !== undefined) chat.show(simulation.greeting, 'good')
+      state.running = null
+      screen.setCompletion(createCompletion(chat, listCommands()))
+      sendQueued(chat, state, false)
+    },
+    findSession: () => (transcript.items.some(({ kind }) => kind === 'prompt') ? state.sessionId : null),
+    findModel: () => (state.model === null ? {} : { model: state.model }),
+    async close() {
+      state.isClosing = true
+      state.running?.stop.abort()
+      const { agent } = state
+      state.agent = null
+      await agent?.close()
+    },
+  }
+}
+
+interface ContextParts {
+  readonly start: ChatStart
+  readonly state: ChatState
+  readonly screen: ChatScreen
+  readonly theme: ReturnType<typeof createTheme>
+  readonly transcript: ReturnType<typeof createTranscript>
+  readonly leave: () => void
+  readonly allowed: string[]
+  readonly history: PromptHistory
+}
+
+/** Prompts of earlier sessions of the folder. The session of the tour has none, and the settings can turn it off. */
+function openHistory({ simulation, settings, home, folder }: ChatStart): PromptHistory {
+  if (simulation === undefined && settings.promptHistory !== false) return openPromptHistory(home, folder)
+  return { prompts: [], add() {} }
+}
+
+function createContext(parts: ContextParts): ChatContext {
+  const { start, state, screen, theme, transcript, leave } = parts
+  const show = (text: string, tone: Tone = 'quiet'): void => {
+    const mark = tone === 'warning' || tone === 'error' ? '!' : '·'
+    transcript.addLine({ tone, mark, text: sanitizeText(text), detail: null })
+    screen.update()
+  }
+  const chat: ChatContext = {
+    start,
+    screen,
+    theme,
+    transcript,
+    show,
+    exit: leave,
+    get agent() {
+      if (state.agent === null) throw new Error('The session is not open.')
+      return state.agent
+    },
+    get memory() {
+      return state.memory
+    },
+    sessionRules: parts.allowed,
+    get isBusy() {
+      return state.running !== null
+    },
+    async work(status, run) {
+      if (state.running !== null) {
+        show('A turn is running: interrupt it with escape, or wait for its end.', 'warning')
+        return null
+      }
+      const running = startRunning(state, status)
+      screen.update()
+      try {
+        return await run(running.stop.signal)
+      } catch (error) {
+        show(error instanceof Error ? error.message : String(error), 'error')
+        return null
+      } finally {
+        state.running = null
+        state.isMeterOld = true
+        screen.update()
+      }
+    },
+    openSession: (id) => openSession(chat, parts, id),
+    send: (prompt) => void runPrompt(chat, state, prompt === null ? null : { text: prompt, isPlain: false }),
+  }
+  return chat
+}
+
+/** Opens a session: shows what its log has, then the agent with all that it emits. */
+async function openSession(chat: ChatContext, parts: ContextParts, id: string): Promise<void> {
+  const { start, state, screen, theme, transcript, allowed, history } = parts
+  const { folder, home, settings, terminal, simulation } = start
+  const before = state.agent
+  state.agent = null
+  await before?.close()
+  const records = await readSessionRecords(home, id)
+  // Branches that were left by /rewind, /undo or /clear stay in the log.
+  transcript.replay(listConversation(records))
+  state.clock = createCacheClock((await readNotes(home, id)) !== null)
+  state.clock.replay(records)
+  state.memory = []
+  state.shellRuns.length = 0
+  const writer = records.length === 0 ? null : await findSessionWriter(home, id)
+  const interruptTurn = (): void => state.running?.stop.abort()
+  const agent = await openAgent({
+    folder,
+    home,
+    sessionId: id,
+    model: chooseChatModel(start, state.model ?? undefined),
+    settings,
+    env: simulation?.env ?? terminal.env,
+    ...(simulation === undefined ? {} : { toolNames: simulation.toolNames }),
+    allowed,
+    canSwitchMode: true,
+    ...(start.permissionMode === undefined ? {} : { mode: start.permissionMode }),
+    ...(start.appendSystemPrompt === undefined ? {} : { appendedPrompt: start.appendSystemPrompt }),
+    ...createScreenQuestions({ screen, theme, start, allowed, interrupt: interruptTurn, show: chat.show }),
+    onUnread: (kind, { path, why }) => chat.show(`The ${kind} ${path} was not read: ${why}.`, 'warning'),
+    onNotice: (message) => chat.show(message, 'warning'),
+    onMemoryLoaded: (file) => void state.memory.push(file),
+    // The user can give the next prompt while subagents work in the background.
+    waitsForSubagents: false,
+    onSubagent: (event) => receiveFromSubagent(event, parts),
+    onEvent: (event) => receive(event, parts),
+  })
+  await writeAgentFacts(home, id, folder)
+  state.agent = agent
+  state.sessionId = id
+  state.isMeterOld = true
+  const known = new Set(history.prompts)
+  for (const item of transcript.items)
+    if (item.kind === 'prompt' && !known.has(item.text)) screen.input.remember(item.text)
+  if (records.length > 0) chat.show(`Resumed ${id}: ${formatCount(records.length, 'record')}.`)
+  if (writer !== null)
+    chat.show(
+      `It is open elsewhere, in ${writer}. Here it can only be read until it is closed there; /fork goes on in a copy.`,
+      'warning',
+    )
+  else if (isTurnInterrupted(records))
+    chat.show('Its last turn was interrupted: /retry continues it.', 'warning')
+  openQueue(chat, state, join(sessionPaths(home, id).folder, 'queue.json'))
+  screen.update()
+}
+
+function receive(event: SessionEvent, { start, state, transcript, screen }: ContextParts): void {
+  state.clock.apply(event, Date.now())
+  if (event.type === 'model-switched') state.model = event.to
+  // What the user ran by hand belongs to the conversation that was left.
+  if (event.type === 'branch-switched' && event.before === null) state.shellRuns.length = 0
+  const { running } = state
+  const text = describeProgress(event)
+  if (text !== null) start.onWork?.(text)
+  if (running !== null) {
+    if (text !== null) showStep(running, event.type === 'tool-started' ? `running ${text}` : text)
+    if (event.type === 'reply' && event.event.type === 'block-grew') countArrived(running, event.event.delta)
+    if (event.type === 'summary-progress') running.received = event.characters
+  }
+  if (event.type !== 'reply') state.isMeterOld = true
+  transcript.apply(event)
+  screen.update()
+}
+
+function countArrived(
+  running: RunningWork,
+  delta: Extract<EventOf<'reply'>['event'], { type: 'block-grew' }>['delta'],
+): void {
+  if (delta.kind === 'thinking') showStep(running, 'thinking')
+  else if (delta.kind === 'text') showStep(running, 'answering')
+  else if (delta.kind === 'input') showStep(running, 'writing a tool call')
+  else return
+  running.received += delta.kind === 'input' ? delta.json.length : delta.text.length
+}
+
+/** Shows the beginning and the end of a subagent as lines, and what it does in the status line. */
+function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }: ContextParts): void {
+  const line = describeSubagent(event)
+  if (line !== null) transcript.addLine(line)
+  else if (state.running !== null && event.text !== undefined)
+    showStep(state.running, sanitizeText(`${event.agent.type}: ${event.text}`))
+  screen.update()
+}
+
+/** Goes on in the next permission mode, which the meter shows at once: storing it can take a while on a busy disk. */
+async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> {
+  if (state.agent === null) return
+  const stored = switchMode(chat)
+  state.isMeterOld = true
+  chat.screen.update()
+  await stored
+}
+
+function interrupt(chat: ChatContext, state: ChatState, key: 'ctrl+c' | 'escape'): void {
+  const now = Date.now()
+  const isSecond = key === 'ctrl+c' && now - state.exitAskedAt < EXIT_MS
+  if (isSecond) {
+    chat.exit()
+    return
+  }
+  if (key === 'ctrl+c') state.exitAskedAt = now
+  if (state.running !== null) {
+    state.running.stop.abort()
+    showStep(state.running, 'interrupting')
+  }
+  state.hint = key === 'ctrl+c' ? 'Press Ctrl-C again to exit.' : ''
+  chat.screen.update()
+}

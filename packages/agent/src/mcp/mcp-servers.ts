@@ -1,0 +1,309 @@
+/**
+ * The MCP servers of a session. They start beside the conversation; one that hangs or fails holds nothing up. A server
+ * that has ended is started again when one of its tools is called, and at the next prompt. Its tools stay offered.
+ */
+import { readFile } from 'node:fs/promises'
+import type { ToolOutput } from 'tidemark'
+import { writeFileAtomic } from 'tidemark/tools'
+import { isObject, type JsonObject } from '../json-value.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import { type AgentTool, type AgentToolContext, defineTool } from '../tools/tool-definition.ts'
+import { createMcpServer, type McpServer, type NotifyUser } from './mcp-server.ts'
+import type { ServerCall, ServerConnection } from './server-connection.ts'
+import type { McpServerSettings } from './server-settings.ts'
+import {
+  createCatalogue,
+  formatInstructions,
+  listNamedTools,
+  listNews,
+  noteNewPrefix,
+  type ServerListings,
+  type ToolCatalogue,
+  toServerName,
+  updateOffer,
+  withListing,
+} from './tool-catalogue.ts'
+import { type ServerResult, toToolOutput } from './tool-results.ts'
+
+interface McpOptions {
+  readonly servers: Readonly<Record<string, McpServerSettings>>
+  /** The working directory of the servers. */
+  readonly folder: string
+  /** Environment variables of the servers, and of `${NAME}` in their settings. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The file that keeps what was offered, for a process that resumes the session. */
+  readonly stateFile: string
+  /** The folder for results that are no text. */
+  readonly outputFolder: string
+  /** True if the provider adds tools in mid-conversation without a cache break. */
+  readonly addsForFree: boolean
+  /** Returns a reason not to start a server, such as a script that has changed since the user trusted it. */
+  readonly findObjection?: (server: string) => Promise<string | null>
+  /** Returns how the process of a server is run confined. Default: it is not confined. */
+  readonly confine?: Sandbox['enter']
+  /** Called with a sentence for the user, once for each problem. */
+  readonly onNotice?: (message: string) => void
+  /** Milliseconds that the first request waits for servers. Default: 3 seconds. */
+  readonly firstWait?: number
+  /** Milliseconds for the start of a server. Default: 30 seconds. */
+  readonly startTimeout?: number
+}
+
+export interface McpServers {
+  /** The tools that are offered, by name. The same object while nothing changes. */
+  tools(): Readonly<Record<string, AgentTool>>
+  /**
+   * Returns a tool that is not offered yet, for a model that knows its name: waits for its server to start. Null if no
+   * server has it; rejects if its server cannot be started.
+   */
+  findTool(name: string): Promise<AgentTool | null>
+  isReadOnly(tool: string): boolean
+  /** Waits a short time for servers that start, and returns their instructions. Called before each request. */
+  prepareRequest(): Promise<string | null>
+  /** Returns the instructions of the servers whose tools are offered. */
+  readInstructions(): string | null
+  /** Notes that the conversation was compacted: the next request begins with a new prefix. */
+  noteCompaction(): void
+  /** Starts servers again that have ended or failed, in the background. */
+  restart(): void
+  close(): Promise<void>
+}
+
+const FIRST_WAIT = 3_000
+const START_TIMEOUT = 30_000
+
+/** Starts the servers and returns at once. */
+export async function openMcpServers(options: McpOptions): Promise<McpServers> {
+  const { folder, env, stateFile, addsForFree, findObjection, startTimeout = START_TIMEOUT } = options
+  const stop = new AbortController()
+  const notices = new Set<string>()
+  const notify = (key: string, message: string): void => {
+    if (notices.has(key) || stop.signal.aborted) return
+    notices.add(key)
+    options.onNotice?.(message)
+  }
+  const configured = nameServers(options.servers, notify)
+  let catalogue = createCatalogue(await readState(stateFile, configured))
+  const servers = new Map(
+    [...configured].map(([name, { key, settings }]) => [
+      name,
+      createMcpServer(name, settings, {
+        folder,
+        env,
+        startTimeout,
+        signal: stop.signal,
+        notify,
+        ...(options.confine === undefined ? {} : { confine: options.confine }),
+        findObjection: async () => (await findObjection?.(key)) ?? null,
+        onListing(listing) {
+          catalogue = withListing(catalogue, name, listing)
+        },
+      }),
+    ]),
+  )
+  const listTools = createToolList(() => catalogue.offered, servers, options)
+  const listLatest = createToolList(() => catalogue.latest, servers, options)
+  const known = new Set(Object.keys(catalogue.offered))
+  const unknown = [...servers].filter(([name]) => !known.has(name)).map(([, server]) => server.start())
+  for (const name of known) servers.get(name)?.start()
+  const firstStart = waitAtMost(Promise.allSettled(unknown), options.firstWait ?? FIRST_WAIT)
+  return {
+    tools: listTools,
+    findTool: (name) => findStartingTool(name, servers, listLatest),
+    isReadOnly: (tool) => isReadOnlyTool(tool, [listTools(), listLatest()]),
+    async prepareRequest() {
+      await firstStart
+      const before = catalogue
+      const isSettled = ![...servers.values()].some((server) => server.isStarting())
+      catalogue = updateOffer(catalogue, { isSettled, addsForFree })
+      if (catalogue.offered !== before.offered) await writeState(stateFile, catalogue)
+      if (isSettled) notifyOfHeldTools(catalogue, notify)
+      return formatInstructions(catalogue.offered)
+    },
+    readInstructions: () => formatInstructions(catalogue.offered),
+    noteCompaction() {
+      catalogue = noteNewPrefix(catalogue)
+    },
+    restart() {
+      for (const server of servers.values()) server.restart()
+    },
+    async close() {
+      stop.abort()
+      await Promise.all([...servers.values()].map((server) => server.close()))
+    },
+  }
+}
+
+function notifyOfHeldTools(catalogue: ToolCatalogue, notify: NotifyUser): void {
+  for (const server of listNews(catalogue))
+    notify(
+      `held ${server}`,
+      `The MCP server ${server} has new tools. They are offered after the next compaction, because they would break the prompt cache once more.`,
+    )
+}
+
+interface ConfiguredServer {
+  /** The name in the settings. */
+  readonly key: string
+  readonly settings: McpServerSettings
+}
+
+/** Returns the servers to start by the name that their tools have. */
+function nameServers(
+  given: McpOptions['servers'],
+  notify: NotifyUser,
+): ReadonlyMap<string, ConfiguredServer> {
+  const servers = new Map<string, ConfiguredServer>()
+  for (const [key, settings] of Object.entries(given)) {
+    const name = toServerName(key)
+    if (settings.disabled === true) continue
+    if (name !== '' && !servers.has(name)) servers.set(name, { key, settings })
+    else notify(`name ${key}`, `The MCP server ${key} is not started: it needs another name.`)
+  }
+  return servers
+}
+
+async function waitAtMost(work: Promise<unknown>, milliseconds: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([work, limit])
+  clearTimeout(timer)
+}
+
+// What was offered, in a file, so that a resumed session begins with the tools that its cached prefix has.
+
+async function readState(
+  path: string,
+  servers: ReadonlyMap<string, ConfiguredServer>,
+): Promise<ServerListings | null> {
+  try {
+    const { offered }: { offered?: unknown } = JSON.parse(await readFile(path, 'utf8'))
+    if (!isObject(offered)) return null
+    const kept = Object.entries(offered).filter(([name, listing]) => servers.has(name) && isListing(listing))
+    return Object.fromEntries(kept) as unknown as ServerListings
+  } catch {
+    return null
+  }
+}
+
+function isListing(value: unknown): boolean {
+  if (!isObject(value) || !Array.isArray(value.tools)) return false
+  return value.tools.every(
+    (tool) => isObject(tool) && typeof tool.name === 'string' && isObject(tool.inputSchema),
+  )
+}
+
+async function writeState(path: string, { offered }: ToolCatalogue): Promise<void> {
+  // Without the file, a resumed session may cost one cache break.
+  await writeFileAtomic(path, `${JSON.stringify({ offered })}\n`, { durable: false }).catch(() => undefined)
+}
+
+// The tools.
+
+/** Returns a function that lists the offered tools, and makes them again only if the offer has changed. */
+function createToolList(
+  readOffer: () => ServerListings,
+  servers: ReadonlyMap<string, McpServer>,
+  options: McpOptions,
+): McpServers['tools'] {
+  let last: { readonly offered: ServerListings; readonly tools: ReturnType<McpServers['tools']> } | null =
+    null
+  return () => {
+    const offered = readOffer()
+    if (last?.offered !== offered) last = { offered, tools: createTools(offered, servers, options) }
+    return last.tools
+  }
+}
+
+function createTools(
+  offered: ServerListings,
+  servers: ReadonlyMap<string, McpServer>,
+  { outputFolder }: McpOptions,
+): Readonly<Record<string, AgentTool>> {
+  const call = async (
+    server: string,
+    context: AgentToolContext,
+    work: (connection: ServerConnection, call: ServerCall) => Promise<ServerResult>,
+  ): Promise<ToolOutput> => {
+    const { signal, progress } = context
+    try {
+      const result = await servers
+        .get(server)
+        ?.send((connection, timeout) => work(connection, { signal, timeout, progress }))
+      return await toToolOutput(result ?? {}, outputFolder)
+    } catch (error) {
+      return { content: describeFault(server, error), isError: true }
+    }
+  }
+  const tools = listNamedTools(offered).map(({ name, server, tool }): [string, AgentTool] => [
+    name,
+    {
+      ...(tool.description === '' ? {} : { description: tool.description }),
+      inputSchema: tool.inputSchema,
+      parallel: tool.isReadOnly,
+      run: (input: never, context) =>
+        call(server, context, (connection, limits) =>
+          connection.callTool(tool.name, input as JsonObject, limits),
+        ),
+    },
+  ])
+  const resources = Object.entries(offered).flatMap(([server, { hasResources }]) =>
+    hasResources ? createResourceTools(server, call) : [],
+  )
+  // A tool of the server itself takes the place of ours with the same name. The engine declares tools in order of names.
+  return Object.fromEntries([...resources, ...tools])
+}
+
+/** True if the first list that has the tool says so. A tool of a server that started late can be called before it is offered. */
+function isReadOnlyTool(name: string, lists: readonly Readonly<Record<string, AgentTool>>[]): boolean {
+  return lists.find((tools) => Object.hasOwn(tools, name))?.[name]?.parallel === true
+}
+
+/** Waits until the server of a tool runs, and returns the tool from what servers have listed then. */
+async function findStartingTool(
+  name: string,
+  servers: ReadonlyMap<string, McpServer>,
+  listTools: McpServers['tools'],
+): Promise<AgentTool | null> {
+  const found = [...servers].find(([server]) => name.startsWith(`mcp__${server}__`))
+  await found?.[1].waitForStart().catch((error: unknown) => {
+    throw new Error(describeFault(found[0], error))
+  })
+  const tools = listTools()
+  return Object.hasOwn(tools, name) ? (tools[name] ?? null) : null
+}
+
+function describeFault(server: string, error: unknown): string {
+  return `MCP server ${server}: ${(error as Error).message}`
+}
+
+function createResourceTools(
+  server: string,
+  call: (
+    server: string,
+    context: AgentToolContext,
+    work: (connection: ServerConnection, call: ServerCall) => Promise<ServerResult>,
+  ) => Promise<ToolOutput>,
+): readonly (readonly [string, AgentTool])[] {
+  const list = defineTool({
+    description: `Lists the resources of the MCP server ${server}: address, name and description of each.`,
+    fields: {},
+    required: [],
+    parallel: true,
+    run: (_, context) => call(server, context, (connection, limits) => connection.listResources(limits)),
+  })
+  const read = defineTool<{ uri: string }>({
+    description: `Reads a resource of the MCP server ${server}.`,
+    fields: { uri: { type: 'string', description: 'Address of the resource, as listed.' } },
+    required: ['uri'],
+    parallel: true,
+    run: ({ uri }, context) =>
+      call(server, context, (connection, limits) => connection.readResource(uri, limits)),
+  })
+  return [
+    [`mcp__${server}__list_resources`, list],
+    [`mcp__${server}__read_resource`, read],
+  ]
+}

@@ -1,0 +1,150 @@
+/** A compaction in words, when its line is opened: why and how it was made, what left the context, what was attached again. */
+
+import { SUMMARY_NAMES } from '@tidemark/terminal/render/describe-event'
+import {
+  formatCount,
+  formatDuration,
+  formatInteger,
+  formatTokens,
+} from '@tidemark/terminal/render/format-numbers'
+import { sanitizeText, toOneLinePreview } from '@tidemark/terminal/render/text'
+import type { EventOf, Receipt } from 'tidemark'
+
+/** Returns the receipt of a compaction: what left the context, and what was attached again. */
+export function formatReceipt(receipt: Receipt): string {
+  const { files, userMessages, errors, identifiers, moreIdentifiers } = receipt.lost
+  return [
+    `Replaced by the summary: ${formatCount(receipt.summarised.length, 'message or result', 'messages and results')}`,
+    `Kept word for word: ${formatCount(receipt.kept.length, 'message or result', 'messages and results')}`,
+    ...listSection('Attached again', receipt.carried, ({ key }) => key.replace(/:$/, '')),
+    ...listSection('Left out', receipt.leftOut ?? [], ({ source, why }) => `${source}: ${why}`),
+    ...listSection('Files no longer mentioned', files, ({ text }) => text),
+    ...listSection('User messages no longer complete', userMessages, ({ text }) => shortenFact(text)),
+    ...listSection('Errors no longer mentioned', errors, describeLostError),
+    ...listSection('Names no longer mentioned', identifiers, ({ text }) => text),
+    ...(moreIdentifiers > 0 ? [`  and ${formatInteger(moreIdentifiers)} more names`] : []),
+    '',
+    'Everything is in the log: the model finds it with its history tool, you with /history TEXT. /undo restores it.',
+  ].join('\n')
+}
+
+type Compaction = EventOf<'compact'>['compaction']
+
+interface ListedFigures extends Pick<Compaction, 'trigger' | 'summarizer' | 'fallbackReason'> {
+  readonly cause: Compaction['cause'] | undefined
+  readonly durationMs: number | undefined
+}
+
+export function listFigures(figures: ListedFigures): readonly string[] {
+  const { trigger, cause, summarizer, fallbackReason, durationMs } = figures
+  const why = cause === undefined ? TRIGGERS[trigger] : COMPACT_CAUSES[cause]
+  return [
+    `Why: ${why}`,
+    `Summary: ${SUMMARY_NAMES[summarizer]}`,
+    ...(fallbackReason === null ? [] : [`Why not the usual one: ${describeFallback(fallbackReason)}`]),
+    ...(durationMs === undefined ? [] : [`Took: ${formatDuration(durationMs)}`]),
+  ]
+}
+
+const TRIGGERS: Readonly<Record<Compaction['trigger'], string>> = {
+  manual: 'you asked for it',
+  auto: 'the context was nearly full',
+}
+
+const COMPACT_CAUSES: Readonly<Record<Compaction['cause'], string>> = {
+  threshold: 'the context was nearly full',
+  price: 'a smaller context costs less from here on',
+  reactive: 'the provider refused the request as too long',
+  prepared: 'the context was nearly full, and a summary was ready',
+  idle: 'a pause, after which the context has to be cached again anyway',
+  'model-switch': 'the other model has a smaller window',
+  person: 'you asked for it',
+}
+
+const FALLBACKS: Readonly<Record<string, string>> = {
+  no_summary: 'no usable summary was written',
+  api_error: 'the call for the summary failed',
+  prompt_too_long: 'the conversation was too long for one call',
+}
+
+/** Returns why the first summary was not used: the reason in words, and what was said of it. */
+function describeFallback(reason: string): string {
+  const [, name = '', rest = ''] = /^(\w+)(?::\s*(.*))?$/s.exec(reason) ?? []
+  const why = FALLBACKS[name]
+  if (why === undefined) return sanitizeText(reason)
+  return rest === '' ? why : `${why}: ${sanitizeText(rest)}`
+}
+
+/** Returns the calls that wrote the summary, with their tokens. */
+export function describeUsage({
+  calls,
+  input,
+  cacheRead,
+  cacheWritten,
+  output,
+}: Compaction['usage']): readonly string[] {
+  if (calls === 0) return ['Model calls for it: none']
+  const sent = formatTokens(input + cacheRead + cacheWritten)
+  return [
+    `Model calls for it: ${calls}, ${sent} tokens in (${formatTokens(cacheRead)} of them cached), ${formatTokens(output)} out`,
+  ]
+}
+
+const ATTEMPT_NAMES: Readonly<Record<string, string>> = {
+  block: 'by the provider',
+  fork: 'at the end of the cached conversation',
+  direct: 'in a call of its own',
+  local: 'from the log, without a model',
+}
+
+/** Returns the attempts at a summary, if there was more than one. */
+export function describeAttempts(steps: Compaction['steps']): readonly string[] {
+  const texts = steps.map(
+    ({ kind, outcome, message }) => `${ATTEMPT_NAMES[kind] ?? kind}: ${outcome}. ${message}`,
+  )
+  const counts = new Map<string, number>()
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
+  if (counts.size < 2) return []
+  return listSection('Attempts', [...counts], ([text, count]) =>
+    count === 1 ? text : `${text} (${count} times)`,
+  )
+}
+
+const FACT_CHARACTERS = 200
+
+/** Names the command of an error, and whether it has succeeded since: the end of a stack alone says neither. */
+export function describeLostError({ text, command, isSettled }: Receipt['lost']['errors'][number]): string {
+  const name = toOneLinePreview(command, COMMAND_CHARACTERS)
+  return isSettled ? `an error of ${name}, which has succeeded since` : `${name}: ${shortenFact(text)}`
+}
+
+const COMMAND_CHARACTERS = 60
+
+/** Returns the beginning of a long text in one line. The end of an error may begin in the middle of a line. */
+export function shortenFact(text: string): string {
+  return toOneLinePreview(text.length < CUT_ERROR ? text : text.replace(/^.*\n/, ''), FACT_CHARACTERS)
+}
+
+/** An error of this length is the end of a longer one. */
+const CUT_ERROR = 600
+
+const MAX_LISTED = 100
+/** Characters of an item, such as an error of many lines. */
+const MAX_CHARACTERS = 300
+
+export function listSection<Item>(
+  title: string,
+  items: readonly Item[],
+  format: (item: Item) => string,
+): readonly string[] {
+  if (items.length === 0) return []
+  const more = items.length - MAX_LISTED
+  return [
+    '',
+    `${title} (${formatInteger(items.length)})`,
+    ...items
+      .slice(0, MAX_LISTED)
+      .map((item) => `  ${toOneLinePreview(sanitizeText(format(item)), MAX_CHARACTERS)}`),
+    ...(more > 0 ? [`  and ${formatInteger(more)} more`] : []),
+  ]
+}

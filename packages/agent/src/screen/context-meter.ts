@@ -1,0 +1,195 @@
+/**
+ * The context meter below the input: how full the window is and which thresholds lie ahead, how long the prompt cache
+ * stays warm, what was spent and saved, and whether notes or a summary are ready for a compaction.
+ */
+
+import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
+import {
+  formatCost,
+  formatDollars,
+  formatLimit,
+  formatTokens,
+} from '@tidemark/terminal/render/format-numbers'
+import type { ContextRemaining, CostTotals, Session, SessionEvent } from 'tidemark'
+import { isCompactBoundary, isKnownRecord, readCacheLifetime, type SessionRecord } from 'tidemark/records'
+import { paintTone, type ScreenTheme, type Tone } from './theme.ts'
+
+/** When the prompt cache expires, and how the notes stand, as the events of a session tell it. */
+export interface CacheClock {
+  apply(event: SessionEvent, now: number): void
+  /** Adds records of a log that was written before. */
+  replay(records: readonly SessionRecord[]): void
+  /** Milliseconds since 1970; null before the first response and if nothing is cached. */
+  readonly expiresAt: number | null
+  readonly notes: 'none' | 'ready' | 'failing'
+}
+
+/** Lifetimes that a request can ask for. */
+const TTL_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_600_000 }
+/** The same, of what a response wrote. */
+const WRITTEN_MS = { short: 300_000, long: 3_600_000 }
+
+/** What the clock says after a rewrite of the context, which the cache does not have. */
+const COLD = 0
+
+/** `hasNotes`: true if notes of the session are kept from before. */
+export function createCacheClock(hasNotes = false): CacheClock {
+  let ttlMs: number | null = null
+  let sentAt = 0
+  let expiresAt: number | null = null
+  let notes: CacheClock['notes'] = hasNotes ? 'ready' : 'none'
+  const renew = (at: number, usage: Parameters<typeof readCacheLifetime>[0]): void => {
+    const written = readCacheLifetime(usage)
+    if (written !== null) ttlMs = WRITTEN_MS[written]
+    if (ttlMs !== null) expiresAt = at + ttlMs
+  }
+  return {
+    get expiresAt() {
+      return expiresAt
+    },
+    get notes() {
+      return notes
+    },
+    apply(event, now) {
+      switch (event.type) {
+        case 'request-sent':
+          sentAt = now
+          ttlMs = event.request.ttl === null ? null : (TTL_MS[event.request.ttl] ?? null)
+          break
+        case 'answered':
+          renew(sentAt, event.reply.usage)
+          break
+        case 'cache-kept-warm':
+          expiresAt = event.expiresAt ?? COLD
+          break
+        case 'compact':
+        case 'model-switched':
+          if (expiresAt !== null) expiresAt = COLD
+          break
+        case 'undone':
+        case 'branch-switched':
+          // Whether the context of that time is still cached is not known.
+          expiresAt = null
+          break
+        case 'notes-updated':
+          notes = 'ready'
+          break
+        case 'notes-failed':
+          notes = 'failing'
+          break
+      }
+    },
+    replay(records) {
+      for (const record of records.filter(isKnownRecord)) {
+        if (record.type === 'system' && record.epoch !== undefined)
+          ttlMs = TTL_MS[record.epoch.ttl?.name ?? ''] ?? null
+        if (record.type === 'assistant') renew(Date.parse(record.timestamp), record.usage)
+        if (isCompactBoundary(record)) expiresAt = COLD
+      }
+    },
+  }
+}
+
+export interface MeterReading {
+  readonly remaining: ContextRemaining
+  readonly money: CostTotals
+  readonly prepared: ReturnType<Session['status']>['preparedSummary']
+  readonly notes: CacheClock['notes']
+  readonly expiresAt: number | null
+  readonly model: string
+  /** The permission mode, if it is not the usual one. */
+  readonly mode: string | null
+}
+
+/** Returns the meter: one line, or two where the screen is narrow. What fits nowhere is left out, the least needed first. */
+export function drawMeter(
+  reading: MeterReading,
+  now: number,
+  width: number,
+  theme: ScreenTheme,
+): readonly string[] {
+  const { colors } = theme
+  const { spent, saved } = describeMoney(reading.money, theme)
+  const ready = describePreparation(reading, theme)
+  const most = width >= WIDE ? 1 : 2
+  const join = (parts: readonly string[]): string =>
+    parts.filter((part) => part !== '').join(colors.dim(' · '))
+  for (const [cells, money, notes] of [
+    [CELLS, spent + saved, ready],
+    [SHORT_CELLS, spent + saved, ready],
+    [SHORT_CELLS, spent, ready],
+    [SHORT_CELLS, spent, ''],
+  ] as const) {
+    const first = [drawWindow(reading, cells, theme), describeCache(reading.expiresAt, now, theme)]
+    const mode = reading.mode === null ? '' : colors.magenta(reading.mode)
+    const second = [money, notes, mode, colors.dim(reading.model)]
+    const whole = join([...first, ...second])
+    const lines = visibleWidth(whole) <= width ? [whole] : [join(first), join(second)]
+    const fits = lines.length <= most && lines.every((line) => visibleWidth(line) <= width)
+    if (fits || (notes === '' && money === spent)) return lines.map((line) => truncateToWidth(line, width))
+  }
+  return []
+}
+
+/** Columns from which everything is on one line. */
+const WIDE = 110
+/** Cells of the bar, and where there is little room. */
+const CELLS = 16
+const SHORT_CELLS = 10
+
+/** The part of the window until automatic compaction: the bar, the percentage and the figures have this one scale. */
+function drawWindow(
+  { remaining }: MeterReading,
+  cells: number,
+  { colors }: Pick<ScreenTheme, 'colors'>,
+): string {
+  const { lines, percentLeft, tokens, ladder } = remaining
+  if (lines === null || percentLeft === null) return `${formatTokens(tokens)} tokens, window unknown`
+  const isFull = tokens >= lines.limit
+  const used = isFull ? cells : Math.min(cells - 1, Math.round((tokens / lines.limit) * cells))
+  const paint = (text: string): string => paintTone(chooseTone(remaining), text, colors)
+  const filled = Math.max(used, tokens > 0 ? 1 : 0)
+  const bar = `${paint('█'.repeat(filled))}${colors.dim('░'.repeat(cells - filled))}${colors.cyan('▲')}`
+  const isCompacted = lines.limit === lines.autoCompact
+  const limit = formatLimit(lines.limit)
+  const left = paint(`${percentLeft}% left`)
+  if (isFull && isCompacted) return `${bar} ${left} ${formatTokens(tokens)}, over ${limit}: compacts next`
+  // The engine compares an upper bound of the size with the limit.
+  const isDue = ladder?.isAboveAutoCompactThreshold === true
+  const end = isDue ? 'compacts next' : isCompacted ? `compacts at ${limit}` : `window ${limit}`
+  const figures = `${formatTokens(tokens)} used, ${end}`
+  return `${bar} ${left} ${colors.dim(figures)}`
+}
+
+export function chooseTone({ ladder }: Pick<ContextRemaining, 'ladder'>): Tone {
+  if (ladder === null) return 'plain'
+  if (ladder.isAtBlockingLimit || ladder.isAboveErrorThreshold) return 'error'
+  return ladder.isAboveWarningThreshold ? 'warning' : 'good'
+}
+
+function describeCache(expiresAt: number | null, now: number, { colors }: ScreenTheme): string {
+  if (expiresAt === null) return ''
+  const left = Math.ceil((expiresAt - now) / 1000)
+  if (left <= 0) return colors.blue('cache cold')
+  const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`
+  return (left < 60 ? colors.yellow : colors.green)(`cache warm ${clock}`)
+}
+
+function describeMoney(
+  { spent, savedByCache, calls }: CostTotals,
+  { colors }: ScreenTheme,
+): { readonly spent: string; readonly saved: string } {
+  if (calls === 0) return { spent: '', saved: '' }
+  const { known } = savedByCache
+  return {
+    spent: `${formatCost(spent.total, spent.priced)} spent`,
+    saved: known < 0.005 ? '' : colors.dim(`, cache saved ${formatDollars(known)}`),
+  }
+}
+
+function describePreparation({ prepared, notes }: MeterReading, { colors }: ScreenTheme): string {
+  if (prepared === 'ready') return colors.green('summary ready')
+  if (prepared === 'preparing') return colors.dim('preparing a summary')
+  if (notes === 'none') return ''
+  return notes === 'ready' ? colors.green('notes ready') : colors.yellow('notes failing')
+}

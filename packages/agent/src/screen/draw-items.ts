@@ -1,0 +1,239 @@
+/** Draws the items of the transcript as lines of the terminal, none wider than the screen. */
+import { stripVTControlCharacters } from 'node:util'
+import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
+import { formatCount } from '@tidemark/terminal/render/format-numbers'
+import { cutTextStart, sanitizeText } from '@tidemark/terminal/render/text'
+import { type DiffLine, listLineStarts } from './line-diff.ts'
+import { paintTone, type ScreenTheme } from './theme.ts'
+import {
+  describeCallSubject,
+  describeExit,
+  isCommand,
+  listTodos,
+  viewChange,
+  viewRefusal,
+  viewResult,
+} from './tool-views.ts'
+import type { AnswerItem, CallItem, LineItem, PromptItem, TranscriptItem } from './transcript.ts'
+
+export interface DrawOptions {
+  readonly theme: ScreenTheme
+  readonly folder: string
+  /** True if results of tools are shown in short form. */
+  readonly isFolded: boolean
+}
+
+/** Draws one item, with an empty line before it where that helps reading. What left the conversation is dim. */
+export function drawItem(item: TranscriptItem, width: number, options: DrawOptions): readonly string[] {
+  const lines = drawInColor(item, width, options)
+  const { dim } = options.theme.colors
+  return item.isLeft === true ? lines.map((line) => dim(stripVTControlCharacters(line))) : lines
+}
+
+function drawInColor(item: TranscriptItem, width: number, options: DrawOptions): readonly string[] {
+  switch (item.kind) {
+    case 'prompt':
+      return ['', ...drawPrompt(item, width, options)]
+    case 'answer':
+      return item.text.trim() === '' ? [] : ['', ...drawMarkdown(item, width, options)]
+    case 'thinking':
+      return drawThinking(item, width, options)
+    case 'call':
+      return drawCall(item, width, options)
+    case 'line':
+      return drawEventLine(item, width, options)
+  }
+}
+
+/** Lines of a long prompt, such as one with a pasted file, that are shown before it is unfolded: its beginning and its end. */
+const FOLDED_PROMPT = { head: 8, tail: 3 }
+
+function drawPrompt(
+  { text }: PromptItem,
+  width: number,
+  { theme: { colors }, isFolded }: DrawOptions,
+): readonly string[] {
+  const { head, tail } = FOLDED_PROMPT
+  const lines = text.split('\n').flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width - 2)))
+  const drawn = lines.map((line, index) => `${colors.cyan(index === 0 ? '❯' : ' ')} ${colors.bold(line)}`)
+  const hidden = lines.length - head - tail
+  if (!isFolded || hidden < tail) return drawn
+  const note = colors.dim(truncateToWidth(`  … ${formatCount(hidden, 'more line')} (ctrl+o)`, width))
+  return [...drawn.slice(0, head), note, ...drawn.slice(-tail)]
+}
+
+/** The drawn blocks of each answer, so that a growing answer is not drawn again from its beginning. */
+const drawnBlocks = new WeakMap<AnswerItem, { readonly width: number; readonly blocks: DrawnBlock[] }>()
+
+interface DrawnBlock {
+  readonly text: string
+  readonly lines: readonly string[]
+}
+
+function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): readonly string[] {
+  const known = drawnBlocks.get(item)
+  const before = known?.width === width ? known.blocks : []
+  const blocks = splitMarkdown(item.text).map((text, index): DrawnBlock => {
+    const old = before[index]
+    if (old?.text === text) return old
+    return { text, lines: new Markdown(text.trim(), 0, 0, theme.markdown).render(width) }
+  })
+  if (item.isStreaming) drawnBlocks.set(item, { width, blocks })
+  else drawnBlocks.delete(item)
+  return blocks.flatMap(({ lines }, index) => (index === 0 ? lines : ['', ...lines]))
+}
+
+/**
+ * Splits Markdown at empty lines before a line that begins something new: not inside a code block, and not where a list or
+ * an indented part goes on. Appending text changes only the last part.
+ */
+export function splitMarkdown(text: string): readonly string[] {
+  const blocks: string[] = []
+  let block = ''
+  let fence: string | null = null
+  let isAfterEmpty = false
+  for (const line of text.split('\n')) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1] ?? null
+    const isNew = fence === null && isAfterEmpty && /^[^\s>|*+\-\d]|^\*\*/.test(line)
+    if (isNew && block.trim() !== '') {
+      blocks.push(block)
+      block = ''
+    }
+    if (fence === null) fence = mark
+    else if (mark?.startsWith(fence) === true && line.trim() === mark) fence = null
+    block += `${block === '' ? '' : '\n'}${line}`
+    isAfterEmpty = line.trim() === ''
+  }
+  return block.trim() === '' ? blocks : [...blocks, block]
+}
+
+const THINKING_LINES = 3
+
+function drawThinking(item: AnswerItem, width: number, options: DrawOptions): readonly string[] {
+  const { colors } = options.theme
+  const text = item.text.trim()
+  if (text === '') return []
+  const lines = text.split('\n').flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width - 2)))
+  const shown = !options.isFolded ? lines : item.isStreaming ? lines.slice(-THINKING_LINES) : []
+  const more = shown.length === lines.length ? '' : ` (${formatCount(lines.length, 'line')}, ctrl+o)`
+  return [
+    '',
+    colors.dim(truncateToWidth(`∴ ${item.isStreaming ? 'Thinking …' : 'Thought'}${more}`, width)),
+    ...shown.map((line) => `  ${colors.dim(colors.italic(line))}`),
+  ]
+}
+
+const CALL_MARKS: Readonly<Record<CallItem['state'], string>> = {
+  writing: '○',
+  waiting: '○',
+  running: '◐',
+  done: '●',
+  failed: '●',
+  refused: '●',
+  interrupted: '◌',
+}
+
+function drawCall(item: CallItem, width: number, options: DrawOptions): readonly string[] {
+  const { theme, folder } = options
+  const { colors } = theme
+  const paintMark =
+    item.state === 'done' ? colors.green : item.state === 'failed' ? colors.red : colors.yellow
+  const subject = describeCallSubject(item.name, item.input, folder)
+  const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))}`
+  const end = describeExit(item)
+  const room = Math.max(1, width - visibleWidth(mark) - visibleWidth(end) - 1)
+  // The end of a path says more than its beginning.
+  const isPath = /^\S*\/\S*$/.test(subject)
+  const shown = isPath ? cutTextStart(subject, room) : truncateToWidth(subject, room)
+  const title = `${mark} ${shown}${colors.red(end)}`
+  // The question for a permission shows the change of a call that has not run yet.
+  const change =
+    item.state === 'done' || item.state === 'interrupted'
+      ? (item.change ?? viewChange(item.name, item.input, { folder, withFile: false }))
+      : null
+  const body =
+    item.name === 'TodoWrite' && item.state !== 'failed' && item.state !== 'refused'
+      ? listTodos(item.input).map((line) => truncateToWidth(`  ${line}`, width))
+      : change !== null
+        ? drawChange(change, width, options)
+        : drawResult(item, width, options)
+  const remark = item.state === 'interrupted' ? [colors.dim('  interrupted')] : []
+  return [truncateToWidth(title, width), ...body, ...remark]
+}
+
+const FOLDED_CHANGE = 12
+
+function drawResult(item: CallItem, width: number, { theme, isFolded }: DrawOptions): readonly string[] {
+  const { colors } = theme
+  if (item.state === 'refused')
+    return wrapTextWithAnsi(`refused${viewRefusal(item)}`, Math.max(1, width - 2)).map(
+      (line) => `  ${colors.yellow(line)}`,
+    )
+  const { lines, more } = viewResult(item, isFolded)
+  const paint = item.state === 'failed' ? colors.red : colors.dim
+  const rest = truncateToWidth(`  … ${more}${isFolded ? ' (ctrl+o)' : ''}`, width)
+  const note = more === '' ? [] : [colors.dim(rest)]
+  const body = isFolded
+    ? lines.map((line) => `  ${paint(truncateToWidth(line, Math.max(1, width - 2)))}`)
+    : lines.flatMap((line) =>
+        wrapTextWithAnsi(line, Math.max(1, width - 2)).map((part) => `  ${paint(part)}`),
+      )
+  return item.state === 'failed' && !isCommand(item) ? [...body, ...note] : [...note, ...body]
+}
+
+/** Draws a change of a file, with the numbers of its lines. Folded, long lines are cut and the first lines are shown. */
+export function drawChange(
+  change: readonly DiffLine[],
+  width: number,
+  { theme: { colors }, isFolded }: Pick<DrawOptions, 'theme' | 'isFolded'>,
+): readonly string[] {
+  const starts = listLineStarts(change)
+  const shown = isFolded ? change.slice(0, FOLDED_CHANGE) : change
+  const lines = shown.flatMap(({ kind, text }, at) => {
+    const start = starts[at] ?? ''
+    const room = Math.max(1, width - start.length)
+    const parts = isFolded ? [truncateToWidth(text, room, '…')] : wrapWhole(text, room)
+    const paint = kind === 'added' ? colors.green : kind === 'removed' ? colors.red : colors.dim
+    return parts.map((part, index) => paint(`${index === 0 ? start : ' '.repeat(start.length)}${part}`))
+  })
+  const more = change.length - shown.length
+  const rest = truncateToWidth(`  … ${formatCount(more, 'more line')} (ctrl+o)`, width)
+  return more > 0 ? [...lines, colors.dim(rest)] : lines
+}
+
+/** Wraps one line without leaving anything out, runs of spaces included: after a space, or anywhere in a long word. */
+export function wrapWhole(text: string, width: number): readonly string[] {
+  if (visibleWidth(text) <= width) return [text]
+  const lines: string[] = []
+  let [line, cells, afterSpace] = ['', 0, 0]
+  for (const { segment } of graphemes.segment(text)) {
+    const size = visibleWidth(segment)
+    if (cells + size > width && line !== '') {
+      const cut = afterSpace > line.length / 2 ? afterSpace : line.length
+      lines.push(line.slice(0, cut))
+      line = line.slice(cut)
+      cells = visibleWidth(line)
+      afterSpace = 0
+    }
+    line += segment
+    cells += size
+    if (segment === ' ') afterSpace = line.length
+  }
+  return [...lines, line]
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+function drawEventLine({ line }: LineItem, width: number, { theme }: DrawOptions): readonly string[] {
+  const { colors } = theme
+  const hint = line.detail === null ? '' : ' (ctrl+t opens it)'
+  const room = Math.max(1, width - 2)
+  return wrapTextWithAnsi(`${line.text}${hint}`, room).map((part, index) => {
+    const mark = index === 0 ? line.mark : ' '
+    return paintTone(
+      line.tone,
+      `${mark} ${visibleWidth(part) > room ? truncateToWidth(part, room) : part}`,
+      colors,
+    )
+  })
+}

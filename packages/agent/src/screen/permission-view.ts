@@ -1,0 +1,117 @@
+/**
+ * What the user is asked when a tool call needs a permission: the same on the screen and on a plain terminal. Nothing of
+ * what would run or be written is left out or hidden.
+ */
+import { existsSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
+import { hasHiddenCharacter, showExactLines, showExactly } from '@tidemark/terminal/render/text'
+import type { AskPermission } from '../agent/agent-options.ts'
+import { isUsualReason, PLAN_TOOL } from '../agent/permissions.ts'
+import { isPathWithin } from '../tools/tool-access.ts'
+import { type DiffLine, listLineStarts } from './line-diff.ts'
+import { viewChange } from './tool-views.ts'
+
+export type PermissionRequest = Parameters<AskPermission>[0]
+
+export interface PermissionView {
+  /** The question, such as `Run this command?` */
+  readonly title: string
+  /** The change of a file; null for other calls. */
+  readonly change: readonly DiffLine[] | null
+  /** What would run or be called, whole; empty for a change. */
+  readonly text: string
+  /** Why the user is asked, where the question does not say it. */
+  readonly reason: string
+  /** Says that some characters are written as codes; empty if none is. */
+  readonly warning: string
+}
+
+/** Returns the question for a permission. The file of an edit is read, to show the change with the lines around it. */
+export function viewPermission(request: PermissionRequest, folder: string): PermissionView {
+  const { tool, reason, agent } = request
+  const input = request.input as Readonly<Record<string, unknown>>
+  const isPlan = tool === PLAN_TOOL && typeof input.plan === 'string'
+  const change = viewChange(tool, input, { folder, withFile: true })
+  const asker = agent === undefined ? '' : `The agent ${showExactly(agent)} asks: `
+  // A change is compared by lines, whatever ends them.
+  const isHiding = (text: string): boolean =>
+    hasHiddenCharacter(change === null ? text : text.replaceAll('\r\n', '\n'))
+  return {
+    title: `${asker}${describeQuestion(request, folder)}`,
+    change,
+    text: change !== null ? '' : isPlan ? showExactLines(String(input.plan)) : formatInput(tool, input),
+    reason: isPlan || isUsualReason(reason) ? '' : showExactly(reason),
+    warning: listTexts(input).some(isHiding) ? HIDDEN_WARNING : '',
+  }
+}
+
+/** Formats the question as lines, without colours. The terminal wraps long ones. */
+export function formatPermission(request: PermissionRequest, folder: string): string {
+  const { title, change, text, reason, warning } = viewPermission(request, folder)
+  const starts = listLineStarts(change ?? [])
+  const diff = (change ?? []).map((line, index) => `${starts[index] ?? ''}${line.text}`)
+  const body = change === null ? text.split('\n').map((line) => `  ${line}`) : diff
+  const notes = [warning, reason].filter((note) => note !== '').map((note) => `  ${note}`)
+  return [title, ...body, ...notes].join('\n')
+}
+
+const HIDDEN_WARNING = 'Control characters and invisible ones are shown as codes: \\u{…}.'
+
+function listTexts(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, each]) => [name, ...listTexts(each)])
+}
+
+function describeQuestion({ tool, input: given, folder: place }: PermissionRequest, folder: string): string {
+  const input = given as Readonly<Record<string, unknown>>
+  const read = (field: string): string => (typeof input[field] === 'string' ? String(input[field]) : '')
+  const path = read('file_path') || read('path') || read('notebook_path')
+  const file = path === '' ? 'the folder' : showPath(path, folder)
+  switch (tool) {
+    case PLAN_TOOL:
+      return 'Carry out this plan?'
+    case 'Bash': {
+      const where = place === undefined ? '' : ` in ${showPath(place, folder)}`
+      return `Run this command${where}${input.run_in_background === true ? ' in the background' : ''}?`
+    }
+    case 'Write':
+    case 'Edit':
+    case 'MultiEdit':
+      return `${existsSync(resolve(folder, path)) ? 'Change' : 'Create'} ${file}?`
+    case 'Read':
+      return `Read ${file}?`
+    case 'Grep':
+    case 'Glob':
+      return `Search in ${file}?`
+    case 'WebFetch':
+      return 'Fetch this page?'
+    case 'Skill':
+      return 'Use this skill?'
+    case 'Task':
+      return 'Start this agent?'
+    default: {
+      const [, server, name] = /^mcp__(.+?)__(.+)$/.exec(tool) ?? []
+      return server === undefined
+        ? `Call ${showExactly(tool)}?`
+        : `Call ${showExactly(name ?? '')} of the MCP server ${showExactly(server)}?`
+    }
+  }
+}
+
+/** Shows a path from the folder on, with each of its characters visible. */
+function showPath(path: string, folder: string): string {
+  const absolute = resolve(folder, path)
+  return showExactly(isPathWithin(absolute, folder) ? relative(folder, absolute) || '.' : path)
+}
+
+/** Shows a command as it will run, with its line ends; other inputs as fields, with further lines indented. */
+function formatInput(tool: string, input: Readonly<Record<string, unknown>>): string {
+  if (tool === 'Bash' && typeof input.command === 'string') return showExactLines(input.command)
+  return Object.entries(input)
+    .map(([name, value]) => {
+      const text = showExactLines(typeof value === 'string' ? value : JSON.stringify(value))
+      return `${showExactly(name)}: ${text.replaceAll('\n', '\n    ')}`
+    })
+    .join('\n')
+}

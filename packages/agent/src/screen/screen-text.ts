@@ -1,0 +1,33 @@
+/** Text of the model, of tools and of files for the screen: without control sequences, also if it arrives in pieces. */
+import { sanitizeLines } from '@tidemark/terminal/render/text'
+
+/** Makes text of the model, a tool or a file safe to print, and tabs as wide as they are counted. */
+export function toScreenText(text: string): string {
+  return sanitizeLines(text.replaceAll(COMMAND_STRING, '')).replaceAll('\t', '    ')
+}
+
+/** A title, a clipboard or another command to the terminal, with its text. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
+const COMMAND_STRING = /\u001b[\]PX^_][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g
+
+interface GrowingText {
+  text: string
+  /** The beginning of a control sequence that is not complete. */
+  held?: string
+}
+
+/** Adds a piece of text. A control sequence may be in two pieces, so that an unfinished one waits for the next. */
+export function growText(item: GrowingText, piece: string): void {
+  const text = (item.held ?? '') + piece
+  const end = text.search(UNFINISHED_SEQUENCE)
+  const cut = end < 0 || text.length - end > MAX_HELD ? text.length : end
+  item.text += toScreenText(text.slice(0, cut))
+  item.held = text.slice(cut)
+}
+
+const MAX_HELD = 10_000
+
+/** A sequence that begins at the end of a text and may go on, or half of a line end. */
+const UNFINISHED_SEQUENCE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  /(?:\u001b(?:[\]PX^_][^\u0007\u001b\n]*\u001b?|[[\]()#;?]*[\d;]*)|\u009b[[\]()#;?]*[\d;]*|\r)$/

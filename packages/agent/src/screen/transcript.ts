@@ -1,0 +1,395 @@
+/**
+ * What the screen shows of a conversation, as a list of items: prompts, answers, tool calls, and one line for each thing
+ * that was done to the context. It is built from the events of a session, or from the records of its log, and knows
+ * nothing of the terminal. All text is made safe to print here, when it comes in.
+ */
+
+import { formatCount } from '@tidemark/terminal/render/format-numbers'
+import type { ContentBlock, EventOf, SessionEvent } from 'tidemark'
+import {
+  isKnownRecord,
+  isPrompt,
+  isSyntheticError,
+  isTextBlock,
+  isToolResult,
+  isToolUse,
+  type KnownRecord,
+  REFUSED_CALL_TEXT,
+  readToolResultText,
+  readUserInputs,
+  type SessionRecord,
+  toBlocks,
+} from 'tidemark/records'
+import { listAttachedLabels } from '../agent/prompt-files.ts'
+import { describeEventLine, describeModel, describeRecord, type EventLine } from './event-lines.ts'
+import type { DiffLine } from './line-diff.ts'
+import { growText, toScreenText } from './screen-text.ts'
+
+export type TranscriptItem = PromptItem | AnswerItem | CallItem | LineItem
+
+interface ItemCore {
+  readonly id: number
+  /** Grows with each change, so that a drawing can be kept until then. */
+  version: number
+  /** True if it is no longer part of the conversation, as after /rewind or /clear. */
+  isLeft?: boolean
+}
+
+export interface PromptItem extends ItemCore {
+  readonly kind: 'prompt'
+  readonly text: string
+  /** The record, which `/rewind` can go back to before. */
+  readonly uuid: string
+}
+
+export interface AnswerItem extends ItemCore {
+  readonly kind: 'answer' | 'thinking'
+  text: string
+  /** The end of what has arrived, if it may be the beginning of a control sequence. */
+  held?: string
+  isStreaming: boolean
+}
+
+export interface CallItem extends ItemCore {
+  readonly kind: 'call'
+  readonly callId: string
+  readonly name: string
+  input: Readonly<Record<string, unknown>>
+  state: 'writing' | 'waiting' | 'running' | 'done' | 'failed' | 'refused' | 'interrupted'
+  /** The newest text that the running tool reported. */
+  progress: string
+  result: string | null
+  /** The change to a file, compared with the file before the call; null for other calls and for those of a log. */
+  change: readonly DiffLine[] | null
+}
+
+export interface LineItem extends ItemCore {
+  readonly kind: 'line'
+  readonly line: EventLine
+}
+
+interface OwnCall {
+  readonly name: string
+  readonly input: Readonly<Record<string, string>>
+  readonly result: string
+  readonly isFailed: boolean
+}
+
+export interface Transcript {
+  readonly items: readonly TranscriptItem[]
+  /** Adds what an event of the open session shows. Returns true if something has changed. */
+  apply(event: SessionEvent): boolean
+  /** Adds the records of a log that was written before, without replies that broke off and were taken back. */
+  replay(records: readonly SessionRecord[]): void
+  addLine(line: EventLine): void
+  /** Marks prompts that are not in the conversation any more, with what followed them. `prompts`: those that are in it. */
+  markLeft(prompts: ReadonlySet<string>): void
+  /** Adds a call that the user has made, with its result. */
+  addCall(call: OwnCall): void
+  /** Begins an empty transcript, for another session. */
+  clear(): void
+}
+
+/** Items that are kept for drawing again. Older ones stay in the log. */
+const MAX_ITEMS = 5_000
+
+type NewItem =
+  | Omit<PromptItem, 'id' | 'version'>
+  | Omit<AnswerItem, 'id' | 'version'>
+  | Omit<CallItem, 'id' | 'version'>
+  | Omit<LineItem, 'id' | 'version'>
+
+/** `readChange` returns the change that a call will make to a file; it is asked before the call runs. */
+export function createTranscript(readChange: ReadChange = () => null): Transcript {
+  const state = createItems(readChange)
+  return {
+    get items() {
+      return state.items
+    },
+    apply: (event) => applyEvent(state, event),
+    replay(records) {
+      const start = state.items.length
+      state.replayedModel = null
+      const known = records.filter(isKnownRecord)
+      const dropped = new Set(
+        known.flatMap((record) => (record.type === 'system' ? (record.response ?? []) : [])),
+      )
+      const isDropped = (record: KnownRecord): boolean =>
+        record.type === 'assistant' && dropped.has(record.message.id)
+      for (const record of known) if (!isDropped(record)) replayRecord(state, record)
+      for (const call of state.calls.values()) settleCall(call, 'interrupted')
+      leaveOutOlder(state, start)
+    },
+    addLine: (line) => void state.add({ kind: 'line', line }),
+    markLeft: (prompts) => markLeftItems(state.items, prompts),
+    addCall({ name, input, result, isFailed }) {
+      const item = toItem({ type: 'tool_use', id: '', name, input }, false)
+      const added = item === null ? null : state.add(item)
+      if (added?.kind === 'call') endCall(state, added, result, isFailed)
+    },
+    clear: () => state.clear(),
+  }
+}
+
+/** Lines about the context stay as they are: they tell what was done, on whichever branch. */
+function markLeftItems(items: readonly TranscriptItem[], prompts: ReadonlySet<string>): void {
+  let isLeft = false
+  for (const item of items) {
+    if (item.kind === 'prompt') isLeft = !prompts.has(item.uuid)
+    if (item.kind === 'line' || (item.isLeft ?? false) === isLeft) continue
+    item.isLeft = isLeft
+    item.version += 1
+  }
+}
+
+type ReadChange = (name: string, input: CallItem['input']) => CallItem['change']
+
+/** Items of an earlier log that are shown when its session is opened. */
+const MAX_REPLAYED = 300
+
+/** Replaces all but the newest items from `start` on by a line that says where they are. */
+function leaveOutOlder({ items }: Items, start: number): void {
+  const [first] = items.slice(start)
+  const count = items.length - start - MAX_REPLAYED
+  if (first === undefined || count <= 0) return
+  const text = `${formatCount(count, 'earlier item is', 'earlier items are')} in the log: /history TEXT, /export`
+  const line: EventLine = { tone: 'quiet', mark: '…', text, detail: null }
+  items.splice(start, count, { id: first.id, version: 0, kind: 'line', line })
+}
+
+interface Items {
+  readonly readChange: ReadChange
+  readonly items: TranscriptItem[]
+  /** Calls by id that have no result yet. */
+  readonly calls: Map<string, CallItem>
+  /** Items of the reply that is arriving, by the index of their block. */
+  readonly streaming: Map<number, TranscriptItem>
+  /** The line that says what the request will cost whose cache has expired, until its answer is there. */
+  forecast: TranscriptItem | null
+  /** The model of the records that were replayed so far. */
+  replayedModel: string | null
+  add(item: NewItem): TranscriptItem
+  remove(items: ReadonlySet<TranscriptItem>): void
+  clear(): void
+}
+
+function createItems(readChange: ReadChange): Items {
+  const items: TranscriptItem[] = []
+  const calls = new Map<string, CallItem>()
+  const streaming = new Map<number, TranscriptItem>()
+  let nextId = 0
+  return {
+    readChange,
+    items,
+    calls,
+    streaming,
+    forecast: null,
+    replayedModel: null,
+    add(item) {
+      const made = { ...item, id: nextId, version: 0 } as TranscriptItem
+      nextId += 1
+      items.push(made)
+      if (made.kind === 'call') calls.set(made.callId, made)
+      if (items.length > MAX_ITEMS) items.splice(0, items.length - MAX_ITEMS)
+      return made
+    },
+    remove(gone) {
+      const kept = items.filter((item) => !gone.has(item))
+      items.splice(0, items.length, ...kept)
+    },
+    clear() {
+      items.length = 0
+      calls.clear()
+      streaming.clear()
+    },
+  }
+}
+
+function applyEvent(state: Items, event: SessionEvent): boolean {
+  const line = describeEventLine(event)
+  // What an expired cache was expected to cost gives way to what it did cost.
+  if (event.type === 'cache-break' && state.forecast !== null) state.remove(new Set([state.forecast]))
+  if (event.type === 'cache-break' || event.type === 'turn-ended') state.forecast = null
+  const added = line === null ? null : state.add({ kind: 'line', line })
+  if (event.type === 'resume-cost') state.forecast = added
+  switch (event.type) {
+    case 'reply':
+      return applyReply(state, event) || line !== null
+    case 'appended':
+      return event.records.filter((record) => addPrompt(state, record)).length > 0
+    case 'reply-dropped':
+      state.remove(new Set(state.streaming.values()))
+      state.streaming.clear()
+      return true
+    case 'tool-started':
+      return changeCall(state, event.call, (call) => {
+        call.state = 'running'
+        call.change = state.readChange(call.name, call.input)
+      })
+    case 'tool-progress':
+      return changeCall(state, event.call, (call) => {
+        call.progress = toScreenText(event.text).slice(-PROGRESS_CHARACTERS)
+      })
+    case 'tool-ended':
+      return changeCall(state, event.call, (call) =>
+        endCall(state, call, event.result.content, event.result.is_error === true),
+      )
+    case 'turn-ended':
+      state.streaming.clear()
+      for (const call of [...state.calls.values()]) settleCall(call, 'interrupted')
+      for (const item of state.items) stopStreaming(item)
+      return true
+    default:
+      return line !== null
+  }
+}
+
+/** Characters that are kept of what a running tool reports. */
+const PROGRESS_CHARACTERS = 4_000
+
+function applyReply(state: Items, { event }: EventOf<'reply'>): boolean {
+  switch (event.type) {
+    case 'reply-started':
+      state.streaming.clear()
+      return false
+    case 'block-started':
+      return startBlock(state, event.index, event.block)
+    case 'block-grew': {
+      const item = state.streaming.get(event.index)
+      const { delta } = event
+      if (item?.kind !== 'answer' && item?.kind !== 'thinking') return false
+      if (delta.kind !== 'text' && delta.kind !== 'thinking') return false
+      growText(item, delta.text)
+      item.version += 1
+      return true
+    }
+    case 'block-ended':
+      return endBlock(state, event.index, event.block)
+    default:
+      return false
+  }
+}
+
+function startBlock(state: Items, index: number, block: ContentBlock): boolean {
+  const item = toItem(block, true)
+  if (item !== null) state.streaming.set(index, state.add(item))
+  return item !== null
+}
+
+function toItem(block: ContentBlock, isStreaming: boolean): NewItem | null {
+  if (isTextBlock(block)) return { kind: 'answer', text: toScreenText(block.text), isStreaming }
+  if (block.type === 'thinking' && typeof block.thinking === 'string')
+    return { kind: 'thinking', text: toScreenText(block.thinking), isStreaming }
+  if (!isToolUse(block)) return null
+  return {
+    kind: 'call',
+    callId: block.id,
+    name: toScreenText(block.name),
+    input: toInput(block.input),
+    state: isStreaming ? 'writing' : 'waiting',
+    progress: '',
+    result: null,
+    change: null,
+  }
+}
+
+function endBlock(state: Items, index: number, block: ContentBlock): boolean {
+  const item = state.streaming.get(index)
+  if (item === undefined) return false
+  item.version += 1
+  // The items of a reply stay known until its end, because a reply that breaks off takes all of them back.
+  if (item.kind === 'call' && isToolUse(block)) {
+    item.input = toInput(block.input)
+    if (item.state === 'writing') item.state = 'waiting'
+  } else {
+    // The whole text is known now, so that what was held back, or taken for a sequence too early, is right.
+    const whole = toItem(block, false)
+    if (isAnswer(item) && whole !== null && isAnswer(whole)) item.text = whole.text
+    stopStreaming(item)
+  }
+  return true
+}
+
+function isAnswer<Item extends { readonly kind: string }>(
+  item: Item,
+): item is Extract<Item, { readonly text: string; isStreaming: boolean }> {
+  return item.kind === 'answer' || item.kind === 'thinking'
+}
+
+function stopStreaming(item: TranscriptItem): void {
+  if (!isAnswer(item) || !item.isStreaming) return
+  item.isStreaming = false
+  item.version += 1
+}
+
+function toInput(input: unknown): Readonly<Record<string, unknown>> {
+  return typeof input === 'object' && input !== null ? (input as Readonly<Record<string, unknown>>) : {}
+}
+
+function changeCall(
+  state: Items,
+  { id }: EventOf<'tool-started'>['call'],
+  change: (call: CallItem) => void,
+): boolean {
+  const call = state.calls.get(id)
+  if (call === undefined) return false
+  change(call)
+  call.version += 1
+  return true
+}
+
+function endCall(state: Items, call: CallItem, content: unknown, isError: boolean): void {
+  call.result = toScreenText(readToolResultText(content))
+  const isRefused = isError && call.result.startsWith(REFUSED_CALL_TEXT)
+  call.state = isRefused ? 'refused' : isError ? 'failed' : 'done'
+  call.progress = ''
+  state.calls.delete(call.callId)
+}
+
+function settleCall(call: CallItem, end: 'interrupted'): void {
+  if (call.result !== null || call.state === end) return
+  call.state = end
+  call.version += 1
+}
+
+/** Adds a prompt of the user. Returns false for any other record. */
+function addPrompt(state: Items, record: SessionRecord): boolean {
+  if (!isPrompt(record)) return false
+  const inputs = readUserInputs(record).filter((input) => input.text !== '')
+  if (inputs.length === 0) return false
+  const isShell = ({ kind }: (typeof inputs)[number]): boolean => kind === 'shell'
+  const text = inputs.flatMap((input) => (isShell(input) ? [] : [input.text])).join('\n')
+  const shells = inputs.filter(isShell).map((input) => `with the output of ${input.text}`)
+  state.add({ kind: 'prompt', text: toScreenText(text).trim(), uuid: record.uuid })
+  const blocks = record.type === 'user' ? toBlocks(record.message.content).filter(isTextBlock) : []
+  for (const what of [...listAttachedLabels(blocks).map((label) => `attached ${label}`), ...shells])
+    state.add({ kind: 'line', line: { tone: 'quiet', mark: '·', text: toScreenText(what), detail: null } })
+  return true
+}
+
+function replayRecord(state: Items, record: KnownRecord): void {
+  const line = describeRecord(record) ?? describeModelChange(state, record)
+  if (line !== null) state.add({ kind: 'line', line })
+  if (record.isSidechain === true || addPrompt(state, record)) return
+  if (record.type === 'assistant') {
+    if (isSyntheticError(record)) return
+    for (const block of toBlocks(record.message.content)) {
+      const item = toItem(block, false)
+      if (item !== null) state.add(item)
+    }
+  } else if (record.type === 'user')
+    for (const block of toBlocks(record.message.content)) {
+      const call = isToolResult(block) ? state.calls.get(block.tool_use_id) : undefined
+      if (call !== undefined && isToolResult(block))
+        endCall(state, call, block.content, block.is_error === true)
+    }
+}
+
+/** Requests begin with another snapshot of the prefix when the model was switched. */
+function describeModelChange(state: Items, record: KnownRecord): EventLine | null {
+  const model = record.type === 'system' ? record.epoch?.model : undefined
+  const before = state.replayedModel
+  if (model === undefined) return null
+  state.replayedModel = model
+  return before === null || before === model ? null : describeModel(model)
+}

@@ -1,0 +1,145 @@
+/** What happens during the job with Tidemark, told for someone who sees it for the first time. */
+import { basename } from 'node:path'
+import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import type { SessionEvent } from 'tidemark'
+import { actStep, formatMoney, type TourStep, textStep } from './tour-steps.ts'
+
+export interface EventTeller {
+  /** Returns the steps for an event; none if the tour does not show it. `requests`: how many were answered so far. */
+  tell(event: SessionEvent, requests: number): readonly TourStep[]
+  /** Returns one sentence that counts what was told. */
+  summarize(): string
+}
+
+type EventOf<Type extends SessionEvent['type']> = Extract<SessionEvent, { readonly type: Type }>
+
+/** Creates the teller of one run. It joins events that belong together, such as a clearing and its price. */
+export function createEventTeller(): EventTeller {
+  let price: EventOf<'act-paid'>['act'] | null = null
+  let restored: readonly string[] = []
+  let tests = ''
+  const totals = { cleared: 0, compactions: 0, restored: 0, breaks: 0, refusals: 0 }
+  function toStep(event: SessionEvent): TourStep | null {
+    switch (event.type) {
+      case 'tool-ended': {
+        const step = toToolStep(event)
+        const isTold = step?.text === tests
+        if (step?.text.includes('tests') === true) tests = step.text
+        return isTold ? null : step
+      }
+      case 'spilled':
+        return actStep(
+          'a command printed a lot. The model sees its beginning and end, and can read the rest from disk.',
+        )
+      case 'act-paid':
+        price = event.act
+        return null
+      case 'microcompact':
+        totals.cleared += event.clearing.metadata.compactedToolIds.length
+        return toClearingStep(event, price)
+      case 'cache-break':
+        totals.breaks += 1
+        return toCacheBreakStep(event.event)
+      case 'reactive-compact':
+        totals.refusals += 1
+        return actStep(
+          `the provider refuses: "${event.message}" (planted by this tour; it happens when an estimate was too low). Tidemark compacts, and sends the request again.`,
+          { kind: 'refused', message: event.message },
+        )
+      case 'context-restored':
+        restored = event.keys
+        return null
+      case 'compact':
+        totals.compactions += 1
+        totals.restored += restored.length
+        return toCompactionStep(event.compaction, restored)
+      default:
+        return null
+    }
+  }
+  return {
+    tell(event, requests) {
+      const step = toStep(event)
+      if (event.type === 'microcompact' || event.type === 'compact') price = null
+      if (step === null) return []
+      return [step.kind === 'act' ? { ...step, text: `${requests} requests in: ${step.text}` } : step]
+    },
+    summarize: () =>
+      `On the way: ${formatCount(totals.cleared, 'old tool result')} cleared, ${formatCount(totals.compactions, 'compaction')}, ${formatCount(totals.restored, 'thing')} brought back, ${formatCount(totals.breaks, 'cache break')} explained, ${formatCount(totals.refusals, 'refused prompt')} recovered.`,
+  }
+}
+
+/** Tells of edits and test runs. Other tool calls are not shown, nor is a test run that ends like the one before. */
+function toToolStep({ call, result }: EventOf<'tool-ended'>): TourStep | null {
+  const { file_path: path, command } = call.input as {
+    readonly file_path?: string
+    readonly command?: string
+  }
+  if (call.name === 'Edit' || call.name === 'Write') return textStep(`The agent changes ${path}.`)
+  if (command !== 'node --test') return null
+  const output = JSON.stringify(result.content)
+  const [passed, failed] = ['pass', 'fail'].map((name) => new RegExp(`\\b${name} (\\d+)`).exec(output)?.[1])
+  return textStep(`The agent runs the tests: ${passed ?? '?'} pass, ${failed ?? '?'} fail.`)
+}
+
+function toClearingStep(
+  { clearing, tokensBefore, tokensAfter }: EventOf<'microcompact'>,
+  price: EventOf<'act-paid'>['act'] | null,
+): TourStep {
+  const results = clearing.metadata.compactedToolIds.length
+  const earned =
+    price?.breakEvenTurns == null
+      ? ''
+      : `; it would be earned back after ${formatCount(price.breakEvenTurns, 'request')}`
+  const cost = price?.moneySpent == null ? '' : ` Price: ${formatMoney(price.moneySpent)}, once${earned}.`
+  return actStep(
+    `cleared ${formatCount(results, 'old tool result')} from the prompt (the log keeps them): ${formatSizes(tokensBefore, tokensAfter)}.${cost}`,
+    { kind: 'cleared', results, tokensBefore, tokensAfter },
+  )
+}
+
+function toCacheBreakStep({
+  reason,
+  tokensLost,
+  moneyLost,
+  sentence,
+}: EventOf<'cache-break'>['event']): TourStep {
+  const data = { kind: 'cache-break', reason: reason.kind, tokensLost, moneyLost }
+  if (reason.kind !== 'expired') return actStep(sentence, data)
+  const cost = moneyLost === null ? '' : `, for ${formatMoney(moneyLost)} more`
+  return actStep(
+    `a cache break, and why: ${Math.round(reason.gapMs / 60_000)} minutes passed, but the provider keeps the beginning of a prompt only for ${reason.ttl === '1h' ? '1 hour' : '5 minutes'}. ${formatTokens(tokensLost)} tokens were processed again${cost}.`,
+    data,
+  )
+}
+
+function toCompactionStep(
+  { tokensBefore, tokensAfter, receipt, usage, cause, summarizer }: EventOf<'compact'>['compaction'],
+  restored: readonly string[],
+): TourStep {
+  const what =
+    summarizer === 'notes'
+      ? 'the notes that Tidemark keeps beside it, without asking the model'
+      : `a summary of ${formatTokens(usage.output)} tokens`
+  const entries = formatCount(receipt.summarised.length, 'entry', 'entries')
+  const back = describeRestored(restored)
+  return actStep(
+    `compacted. ${entries} of the conversation became ${what}: ${formatSizes(tokensBefore, tokensAfter)}.${back === '' ? '' : ` Brought back as they are now: ${back}.`}`,
+    { kind: 'compacted', cause, tokensBefore, tokensAfter, restored },
+  )
+}
+
+/** Describes what was attached again after a compaction: the todo list, and files as they are on disk. */
+function describeRestored(keys: readonly string[]): string {
+  const files = keys.flatMap((key) => (key.startsWith('files:') ? [basename(key)] : []))
+  const shown = files.slice(0, 2).join(', ')
+  const more = files.length > 2 ? ` and ${files.length - 2} more` : ''
+  return [
+    ...(keys.some((key) => key.startsWith('todos:')) ? ['the todo list'] : []),
+    ...(files.length === 0 ? [] : [`${formatCount(files.length, 'file')} (${shown}${more})`]),
+  ].join(', ')
+}
+
+function formatSizes(before: number, after: number): string {
+  return `${formatTokens(before)} → ${formatTokens(after)} tokens`
+}

@@ -1,0 +1,167 @@
+/**
+ * The sample project of the tour: copies of it, real test runs in them, and the tools' environment. All copies are thrown
+ * away but the one whose session the user wants to try: it is kept in Tidemark's data folder, until a later one is.
+ */
+import { execFile } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { SAMPLE_PROJECT_PATH } from '../sample-project.ts'
+
+export interface TourFolder {
+  /** Environment of the commands that the model runs: the Node of this process, and nothing of the user's settings. */
+  readonly env: Readonly<Record<string, string>>
+  /** Copies the sample project to a new folder. `home` is a folder beside it, for the session. */
+  copyProject(name: string): Promise<TourProject>
+  /** Removes everything that is not kept, also if the process ends before. */
+  remove(): void
+}
+
+/** A folder whose project and session can stay. */
+export interface KeepableFolder extends TourFolder {
+  /** Keeps the folder, and removes the one that an earlier tour has kept. Returns its path. */
+  keep(): Promise<string>
+}
+
+export interface TourProject {
+  readonly folder: string
+  readonly home: string
+  readonly env: TourFolder['env']
+}
+
+/** Creates the temporary folder of the tour. It is removed by `remove`, or when the process ends. */
+export async function createTourFolder(): Promise<TourFolder> {
+  return openTourFolder(await realpath(await mkdtemp(join(tmpdir(), 'tidemark-tour-'))))
+}
+
+function createToolEnvironment(root: string): TourFolder['env'] {
+  return {
+    PATH: [dirname(process.execPath), process.env.PATH ?? ''].join(delimiter),
+    HOME: root,
+    NO_COLOR: '1',
+  }
+}
+
+function listProjectFolders(root: string, name: string): Pick<TourProject, 'folder' | 'home'> {
+  return { folder: join(root, name, 'till'), home: join(root, name, 'home') }
+}
+
+/** Opens a folder that is removed when the process ends, unless it is released. */
+function openTourFolder(root: string): TourFolder & { release(): void } {
+  const env = createToolEnvironment(root)
+  const removeNow = (): void => rmSync(root, { recursive: true, force: true, maxRetries: 3 })
+  // These signals would end the process without the event `exit`. Ctrl-C is handled by the command line.
+  const endProcess = (): never => process.exit(1)
+  process.once('exit', removeNow)
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.once(signal, endProcess)
+  const release = (): void => {
+    process.off('exit', removeNow)
+    for (const signal of ['SIGTERM', 'SIGHUP']) process.off(signal, endProcess)
+  }
+  return {
+    env,
+    async copyProject(name) {
+      const { folder, home } = listProjectFolders(root, name)
+      await cp(SAMPLE_PROJECT_PATH, folder, { recursive: true })
+      await mkdir(home, { recursive: true })
+      return { folder, home, env }
+    },
+    release,
+    remove() {
+      release()
+      removeNow()
+    },
+  }
+}
+
+/** A file in each folder that is kept. A folder without it belongs to a tour that runs, or was killed. */
+const KEPT_MARK = 'kept'
+const KEPT_PROJECT = 'session'
+/** After this time, a folder that is not kept was left behind by a tour that was killed. */
+const LEFT_BEHIND_MS = 86_400_000
+
+function findKeptParent(dataHome: string): string {
+  return join(dataHome, 'tour')
+}
+
+/** Creates a folder in Tidemark's data folder for the session of the tour. Unless it is kept, it is removed at the end. */
+export async function createKeepableFolder(dataHome: string): Promise<KeepableFolder> {
+  const parent = findKeptParent(dataHome)
+  await mkdir(parent, { recursive: true, mode: 0o700 })
+  const date = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  const root = await realpath(await mkdtemp(join(parent, `${date}-`)))
+  const folder = openTourFolder(root)
+  let isKept = false
+  return {
+    ...folder,
+    copyProject: () => folder.copyProject(KEPT_PROJECT),
+    async keep() {
+      await writeFile(join(root, KEPT_MARK), '')
+      isKept = true
+      folder.release()
+      await removeOtherFolders(parent, root)
+      return root
+    },
+    remove() {
+      if (!isKept) folder.remove()
+    },
+  }
+}
+
+/** Removes what earlier tours have kept or left behind. */
+async function removeOtherFolders(parent: string, own: string): Promise<void> {
+  for (const { root, isKept } of await listFolders(parent)) {
+    const isOld = Date.now() - (await stat(root)).mtimeMs > LEFT_BEHIND_MS
+    if (root !== own && (isKept || isOld)) await rm(root, { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+async function listFolders(
+  parent: string,
+): Promise<readonly { readonly root: string; readonly isKept: boolean }[]> {
+  const names = await readdir(parent).catch(() => [])
+  return await Promise.all(
+    names.sort().map(async (name) => {
+      const root = join(await realpath(parent), name)
+      const isKept = await stat(join(root, KEPT_MARK)).then(
+        () => true,
+        () => false,
+      )
+      return { root, isKept }
+    }),
+  )
+}
+
+/** Returns the project whose session the user tried last; null if there is none. `root`: the folder to delete. */
+export async function findKeptProject(
+  dataHome: string,
+): Promise<(TourProject & { readonly root: string }) | null> {
+  const kept = (await listFolders(findKeptParent(dataHome))).filter(({ isKept }) => isKept).at(-1)
+  if (kept === undefined) return null
+  const { root } = kept
+  return { ...listProjectFolders(root, KEPT_PROJECT), env: createToolEnvironment(root), root }
+}
+
+export interface TestRun {
+  readonly passed: number
+  readonly failed: number
+  /** The name of the first test that failed; null if none did. */
+  readonly firstFailure: string | null
+}
+
+/** Runs the tests of a project, in a process of their own. */
+export async function runProjectTests({ folder, env }: TourProject): Promise<TestRun> {
+  const output = await new Promise<string>((resolve) => {
+    const options = { cwd: folder, env, timeout: 60_000 }
+    execFile(process.execPath, ['--test', '--test-reporter=tap'], options, (_error, stdout) =>
+      resolve(stdout),
+    )
+  })
+  const count = (name: string): number => Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
+  return {
+    passed: count('pass'),
+    failed: count('fail'),
+    firstFailure: /^\s*not ok \d+ - (.*)$/m.exec(output)?.[1] ?? null,
+  }
+}

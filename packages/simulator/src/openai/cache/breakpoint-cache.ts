@@ -1,0 +1,158 @@
+/**
+ * The prompt cache of GPT-5.6 and later. A request writes up to four breakpoints: an implicit one at the end of the
+ * prompt and the latest three explicit ones, or the latest four explicit ones. It reads the longest prefix that ends at
+ * a breakpoint of the conversation; a shorter prefix without one is not read.
+ */
+import { isObject } from '../../protocol/api.ts'
+import type { JsonFields } from '../openai-shape.ts'
+import type { BreakpointTtl, UnitCacheResult, UnitPrompt, UnitTokenSplit } from './prompt-units.ts'
+
+export interface CacheOptions {
+  readonly mode: 'implicit' | 'explicit'
+  readonly ttl: BreakpointTtl
+}
+
+/** Reads the options of a request, with their defaults. */
+export function readCacheOptions(body: JsonFields): CacheOptions {
+  const options = isObject(body.prompt_cache_options) ? body.prompt_cache_options : {}
+  return {
+    mode: options.mode === 'explicit' ? 'explicit' : 'implicit',
+    ttl: options.ttl === '12h' ? '12h' : '30m',
+  }
+}
+
+export const BREAKPOINT_MINIMUM = 1_024
+const MAX_WRITTEN = 4
+const MAX_MATCHED = 80
+const TTL_MS: Readonly<Record<BreakpointTtl, number>> = { '30m': 30 * 60_000, '12h': 12 * 3_600_000 }
+
+interface BreakpointEntry {
+  readonly ttl: BreakpointTtl
+  readonly expiresAt: number
+}
+
+interface BreakpointRequest {
+  readonly prompt: UnitPrompt
+  readonly scope: string
+  readonly options: CacheOptions
+  readonly now: number
+}
+
+export interface BreakpointCache {
+  apply(request: BreakpointRequest): UnitCacheResult
+  clear(): void
+  readonly size: number
+}
+
+export function createBreakpointCache(): BreakpointCache {
+  const entries = new Map<string, BreakpointEntry>()
+
+  function find(scope: string, chain: string | undefined, now: number): BreakpointEntry | null {
+    const entry = entries.get(`${scope}/${chain}`)
+    return entry !== undefined && entry.expiresAt > now ? entry : null
+  }
+
+  return {
+    apply({ prompt, scope, options, now }) {
+      const { chains, ends } = prompt
+      const has = (position: number): boolean => find(scope, chains[position], now) !== null
+      const marked = listMarked(prompt, options)
+      const hit = findLongest(prompt, options, marked, has)
+      const breakpoints = chooseWritten(prompt, options, marked).map(({ position, ttl }) => {
+        const tokens = ends[position] ?? 0
+        return { position, ttl, tokens, fate: decideFate(position, tokens, hit, has) }
+      })
+      const refreshed = breakpoints.filter(({ fate }) => fate !== 'below-minimum' && fate !== 'written')
+      for (const position of [...(hit === null ? [] : [hit]), ...refreshed.map((each) => each.position)]) {
+        const entry = find(scope, chains[position], now)
+        if (entry !== null)
+          entries.set(`${scope}/${chains[position]}`, { ...entry, expiresAt: now + TTL_MS[entry.ttl] })
+      }
+      return {
+        hit,
+        breakpoints,
+        split: splitTokens(prompt, hit, breakpoints),
+        commit() {
+          for (const { position, ttl, fate } of breakpoints)
+            if (fate === 'written')
+              entries.set(`${scope}/${chains[position]}`, { ttl, expiresAt: now + TTL_MS[ttl] })
+        },
+      }
+    },
+    clear: () => entries.clear(),
+    get size() {
+      return entries.size
+    },
+  }
+}
+
+interface MarkedPosition {
+  readonly position: number
+  readonly ttl: BreakpointTtl
+}
+
+function listMarked({ units }: UnitPrompt, { ttl }: CacheOptions): readonly MarkedPosition[] {
+  return units.flatMap(({ breakpoint }, position) =>
+    breakpoint === undefined ? [] : [{ position, ttl: breakpoint.ttl ?? ttl }],
+  )
+}
+
+/** Returns the breakpoints that the request writes, in order. */
+function chooseWritten(
+  { units }: UnitPrompt,
+  { mode, ttl }: CacheOptions,
+  marked: readonly MarkedPosition[],
+): readonly MarkedPosition[] {
+  if (mode === 'explicit') return marked.slice(-MAX_WRITTEN)
+  const last = units.length - 1
+  const others = marked.filter(({ position }) => position !== last).slice(-(MAX_WRITTEN - 1))
+  return last < 0 ? [] : [...others, { position: last, ttl }]
+}
+
+/**
+ * Returns the last position that can be read: an explicit breakpoint of this request or, if implicit ones are on, one
+ * that an earlier request of the conversation wrote. The latest 80 are considered.
+ */
+function findLongest(
+  { units, ends }: UnitPrompt,
+  { mode }: CacheOptions,
+  marked: readonly MarkedPosition[],
+  has: (position: number) => boolean,
+): number | null {
+  const explicit = new Set(marked.map(({ position }) => position))
+  let considered = 0
+  for (let position = units.length - 1; position >= 0 && considered < MAX_MATCHED; position -= 1) {
+    const isWritten = has(position)
+    if (!explicit.has(position) && (mode === 'explicit' || !isWritten)) continue
+    considered += 1
+    if (isWritten && (ends[position] ?? 0) >= BREAKPOINT_MINIMUM) return position
+  }
+  return null
+}
+
+function decideFate(
+  position: number,
+  tokens: number,
+  hit: number | null,
+  has: (position: number) => boolean,
+): 'read' | 'refreshed' | 'written' | 'below-minimum' {
+  if (tokens < BREAKPOINT_MINIMUM) return 'below-minimum'
+  if (position === hit) return 'read'
+  return has(position) ? 'refreshed' : 'written'
+}
+
+function splitTokens(
+  { ends, tokens }: UnitPrompt,
+  hit: number | null,
+  breakpoints: UnitCacheResult['breakpoints'],
+): UnitTokenSplit {
+  const read = hit === null ? 0 : (ends[hit] ?? 0)
+  const written = { '30m': 0, '12h': 0 }
+  let end = read
+  for (const each of breakpoints) {
+    if (each.fate !== 'written' || each.tokens <= end) continue
+    written[each.ttl] += each.tokens - end
+    end = each.tokens
+  }
+  return { read, write30m: written['30m'], write12h: written['12h'], input: tokens - end }
+}

@@ -1,0 +1,61 @@
+/**
+ * A prompt as a list of units, each a tool, the instructions, or a part of a message. A prompt cache compares the texts
+ * of units, so that every prefix has an exact number of tokens.
+ */
+import { hashText } from '../../protocol/clock-and-ids.ts'
+
+export type BreakpointTtl = '30m' | '12h'
+
+export interface PromptUnit {
+  /** Where the unit stands in the request: `tools[0]`, `input[3].content[0]`. */
+  readonly path: string
+  readonly text: string
+  readonly tokens: number
+  /** The explicit breakpoint at the end of the unit; `ttl` is null if it takes that of the request. */
+  readonly breakpoint?: { readonly ttl: BreakpointTtl | null }
+}
+
+export interface UnitPrompt {
+  readonly units: readonly PromptUnit[]
+  /** Hash of the prefix that ends with each unit. */
+  readonly chains: readonly string[]
+  /** Tokens of the prefix that ends with each unit. */
+  readonly ends: readonly number[]
+  readonly tokens: number
+}
+
+export function createUnitPrompt(units: readonly PromptUnit[]): UnitPrompt {
+  const chains: string[] = []
+  const ends: number[] = []
+  let chain = ''
+  let tokens = 0
+  for (const unit of units) {
+    chain = hashText(`${chain}\n${unit.text}`)
+    tokens += unit.tokens
+    chains.push(chain)
+    ends.push(tokens)
+  }
+  return { units, chains, ends, tokens }
+}
+
+/** Tokens of a prompt by how they are billed. */
+export interface UnitTokenSplit {
+  readonly read: number
+  readonly write30m: number
+  readonly write12h: number
+  readonly input: number
+}
+
+export interface UnitCacheResult {
+  readonly split: UnitTokenSplit
+  /** Position of the last unit that was read, and of each breakpoint with what became of it. */
+  readonly hit: number | null
+  readonly breakpoints: readonly {
+    readonly position: number
+    readonly ttl: BreakpointTtl
+    readonly tokens: number
+    readonly fate: 'read' | 'refreshed' | 'written' | 'below-minimum'
+  }[]
+  /** Makes what this request writes visible to others. `answer` is what the model generated. */
+  commit(answer: readonly PromptUnit[]): void
+}

@@ -1,0 +1,210 @@
+/** The shape of a request to `/v1/chat/completions`. */
+import { isObject } from '../../protocol/api.ts'
+import type { Dialect } from '../dialects.ts'
+import { invalidParameter, type OpenaiError } from '../openai-error.ts'
+import {
+  acceptAny,
+  arrayCheck,
+  booleanCheck,
+  breakpointCheck,
+  cacheFields,
+  choiceCheck,
+  describeType,
+  fieldsCheck,
+  integerCheck,
+  type JsonFields,
+  metadataCheck,
+  numberCheck,
+  type ShapeCheck,
+  stringCheck,
+  stringOr,
+  typeCheck,
+} from '../openai-shape.ts'
+
+export interface ChatMessage extends JsonFields {
+  readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
+  readonly content?: string | readonly JsonFields[] | null
+  readonly tool_calls?: readonly JsonFields[] | null
+  readonly tool_call_id?: string
+}
+
+/** The body of a request whose shape has been checked. */
+export interface ChatBody extends JsonFields {
+  readonly model: string
+  readonly messages: readonly ChatMessage[]
+  readonly tools?: readonly JsonFields[] | null
+  readonly stream?: boolean | null
+}
+
+const marked = { prompt_cache_breakpoint: breakpointCheck }
+// Fields of messages and parts that are not known are ignored: OpenAI's own agents library sends some.
+const textPart = fieldsCheck({ required: { type: acceptAny, text: stringCheck() }, optional: marked }, true)
+const textParts = stringOr(arrayCheck(typeCheck({ text: textPart }), { min: 1 }))
+
+const userParts = stringOr(
+  arrayCheck(
+    typeCheck({
+      text: textPart,
+      image_url: fieldsCheck(
+        {
+          required: { type: acceptAny, image_url: fieldsCheck({ required: { url: stringCheck() } }, true) },
+          optional: marked,
+        },
+        true,
+      ),
+      input_audio: fieldsCheck(
+        { required: { type: acceptAny, input_audio: acceptAny }, optional: marked },
+        true,
+      ),
+      file: fieldsCheck({ required: { type: acceptAny, file: acceptAny }, optional: marked }, true),
+    }),
+    { min: 1 },
+  ),
+)
+
+const assistantParts = stringOr(
+  arrayCheck(
+    typeCheck({
+      text: textPart,
+      refusal: fieldsCheck({ required: { type: acceptAny, refusal: stringCheck() } }, true),
+    }),
+    { min: 1 },
+  ),
+)
+
+const callName = stringCheck({ max: 64, pattern: /^[a-zA-Z0-9_-]+$/ })
+
+const toolCallCheck = typeCheck({
+  function: fieldsCheck({
+    required: {
+      type: acceptAny,
+      id: stringCheck({ max: 40 }),
+      function: fieldsCheck({ required: { name: callName, arguments: stringCheck() } }),
+    },
+    optional: { index: acceptAny },
+  }),
+  custom: fieldsCheck({
+    required: {
+      type: acceptAny,
+      id: stringCheck({ max: 40 }),
+      custom: fieldsCheck({ required: { name: callName, input: stringCheck() } }),
+    },
+    optional: { index: acceptAny },
+  }),
+})
+
+const named = { name: stringCheck() }
+
+type Role = ChatMessage['role']
+
+const withText = { required: { role: acceptAny, content: textParts }, optional: named }
+
+const messageChecks: Readonly<Record<Role, ShapeCheck>> = {
+  system: fieldsCheck(withText, true),
+  developer: fieldsCheck(withText, true),
+  user: fieldsCheck({ required: { role: acceptAny, content: userParts }, optional: named }, true),
+  assistant: fieldsCheck(
+    {
+      required: { role: acceptAny },
+      optional: {
+        ...named,
+        content: assistantParts,
+        refusal: stringCheck(),
+        tool_calls: arrayCheck(toolCallCheck, { min: 1 }),
+      },
+    },
+    true,
+  ),
+  tool: fieldsCheck({ required: { ...withText.required, tool_call_id: stringCheck() } }, true),
+}
+
+const ROLES: readonly Role[] = ['system', 'assistant', 'user', 'tool', 'developer']
+
+const messageCheck: ShapeCheck = (value, path) => {
+  if (!isObject(value)) return describeType(value, path, 'an object')
+  const role = ROLES.find((known) => known === value.role)
+  if (role === undefined) return choiceCheck(...ROLES)(value.role, `${path}.role`)
+  return messageChecks[role](value, path) ?? checkAssistantContent(value, path)
+}
+
+/** An assistant message has content, unless it has calls. */
+function checkAssistantContent(message: JsonFields, path: string): OpenaiError | null {
+  const { role, content, tool_calls: calls, refusal } = message
+  if (role !== 'assistant' || content != null || calls != null || refusal != null) return null
+  return invalidParameter(
+    `Invalid value for 'content': expected a string, got null.`,
+    `${path.replace('[', '.[')}.content`,
+    null,
+  )
+}
+
+const chatTool = typeCheck({
+  function: fieldsCheck({
+    required: {
+      type: acceptAny,
+      function: fieldsCheck({
+        required: { name: callName },
+        optional: { description: stringCheck(), parameters: acceptAny, strict: booleanCheck },
+      }),
+    },
+  }),
+  custom: fieldsCheck({
+    required: {
+      type: acceptAny,
+      custom: fieldsCheck({
+        required: { name: callName },
+        optional: { description: stringCheck(), format: acceptAny },
+      }),
+    },
+  }),
+})
+
+const optionalFields: Readonly<Record<string, ShapeCheck>> = {
+  ...cacheFields,
+  audio: acceptAny,
+  frequency_penalty: numberCheck(-2, 2),
+  function_call: acceptAny,
+  functions: acceptAny,
+  logit_bias: acceptAny,
+  logprobs: booleanCheck,
+  max_completion_tokens: integerCheck(1),
+  max_tokens: integerCheck(1),
+  metadata: metadataCheck,
+  modalities: acceptAny,
+  moderation: acceptAny,
+  n: integerCheck(1),
+  parallel_tool_calls: booleanCheck,
+  prediction: acceptAny,
+  presence_penalty: numberCheck(-2, 2),
+  reasoning_effort: stringCheck(),
+  response_format: acceptAny,
+  safety_identifier: stringCheck({ max: 128 }),
+  seed: acceptAny,
+  service_tier: choiceCheck('auto', 'default', 'flex', 'scale', 'priority', 'fast'),
+  stop: stringOr(arrayCheck(stringCheck(), { max: 4 })),
+  store: booleanCheck,
+  stream: booleanCheck,
+  stream_options: fieldsCheck({
+    optional: { include_usage: booleanCheck, include_obfuscation: booleanCheck },
+  }),
+  temperature: numberCheck(0, 2),
+  tool_choice: acceptAny,
+  tools: arrayCheck(chatTool, { max: 128 }),
+  top_logprobs: integerCheck(0),
+  top_p: numberCheck(0, 1),
+  user: stringCheck(),
+  verbosity: choiceCheck('low', 'medium', 'high'),
+  web_search_options: acceptAny,
+}
+
+const bodyFields = {
+  required: { model: stringCheck(), messages: arrayCheck(messageCheck, { min: 1 }) },
+  optional: optionalFields,
+}
+const strictBody = fieldsCheck(bodyFields)
+const lenientBody = fieldsCheck(bodyFields, true)
+
+/** Returns the first error in the shape of a body; null if it has the shape of a request. */
+export function checkChatShape(value: unknown, { isLenient }: Dialect): OpenaiError | null {
+  return (isLenient ? lenientBody : strictBody)(value, '')
+}

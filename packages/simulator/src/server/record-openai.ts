@@ -1,0 +1,186 @@
+/** Builds the record of a request to OpenAI's APIs: usage, cost, what the cache did, and why it was missed. */
+import { encodeBytes } from '../faults/fault.ts'
+import { BREAKPOINT_MINIMUM } from '../openai/cache/breakpoint-cache.ts'
+import { comparePrompts, countCommonUnits } from '../openai/cache/diagnose-prompt.ts'
+import type { UnitCacheResult } from '../openai/cache/prompt-units.ts'
+import { readServiceTier } from '../openai/responses/response-body.ts'
+import type { HttpAnswer } from '../protocol/answer.ts'
+import { isObject, type JsonObject } from '../protocol/api.ts'
+import { countTextTokens } from '../protocol/tokenizer.ts'
+import {
+  addTokenUsage,
+  type CacheAnalysis,
+  type CacheMiss,
+  priceResponse,
+  type TokenUsage,
+} from '../request-log/request-log.ts'
+import type { ChatAnswer, ResponsesAnswer } from './answer-openai.ts'
+import type { PreparedOpenai } from './openai-admission.ts'
+import type { RecentPrompt } from './openai-state.ts'
+import { addRecord, type RequestContext, toRequestRecord } from './record-request.ts'
+import type { SimulatorState } from './simulator-state.ts'
+
+interface AnsweredOpenai {
+  readonly prepared: PreparedOpenai
+  readonly answer: ResponsesAnswer | ChatAnswer
+  readonly sent: HttpAnswer
+  readonly id: string
+}
+
+/** Adds the record of an answered request to the request log and calls `onRequest`. */
+export function recordOpenaiAnswer(
+  state: SimulatorState,
+  request: RequestContext,
+  { prepared, answer, sent, id }: AnsweredOpenai,
+): void {
+  const isBegun = sent.chunks.length > 0
+  const outputTokens =
+    request.fault === null ? answer.outputTokens : countSentOutput(answer.outputTokens, sent)
+  const compactions =
+    answer.summary === null ? [] : [toUsage(answer.summary.cache, answer.summary.outputTokens)]
+  const usage = [...compactions, toUsage(answer.cache, outputTokens)].reduce(addTokenUsage)
+  addRecord(state, request, {
+    ...toRequestRecord(state, request, { answer: sent, error: null }),
+    messageId: id,
+    stopReason: answer.stopReason,
+    usage: isBegun ? usage : null,
+    cost: isBegun ? priceResponse(toPricedUsage(usage, prepared), prepared.model.prices) : null,
+    cache: analyzeUnits(state, request, prepared, answer.cache),
+    compactions,
+  })
+}
+
+function toUsage({ split }: UnitCacheResult, output: number): TokenUsage {
+  const { read, write30m, write12h, input } = split
+  return { input, cacheRead: read, write5m: write30m, write1h: write12h, output }
+}
+
+/** Describes usage in the fields by which the catalogue's prices are applied. */
+function toPricedUsage(usage: TokenUsage, { body }: PreparedOpenai): JsonObject {
+  return {
+    input_tokens: usage.input,
+    cache_read_input_tokens: usage.cacheRead,
+    cache_creation_input_tokens: usage.write5m + usage.write1h,
+    cache_creation: {
+      ephemeral_5m_input_tokens: usage.write5m,
+      ephemeral_1h_input_tokens: usage.write1h,
+    },
+    output_tokens: usage.output,
+    service_tier: readServiceTier(body),
+  }
+}
+
+/**
+ * Counts the output tokens up to where a fault breaks a stream: the model stops there, so that no more is billed. An
+ * answer that is no stream was generated as a whole.
+ */
+function countSentOutput(outputTokens: number, { headers, chunks }: HttpAnswer): number {
+  if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
+  const text = Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes))).toString('utf8')
+  if (/^data: \[DONE\]$|^event: response\.(completed|incomplete)$/m.test(text)) return outputTokens
+  const deltas = text
+    .split('\n')
+    .flatMap((line) => (line.startsWith('data: ') ? readDeltas(line.slice(6)) : []))
+  return Math.min(outputTokens, Math.max(1, countTextTokens(deltas.join(''))))
+}
+
+/** Returns the generated text in the data of an event or a chunk. Data that was cut has none. */
+function readDeltas(data: string): readonly string[] {
+  let value: unknown
+  try {
+    value = JSON.parse(data)
+  } catch {
+    return []
+  }
+  if (!isObject(value)) return []
+  if (typeof value.delta === 'string') return [value.delta]
+  return Array.isArray(value.choices) ? listGenerated(value.choices[0]?.delta) : []
+}
+
+/** The fields of a chunk that have what the model generated. */
+const GENERATED_FIELDS = [
+  'content',
+  'refusal',
+  'reasoning',
+  'reasoning_content',
+  'arguments',
+  'input',
+  'name',
+]
+
+function listGenerated(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(listGenerated)
+  if (!isObject(value)) return []
+  return Object.entries(value).flatMap(([name, each]) => {
+    if (typeof each !== 'string') return listGenerated(each)
+    return GENERATED_FIELDS.includes(name) ? [each] : []
+  })
+}
+
+function analyzeUnits(
+  state: SimulatorState,
+  request: RequestContext,
+  prepared: PreparedOpenai,
+  { hit, breakpoints, split }: UnitCacheResult,
+): CacheAnalysis {
+  const { prompt, model, dialect } = prepared
+  const formatPath = (position: number): string => prompt.units[position]?.path ?? ''
+  return {
+    hit: hit === null ? null : { path: formatPath(hit), tokens: split.read, from: formatPath(hit) },
+    breakpoints: breakpoints.map(({ position, ttl, tokens, fate }) => ({
+      path: formatPath(position),
+      ttl,
+      tokens,
+      fate,
+    })),
+    minimum: model.hasBreakpoints ? BREAKPOINT_MINIMUM : dialect.cache.minimum,
+    miss: explainUnitMiss(state.openai.recent, request.now, prepared, split.read),
+  }
+}
+
+/** Tokens that may be missing without a cause: implicit caches count in steps. */
+const STEP_TOLERANCE = 128
+
+/** Explains why a request read less than the most similar earlier request had left; null if it read as much. */
+function explainUnitMiss(
+  recent: readonly RecentPrompt[],
+  now: number,
+  { fingerprint, model, dialect }: PreparedOpenai,
+  read: number,
+): CacheMiss | null {
+  const earlier = findMostSimilar(recent, fingerprint)
+  if (earlier === undefined) return null
+  const minimum = model.hasBreakpoints ? BREAKPOINT_MINIMUM : dialect.cache.minimum
+  const left = earlier.fingerprint.prompt.tokens
+  if (left < minimum || read >= left - STEP_TOLERANCE) return null
+  const compared = comparePrompts(earlier.fingerprint, fingerprint)
+  const found = { tokens: left - read, comparedWith: earlier.number }
+  if (compared.type === 'cache_miss') {
+    const isContent = compared.reason === 'input_changed' || compared.reason === 'context_compacted'
+    const reason = isContent ? 'content-changed' : 'key-changed'
+    return { reason, why: compared.reason.replaceAll('_', ' '), ...found }
+  }
+  if (!earlier.hasBegun())
+    return { reason: 'not-yet-written', why: `request ${earlier.number} had not begun to answer`, ...found }
+  const minutes = Math.round((now - earlier.fingerprint.at) / 60_000)
+  return { reason: 'expired', why: `the entry expired (${minutes} minutes)`, ...found }
+}
+
+/**
+ * Returns the request that has most of the start of its prompt in common with this one; of several, one with the same
+ * settings, and of those the latest.
+ */
+function findMostSimilar(
+  recent: readonly RecentPrompt[],
+  request: PreparedOpenai['fingerprint'],
+): RecentPrompt | undefined {
+  let best: { readonly prompt: RecentPrompt; readonly rank: number } | undefined
+  for (const prompt of recent) {
+    const { fingerprint } = prompt
+    if (fingerprint.organization !== request.organization) continue
+    const common = countCommonUnits(fingerprint.prompt.chains, request.prompt.chains)
+    const rank = common + (comparePrompts(fingerprint, request).type === 'cache_hit' ? 0.5 : 0)
+    if (common > 0 && rank >= (best?.rank ?? 0)) best = { prompt, rank }
+  }
+  return best?.prompt
+}

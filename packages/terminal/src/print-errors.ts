@@ -1,0 +1,54 @@
+/** Error messages of the commands, each on one line of standard error, with lines to copy below it. */
+import type { TidemarkError } from 'tidemark'
+import { sanitizeText } from './render/text.ts'
+import type { Terminal } from './terminal.ts'
+import { EXIT_CODES } from './terminal.ts'
+
+export function printError(message: string, terminal: Terminal): number {
+  terminal.warn(`tidemark: ${sanitizeText(message)}\n`)
+  return EXIT_CODES.failed
+}
+
+/** Prints an error about arguments with which a command cannot run. */
+export function printMisuse(message: string, terminal: Terminal): number {
+  printError(message, terminal)
+  return EXIT_CODES.wrongUse
+}
+
+/**
+ * Prints an error for each log that could not be read. Returns the exit code of the command: failed if there is such a
+ * log, otherwise done.
+ */
+export function printUnreadableLogs(
+  unreadable: readonly { readonly why: string }[],
+  terminal: Terminal,
+): number {
+  for (const { why } of unreadable) printError(why, terminal)
+  return unreadable.length > 0 ? EXIT_CODES.failed : EXIT_CODES.done
+}
+
+/**
+ * Prints an error that a command threw. With `TIDEMARK_DEBUG=1`, prints its stack trace instead. An error that is not a
+ * `TidemarkError` is a bug, and the message says so.
+ */
+export function printThrownError(error: unknown, terminal: Terminal): number {
+  if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) {
+    terminal.warn(`${error.stack}\n`)
+    return EXIT_CODES.failed
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  const bug = ' (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)'
+  const code = printError(`${message}${isTidemarkError(error) ? '' : bug}`, terminal)
+  if (isTidemarkError(error)) printAdvice(error.details.advice, terminal)
+  return code
+}
+
+/** By name: the command and the agent may hold a copy of the library each. */
+function isTidemarkError(error: unknown): error is TidemarkError {
+  return error instanceof Error && error.name === 'TidemarkError'
+}
+
+/** Prints the lines that a command gave with its error for the user to copy. */
+function printAdvice(lines: unknown, terminal: Terminal): void {
+  if (Array.isArray(lines)) for (const line of lines) terminal.warn(`  ${line}\n`)
+}

@@ -1,0 +1,186 @@
+/** The parts of the process that commands use: output, environment, user input and interruption. Tests pass a fake. */
+import picocolors from 'picocolors'
+import type { Colors } from 'picocolors/types.js'
+
+/** The exit codes of the commands. */
+export const EXIT_CODES = {
+  done: 0,
+  failed: 1,
+  wrongUse: 2,
+  /** The code that a shell reports for a process ended by Ctrl-C. */
+  interrupted: 130,
+} as const
+
+export interface Terminal {
+  /** Writes the result of the command to standard output. */
+  write(text: string): void
+  /** Writes warnings, errors and progress to standard error. */
+  warn(text: string): void
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly isTty: boolean
+  /** Width of the terminal in columns; 80 if unknown. */
+  readonly columns: number
+  /** Height of the terminal in rows; undefined if there is no terminal. */
+  readonly rows?: number
+  /** True if standard error is a terminal, so that progress can be shown. */
+  readonly isErrorTty?: boolean
+  /** True if standard input is a terminal, so that the user can answer questions. */
+  readonly isInputTty?: boolean
+  /** Aborted by Ctrl-C. The command must then end without leaving a half-written file. */
+  readonly interrupted?: AbortSignal
+  /** True if this is the process itself, which a watchdog may end. */
+  readonly isProcess?: boolean
+  /** Asks the user a question. Returns null if standard input is no terminal or ends, after Ctrl-C, and when `signal` is aborted. */
+  ask?(question: string, signal?: AbortSignal): Promise<string | null>
+  /** Shows a question until one of these keys is pressed. Returns null after Ctrl-C, Ctrl-D or the end of the input. */
+  askKey?(question: string, keys: readonly string[]): Promise<string | null>
+}
+
+export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortSignal): Terminal {
+  return {
+    write: (text) => void from.stdout.write(text),
+    warn: (text) => void from.stderr.write(text),
+    env: from.env,
+    isTty: from.stdout.isTTY === true,
+    columns: chooseTerminalWidth(from.stdout.columns, from.env.COLUMNS),
+    ...(from.stdout.isTTY === true ? { rows: from.stdout.rows } : {}),
+    isErrorTty: from.stderr.isTTY === true,
+    isInputTty: from.stdin.isTTY === true,
+    isProcess: true,
+    ...(interrupted === undefined ? {} : { interrupted }),
+    ask: (question, signal) =>
+      from.stdin.isTTY === true ? askOnTerminal(from, question, signal) : Promise.resolve(null),
+    askKey: (question, keys) =>
+      from.stdin.isTTY === true ? askForKey(from, question, keys) : Promise.resolve(null),
+  }
+}
+
+/**
+ * Returns the output width in columns. `screen` is the terminal's width. Without a terminal, `variable` (the value of
+ * `COLUMNS`) is used; 80 if it is missing.
+ */
+export function chooseTerminalWidth(screen: number | undefined, variable: string | undefined): number {
+  if (screen !== undefined && screen > 0) return screen
+  return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
+}
+
+/** Asks a yes/no question. Returns true for y or yes; null if there is no terminal. */
+export async function askYesNo(question: string, terminal: Terminal): Promise<boolean | null> {
+  const answer = await terminal.ask?.(`${question} [y/N] `)
+  return answer == null ? null : /^y(es)?$/i.test(answer.trim())
+}
+
+export function toSignalOption({ interrupted }: Terminal): { readonly signal?: AbortSignal } {
+  return interrupted === undefined ? {} : { signal: interrupted }
+}
+
+async function askOnTerminal(
+  from: NodeJS.Process,
+  question: string,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
+  const { createInterface } = await import('node:readline/promises')
+  if ((await discardTypedAhead(from)).includes('\u0003')) {
+    interrupt(from)
+    return null
+  }
+  const lines = createInterface({ input: from.stdin, output: from.stderr })
+  try {
+    return await new Promise((answer) => {
+      lines.once('close', () => answer(null))
+      // The line editor takes Ctrl-C from the terminal. It means the same as anywhere else in the command.
+      lines.once('SIGINT', () => {
+        interrupt(from)
+        lines.close()
+      })
+      void lines.question(question, signal === undefined ? {} : { signal }).then(answer, () => answer(null))
+    })
+  } finally {
+    lines.close()
+  }
+}
+
+function interrupt(from: NodeJS.Process): void {
+  if (!from.emit('SIGINT', 'SIGINT')) from.kill(from.pid, 'SIGINT')
+}
+
+/** How long a key may take from the terminal to this program. */
+const KEY_DELAY_MS = 60
+
+/**
+ * Takes what was typed before a question is shown, so that it does not answer it, and returns it. The terminal is in raw
+ * mode meanwhile, because it would keep a line without enter to itself.
+ */
+async function discardTypedAhead({ stdin }: NodeJS.Process): Promise<string> {
+  let typed = ''
+  const onData = (data: Buffer | string): void => {
+    typed += String(data)
+  }
+  stdin.setRawMode?.(true)
+  stdin.on('data', onData)
+  stdin.resume()
+  let known = -1
+  while (known < typed.length) {
+    known = typed.length
+    await new Promise((resolve) => setTimeout(resolve, KEY_DELAY_MS))
+  }
+  stdin.off('data', onData)
+  stdin.pause()
+  stdin.setRawMode?.(false)
+  return typed
+}
+
+/** Names of keys that send another character than their name. */
+const KEY_NAMES: Readonly<Record<string, string>> = { '\r': 'enter', '\n': 'enter' }
+const END_KEYS = ['\u0003', '\u0004']
+
+/** Waits for a key without enter. The question, which must fit on its lines, is removed when it was answered. */
+function askForKey(
+  { stdin, stderr }: NodeJS.Process,
+  question: string,
+  keys: readonly string[],
+): Promise<string | null> {
+  stderr.write(question)
+  stdin.setRawMode(true)
+  return new Promise((resolve) => {
+    const end = (answer: string | null): void => {
+      stdin.off('data', onData)
+      stdin.off('end', onEnd)
+      stdin.setRawMode(false)
+      stdin.pause()
+      stderr.write(`\r\u001b[2K${'\u001b[A'.repeat(question.split('\n').length - 1)}`)
+      resolve(answer)
+    }
+    const onEnd = (): void => end(null)
+    const onData = (data: Buffer): void => {
+      // What was typed ahead comes in one piece; the first key that answers counts.
+      const typed = [...data.toString('utf8')]
+      const names = typed.map((key) =>
+        END_KEYS.includes(key) ? null : (KEY_NAMES[key] ?? key.toLowerCase()),
+      )
+      const answer = names.find((name) => name === null || keys.includes(name))
+      if (answer !== undefined) end(answer)
+    }
+    stdin.on('data', onData)
+    stdin.once('end', onEnd)
+    stdin.resume()
+  })
+}
+
+/**
+ * Returns true if output should be coloured. `NO_COLOR` turns colours off and `FORCE_COLOR` on (unless `0` or `false`);
+ * otherwise colours are on for terminals that support them.
+ */
+export function wantsColors({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): boolean {
+  if (isSet(env.NO_COLOR)) return false
+  if (isSet(env.FORCE_COLOR)) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
+  return isTty && env.TERM !== 'dumb'
+}
+
+export function createColors(terminal: Terminal): Colors {
+  return picocolors.createColors(wantsColors(terminal))
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== ''
+}

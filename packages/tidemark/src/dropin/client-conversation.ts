@@ -1,0 +1,168 @@
+/**
+ * One conversation of a client that goes through a `fetch`: its session, the request in flight with the response that is
+ * awaited, and what is recorded of both. Only its methods change that state.
+ */
+import type { Reply } from '@tidemark/core/engine/reply'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import { appendClientReply } from '../session/append.ts'
+import type { OpenSession } from '../session/open-session.ts'
+import type { CompactOptions } from '../session/rewrite.ts'
+import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
+import { appendCall, countLostCall, countReply } from './client-billing.ts'
+import {
+  observeRequest,
+  type RequestNotTaken,
+  recordThenCompact,
+  type TakenRequest,
+  takeClientRequest,
+} from './take.ts'
+
+export interface ClientConversation {
+  readonly open: OpenSession
+  /** Closes the session. */
+  readonly close: () => Promise<void>
+  /** True while a request of the conversation waits for its response. */
+  readonly isInFlight: boolean
+  /** When its last request came, in milliseconds. */
+  readonly usedAt: number
+  /** Resolves when what came last is in the log. */
+  readonly recording: Promise<void>
+  /** Requests of the engine in a row that the provider refused although it took the client's own. */
+  strikes: number
+  /** True if the awaited response answers the engine's request, and not one that the client wrote. */
+  readonly isManaged: boolean
+
+  /** Puts a request of the conversation in flight, so that no other one takes its place. */
+  begin(): void
+  /** Takes the request out of flight. */
+  release(): void
+  /** Gives up the engine's request, because the client's own is sent instead. */
+  withdraw(): void
+  /** Gives up the request, because no response to it will be recorded. */
+  abandon(): void
+  /** Records what a request brings, and returns the one to send instead, or why the client's own is to be sent. */
+  take(
+    request: ClientRequest,
+    codec: ProviderCodec,
+    signal: AbortSignal | undefined,
+  ): Promise<TakenRequest | RequestNotTaken>
+  /** Records what a request brings that is sent as the client wrote it. Returns false if nothing was recorded. */
+  observe(request: ClientRequest, codec: ProviderCodec, body: JsonObject): Promise<boolean>
+  /** Records what a request brings, then compacts the log. */
+  recordThenCompact(request: ClientRequest, options?: CompactOptions): ReturnType<typeof recordThenCompact>
+  /** Records the response to the request in flight. */
+  record(reply: Reply, codec: ProviderCodec): Promise<void>
+  /** Counts what the response to the request in flight cost, which broke off; null if nothing came of it. */
+  recordCut(reply: Reply | null): Promise<void>
+  /** Counts what a reply cost that is no part of the conversation; null if nothing came of it. */
+  count(reply: Reply | null, isEmitted?: boolean): Promise<void>
+}
+
+/** An open session with the operation that closes it. */
+export type OpenedSession = Pick<ClientConversation, 'open' | 'close'>
+
+type OwnConversation = { -readonly [Field in keyof ClientConversation]: ClientConversation[Field] }
+
+export function createClientConversation({ open, close }: OpenedSession): ClientConversation {
+  const observer = createCacheObserver(open)
+  const own: OwnConversation = {
+    open,
+    close,
+    strikes: 0,
+    isInFlight: false,
+    usedAt: Date.now(),
+    recording: Promise.resolve(),
+    get isManaged() {
+      return open.awaited.request !== null
+    },
+    begin() {
+      own.isInFlight = true
+      own.usedAt = Date.now()
+    },
+    release() {
+      own.isInFlight = false
+    },
+    withdraw: () => open.awaited.abandon(),
+    abandon() {
+      own.isInFlight = false
+      open.awaited.abandon()
+    },
+    take: (request, codec, signal) => takeOrPass(open, request, codec, signal),
+    async observe(request, codec, body) {
+      try {
+        const isRecorded = await observeRequest(open, request, codec)
+        if (isRecorded) observer.noteRequest(request, body)
+        return isRecorded
+      } catch (thrown) {
+        return reportUnrecorded(own, thrown)
+      }
+    },
+    recordThenCompact: (request, options) => recordThenCompact(open, request, options),
+    async record(reply, { client }) {
+      // What a client has parsed comes back in its own spelling, which is then the exact one.
+      const exact = client.argumentsAs === 'text' ? reply : { ...reply, rawBlocks: [] }
+      own.recording = recordReply(open, exact, observer).catch(
+        (thrown: unknown) => void reportUnrecorded(own, thrown),
+      )
+      await own.recording
+      own.isInFlight = false
+    },
+    async recordCut(reply) {
+      const { request } = open.awaited
+      own.abandon()
+      if (reply !== null || request === null) return own.count(reply)
+      await keepRecording(countLostCall(open, request))
+    },
+    count: (reply, isEmitted) => keepRecording(countReply(open, reply, isEmitted)),
+  }
+  return own
+
+  /** Waits for what is being recorded, and has others wait for it, too. */
+  async function keepRecording(counting: Promise<void>): Promise<void> {
+    own.recording = Promise.all([own.recording, counting]).then(() => {})
+    await counting
+  }
+}
+
+/** A session that was closed must not keep the client from its answer. */
+async function takeOrPass(
+  open: OpenSession,
+  request: ClientRequest,
+  codec: ProviderCodec,
+  signal: AbortSignal | undefined,
+): Promise<TakenRequest | RequestNotTaken> {
+  try {
+    return await takeClientRequest(open, request, signal, codec)
+  } catch (thrown) {
+    return { ok: false, reason: 'failed', message: describeThrown(thrown) }
+  } finally {
+    signal?.throwIfAborted()
+  }
+}
+
+async function recordReply(open: OpenSession, reply: Reply, observer: CacheObserver): Promise<void> {
+  const { message } = reply
+  const isObserved = open.awaited.request === null
+  if (isObserved) open.refusal = null
+  // The size of a client's request says nothing about the context once that was rewritten.
+  if (isObserved && open.state.view.rewrites.length > 0) {
+    const { usage, ...unmeasured } = reply
+    const { usage: _, ...unmeasuredMessage } = message
+    await appendCall(open, message, usage)
+    await appendClientReply(open, { ...unmeasured, message: unmeasuredMessage })
+  } else await appendClientReply(open, reply)
+  if (isObserved) await observer.noteResponse(reply)
+}
+
+function reportUnrecorded(conversation: ClientConversation, thrown: unknown): false {
+  conversation.abandon()
+  const message = `The response could not be recorded: ${describeThrown(thrown)}`
+  conversation.open.listeners.emit({ type: 'request-passed', reason: 'unrecorded', message })
+  return false
+}
+
+export function describeThrown(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

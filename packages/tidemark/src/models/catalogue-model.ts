@@ -1,0 +1,130 @@
+/** What the functions that create models have in common: figures from the catalogue or the caller, address, environment. */
+import { omitUndefined } from '@tidemark/core/log/json'
+import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
+import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { withModels } from '@tidemark/wire/catalogue/custom-models'
+import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { type ModelEntry, pricesAtDate, type TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
+import { badOptionError } from '../platform/argument-errors.ts'
+import type { ModelChoice } from './model-choice.ts'
+
+export interface PriceOverrides {
+  readonly input?: number
+  readonly cacheRead?: number
+  /** Cache writes for the provider's default lifetime, and for its longest. */
+  readonly writeShort?: number
+  readonly writeLong?: number
+  /** Former names of `writeShort` and `writeLong`. */
+  readonly write5m?: number
+  readonly write1h?: number
+  readonly output?: number
+}
+
+/** Figures that the caller gives instead of those of the catalogue. */
+interface ModelFigures {
+  readonly window?: number
+  readonly maxOutput?: number
+  readonly prices?: PriceOverrides
+  /** Id of a catalogue model with the same behaviour. */
+  readonly like?: string
+}
+
+interface FoundModel {
+  readonly catalogue: Catalogue
+  readonly entry: ModelEntry
+  readonly notes: readonly string[]
+  readonly platform: string | null
+}
+
+/**
+ * Finds a model in the catalogue, with the caller's own figures. `maker`: the function that creates it, which is also the
+ * vendor of a model that the catalogue does not have. Throws `bad-option` if the window is not known.
+ */
+export function findModel(
+  maker: string,
+  id: string,
+  figures: ModelFigures,
+  vendor: string = maker,
+): FoundModel {
+  const call = `${maker}("${id}"`
+  const catalogue = extendCatalogue(call, vendor, id, figures)
+  const found = lookUpModel(catalogue, id)
+  if (!found.found)
+    throw badOptionError(
+      'model',
+      `${call}): the catalogue has no such model. Give its figures, as in ${call}, { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.`,
+    )
+  const { model, notes, nameParts } = found
+  if (figures.window !== undefined || figures.like !== undefined || model.window !== null)
+    return { catalogue, entry: model, notes, platform: nameParts.platform }
+  throw badOptionError(
+    'window',
+    `${call}): the context window of this model is not known. Give it, as in ${call}, { window: 200_000 }).`,
+  )
+}
+
+function extendCatalogue(call: string, vendor: string, id: string, figures: ModelFigures): Catalogue {
+  const { window, maxOutput, prices, like } = figures
+  const fields = omitUndefined({ window, maxOutput, prices, like })
+  if (Object.keys(fields).length === 0) return modelCatalogue
+  const isNew = like === undefined && !lookUpModel(modelCatalogue, id).found
+  const extended = withModels(modelCatalogue, {
+    models: { [id]: isNew ? { vendor, ...fields } : fields },
+  })
+  if (extended.ok) return extended.catalogue
+  const [first] = extended.problems
+  const path = first?.path.replace(`models.${id}.`, '') ?? 'model'
+  throw badOptionError(path, `${call}): ${path}: ${first?.message}.`)
+}
+
+/** Returns what the catalogue tells of a model. `tokenizer`: the family of a model whose own is not known. */
+export function describeModel(
+  id: string,
+  catalogue: Catalogue,
+  entry: ModelEntry,
+  tokenizer: TokenizerFamily = 'claude-from-4.7',
+): Pick<ModelChoice, 'id' | 'window' | 'maxOutput' | 'priceList' | 'weights' | 'hasTokenizerOf'> {
+  const sameTokenizer = new Map<string, boolean>()
+  return {
+    id,
+    window: entry.window,
+    maxOutput: entry.maxOutput,
+    priceList: (model, at) => {
+      const found = lookUpModel(catalogue, model)
+      return found.found ? pricesAtDate(found.model, at) : null
+    },
+    weights: (policy) => estimatorWeights(entry.tokenizer ?? tokenizer, policy),
+    hasTokenizerOf: (model) => {
+      // Asked for every response of a session; most name the same model.
+      const known = sameTokenizer.get(model)
+      if (known !== undefined) return known
+      const other = lookUpModel(catalogue, model)
+      const isSame = !other.found || other.model.tokenizer === entry.tokenizer
+      sameTokenizer.set(model, isSame)
+      return isSame
+    },
+  }
+}
+
+/** Returns the address from the option or the environment, without slashes at its end. Throws `bad-option` if it is none. */
+export function findBaseUrl(
+  call: string,
+  option: string | undefined,
+  variable: string,
+  example: string,
+): string | undefined {
+  const url = option ?? readEnvironment(variable)
+  if (url === undefined) return undefined
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '')
+  const name = option === undefined ? variable : 'baseUrl'
+  throw badOptionError(
+    'baseUrl',
+    `${call}: ${name} is ${formatErrorValue(url)}; expected an address such as ${example}.`,
+  )
+}
+
+/** Returns a variable of the environment; undefined if it is not set or empty. */
+export function readEnvironment(name: string): string | undefined {
+  const value = process.env[name]
+  return value === undefined || value === '' ? undefined : value
+}

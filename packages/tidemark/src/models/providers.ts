@@ -1,0 +1,64 @@
+/**
+ * The providers whose protocols Tidemark speaks: the only place, beside the function that makes a provider's models, that
+ * names one. Everything else asks the codec.
+ */
+import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
+import { chatCodec } from '@tidemark/wire/openai/chat-codec'
+import { responsesCodec } from '@tidemark/wire/openai/responses-codec'
+import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
+import { anthropic } from './anthropic.ts'
+import type { ModelChoice } from './model-choice.ts'
+import { openaiOfClient } from './openai.ts'
+
+interface Provider {
+  readonly codec: ProviderCodec
+  /** Creates a model that a client names, called through the client's own connection. */
+  readonly createModel: (id: string, connection: ClientConnectionOptions) => ModelChoice
+  /** A model of the catalogue, for checks before the first request names one. */
+  readonly anyModel: string
+}
+
+interface ClientConnectionOptions {
+  readonly apiKey: string
+  readonly fetch?: typeof globalThis.fetch
+  readonly window?: number
+}
+
+export const PROVIDERS: readonly [Provider, ...Provider[]] = [
+  { codec: anthropicCodec, createModel: anthropic, anyModel: 'claude-sonnet-5-5' },
+  { codec: responsesCodec, createModel: openaiOfClient, anyModel: 'gpt-6-sol' },
+  {
+    codec: chatCodec,
+    createModel: (id, connection) => openaiOfClient(id, { ...connection, api: 'chat' }),
+    anyModel: 'gpt-6-sol',
+  },
+]
+
+/** What a client asks for, and of which provider. */
+export interface ClientRoute {
+  readonly provider: Provider
+  readonly kind: RouteKind
+}
+
+/** Returns the provider whose protocol has this path; null if none has. */
+export function findRouteByPath(path: string): ClientRoute | null {
+  for (const provider of PROVIDERS) {
+    const kind = provider.codec.client.matches(path)
+    if (kind !== null) return { provider, kind }
+  }
+  return null
+}
+
+/**
+ * Creates a model that a client names in another protocol than that of its session. `window`: that of the session's model if
+ * it is the same one.
+ */
+export function createModelOfClient(codec: ProviderCodec, id: string, window: number | null): ModelChoice {
+  const provider = PROVIDERS.find((each) => each.codec.paths.reply === codec.paths.reply) ?? PROVIDERS[0]
+  return provider.createModel(id, { apiKey: 'client', ...(window === null ? {} : { window }) })
+}
+
+/** Returns the protocol of a model. A model without one of its own is called with the Messages API. */
+export function findCodec({ codec }: Pick<ModelChoice, 'codec'>): ProviderCodec {
+  return codec ?? PROVIDERS[0].codec
+}

@@ -1,0 +1,147 @@
+/** What `undo` can take back, and take back again, found in the log before anything is changed. */
+import {
+  isClearedByProvider,
+  isCompactBoundary,
+  isKnownRecord,
+  isMicrocompactBoundary,
+  isPrompt,
+  type KnownRecord,
+  type SessionRecord,
+} from '@tidemark/core/log/record'
+import {
+  appendRecord,
+  findRecordIndex,
+  listBranchRecords,
+  type SessionLog,
+} from '@tidemark/core/log/session-log'
+import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
+import { findNewestUndo, findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
+import { findMoveToUndo } from '@tidemark/core/turn/undo'
+import { measureContextRemaining } from './context-usage.ts'
+import type { OpenSession } from './open-session.ts'
+
+/** A compaction, clearing or move that `undo` can take back. */
+export interface UndoPoint {
+  /** The id to pass to `undo`. */
+  readonly id: string
+  /** The record of the compaction, the clearing or the move; of an undo, the record of what it had undone. */
+  readonly record: SessionRecord
+  /** The first prompt of the branch that a `rewind` left, which comes back; null for others. */
+  readonly returning: SessionRecord | null
+  /** Prompts since then that leave the context. */
+  readonly leaving: number
+  /** About how many tokens the context has then; null if the log does not say. */
+  readonly tokens: number | null
+  /** True if the provider has cleared something since, which stays cleared. */
+  readonly hasProviderClearing: boolean
+}
+
+export interface UndoPoints {
+  /** What `undo` without an id takes back; null if there is nothing. */
+  readonly undo: UndoPoint | null
+  /** The newest undo, which `undo` with its id takes back; null if there is none. */
+  readonly redo: UndoPoint | null
+  /** The compactions and clearings that are in effect, by the ids of their records, the oldest first. */
+  readonly inEffect: readonly { readonly id: string; readonly kind: 'compact' | 'clear' }[]
+}
+
+export function findUndoPoints(open: OpenSession): UndoPoints {
+  const { session, view } = open.state
+  const undone = findNewestUndo({ session, view })
+  return {
+    undo: findUndoPoint(open),
+    redo: undone === null ? null : describeMove(session, undone),
+    inEffect: view.rewrites.map(({ uuid, kind }) => ({ id: uuid, kind })),
+  }
+}
+
+function findUndoPoint(open: OpenSession): UndoPoint | null {
+  const { session, view } = open.state
+  const move = findMoveToUndo({ session, view })
+  if (move !== null) return { ...describeMove(session, move), returning: findReturningPrompt(session, move) }
+  const id = view.rewrites.at(-1)?.uuid
+  const record = id === undefined ? null : findRecord(session, id)
+  if (id === undefined || record === null) return null
+  const branch = listBranchRecords(session)
+  const later = branch.slice(branch.findIndex(({ uuid }) => uuid === id) + 1)
+  return {
+    id,
+    record,
+    returning: null,
+    leaving: 0,
+    tokens: findSizeBefore(record, measureContextRemaining(open).tokens),
+    hasProviderClearing: later.some(
+      (each) => isMicrocompactBoundary(each) && isClearedByProvider(each.microcompactMetadata),
+    ),
+  }
+}
+
+function describeMove(session: SessionLog, move: MoveRecord): UndoPoint {
+  const back = listBranchAfter(session, move)
+  const after = new Set(back.map(({ uuid }) => uuid))
+  const movedAt = findRecordIndex(session, move.uuid) ?? 0
+  // What the move itself left or brought back is no surprise; what was said since then may be.
+  const leaving = listBranchRecords(session).filter(
+    (record) =>
+      isPrompt(record) && !after.has(record.uuid) && (findRecordIndex(session, record.uuid) ?? 0) > movedAt,
+  )
+  return {
+    id: move.uuid,
+    record: findUndone(session, move),
+    returning: null,
+    leaving: leaving.length,
+    tokens: findRecordedSize(back),
+    hasProviderClearing: false,
+  }
+}
+
+/** Returns the first prompt that comes back if a `rewind` is taken back; null for other moves. */
+function findReturningPrompt(session: SessionLog, move: MoveRecord): SessionRecord | null {
+  if (move.of !== undefined || move.subtype === 'conversation_cleared') return null
+  const here = new Set(listBranchRecords(session).map(({ uuid }) => uuid))
+  return listBranchAfter(session, move).find((each) => isPrompt(each) && !here.has(each.uuid)) ?? null
+}
+
+/** Returns the records of the branch that the conversation would be on if a move were taken back. */
+function listBranchAfter(session: SessionLog, move: MoveRecord): readonly KnownRecord[] {
+  const uuid = `${move.uuid}-taken-back`
+  const back: SessionRecord = {
+    ...move,
+    subtype: 'conversation_rewound',
+    uuid,
+    parentUuid: findReturnPoint(session, move),
+  }
+  return listBranchRecords(appendRecord(session, back), uuid)
+}
+
+/** Follows an undo to what it undid. */
+function findUndone(session: SessionLog, record: SessionRecord): SessionRecord {
+  const { of } = record as { readonly of?: string }
+  const undone = of === undefined ? null : findRecord(session, of)
+  return undone === null ? record : findUndone(session, undone)
+}
+
+function findRecord(session: SessionLog, uuid: string): SessionRecord | null {
+  const index = findRecordIndex(session, uuid)
+  return index === undefined ? null : (session.records.at(index) ?? null)
+}
+
+/** Returns the tokens of the context without a rewrite that is in effect; null if its record has no figures. */
+function findSizeBefore(record: SessionRecord, tokens: number): number | null {
+  if (!isKnownRecord(record)) return null
+  if (isMicrocompactBoundary(record)) return tokens + record.microcompactMetadata.tokensSaved
+  if (!isCompactBoundary(record)) return null
+  const { preTokens, postTokens } = record.compactMetadata
+  return preTokens + Math.max(0, tokens - (postTokens ?? tokens))
+}
+
+/** Returns the tokens of the context at the end of these records, by the last response or rewrite that has a figure. */
+function findRecordedSize(records: readonly KnownRecord[]): number | null {
+  for (const record of records.toReversed()) {
+    if (isCompactBoundary(record)) return record.compactMetadata.postTokens ?? null
+    if (record.type === 'system' && record.subtype?.endsWith('_undone') === true) return null
+    if (record.type !== 'assistant' || record.usage === undefined) continue
+    return countContextTokens(record.usage) + countOutputTokens(record.usage)
+  }
+  return null
+}

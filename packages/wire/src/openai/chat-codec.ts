@@ -1,0 +1,236 @@
+/** Chat Completions as a codec, for models and for clients that speak it. One codec for each dialect. */
+import type { Reply } from '@tidemark/core/engine/reply'
+import { type Block, isTextBlock, isToolUse, PROVIDER_ITEM, toBlocks } from '@tidemark/core/log/block'
+import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
+import { encodeSseFrame } from '../http/sse.ts'
+import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
+import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
+import { encodeChatCall } from './chat-request.ts'
+import { createChatDecoder, decodeChatBody } from './chat-stream.ts'
+import {
+  isSideCall,
+  KEEPS_BYTES,
+  PING,
+  sessionKeys,
+  splitFields,
+  splitSystem,
+  writeRequest,
+} from './client-conversation.ts'
+import { DIALECTS, type Dialect } from './dialects.ts'
+import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
+import { toCallBlock } from './output-blocks.ts'
+
+/** Asks a server for usage at the end of a stream, which it leaves out otherwise. */
+const USAGE_OPTIONS: JsonObject = { stream_options: { include_usage: true } }
+
+export function createChatCodec(dialect: Dialect): ProviderCodec {
+  return {
+    name: dialect.name === 'openai' ? 'openai-chat' : `openai-chat (${dialect.name})`,
+    vendor: dialect.name,
+    title: 'Chat Completions',
+    baseUrl: 'https://api.openai.com/v1',
+    paths: { reply: '/chat/completions' },
+    authorize: ({ secret }) => ({ authorization: `Bearer ${secret}`, 'content-type': 'application/json' }),
+    encode(call, options) {
+      const fields =
+        options.fields?.stream === true ? { ...USAGE_OPTIONS, ...options.fields } : options.fields
+      return encodeChatCall(call, fields === undefined ? options : { ...options, fields }, dialect)
+    },
+    toBody: (payload) => parseJson(runAtOnce(encodeChatCall({ payload }, {}, dialect)).text) as JsonObject,
+    toBodyHeaders: () => ({}),
+    decode: createChatDecoder(dialect),
+    decodeBody: (text) => decodeChatBody(text, dialect),
+    toFailure: toOpenaiFailure,
+    client: createChatClient(dialect),
+  }
+}
+
+export const chatCodec: ProviderCodec = createChatCodec(DIALECTS.openai)
+
+function createChatClient(dialect: Dialect): ClientCodec {
+  return {
+    matches: (path) => (path.endsWith('/chat/completions') ? 'reply' : null),
+    readRequest: (given) => readRequest(given, dialect),
+    writeRequest,
+    writeCount: (body) => body,
+    betaHeader: null,
+    bodyHeaders: ['content-type', 'accept'],
+    argumentsAs: 'text',
+    sessionKeys,
+    isSideCall,
+    ping: PING,
+    refuse: toErrorBody,
+    writeErrorEvent: (body) => encodeSseFrame({ data: body.replaceAll('\n', ' ') }),
+    writeReply: (reply, isStream) => (isStream ? writeStream(reply) : JSON.stringify(toCompletion(reply))),
+    removeThinking: (body) => body,
+    thinkingFilter: KEEPS_BYTES,
+  }
+}
+
+function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest | null {
+  const { model, messages, tools, ...rest } = replaceLoneSurrogates(body) as JsonObject
+  const isToolList =
+    tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
+  if (typeof model !== 'string' || !Array.isArray(messages) || !isToolList) return null
+  if (!messages.every(isJsonObject) || (typeof rest.n === 'number' && rest.n > 1)) return null
+  const exactCalls = new Map<string, string>()
+  const { system, messages: conversation } = splitSystem(joinSides(messages, exactCalls, dialect))
+  return {
+    model,
+    system,
+    tools: (tools ?? []) as readonly JsonObject[],
+    messages: conversation,
+    ...splitFields(rest),
+    isStream: rest.stream === true,
+    markers: [],
+    ttl: undefined,
+    continues: null,
+    findExactBlock: ({ id }) => exactCalls.get(String(id)),
+  }
+}
+
+/** Tool messages and the message of the user after them are one message of the user. */
+function joinSides(
+  messages: readonly JsonObject[],
+  exactCalls: Map<string, string>,
+  dialect: Dialect,
+): readonly ClientMessage[] {
+  const joined: { role: ClientMessage['role']; content: Block[]; isResults: boolean }[] = []
+  for (const message of messages) {
+    const { role } = message
+    const side = role === 'assistant' ? 'assistant' : role === 'tool' || role === 'user' ? 'user' : 'system'
+    const content = side === 'assistant' ? readAnswer(message, exactCalls, dialect) : readInput(message)
+    const last = joined.at(-1)
+    if (side === 'user' && last?.role === 'user' && last.isResults) {
+      last.content.push(...content)
+      last.isResults = role === 'tool'
+    } else joined.push({ role: side, content: [...content], isResults: role === 'tool' })
+  }
+  return joined.map(({ role, content }) => ({ role, content }))
+}
+
+function readInput({ role, content, tool_call_id: call }: JsonObject): readonly Block[] {
+  if (role === 'tool')
+    return [
+      {
+        type: 'tool_result',
+        tool_use_id: String(call),
+        content: typeof content === 'string' ? content : readParts(content),
+      },
+    ]
+  return readParts(content)
+}
+
+function readParts(content: Json | undefined): readonly Block[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return Array.isArray(content) ? content.filter(isJsonObject).map(readPart) : []
+}
+
+/** A part that has more than its text goes back as it came. */
+function readPart(part: JsonObject): Block {
+  const { type, text, image_url: image } = part
+  if (type === 'text' && typeof text === 'string' && Object.keys(part).length === 2)
+    return { type: 'text', text }
+  const origin = { vendor: OPENAI, item: part }
+  if (type === 'text' && typeof text === 'string') return { type: 'text', text, origin }
+  const url = isJsonObject(image) ? image.url : undefined
+  if (type !== 'image_url' || typeof url !== 'string') return { type: PROVIDER_ITEM, origin }
+  const [, media, data] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? []
+  const source =
+    media === undefined ? { type: 'url', url } : { type: 'base64', media_type: media, data: data ?? '' }
+  return { type: 'image', source, origin }
+}
+
+function readAnswer(
+  message: JsonObject,
+  exactCalls: Map<string, string>,
+  dialect: Dialect,
+): readonly Block[] {
+  const { tool_calls: calls } = message
+  const thought = dialect.reasoning === null ? undefined : message[dialect.reasoning]
+  const details = dialect.details === null ? undefined : message[dialect.details]
+  const item =
+    dialect.details === null || details === undefined ? {} : { item: { [dialect.details]: details } }
+  const reasoning: readonly Block[] =
+    typeof thought === 'string' && thought !== ''
+      ? [{ type: 'thinking', thinking: thought, origin: { vendor: dialect.name, ...item } }]
+      : []
+  const answered = (Array.isArray(calls) ? calls.filter(isJsonObject) : []).map((call) => {
+    if (isJsonObject(call.custom)) return toCustomCall(call, call.custom)
+    const fn = isJsonObject(call.function) ? call.function : {}
+    const written = typeof fn.arguments === 'string' ? fn.arguments : ''
+    const named = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
+    // A text that is no JSON goes back as it came.
+    const isJson = parseJson(written) !== undefined
+    const kept = isJson ? named : { ...named, origin: { vendor: OPENAI, item: { arguments: written } } }
+    const { block, raw } = toCallBlock(kept, written)
+    if (raw !== undefined) exactCalls.set(String(block.id), raw)
+    return block
+  })
+  const said = readParts(message.content ?? message.refusal ?? undefined)
+  return [...reasoning, ...said, ...answered]
+}
+
+/** A call of a tool that takes free text. */
+function toCustomCall(call: JsonObject, { name, input }: JsonObject): Block {
+  const origin = { vendor: OPENAI, item: { type: 'custom' } }
+  return {
+    type: 'tool_use',
+    id: String(call.id),
+    name: String(name),
+    input: { input: String(input) },
+    origin,
+  }
+}
+
+// A reply that the engine gives itself, in the shape of a completion.
+
+function toCompletion({ message }: Reply): JsonObject {
+  const { id, model, usage } = message
+  const choice = { index: 0, message: toMessage(message.content), logprobs: null, finish_reason: 'stop' }
+  return {
+    id,
+    object: 'chat.completion',
+    created: 0,
+    model,
+    choices: [choice],
+    ...(usage === undefined ? {} : { usage: usage as JsonObject }),
+  }
+}
+
+function toMessage(content: Reply['message']['content']): JsonObject {
+  const blocks = toBlocks(content)
+  const calls = blocks.filter(isToolUse).map(({ id, name, input }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(input) },
+  }))
+  return {
+    role: 'assistant',
+    content: blocks
+      .filter(isTextBlock)
+      .map(({ text }) => text)
+      .join('\n\n'),
+    refusal: null,
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  }
+}
+
+function writeStream(reply: Reply): string {
+  const { id, model, usage } = reply.message
+  const head = { id, object: 'chat.completion.chunk', created: 0, model }
+  const { tool_calls: calls, ...delta } = toMessage(reply.message.content)
+  const numbered = Array.isArray(calls)
+    ? { tool_calls: calls.filter(isJsonObject).map((call, index): JsonObject => ({ index, ...call })) }
+    : {}
+  const chunks: readonly JsonObject[] = [
+    { ...head, choices: [{ index: 0, delta: { ...delta, ...numbered }, finish_reason: null }] },
+    { ...head, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+    ...(usage === undefined ? [] : [{ ...head, choices: [], usage: usage as JsonObject }]),
+  ]
+  return [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]']
+    .map((data) => encodeSseFrame({ data }))
+    .join('')
+}

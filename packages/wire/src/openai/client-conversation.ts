@@ -1,0 +1,76 @@
+/** What requests of clients of both of OpenAI's APIs have in common: whose conversation they are, and their own fields. */
+import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
+import type {
+  EncodedRequest,
+  HeaderReader,
+  StreamFilter,
+  WrittenRequest,
+} from '../providers/provider-codec.ts'
+
+/** Fields of one request, which no later request repeats. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  'stream',
+  'stream_options',
+  'metadata',
+  'user',
+  'safety_identifier',
+])
+
+/** Splits the fields beside model, tools and messages into those of this request and those of the conversation. */
+export function splitFields(rest: JsonObject): Pick<ClientRequest, 'parameters' | 'ownFields'> {
+  const fields = Object.entries(rest)
+  return {
+    parameters: Object.fromEntries(fields.filter(([name]) => !OWN_FIELDS.has(name))),
+    ownFields: Object.fromEntries(fields.filter(([name]) => OWN_FIELDS.has(name))),
+  }
+}
+
+/** The messages of the system at the beginning are the system prompt. */
+export function splitSystem(
+  messages: readonly ClientMessage[],
+): Pick<ClientRequest, 'messages'> & { readonly system: readonly string[] } {
+  const first = messages.findIndex(({ role }) => role !== 'system')
+  const count = first === -1 ? messages.length : first
+  const texts = messages.slice(0, count).map(readPlainText)
+  // A prompt with more than text stays where it is.
+  return texts.every((text) => text !== null)
+    ? { system: texts, messages: messages.slice(count) }
+    : { system: [], messages }
+}
+
+function readPlainText({ content }: ClientMessage): string | null {
+  if (typeof content === 'string') return content
+  const isPlain = content.every(({ type, origin }) => type === 'text' && origin === undefined)
+  return isPlain ? content.map(({ text }) => String(text)).join('\n') : null
+}
+
+/** A conversation begins with a request that may go on: with tools or an answer. */
+export function isSideCall({ tools, messages, continues }: ClientRequest): boolean {
+  if (continues !== null) return true
+  const hasTools = tools !== null && tools.length > 0
+  return !hasTools && messages.every(({ role }) => role !== 'assistant')
+}
+
+const SESSION_HEADERS = ['x-tidemark-session', 'session-id', 'session_id', 'thread-id', 'x-session-id']
+const SESSION_FIELDS = ['session_id', 'conversation_id']
+
+export function sessionKeys(headers: HeaderReader, body: JsonObject): readonly string[] {
+  const metadata = isObject(body.metadata) ? body.metadata : {}
+  return [
+    ...SESSION_HEADERS.map((name) => headers.get(name)),
+    ...SESSION_FIELDS.map((name) => metadata[name]),
+    body.prompt_cache_key,
+  ].filter((value): value is string => typeof value === 'string' && value !== '')
+}
+
+export function writeRequest(engine: EncodedRequest, { ownFields }: ClientRequest): WrittenRequest {
+  const added = JSON.stringify(ownFields).slice(1, -1)
+  return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
+}
+
+/** A comment of the stream: SDKs skip it, where an event that they do not know may make them throw. */
+export const PING = ': ping\n\n'
+
+/** Reasoning stays where it is: the client decides what it sends back. */
+export const KEEPS_BYTES: StreamFilter<null> = { initial: null, step: (state, chunk) => [state, chunk] }

@@ -1,0 +1,97 @@
+/**
+ * Reads the input items of a client of the Responses API as messages, the inverse of `input-items.ts`: items of one side
+ * that follow each other are one message. What no block describes is carried whole.
+ */
+import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
+import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
+import type { ClientMessage } from '../providers/client-request.ts'
+import { OPENAI } from './openai-errors.ts'
+import { toDecodedBlocks } from './output-blocks.ts'
+
+export interface ReadItems {
+  readonly messages: readonly ClientMessage[]
+  /** Exact texts of calls, by their id. */
+  readonly exactCalls: ReadonlyMap<string, string>
+}
+
+/** Returns null if the input is neither a text nor a list of items. */
+export function readInputItems(input: Json | undefined): ReadItems | null {
+  if (typeof input === 'string')
+    return { messages: [{ role: 'user', content: input }], exactCalls: new Map() }
+  if (!Array.isArray(input) || !input.every(isJsonObject)) return null
+  const messages: { role: ClientMessage['role']; content: Block[] }[] = []
+  const exactCalls = new Map<string, string>()
+  for (const item of input) {
+    const { role, blocks } = readItem(item)
+    for (const { block, raw } of blocks) if (raw !== undefined) exactCalls.set(String(block.id), raw)
+    const last = messages.at(-1)
+    const content = blocks.map(({ block }) => block)
+    // Each message of the system stands for itself.
+    if (last?.role === role && role !== 'system') last.content.push(...content)
+    else messages.push({ role, content })
+  }
+  return { messages, exactCalls }
+}
+
+interface ReadItem {
+  readonly role: ClientMessage['role']
+  readonly blocks: readonly { readonly block: Block; readonly raw?: string }[]
+}
+
+function readItem(item: JsonObject): ReadItem {
+  const { type = 'message', role, call_id: call, output } = item
+  if (type === 'message' && role !== 'assistant') {
+    const side = role === 'developer' || role === 'system' ? 'system' : 'user'
+    return { role: side, blocks: readParts(item.content).map((block) => ({ block })) }
+  }
+  if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+    const content = typeof output === 'string' ? output : readParts(output)
+    return { role: 'user', blocks: [{ block: { type: 'tool_result', tool_use_id: String(call), content } }] }
+  }
+  if (type === 'message' && typeof item.content === 'string')
+    return { role: 'assistant', blocks: [{ block: { type: 'text', text: item.content } }] }
+  return {
+    role: isInputType(String(type)) ? 'user' : 'assistant',
+    blocks: toDecodedBlocks({ ...item, type }),
+  }
+}
+
+/** Items that come from the client; the others are of the model. */
+function isInputType(type: string): boolean {
+  return type.endsWith('_output') || INPUT_TYPES.has(type)
+}
+
+const INPUT_TYPES: ReadonlySet<string> = new Set([
+  'mcp_approval_response',
+  'additional_tools',
+  'configuration_update',
+  'compaction_trigger',
+])
+
+function readParts(content: Json | undefined): readonly Block[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return Array.isArray(content) ? content.filter(isJsonObject).map(readPart) : []
+}
+
+/** A part that has more than its text goes back as it came. */
+function readPart(part: JsonObject): Block {
+  const origin = { origin: { vendor: OPENAI, item: part } }
+  const { type, text, image_url: url, file_data: data, filename } = part
+  if (typeof text === 'string' && (type === 'input_text' || type === 'output_text')) {
+    const isPlain = type === 'input_text' && Object.keys(part).length === 2
+    return { type: 'text', text, ...(isPlain ? {} : origin) }
+  }
+  if (type === 'input_image') return { type: 'image', source: toSource(url), ...origin }
+  if (type !== 'input_file') return { type: PROVIDER_ITEM, ...origin }
+  const title = typeof filename === 'string' ? { title: filename } : {}
+  return { type: 'document', source: toSource(data ?? part.file_url), ...title, ...origin }
+}
+
+/** Returns the source of an image or document: data of an address that has them, else the address. */
+function toSource(url: Json | undefined): JsonObject {
+  const address = typeof url === 'string' ? url : ''
+  const [, media, data] = /^data:([^;,]+);base64,(.*)$/s.exec(address) ?? []
+  return media === undefined || data === undefined
+    ? { type: 'url', url: address }
+    : { type: 'base64', media_type: media, data }
+}

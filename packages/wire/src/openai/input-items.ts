@@ -1,0 +1,151 @@
+/**
+ * Encodes messages as the input items of the Responses API. Each message gives the same items whatever comes after it, so
+ * that appending a message only appends items. Items that OpenAI made go back as they came.
+ */
+import type { ApiMessage } from '@tidemark/core/context/payload'
+import {
+  type Block,
+  isTextBlock,
+  isToolResult,
+  isToolUse,
+  PROVIDER_ITEM,
+  readBlockOrigin,
+  type ToolResultBlock,
+  type ToolUseBlock,
+  toBlocks,
+} from '@tidemark/core/log/block'
+import { findJsonMember, isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
+import { OPENAI } from './openai-errors.ts'
+
+/** A message with the exact JSON texts of blocks that parsing and stringifying would change, by block index. */
+export interface ExactMessage {
+  readonly message: ApiMessage
+  readonly raw?: ReadonlyMap<number, string> | undefined
+}
+
+/**
+ * Returns the input items of a message. `before`: the message before it, which has the calls that its results answer.
+ * `marked`: indexes of the blocks at which the prompt shall be cached.
+ */
+export function toInputItems(
+  { message, raw }: ExactMessage,
+  before: ApiMessage | undefined,
+  marked: ReadonlySet<number> = NO_MARKS,
+): readonly JsonObject[] {
+  if (message.role === 'assistant') return toOutputItems(toBlocks(message.content), raw)
+  const role = message.role === 'system' ? 'developer' : 'user'
+  const calls = toBlocks(before?.content ?? []).filter(isToolUse)
+  const items: JsonObject[] = []
+  let parts: JsonObject[] = []
+  const endMessage = (): void => {
+    if (parts.length > 0) items.push({ type: 'message', role, content: parts })
+    parts = []
+  }
+  for (const [index, block] of toBlocks(message.content).entries()) {
+    if (isToolResult(block)) {
+      endMessage()
+      items.push(toOutputOf(block, calls))
+    } else if (block.type === PROVIDER_ITEM) {
+      endMessage()
+      items.push(...toOwnItem(block))
+    } else parts.push(...toInputParts(block, marked.has(index)))
+  }
+  endMessage()
+  return items
+}
+
+const NO_MARKS: ReadonlySet<number> = new Set()
+export const BREAKPOINT: JsonObject = { mode: 'explicit' }
+
+/** Returns content parts of a user or developer message. A block that the API has no part for is sent as JSON text. */
+function toInputParts(block: Block, isMarked: boolean): readonly JsonObject[] {
+  const marker = isMarked ? { prompt_cache_breakpoint: BREAKPOINT } : {}
+  return [{ ...toInputPart(block), ...marker }]
+}
+
+export function toInputPart(block: Block): JsonObject {
+  const own = readOwnItem(block)
+  if (own !== null) return own
+  if (isTextBlock(block)) return { type: 'input_text', text: block.text }
+  const source = block.source as Json | undefined
+  if (isJsonObject(source)) {
+    const url = toDataUrl(source)
+    if (block.type === 'image' && url !== null) return { type: 'input_image', detail: 'auto', image_url: url }
+    if (block.type === 'document') return toFilePart(block, source, url)
+  }
+  return { type: 'input_text', text: JSON.stringify(block) }
+}
+
+function toFilePart({ title }: Block, source: JsonObject, url: string | null): JsonObject {
+  if (typeof source.data === 'string' && source.type === 'text')
+    return { type: 'input_text', text: source.data }
+  const filename = typeof title === 'string' ? title : 'document.pdf'
+  if (source.type === 'url' && url !== null) return { type: 'input_file', file_url: url }
+  return { type: 'input_file', filename, file_data: url ?? '' }
+}
+
+/** Returns the address of an image or a document: its URL, or its data as one. */
+export function toDataUrl({ type, url, data, media_type: media }: JsonObject): string | null {
+  if (type === 'url' && typeof url === 'string') return url
+  return typeof data === 'string' && typeof media === 'string' ? `data:${media};base64,${data}` : null
+}
+
+/** What stands before the result of a call that failed: the API has no field for it. */
+export const FAILED_NOTE = '[The call failed]\n'
+
+function toOutputOf(result: ToolResultBlock, calls: readonly ToolUseBlock[]): JsonObject {
+  const call = calls.find(({ id }) => id === result.tool_use_id)
+  const kind = call === undefined ? undefined : readOwnItem(call)?.type
+  const type = kind === 'custom_tool_call' ? 'custom_tool_call_output' : 'function_call_output'
+  return { type, call_id: result.tool_use_id, output: toOutput(result) }
+}
+
+function toOutput({ content = '', is_error: isError }: ToolResultBlock): string | readonly JsonObject[] {
+  const note = isError === true ? FAILED_NOTE : ''
+  if (typeof content === 'string') return note + content
+  if (content.every(isTextBlock)) return note + content.map(({ text }) => text).join('\n')
+  const parts = content.map(toInputPart)
+  return note === '' ? parts : [{ type: 'input_text', text: note.trim() }, ...parts]
+}
+
+/** Returns the items of a response. Calls have no id of their own: without their reasoning, the API would refuse it. */
+function toOutputItems(
+  blocks: readonly Block[],
+  raw: ReadonlyMap<number, string> | undefined,
+): readonly JsonObject[] {
+  return blocks.flatMap((block, index) => {
+    if (isToolUse(block)) return [toCallItem(block, raw?.get(index))]
+    if (isTextBlock(block)) return block.text === '' ? [] : [toAnswerItem(block)]
+    return toOwnItem(block)
+  })
+}
+
+function toAnswerItem({ text }: Block): JsonObject {
+  const part = { type: 'output_text', text: String(text), annotations: [] }
+  return { type: 'message', role: 'assistant', content: [part] }
+}
+
+function toCallItem(block: ToolUseBlock, raw: string | undefined): JsonObject {
+  const { id, name, input } = block
+  const own = readOwnItem(block) ?? {}
+  if (own.type === 'custom_tool_call') return { ...own, call_id: id, name, input: readFreeText(input) }
+  const exact = raw === undefined ? undefined : findJsonMember(raw, 'input')
+  const text = typeof own.arguments === 'string' ? own.arguments : (exact ?? JSON.stringify(input))
+  return { type: 'function_call', ...own, call_id: id, name, arguments: text }
+}
+
+/** A tool that takes free text has it as the field `input`, as in Codex's logs. */
+export function readFreeText(input: unknown): string {
+  return isObject(input) && typeof input.input === 'string' ? input.input : JSON.stringify(input)
+}
+
+function toOwnItem(block: Block): readonly JsonObject[] {
+  const item = readOwnItem(block)
+  return item === null ? [] : [item]
+}
+
+/** Returns the item of OpenAI that a block stands for; null if it has none, or another provider made it. */
+export function readOwnItem(block: Block): JsonObject | null {
+  const origin = readBlockOrigin(block)
+  return origin?.vendor === OPENAI ? (origin.item ?? null) : null
+}

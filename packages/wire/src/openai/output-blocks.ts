@@ -1,0 +1,110 @@
+/**
+ * Converts output items of the Responses API to content blocks. A block keeps what it does not describe itself as the item
+ * of its origin, so that the item can go back as it came.
+ */
+import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
+import {
+  findUnstableJsonText,
+  formatJsonObject,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  omitUndefined,
+  parseJson,
+  splitJsonObject,
+  withJsonMember,
+} from '@tidemark/core/log/json'
+import { OPENAI } from './openai-errors.ts'
+
+/** A block of a reply; see `BlockEnded`. */
+export interface DecodedBlock {
+  readonly block: Block
+  readonly raw?: string
+  readonly cutInput?: string
+}
+
+/** `account`: name of the account to which encrypted items are bound. */
+export function toDecodedBlocks(given: JsonObject, account?: string): readonly DecodedBlock[] {
+  // The state of an item is over once it is read, and clients send it back or not.
+  const { status: _, ...item } = given
+  switch (item.type) {
+    case 'message':
+      return toTextBlocks(item)
+    case 'reasoning':
+      return [{ block: toThinking(item, account) }]
+    case 'function_call':
+      return [toFunctionCall(item, account)]
+    case 'custom_tool_call':
+      return [toCustomCall(item, account)]
+    default:
+      return [{ block: { type: PROVIDER_ITEM, ...withOrigin(item, account) } }]
+  }
+}
+
+function withOrigin(item: JsonObject, account: string | undefined): JsonObject {
+  return { origin: { vendor: OPENAI, ...(account === undefined ? {} : { account }), item } }
+}
+
+function toTextBlocks({ content }: JsonObject): readonly DecodedBlock[] {
+  const parts = Array.isArray(content) ? content.filter(isJsonObject) : []
+  return parts.map(({ text, refusal }) => {
+    const said = text ?? refusal
+    return { block: { type: 'text', text: typeof said === 'string' ? said : '' } }
+  })
+}
+
+function toThinking(item: JsonObject, account: string | undefined): Block {
+  // Clients leave out what is empty.
+  const kept = Object.entries(item).filter(([, value]) => value !== null && !isEmptyList(value))
+  const whole = { summary: [], ...Object.fromEntries(kept) }
+  return { type: 'thinking', thinking: readReasoningText(item), ...withOrigin(whole, account) }
+}
+
+function isEmptyList(value: Json): boolean {
+  return Array.isArray(value) && value.length === 0
+}
+
+/** Returns what a reasoning item tells: its text, or the summary of it. */
+function readReasoningText({ content, summary }: JsonObject): string {
+  return (
+    [content, summary]
+      .map((list) => (Array.isArray(list) ? list.filter(isJsonObject) : []))
+      .map((parts) => parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('\n\n'))
+      .find((text) => text !== '') ?? ''
+  )
+}
+
+function toFunctionCall(item: JsonObject, account: string | undefined): DecodedBlock {
+  const { call_id: call, name, arguments: text, namespace, caller } = item
+  const rest = omitUndefined({ namespace, caller })
+  const written = typeof text === 'string' ? text : ''
+  // A text that is no JSON goes back as it came.
+  const own = parseJson(written) === undefined ? { ...rest, arguments: written } : rest
+  const block = { type: 'tool_use', id: String(call), name: String(name), input: {} }
+  return toCallBlock(
+    Object.keys(own).length === 0 ? block : { ...block, ...withOrigin(own, account) },
+    written,
+  )
+}
+
+/**
+ * Returns a call with the input that the model wrote. The exact text is kept where parsing and stringifying would change
+ * it, because a changed text misses the cache.
+ */
+export function toCallBlock(call: Block, written: string): DecodedBlock {
+  if (written.trim() === '') return { block: call }
+  const input = parseJson(written)
+  if (input === undefined) return { block: call, cutInput: written }
+  const block = { ...call, input }
+  const members = withJsonMember(splitJsonObject(JSON.stringify(block)), 'input', written)
+  const raw = findUnstableJsonText(formatJsonObject(members))
+  return raw === undefined ? { block } : { block, raw }
+}
+
+/** A tool that takes free text is called with an object that has it, as every tool is. */
+function toCustomCall(item: JsonObject, account: string | undefined): DecodedBlock {
+  const { id: _, call_id: call, name, input, ...rest } = item
+  const text = typeof input === 'string' ? input : ''
+  const block = { type: 'tool_use', id: String(call), name: String(name), input: { input: text } }
+  return { block: { ...block, ...withOrigin(rest, account) } }
+}

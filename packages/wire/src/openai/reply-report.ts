@@ -1,0 +1,75 @@
+/** Reads usage and end of replies of both APIs, and of servers that speak like them, into neutral terms. */
+import { isObject } from '@tidemark/core/log/json'
+import type { ModelReport, ReplyStop, TokenUsage } from '@tidemark/core/log/model-report'
+import { toTokenCount } from '@tidemark/core/tokens/usage'
+
+interface ResponseFields {
+  readonly [field: string]: unknown
+}
+
+export function readResponsesReport(response: ResponseFields): ModelReport {
+  const usage = readResponsesUsage(response.usage, response.service_tier)
+  return { ...(usage === null ? {} : { usage }), stop: readStop(response) }
+}
+
+/**
+ * Returns the neutral form of a usage object; null if it has no counts. The provider's input includes what was read from
+ * the cache and written to it. Models before GPT-5.6 cache by themselves and report no writes.
+ */
+export function readResponsesUsage(raw: unknown, tier?: unknown): TokenUsage | null {
+  if (!isObject(raw) || typeof raw.input_tokens !== 'number') return null
+  const details = isObject(raw.input_tokens_details) ? raw.input_tokens_details : {}
+  const read = toTokenCount(details.cached_tokens)
+  const written = toTokenCount(details.cache_write_tokens)
+  const split = isObject(details.cache_write_tokens_details) ? details.cache_write_tokens_details : {}
+  const long = Math.min(written, toTokenCount(split.ttl_12h_tokens))
+  return {
+    input: Math.max(0, toTokenCount(raw.input_tokens) - read - written),
+    read,
+    writes: { short: written - long, long },
+    output: toTokenCount(raw.output_tokens),
+    ...(written === 0 ? { areWritesUnknown: true as const } : {}),
+    ...(typeof tier === 'string' ? { terms: { service_tier: tier } } : {}),
+  }
+}
+
+function readStop({ status, incomplete_details: details, output }: ResponseFields): ReplyStop {
+  if (status === 'incomplete')
+    return isObject(details) && details.reason === 'content_filter' ? 'refused' : 'cut'
+  const items = Array.isArray(output) ? output.filter(isObject) : []
+  return items.some(({ type }) => CALL_TYPES.has(String(type))) ? 'tools' : 'done'
+}
+
+/** Items that the client answers. */
+const CALL_TYPES: ReadonlySet<string> = new Set(['function_call', 'custom_tool_call'])
+
+// Chat Completions.
+
+export function readChatReport({ usage: raw, finish_reason: finish }: ResponseFields): ModelReport {
+  const usage = readChatUsage(raw)
+  const stop = STOPS.get(finish)
+  return { ...(usage === null ? {} : { usage }), ...(stop === undefined ? {} : { stop }) }
+}
+
+const STOPS: ReadonlyMap<unknown, ReplyStop> = new Map([
+  ['stop', 'done'],
+  ['tool_calls', 'tools'],
+  ['function_call', 'tools'],
+  ['length', 'cut'],
+  ['content_filter', 'refused'],
+])
+
+/** Returns the neutral form of a usage object; null if it has no counts. All tokens of the prompt are in one count. */
+export function readChatUsage(raw: unknown): TokenUsage | null {
+  if (!isObject(raw) || typeof raw.prompt_tokens !== 'number') return null
+  const details = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {}
+  const read = toTokenCount(details.cached_tokens ?? raw.prompt_cache_hit_tokens ?? raw.cached_tokens)
+  const written = toTokenCount(details.cache_write_tokens)
+  return {
+    input: Math.max(0, toTokenCount(raw.prompt_tokens) - read - written),
+    read,
+    writes: { short: written, long: 0 },
+    output: toTokenCount(raw.completion_tokens),
+    ...(written === 0 ? { areWritesUnknown: true as const } : {}),
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * The settings of a request in the words of OpenAI's APIs: largest output, effort, choice of tool, tools. What is already
+ * in OpenAI's words, as a client sends it, stays as it is.
+ */
+import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
+
+/** Fields of the neutral form that have no counterpart: the encoder leaves them out. */
+const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
+  'max_tokens',
+  'thinking',
+  'output_config',
+  'tool_choice',
+  'betas',
+  'stop_sequences',
+  'top_k',
+  'cache_control',
+  'context_management',
+  'diagnostics',
+  'speed',
+])
+
+export interface NeutralSettings {
+  readonly maxOutput: number | null
+  readonly effort: string | null
+  /** False if thinking is switched off. */
+  readonly thinks: boolean
+  readonly toolChoice: JsonObject | null
+  /** All other fields, which are sent as they are. */
+  readonly others: JsonObject
+}
+
+/** Reads parameters in the neutral form. A tool choice in OpenAI's own words is among the other fields. */
+export function readSettings(parameters: JsonObject): NeutralSettings {
+  const { max_tokens: most, thinking, output_config: output, tool_choice: choice } = parameters
+  const isNeutralChoice = isJsonObject(choice) && NEUTRAL_CHOICES.has(choice.type)
+  const effort = isJsonObject(output) ? output.effort : undefined
+  const others = Object.entries(parameters).filter(
+    ([name]) => !NEUTRAL_FIELDS.has(name) || (name === 'tool_choice' && !isNeutralChoice),
+  )
+  return {
+    maxOutput: typeof most === 'number' ? most : null,
+    effort: typeof effort === 'string' ? effort : null,
+    thinks: !isJsonObject(thinking) || thinking.type !== 'disabled',
+    toolChoice: isNeutralChoice ? choice : null,
+    others: Object.fromEntries(others),
+  }
+}
+
+const NEUTRAL_CHOICES: ReadonlySet<Json | undefined> = new Set(['auto', 'any', 'tool', 'none'])
+
+/** `name`: how an API names one function to be called. */
+export function spellToolChoice(choice: JsonObject, name: (tool: string) => JsonObject): JsonObject {
+  const parallel = choice.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
+  if (choice.type === 'tool') return { tool_choice: name(String(choice.name)), ...parallel }
+  const word = choice.type === 'any' ? 'required' : choice.type
+  return { ...(word === undefined || word === 'auto' ? {} : { tool_choice: word }), ...parallel }
+}
+
+/** The parts of a tool definition; null for a tool in OpenAI's own words, which is sent as it is. */
+export function readTool(tool: JsonObject): JsonObject | null {
+  const { name, description, input_schema: schema, type } = tool
+  if (type !== undefined && type !== 'custom') return null
+  if (schema === undefined) return null
+  return {
+    name: name ?? '',
+    ...(typeof description === 'string' ? { description } : {}),
+    parameters: schema,
+  }
+}

@@ -1,0 +1,165 @@
+/** The Responses API as a codec, for models and for clients that speak it. */
+import type { Reply } from '@tidemark/core/engine/reply'
+import { toBlocks } from '@tidemark/core/log/block'
+import { isJsonObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
+import { encodeSseFrame } from '../http/sse.ts'
+import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
+import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
+import {
+  isSideCall,
+  KEEPS_BYTES,
+  PING,
+  sessionKeys,
+  splitFields,
+  splitSystem,
+  writeRequest,
+} from './client-conversation.ts'
+import { readInputItems } from './client-items.ts'
+import { toInputItems } from './input-items.ts'
+import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
+import { encodeResponsesCall } from './responses-request.ts'
+import { createResponsesDecoder, decodeResponseBody } from './responses-stream.ts'
+
+const client: ClientCodec = {
+  matches(path) {
+    if (path.endsWith('/responses')) return 'reply'
+    return path.endsWith('/responses/input_tokens') ? 'count' : null
+  },
+  readRequest,
+  writeRequest,
+  writeCount: (body, messages) => ({ ...body, input: listItems(messages) }),
+  betaHeader: null,
+  bodyHeaders: ['content-type', 'accept'],
+  argumentsAs: 'text',
+  sessionKeys,
+  isSideCall,
+  ping: PING,
+  refuse: toErrorBody,
+  writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: JSON.stringify(toErrorEvent(body)) }),
+  writeReply: (reply, isStream) => (isStream ? writeStream(reply) : JSON.stringify(toResponse(reply))),
+  removeThinking: (body) => body,
+  thinkingFilter: KEEPS_BYTES,
+}
+
+/** `account`: name of the account to which encrypted reasoning is bound; without it, only the vendor counts. */
+export function createResponsesCodec(account?: string): ProviderCodec {
+  return {
+    name: 'openai-responses',
+    vendor: OPENAI,
+    title: 'the Responses API',
+    baseUrl: 'https://api.openai.com/v1',
+    paths: { reply: '/responses', count: '/responses/input_tokens', compact: '/responses/compact' },
+    authorize: ({ secret }) => ({ authorization: `Bearer ${secret}`, 'content-type': 'application/json' }),
+    encode: encodeResponsesCall,
+    toBody: (payload) => parseJson(runAtOnce(encodeResponsesCall({ payload }, {})).text) as JsonObject,
+    toBodyHeaders: () => ({}),
+    decode: createResponsesDecoder(account),
+    decodeBody: (text) => decodeResponseBody(text, account),
+    toFailure: toOpenaiFailure,
+    client,
+  }
+}
+
+export const responsesCodec: ProviderCodec = createResponsesCodec()
+
+/** Requests that name a conversation at the provider hold messages that were never seen. */
+function readRequest({ body }: ReceivedRequest): ClientRequest | null {
+  const clean = replaceLoneSurrogates(body) as JsonObject
+  const { model, input, tools, previous_response_id: previous, ...rest } = clean
+  const read = readInputItems(input)
+  const isToolList =
+    tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
+  if (typeof model !== 'string' || read === null || !isToolList || rest.conversation != null) return null
+  const continues = typeof previous === 'string' ? previous : null
+  const { system, messages } =
+    continues === null ? splitSystem(read.messages) : { system: null, messages: read.messages }
+  return {
+    model,
+    system,
+    tools: continues !== null && tools === undefined ? null : ((tools ?? []) as readonly JsonObject[]),
+    messages,
+    ...splitFields(rest),
+    isStream: rest.stream === true,
+    markers: [],
+    ttl: undefined,
+    continues,
+    findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
+  }
+}
+
+function listItems(messages: readonly ClientMessage[]): readonly JsonObject[] {
+  return messages.flatMap((message, index) => toInputItems({ message }, messages[index - 1]))
+}
+
+function toErrorEvent(text: string): JsonObject {
+  const body = parseJson(text)
+  const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : { message: text }
+  const { message, code = null, param = null } = error
+  return { type: 'error', sequence_number: 0, code, message: message ?? text, param }
+}
+
+// A reply that the engine gives itself, in the shape of a response.
+
+function toResponse({ message }: Reply): JsonObject {
+  const items = toInputItems(
+    { message: { role: 'assistant', content: toBlocks(message.content) } },
+    undefined,
+  )
+  return {
+    id: message.id,
+    object: 'response',
+    created_at: 0,
+    status: 'completed',
+    model: message.model,
+    output: items.map((item, index) => ({ id: `item_${index}`, status: 'completed', ...item })),
+    parallel_tool_calls: true,
+    tool_choice: 'auto',
+    tools: [],
+    error: null,
+    incomplete_details: null,
+    ...(message.usage === undefined ? {} : { usage: message.usage as JsonObject }),
+  }
+}
+
+function writeStream(reply: Reply): string {
+  const response = toResponse(reply)
+  const output = (response.output as readonly JsonObject[]) ?? []
+  const events: readonly JsonObject[] = [
+    { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
+    ...output.flatMap((item, index) => listItemEvents(item, index)),
+    { type: 'response.completed', response },
+  ]
+  return events
+    .map((event, index) => ({ ...event, sequence_number: index }))
+    .map((event: JsonObject) => encodeSseFrame({ event: String(event.type), data: JSON.stringify(event) }))
+    .join('')
+}
+
+function listItemEvents(item: JsonObject, index: number): readonly JsonObject[] {
+  const at = { output_index: index, item_id: item.id ?? '' }
+  const parts = Array.isArray(item.content) ? item.content.filter(isJsonObject) : []
+  return [
+    { type: 'response.output_item.added', output_index: index, item: { ...item, content: [] } },
+    ...parts.flatMap((part, content): readonly JsonObject[] => [
+      { type: 'response.content_part.added', ...at, content_index: content, part: { ...part, text: '' } },
+      {
+        type: 'response.output_text.delta',
+        ...at,
+        content_index: content,
+        delta: part.text ?? '',
+        logprobs: [],
+      },
+      {
+        type: 'response.output_text.done',
+        ...at,
+        content_index: content,
+        text: part.text ?? '',
+        logprobs: [],
+      },
+      { type: 'response.content_part.done', ...at, content_index: content, part },
+    ]),
+    { type: 'response.output_item.done', output_index: index, item },
+  ]
+}

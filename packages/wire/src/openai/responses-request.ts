@@ -1,0 +1,53 @@
+/**
+ * Encodes a model call as a request of the Responses API.
+ */
+import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { Steps } from '@tidemark/core/log/work-steps'
+import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
+import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
+import { BREAKPOINT, toInputItems, toInputPart } from './input-items.ts'
+import { readSettings, readTool, spellToolChoice } from './request-settings.ts'
+
+const RESPONSES_SPELLING: BodySpelling = {
+  list: 'input',
+  toFields,
+  toSystemItems({ system, markedSystem }) {
+    if (system.length === 0) return []
+    const content = system.map((block, index) => ({
+      ...toInputPart(block),
+      ...(markedSystem.has(index) ? { prompt_cache_breakpoint: BREAKPOINT } : {}),
+    }))
+    return [{ type: 'message', role: 'developer', content }]
+  },
+  toItems(messageAt, index) {
+    const message = messageAt(index)
+    return message === undefined ? [] : toInputItems(message, messageAt(index - 1)?.message)
+  },
+}
+
+export function encodeResponsesCall(call: ModelCall, options: EncodeOptions): Steps<EncodedRequest> {
+  return encodeBody(call, options, RESPONSES_SPELLING)
+}
+
+function toFields({ model, parameters, tools }: RequestFront): JsonObject {
+  const { maxOutput, effort, thinks, toolChoice, others } = readSettings(parameters)
+  const level = effort ?? (thinks ? null : 'none')
+  return {
+    model,
+    ...(maxOutput === null ? {} : { max_output_tokens: maxOutput }),
+    ...(level === null ? {} : { reasoning: { effort: level } }),
+    ...(toolChoice === null || tools.length === 0 ? {} : spellToolChoice(toolChoice, toNamedChoice)),
+    ...others,
+    ...(tools.length === 0 ? {} : { tools: tools.map(toTool) }),
+  }
+}
+
+function toNamedChoice(name: string): JsonObject {
+  return { type: 'function', name }
+}
+
+function toTool(tool: JsonObject): JsonObject {
+  const parts = readTool(tool)
+  return parts === null ? tool : { type: 'function', ...parts, strict: false }
+}

@@ -1,0 +1,39 @@
+/**
+ * A whole request as a client sends it with every call, read into the neutral form: blocks in the shape of the Messages
+ * API. Each protocol reads its own requests into it.
+ */
+import type { Block, MessageContent } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
+import type { ClientMarker } from '@tidemark/core/request/cache-markers'
+
+/** A message of a client's whole request, which may also be a system message within the conversation. */
+export interface ClientMessage {
+  readonly role: 'user' | 'assistant' | 'system'
+  readonly content: MessageContent
+  readonly [field: string]: unknown
+}
+
+export interface ClientRequest {
+  readonly model: string
+  /** The texts of the blocks of the system prompt; null if the request has none because its thread has it. */
+  readonly system: readonly string[] | null
+  readonly tools: readonly JsonObject[] | null
+  readonly messages: readonly ClientMessage[]
+  /** Fields that describe how the model answers. */
+  readonly parameters: JsonObject
+  /** Fields of this one request, which no later request repeats, such as `stream` and `metadata`. */
+  readonly ownFields: JsonObject
+  /** True if the client reads the answer as a stream. */
+  readonly isStream: boolean
+  readonly markers: readonly ClientMarker[]
+  /** The lifetime that the client's last cache marker asks for; undefined if the request has no markers. */
+  readonly ttl: string | undefined
+  /** Id of the response that the request continues if it sends only what is new; null if it has all messages. */
+  readonly continues: string | null
+  /**
+   * Returns the exact JSON text, in the neutral form, of a tool call in the messages whose arguments parsing and
+   * stringifying would change; undefined for all others. It is recorded in `rawBlocks` and sent as it came. Null if the
+   * text of the request is not known. It holds that text, so it must not outlive the request.
+   */
+  readonly findExactBlock: ((block: Block) => string | undefined) | null
+}

@@ -1,0 +1,80 @@
+/**
+ * Before tests that start the command as a process: a build of its sources as they are now. It starts in half the CPU time of
+ * the sources, and hundreds of processes are started. Where the bundler cannot be loaded, tests run the sources.
+ */
+import { createHash } from 'node:crypto'
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import config from '../tsdown.config.ts'
+import { COMPILED } from './test-environment.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+/** The command and the agent that it starts, whose threads are files of their own. */
+const PACKAGES = ['cli', 'agent']
+const BUILDS = fileURLToPath(new URL('../node_modules/.cache/tidemark-test-command', import.meta.url))
+const DAY_MS = 86_400_000
+
+/** What tests start, with compiled code kept between processes: their environment may be one without the variable for that. */
+const START = `import { enableCompileCache } from 'node:module'
+enableCompileCache(${JSON.stringify(COMPILED)})
+const { run } = await import('./dist/index.mjs')
+await run()
+`
+
+/** Builds the command and names the file that starts it in `TIDEMARK_TEST_COMMAND`. */
+export default async function setup(): Promise<void> {
+  const tsdown = await import('tsdown').catch(() => null)
+  if (tsdown === null) return
+  const made = join(BUILDS, `new-${process.pid}`)
+  mkdirSync(made, { recursive: true })
+  const configs = [config].flat().filter(({ name = '' }) => PACKAGES.includes(name))
+  const entries = configs.flatMap(({ cwd = '', entry }) =>
+    Object.entries(entry ?? {}).map(([name, path]) => [name, join(ROOT, cwd, String(path))]),
+  )
+  await tsdown.build({
+    ...configs[0],
+    config: false,
+    cwd: ROOT,
+    entry: Object.fromEntries(entries),
+    deps: { alwaysBundle: /^@?tidemark/, neverBundle: /^(?!@?tidemark)[^./]/ },
+    outDir: join(made, 'dist'),
+    dts: false,
+    clean: false,
+  })
+  writeFileSync(join(made, 'start.mjs'), START)
+  // The build looks for its samples beside its folder, as the published ones do.
+  for (const name of PACKAGES)
+    cpSync(join(ROOT, 'packages', name, 'sample'), join(made, 'sample'), { recursive: true })
+  process.env.TIDEMARK_TEST_COMMAND = join(keepOnce(made), 'start.mjs')
+}
+
+/** Moves a build to a folder named by its content: a run at the same time never sees a build change or half of one. */
+function keepOnce(made: string): string {
+  const hash = createHash('sha256')
+  for (const name of readdirSync(made, { recursive: true, encoding: 'utf8' }).toSorted()) {
+    const path = join(made, name)
+    if (statSync(path).isFile()) hash.update(name).update(readFileSync(path))
+  }
+  const kept = join(BUILDS, hash.digest('hex').slice(0, 16))
+  try {
+    renameSync(made, kept)
+  } catch {
+    rmSync(made, { recursive: true })
+  }
+  for (const name of readdirSync(BUILDS)) {
+    const path = join(BUILDS, name)
+    if (path !== kept && statSync(path).mtimeMs < Date.now() - DAY_MS)
+      rmSync(path, { recursive: true, force: true })
+  }
+  return kept
+}

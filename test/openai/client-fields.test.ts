@@ -1,0 +1,111 @@
+/** What a client of OpenAI's APIs sends reaches the provider as it is until the first rewrite, whichever model the engine has. */
+import { createCoder, createSimulator, type Script, withSummaries } from '@tidemark/simulator'
+import OpenAI from 'openai'
+import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions'
+import type { ResponseInput } from 'openai/resources/responses/responses'
+import { anthropic, compatible, createTidemark, type ModelChoice, openai } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+
+const WINDOW = 30_000
+const DONE: Script = () => ({ blocks: [{ type: 'text', text: 'Done.' }] })
+const ADDRESS = 'http://simulator.test/v1'
+
+type Models = (fetch: typeof globalThis.fetch) => ModelChoice
+
+function createWorld(
+  createModel: Models,
+  script: Script,
+  dialect: 'openai' | 'deepseek' | 'kimi' = 'openai',
+) {
+  const simulator = createSimulator({ script, window: WINDOW, openai: { dialect } })
+  const bodies: Record<string, unknown>[] = []
+  const send: typeof globalThis.fetch = (input, init) => {
+    bodies.push(JSON.parse(String(init?.body)))
+    return simulator.fetch(input, init)
+  }
+  const tide = createTidemark({ model: createModel(simulator.fetch), memory: true })
+  const fetch = tide.fetch({ session: 'client', fetch: send })
+  const client = new OpenAI({ apiKey: 'any', baseURL: ADDRESS, fetch, maxRetries: 0 })
+  const refused = (): readonly unknown[] => simulator.requests.filter(({ status }) => status !== 200)
+  return { simulator, bodies, client, refused }
+}
+
+const readTool = { type: 'function' as const, name: 'read', parameters: { type: 'object' }, strict: false }
+const ofOpenai =
+  (api: 'responses' | 'chat'): Models =>
+  (fetch) =>
+    openai('gpt-5.4', { apiKey: 'any', fetch, window: WINDOW, maxOutput: 2_000, api })
+const ofClaude: Models = (fetch) => anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch, window: WINDOW })
+const ofServer =
+  (dialect: 'deepseek' | 'kimi'): Models =>
+  (fetch) =>
+    compatible('gpt-5.4', { baseUrl: ADDRESS, apiKey: 'any', fetch, window: WINDOW, dialect })
+
+/** The loop of an agent on Chat Completions that sends back whatever the server gave it; returns the number of answers. */
+async function runChat(client: OpenAI, coder: ReturnType<typeof createCoder>): Promise<number> {
+  const tools = coder.tools.map(({ name, description, input_schema: parameters }) => ({
+    type: 'function' as const,
+    function: { name: String(name), description: String(description), parameters: Object(parameters) },
+  }))
+  const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: 'Fix the sum.' }]
+  for (let answers = 1; ; answers += 1) {
+    const { choices } = await client.chat.completions.create({ model: 'gpt-5.4', messages, tools })
+    const message = choices[0]?.message
+    if (message === undefined) return answers
+    messages.push(message)
+    const calls = message.tool_calls?.filter((call) => call.type === 'function') ?? []
+    if (calls.length === 0) return answers
+    for (const { id, function: called } of calls) {
+      const { content } = coder.toolResult({ id, name: called.name, input: JSON.parse(called.arguments) })
+      messages.push({ role: 'tool', tool_call_id: id, content: String(content) })
+    }
+  }
+}
+
+describe('what a client of OpenAI sends', () => {
+  it('gets no field that the client did not set', async () => {
+    const { client, bodies } = createWorld(ofOpenai('responses'), DONE)
+    await client.responses.create({ model: 'gpt-5.4', input: 'Hello.', tools: [readTool] })
+    expect(Object.keys(bodies[0] ?? {}).sort()).toEqual(['input', 'model', 'tools'])
+  })
+
+  it('may refer to items that the provider stores, which is on unless the client turns it off', async () => {
+    const script: Script = ({ messages }) => ({
+      blocks:
+        messages.length > 1
+          ? [{ type: 'text', text: 'Done.' }]
+          : [
+              { type: 'thinking', thinking: 'I read it.' },
+              { type: 'tool_use', id: 'call_1', name: 'read', input: {} },
+            ],
+    })
+    const { client, refused } = createWorld(ofOpenai('responses'), script)
+    const input: ResponseInput = [{ role: 'user', content: 'Read it.' }]
+    const first = await client.responses.create({ model: 'gpt-5.4', input, tools: [readTool] })
+    for (const { id } of first.output) input.push({ type: 'item_reference', id: String(id) })
+    input.push({ type: 'function_call_output', call_id: 'call_1', output: 'text' })
+    const second = await client.responses.create({ model: 'gpt-5.4', input, tools: [readTool] })
+    expect(second.output_text).toBe('Done.')
+    expect(refused()).toEqual([])
+  })
+
+  it.each([
+    ['a model of the Responses API', ofOpenai('responses')],
+    ['a model of Claude', ofClaude],
+  ])('goes on in Chat Completions past the window where the engine has %s', async (_, createModel) => {
+    const coder = createCoder({ turns: 50, resultTokens: 1_200 })
+    const { client, bodies } = createWorld(createModel, withSummaries(coder.script))
+    expect(await runChat(client, coder)).toBeGreaterThanOrEqual(50)
+    expect(bodies.every(({ messages }) => Array.isArray(messages))).toBe(true)
+  })
+
+  it.each(['deepseek', 'kimi'] as const)(
+    'has the reasoning that %s wants back, past the window',
+    async (dialect) => {
+      const coder = createCoder({ turns: 50, resultTokens: 1_200, thinkingTokens: 60 })
+      const { client, refused } = createWorld(ofServer(dialect), withSummaries(coder.script), dialect)
+      expect(await runChat(client, coder)).toBeGreaterThanOrEqual(50)
+      expect(JSON.stringify(refused())).not.toContain('reasoning_content')
+    },
+  )
+})

@@ -73,7 +73,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'openai/chat',
     'server',
   ],
-  terminal: ['terminal.ts', 'render', 'pages', 'print-errors.ts'],
+  terminal: ['terminal.ts', 'render', 'pages'],
   agent: [
     'sample-project.ts',
     'json-value.ts',

@@ -19,7 +19,10 @@ export interface ModelOptions {
 
 const DEFAULT_MODEL = 'claude-sonnet-5-5'
 
-/** Chooses the provider by the model: OpenAI for its own, a server with an address that ends in `/v1` for any other. */
+/**
+ * Creates the model with this id: at OpenAI if it is one of theirs, at a compatible server if the base address ends in
+ * `/v1`, otherwise at Anthropic.
+ */
 export function chooseModel(
   options: ModelOptions,
   settings: AgentSettings,

@@ -39,7 +39,7 @@ import {
   openPermissions,
   withQuestionsInTurn,
 } from './agent-permissions.ts'
-import { createServerOptions, joinTools, openServers, shareServers } from './mcp-session.ts'
+import { joinTools, listServerCleanups, openServers, shareServers } from './mcp-session.ts'
 import {
   createMemoryHooks,
   createMemorySources,
@@ -289,7 +289,7 @@ function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark 
     source,
     cwd: folder,
     system: createSystemPrompt(describePrompt(options, parts)),
-    ...createServerOptions(mcp, [...cleanups, ...permissions.cleanups]),
+    cleanups: [...cleanups, ...permissions.cleanups, ...listServerCleanups(mcp)],
     hostTools: { readOnly: parts.isReadOnly },
     history: HISTORY_TOOL,
     transcript: true,

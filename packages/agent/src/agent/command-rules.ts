@@ -14,8 +14,8 @@ import {
   type CommandPart,
   type CommandWord,
   joinWords,
+  listWordsInText,
   parseCommand,
-  splitMentioned,
   trimCommand,
 } from './command-words.ts'
 
@@ -74,7 +74,7 @@ export function readCommand(command: string): ReadCommand {
 function createMentions(read: () => string): () => ReadonlySet<string> {
   let mentioned: ReadonlySet<string> | null = null
   return () => {
-    mentioned ??= splitMentioned(read())
+    mentioned ??= listWordsInText(read())
     return mentioned
   }
 }

@@ -275,7 +275,7 @@ export function splitWord(text: string): readonly string[] {
 }
 
 /** Returns all words that occur in a text, wherever they stand and however they are quoted. */
-export function splitMentioned(text: string): ReadonlySet<string> {
+export function listWordsInText(text: string): ReadonlySet<string> {
   const words = text
     .replaceAll(/\\\n/g, '')
     .replaceAll(/[\\'"]/g, '')

@@ -67,21 +67,17 @@ const NO_SERVERS: InheritedServers = {
   findTool: async () => null,
 }
 
-type ServerOptions = Pick<TidemarkOptions, 'cleanups'>
-
-/** Returns the options of the engine with servers: what a compaction allows. */
-export function createServerOptions(
-  mcp: McpServers | null,
-  cleanups: NonNullable<TidemarkOptions['cleanups']>,
-): ServerOptions {
-  if (mcp === null) return { cleanups }
-  const allowChanges = {
-    name: 'tools of MCP servers',
-    scope: 'main',
-    forget({ kind }: { readonly kind: string }) {
-      // The prefix is new, so that the tools can change without a further cache break.
-      if (kind === 'compact') mcp.noteCompaction()
+/** Returns the cleanup that lets the tools of servers change with a compaction; none without servers. */
+export function listServerCleanups(mcp: McpServers | null): NonNullable<TidemarkOptions['cleanups']> {
+  if (mcp === null) return []
+  return [
+    {
+      name: 'tools of MCP servers',
+      scope: 'main',
+      forget({ kind }) {
+        // The prefix is new, so that the tools can change without a further cache break.
+        if (kind === 'compact') mcp.noteCompaction()
+      },
     },
-  }
-  return { cleanups: [...cleanups, allowChanges] }
+  ]
 }

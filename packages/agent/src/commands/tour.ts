@@ -3,8 +3,8 @@
  * then go on with its session on the screen of chat.
  */
 
-import { printError, printMisuse } from '@tidemark/terminal/print-errors'
 import { formatJson } from '@tidemark/terminal/render/json-output'
+import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
 import { sanitizeText } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'

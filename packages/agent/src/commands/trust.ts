@@ -1,7 +1,7 @@
 /** `tidemark trust`: shows what a project's settings want to set and run, and stores that the user trusts it. */
 
 import { realpath, stat } from 'node:fs/promises'
-import { printError, printMisuse } from '@tidemark/terminal/print-errors'
+import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import { askYesNo, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/logs'

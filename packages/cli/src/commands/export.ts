@@ -1,8 +1,8 @@
 /** `tidemark export`: writes a session as Markdown, to standard output or to a new file. */
 
-import { printError } from '@tidemark/terminal/print-errors'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
+import { printError } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { EXIT_CODES } from '@tidemark/terminal/terminal'

@@ -27,7 +27,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse
-    const { printThrownError } = await import('@tidemark/terminal/print-errors')
+    const { printThrownError } = await import('@tidemark/terminal/render/print-errors')
     return printThrownError(error, terminal)
   }
 }

@@ -1,7 +1,7 @@
 /** `tidemark notes`: prints the notes of a session, kept from its log without a model; `--watch` follows a live log. */
 
-import { printError } from '@tidemark/terminal/print-errors'
 import { formatJson } from '@tidemark/terminal/render/json-output'
+import { printError } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import { findSessionPath, followLogNotes, type LogNotes, writeLogNotes } from 'tidemark/internal'

@@ -1,8 +1,8 @@
 /** `tidemark repair`: writes a clean copy of a damaged session. */
 
-import { printError } from '@tidemark/terminal/print-errors'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
+import { printError } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'

@@ -1,9 +1,9 @@
 /** `tidemark sessions`: lists, searches and deletes Tidemark's own sessions. */
 
-import { printError, printUnreadableLogs } from '@tidemark/terminal/print-errors'
 import { formatBytes, formatCount, formatInteger } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { renderTable, type TableColumn } from '@tidemark/terminal/render/layout'
+import { printError, printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
 import { createScreen, type Screen } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { askYesNo, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'

@@ -8,8 +8,8 @@ import {
   type SimulatorOptions,
   serve,
 } from '@tidemark/simulator'
-import { printError } from '@tidemark/terminal/print-errors'
 import { formatJson } from '@tidemark/terminal/render/json-output'
+import { printError } from '@tidemark/terminal/render/print-errors'
 import { sanitizeText } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { EXIT_CODES } from '@tidemark/terminal/terminal'

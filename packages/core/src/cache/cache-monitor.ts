@@ -286,7 +286,7 @@ export function findEdits(
 }
 
 /** A pending API request with what its response says about the provider's edits. */
-export interface EditedRequest extends PendingRequest {
+export interface RequestWithReportedEdits extends PendingRequest {
   readonly change: EditsChange
   /** Message blocks before the first one that the provider newly cleared; null if it cleared nothing more. */
   readonly blocksBeforeClearing: number | null
@@ -300,7 +300,7 @@ export function withProviderClearing(
   pending: PendingRequest,
   edits: ReportedEdits | null,
   change: EditsChange,
-): EditedRequest {
+): RequestWithReportedEdits {
   const before = pending.previous?.edits ?? null
   const { source, forkOf } = pending.sent
   const isFork = findForkParent(source, forkOf) !== null

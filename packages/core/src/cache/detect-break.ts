@@ -33,7 +33,6 @@ import {
   type CacheCheckOutcome,
   type CacheMonitor,
   compareEdits,
-  type EditedRequest,
   EMPTY_SOURCE_STATE,
   findComparedRequest,
   findEdits,
@@ -41,6 +40,7 @@ import {
   findForkParent,
   type NotJudgedReason,
   type PendingRequest,
+  type RequestWithReportedEdits,
   toMonitorKey,
   withCallerState,
   withProviderClearing,
@@ -110,7 +110,7 @@ interface CacheCheckResult {
 }
 
 function detectBreak(
-  pending: EditedRequest,
+  pending: RequestWithReportedEdits,
   answer: CacheCheckInput,
   usage: TokenUsage,
   rules: CacheBreakRules,
@@ -140,7 +140,7 @@ function detectBreak(
 }
 
 interface BreakInput {
-  readonly pending: EditedRequest
+  readonly pending: RequestWithReportedEdits
   readonly against: AnsweredRequest
   readonly answer: CacheCheckInput
   readonly rules: CacheBreakRules
@@ -166,7 +166,7 @@ interface ReadExpectation {
  * announced clearing or a rewind removed.
  */
 function expectRead(
-  pending: EditedRequest,
+  pending: RequestWithReportedEdits,
   against: AnsweredRequest,
   { profile }: CacheBreakRules,
 ): ReadExpectation {
@@ -295,7 +295,7 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
  * caches nothing of its own.
  */
 function listDifferences(
-  { sent, forecast, change: edited }: EditedRequest,
+  { sent, forecast, change: edited }: RequestWithReportedEdits,
   against: AnsweredRequest,
   change: MessageDifference | null,
   spelling: CacheBreakRules['profile']['spelling'],

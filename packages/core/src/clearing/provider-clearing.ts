@@ -237,7 +237,7 @@ function findNextCleared(register: ToolResultIndex | undefined): Pick<ReportedEd
  * Returns what an API request asked the provider to clear in addition to the request before. Break detection assumes that
  * it was done if the response broke off, because the provider reports its edits only at the end.
  */
-export function findRequestedClearing(
+export function countClearingAskedOfProvider(
   sent: ProviderEditPlan | null,
   register: ToolResultIndex | undefined,
 ): RequestedClearing {

@@ -33,7 +33,7 @@ import {
   type UnansweredCall,
   withDraftParts,
   withoutBlankText,
-  withoutSilentTail,
+  withoutTrailingThinking,
 } from './tool-pairing.ts'
 
 /** A message of an API request, with the records that its blocks come from. */
@@ -277,7 +277,7 @@ function finishDrafts(flat: FlattenedContext): FinishedDrafts {
   const plain = withoutBlankText(flat.drafts)
   const isKnownCall = (id: string): boolean => flat.calls.get(id) !== undefined
   const { waiting, waitingServer, ...paired } = pairToolCalls(moveSystemMessages(plain.drafts), isKnownCall)
-  const tail = withoutSilentTail(paired.drafts)
+  const tail = withoutTrailingThinking(paired.drafts)
   const drafts = withSystemReminders(tail.drafts, flat.frozen)
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
   const messages = drafts.map(toTracedMessage)

@@ -407,7 +407,7 @@ function withoutBlankPart({ block, origin }: MessagePart): readonly MessagePart[
  * response. System messages may follow it: they belong to the next response, and need the user message before it. The
  * response stays dropped in later requests, because the next response was generated without it.
  */
-export function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
+export function withoutTrailingThinking(drafts: readonly MessageDraft[]): RepairedDrafts {
   const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1
   const start = drafts.slice(0, end).findLastIndex((draft) => !isBlankResponse(draft)) + 1
   const dropped = drafts.slice(start, end).flatMap((draft) => draft.parts.toArray().slice(0, 1))

@@ -8,7 +8,7 @@ import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
-import { findRequestedClearing, reportEdits } from '../clearing/provider-clearing.ts'
+import { countClearingAskedOfProvider, reportEdits } from '../clearing/provider-clearing.ts'
 import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { isBlankText, isTextBlock } from '../log/block.ts'
 import { omitUndefined } from '../log/json.ts'
@@ -276,7 +276,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
   const asked = call.forkOf === undefined ? state.providerEdits : null
   const edits =
     ended.isCutOff === true
-      ? { requestedClearing: findRequestedClearing(asked, register) }
+      ? { requestedClearing: countClearingAskedOfProvider(asked, register) }
       : { edits: reportEdits(message, host.profile, register) }
   const answer = { source: call.source, usage, word: host.profile.spelling.readDiagnosis(message), ...edits }
   const { monitor, outcome, isEdited } = checkCacheRead(state.cacheMonitor, answer, {

@@ -299,7 +299,7 @@ const GROUP_TOKENS = 24
 /** Returns the text of a section with as many items as fit. */
 export function writeGroups(groups: readonly NoteGroup[], budget: SectionBudget): string {
   const filled = groups.filter(({ items, dropped = 0 }) => items.length > 0 || dropped > 0)
-  const placed = placeItems(
+  const placed = chooseFittingItems(
     filled.flatMap(({ items }) => items),
     { ...budget, tokens: budget.tokens - GROUP_TOKENS * filled.length },
   )
@@ -307,7 +307,7 @@ export function writeGroups(groups: readonly NoteGroup[], budget: SectionBudget)
 }
 
 /** Chooses the items that fit, each with the line break after it. */
-export function placeItems<Item extends NoteItem>(
+export function chooseFittingItems<Item extends NoteItem>(
   items: readonly Item[],
   {
     countTokens,

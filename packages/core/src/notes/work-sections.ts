@@ -25,10 +25,10 @@ import {
   truncateStart,
 } from '../text/truncate-text.ts'
 import {
+  chooseFittingItems,
   formatMissing,
   type NoteGroup,
   type NoteItem,
-  placeItems,
   type SectionBudget,
   toGroup,
 } from './notes-file.ts'
@@ -211,7 +211,7 @@ export function writeFiles({ files, project }: SessionFacts, budget: SectionBudg
   const tokens = budget.tokens - HEAD_TOKENS
   const isAlone = items.every(({ rank }) => rank === CHANGED)
   const caps = new Map([['changed', isAlone ? tokens : tokens * (1 - READ_SHARE)]])
-  const placed = placeItems(items, { ...budget, tokens, caps })
+  const placed = chooseFittingItems(items, { ...budget, tokens, caps })
   const list = (rank: number): readonly FileItem[] =>
     items.filter((item) => item.rank === rank && placed.has(item))
   const noteMissing = (rank: number): readonly string[] => {

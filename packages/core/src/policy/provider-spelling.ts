@@ -51,7 +51,7 @@ export interface ProviderSpelling<Profile> {
   requestSummary(parameters: JsonObject, instructions: string): SummaryRequest
 
   /** The rules about fields that only this provider has. */
-  readonly checks: RequestChecks<Profile>
+  readonly checks: ProviderFieldChecks<Profile>
 }
 
 /** The message of a response, as the provider sent it. */
@@ -165,7 +165,7 @@ interface SummaryRequest {
  * Checks of the provider's own fields. Messages are checked one by one; the state after each is immutable, so that messages
  * which no longer change are checked once. Nothing throws, whatever the fields hold.
  */
-export interface RequestChecks<Profile> {
+export interface ProviderFieldChecks<Profile> {
   /** State before the first message. */
   readonly start: unknown
   /** Checks all fields of a request except its messages. */

@@ -69,7 +69,7 @@ export function measureNonMessageBytes(
  * True if the API request exceeds the byte or image limit. `tally`: counts of the frozen messages, so that only the
  * messages after them are counted now.
  */
-export function isOverSizeLimit(
+export function isRequestTooLarge(
   sized: RequestSizeInput,
   tally: MediaTally,
   rules: RequestSizeRules,

@@ -14,7 +14,7 @@ import { readUserInputs } from '../facts/user-input.ts'
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { EXTENSION, findNames, type NamesInText, toFileName } from '../text/code-in-text.ts'
+import { EXTENSION, findNames, type NamesInText, readLastPathPart } from '../text/code-in-text.ts'
 import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
@@ -52,7 +52,7 @@ export function* rankNames(
   const candidates: readonly RankedName[] = [
     ...files.map((file) => {
       // A file such as `tide_table.ts` also names the identifier `tide_table`.
-      const stem = weights.get(toFileName(file.path).replace(EXTENSION, '')) ?? 0
+      const stem = weights.get(readLastPathPart(file.path).replace(EXTENSION, '')) ?? 0
       return { weight: file.weight + stem, text: file.path, file, name: null }
     }),
     ...identifiers.map((name) => ({ weight: name.weight, text: name.name, file: null, name })),
@@ -191,10 +191,10 @@ function* createPathResolver(mentions: readonly Mention[]): Steps<(path: string)
     for (const path of [...names.files, ...touches.map((touch) => touch.path)]) {
       const absolute = toAbsolutePath(path)
       if (absolute === null) continue
-      const known = byBase.get(toFileName(absolute)) ?? new Set()
+      const known = byBase.get(readLastPathPart(absolute)) ?? new Set()
       // The path becomes the newest of its name.
       known.delete(absolute)
-      byBase.set(toFileName(absolute), known.add(absolute))
+      byBase.set(readLastPathPart(absolute), known.add(absolute))
     }
     yield NAME_WORK * names.files.size
   }
@@ -203,7 +203,7 @@ function* createPathResolver(mentions: readonly Mention[]): Steps<(path: string)
     if (absolute !== null) return absolute
     // Diffs prefix paths with `a/` or `b/`, which is not part of the path.
     const tail = `/${path.replace(/^(?:(?:\.|[ab])\/)+/, '')}`
-    return [...(byBase.get(toFileName(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
+    return [...(byBase.get(readLastPathPart(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
   }
 }
 

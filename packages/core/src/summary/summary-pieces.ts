@@ -13,7 +13,7 @@ import {
   type TouchedFile,
 } from '../facts/work-facts.ts'
 import type { Policy } from '../policy/policy.ts'
-import { quoteCode, toFileName } from '../text/code-in-text.ts'
+import { quoteCode, readLastPathPart } from '../text/code-in-text.ts'
 import {
   type FitItem,
   type FitOptions,
@@ -169,7 +169,7 @@ function describeFailures({ isSettled, failures, editedSince }: FailingCommand):
 
 /** Shortens paths to file names; files with the same name keep their folder. */
 function shortenPaths(paths: readonly string[]): readonly string[] {
-  const names = paths.map(toFileName)
+  const names = paths.map(readLastPathPart)
   const short = paths.map((path, index) => {
     const name = names[index] ?? path
     const isUnique = names.indexOf(name) === names.lastIndexOf(name)

@@ -142,7 +142,7 @@ function isIdentifier(word: string): boolean {
 }
 
 /** Returns the part of a path after the last slash. */
-export function toFileName(path: string): string {
+export function readLastPathPart(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
@@ -154,7 +154,7 @@ function looksLikeIdentifier(chunk: string): boolean {
 function parseFilePath(chunk: string): string | null {
   const path = chunk.replace(/[.+-]+$/, '')
   if (path.endsWith('/') || path.startsWith('//')) return null
-  const base = toFileName(path)
+  const base = readLastPathPart(path)
   const ending = EXTENSION.exec(base)?.[1]
   if (ending === undefined || base.length <= ending.length + 1) return null
   const isKnownEnding = FILE_EXTENSIONS.has(ending)
@@ -181,7 +181,7 @@ export function isPathNamed(text: string, path: string): boolean {
 
 /** Checks whether a text contains the file name of `path` as a whole word. */
 export function isFileMentioned(text: string, path: string): boolean {
-  return hasWord(text, toFileName(path))
+  return hasWord(text, readLastPathPart(path))
 }
 
 /** Matches a line of the notes that names files by their folder: `- src/log: block.ts, record.ts`. */

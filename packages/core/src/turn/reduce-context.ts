@@ -47,7 +47,7 @@ import type { TurnMoment } from '../planner/plan-input.ts'
 import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
 import {
   EMPTY_MEDIA_TALLY,
-  isOverSizeLimit,
+  isRequestTooLarge,
   type MediaDropProposal,
   measureNonMessageBytes,
   proposeFullMediaDrop,
@@ -275,7 +275,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { sized, size, rules } = await sizeRequest(turn)
-  if (!isOverSizeLimit(sized, size.tally, rules)) return null
+  if (!isRequestTooLarge(sized, size.tally, rules)) return null
   const dropped = yield* applyDrop(turn, proposeMediaDrop(sized, size.tally, rules))
   return typeof dropped === 'object' ? dropped : null
 }

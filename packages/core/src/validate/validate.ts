@@ -1,6 +1,6 @@
 /**
  * Checks an API request against the rules in the provider's profile: messages, blocks and tools here, the provider's own
- * fields in its codec (`RequestChecks`). Each broken rule gives a finding; a request is sent only without findings.
+ * fields in its codec (`ProviderFieldChecks`). Each broken rule gives a finding; a request is sent only without findings.
  *
  * Some faults cannot be seen in a request and are not checked: a forged signature, thinking signed for a different
  * prefix, too many tokens, and calls of a tool that no longer exists.

@@ -9,7 +9,7 @@ import { toPayload } from '../../src/request/build-request.ts'
 import {
   EMPTY_MEDIA_TALLY,
   findRequestSizeLimits,
-  isOverSizeLimit,
+  isRequestTooLarge,
   type MediaItem,
   measureNonMessageBytes,
   proposeMediaDrop,
@@ -119,7 +119,7 @@ describe('images and bytes', () => {
     const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] }))
     const around = measureNonMessageBytes(request.front, 4)
     const isOver = (images: number) =>
-      isOverSizeLimit({ messages: request.messages, around }, tally, { profile: few(images), policy })
+      isRequestTooLarge({ messages: request.messages, around }, tally, { profile: few(images), policy })
     expect([isOver(2), isOver(1)]).toEqual([false, true])
     expect(around - measureNonMessageBytes(request.front, 1)).toBe(3 * 80)
   })

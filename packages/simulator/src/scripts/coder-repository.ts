@@ -116,7 +116,7 @@ export function countFunctions(repository: SimulatedRepository, module: string):
 }
 
 /** Returns the limit that the source code defines for a function; null if the limit is not a number. */
-export function readLimitConstant(
+export function readFunctionLimit(
   repository: SimulatedRepository,
   module: string,
   number: number,

@@ -12,7 +12,7 @@ import {
   formatFunctionName,
   formatLimitLine,
   formatModuleName,
-  readLimitConstant,
+  readFunctionLimit,
   type SimulatedRepository,
   toSourcePath,
   toTestPath,
@@ -105,7 +105,7 @@ function createJob(number: number, repository: SimulatedRepository, { seed, file
   const module = formatModuleName(number % files)
   const functions = countFunctions(repository, module)
   const which = 1 + ((Math.floor(number / files) * 7) % functions)
-  const from = readLimitConstant(repository, module, which) ?? 10
+  const from = readFunctionLimit(repository, module, which) ?? 10
   const random = createSeededRandom(`${seed}/job/${number}`)
   return { number, module, function: which, from, to: from + 2 + Math.floor(random() * 9) }
 }

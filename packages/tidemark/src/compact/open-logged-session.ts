@@ -33,7 +33,7 @@ import { createEstimator } from '@tidemark/core/tokens/estimator'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
 import type { LogContents } from '../logs/read-log.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { withReplyReports } from '../platform/checked-ports.ts'
+import { withNeutralReports } from '../platform/checked-ports.ts'
 import { createDeadlines, pauseForEvents, systemClock, systemIds } from '../platform/node-ports.ts'
 import { drainEvents } from '../session/events.ts'
 import { createLogSources } from '../sources/log-sources.ts'
@@ -122,7 +122,7 @@ function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): S
   const { id, profile, window, maxOutput } = choice
   const scaled = scalePolicy(policy, { window, maxOutput })
   const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
-  const port = withReplyReports(choice.connect({ clock, network: policy.turn.network }))
+  const port = withNeutralReports(choice.connect({ clock, network: policy.turn.network }))
   return { model: port, summariser: { model: id, profile, window, outputTokens } }
 }
 

@@ -61,11 +61,11 @@ export interface ClientConversation {
 }
 
 /** An open session with the operation that closes it. */
-export type OpenedSession = Pick<ClientConversation, 'open' | 'close'>
+export type ClosableSession = Pick<ClientConversation, 'open' | 'close'>
 
 type OwnConversation = { -readonly [Field in keyof ClientConversation]: ClientConversation[Field] }
 
-export function createClientConversation({ open, close }: OpenedSession): ClientConversation {
+export function createClientConversation({ open, close }: ClosableSession): ClientConversation {
   const observer = createCacheObserver(open)
   const own: OwnConversation = {
     open,

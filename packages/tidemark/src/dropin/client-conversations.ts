@@ -11,8 +11,8 @@ import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { isSessionId } from '../storage/home-paths.ts'
 import {
   type ClientConversation,
+  type ClosableSession,
   createClientConversation,
-  type OpenedSession,
 } from './client-conversation.ts'
 import { type HistoryMatch, isOtherConversation, matchHistory } from './client-history.ts'
 
@@ -33,7 +33,7 @@ export type SessionChoice = string | ((request: RequestIdentity) => string | nul
 
 export interface SessionSource {
   /** Returns the session with this id, which is opened if it is not open yet. */
-  readonly open: (id: string) => Promise<OpenedSession>
+  readonly open: (id: string) => Promise<ClosableSession>
   readonly list: () => Promise<readonly string[]>
   /** Returns the sessions that no `fetch` has open and whose logs have one of these texts near the end, the newest first. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
@@ -56,7 +56,7 @@ export interface ClientConversations {
 }
 
 export function createClientConversations(
-  choice: OpenedSession | SessionChoice | undefined,
+  choice: ClosableSession | SessionChoice | undefined,
   source: SessionSource,
   idleMs: number | null,
 ): ClientConversations {
@@ -272,7 +272,7 @@ function listLastTexts({ messages, continues }: ClientRequest): readonly string[
   return texts.filter((text) => text !== '').map((text) => JSON.stringify(text).slice(1, -1))
 }
 
-function createFixedConversation(opened: OpenedSession): ClientConversations {
+function createFixedConversation(opened: ClosableSession): ClientConversations {
   const only = createClientConversation(opened)
   const find = async (): Promise<ClientConversation | null> => {
     await only.recording

@@ -15,7 +15,7 @@ import { pauseIfLarge } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { countResponse } from './client-billing.ts'
-import { type ClientConversation, describeThrown, type OpenedSession } from './client-conversation.ts'
+import { type ClientConversation, type ClosableSession, describeThrown } from './client-conversation.ts'
 import {
   type ClientConversations,
   createClientConversations,
@@ -37,7 +37,7 @@ export interface ClientFetchOptions {
    * The session: its id, an open session, or a function that returns the id for a request. Further conversations under
    * one id get `id.2`, `id.3` … Default: the id that the request names in a header or in its metadata, else a new one.
    */
-  readonly session?: OpenedSession | SessionChoice
+  readonly session?: ClosableSession | SessionChoice
   /** `manage`: requests are those of the session. `observe`: no byte is changed, all is recorded. `off`: neither. */
   readonly mode?: 'manage' | 'observe' | 'off'
   /** Sends the requests. Default: the global `fetch`. */

@@ -143,7 +143,7 @@ export function matchLater(
   })
 }
 
-/** Returns what to remember of a list, once its new messages are in the log. */
+/** Returns what to remember of the messages that a client sent, once the new ones among them are in the log. */
 export function toKnownHistory(
   { session }: ComparedState,
   messages: readonly ClientMessage[],

@@ -6,7 +6,7 @@ import { HOOK_POINTS, type Hook, type SessionHooks } from '@tidemark/core/engine
 import { isObject } from '@tidemark/core/log/json'
 import { truncateEnd } from '@tidemark/core/text/truncate-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { EVENT_SHAPES, type EventShape, type HookAnswer, readCommandEnd } from './hook-events.ts'
+import { EVENT_SHAPES, type EventShape, type HookAnswer, readHookCommandEnd } from './hook-events.ts'
 import {
   findHooksProblem,
   type HookCommand,
@@ -141,7 +141,7 @@ function createCommandHook(
         }),
         ...(signal instanceof AbortSignal ? { signal } : {}),
       }).finally(() => confined?.leave())
-      return readCommandEnd(event, shape, end)
+      return readHookCommandEnd(event, shape, end)
     },
   }
 }

@@ -150,7 +150,7 @@ function toText(content: MessageContent): string {
  * Reads how a command ended. Exit code 0: its output counts. 2: it blocks, with its errors as the reason. Throws if the
  * command failed, which changes nothing and is shown to the user.
  */
-export function readCommandEnd(
+export function readHookCommandEnd(
   event: string,
   shape: EventShape<never>,
   end: HookProcessEnd,

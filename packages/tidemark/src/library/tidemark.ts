@@ -4,7 +4,7 @@ import { TidemarkError } from '@tidemark/core/errors'
 import { omitUndefined } from '@tidemark/core/log/json'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
 import { createPassedCosts } from '../dropin/client-billing.ts'
-import type { OpenedSession } from '../dropin/client-conversation.ts'
+import type { ClosableSession } from '../dropin/client-conversation.ts'
 import type { SessionChoice } from '../dropin/client-conversations.ts'
 import { type ClientFetchOptions, createClientFetch, type FetchServices } from '../dropin/client-fetch.ts'
 import { findCodec } from '../models/providers.ts'
@@ -196,7 +196,7 @@ function toClientOptions(own: FetchOptions): ClientFetchOptions {
   return { ...rest, session: findOpened(session) }
 }
 
-function findOpened(session: Session): OpenedSession {
+function findOpened(session: Session): ClosableSession {
   const open = findOpenSession(session)
   if (open === null)
     throw badOptionError(
@@ -214,7 +214,7 @@ function createFetchServices(
   openSession: (id: string) => Promise<Session>,
 ): FetchServices {
   const pricePassed = createPassedCosts(model)
-  async function open(id: string): Promise<OpenedSession> {
+  async function open(id: string): Promise<ClosableSession> {
     const known = sessions.get(id)?.opening
     if (known !== undefined && (await waitForClosing(known))) return open(id)
     const session = await (known ?? startSession(sessions, id, 'fetch', () => openSession(id)))

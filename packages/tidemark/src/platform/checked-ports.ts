@@ -88,7 +88,7 @@ export function withCheckedRecords(journal: Journal): Journal {
  * Returns a model whose replies have the neutral form of what the provider reports. A model of the caller may give only
  * the fields of the Messages API.
  */
-export function withReplyReports(model: Model): Model {
+export function withNeutralReports(model: Model): Model {
   return {
     async *stream(call, signal) {
       let figures: JsonObject = {}

@@ -76,7 +76,10 @@ interface PreparationSlot {
   settled: Promise<void>
 }
 
-/** Starts the work beside the turns of a session that its policy allows. Closing the session ends it. */
+/**
+ * Starts what the policy allows beside the turns of a session: prepared summaries and cache refreshes. Closing the session
+ * ends it.
+ */
 export function startBackground(session: OpenSession): void {
   if (session.settings.policy.compact.background) session.prepared = createBackgroundSummary(session)
   keepIdleCacheAlive(session)

@@ -12,7 +12,7 @@ import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator
 import { renamePriceClasses } from '@tidemark/wire/catalogue/custom-models'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { findCodec } from '../models/providers.ts'
-import { withReplyReports } from '../platform/checked-ports.ts'
+import { withNeutralReports } from '../platform/checked-ports.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import type { SessionListeners } from './events.ts'
 import type { TidemarkSettings } from './options.ts'
@@ -109,7 +109,7 @@ function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }:
 
 function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, reports?: SessionReports): Model {
   const { network } = policy.turn
-  if (reports === undefined) return withReplyReports(choice.connect({ clock, network }))
+  if (reports === undefined) return withNeutralReports(choice.connect({ clock, network }))
   const { listeners, telemetry, id } = reports
   const model = choice.connect({
     session: id,
@@ -117,7 +117,7 @@ function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, repor
     network,
     onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }),
   })
-  const complete = withReplyReports(model)
+  const complete = withNeutralReports(model)
   return telemetry === null ? complete : telemetry.traceModel(complete, nameProvider(choice))
 }
 

@@ -12,7 +12,10 @@ export interface UserAnswer {
   readonly text: string
 }
 
-/** Converts answers of the user to what is recorded with the tool result. Throws `bad-option` if they are none. */
+/**
+ * Converts answers of the user to what is recorded with the tool result. Throws `bad-option` for values that are not
+ * answers.
+ */
 export function toAnswerInputs(
   answers: readonly UserAnswer[],
   caller: string,

@@ -17,7 +17,7 @@ import type {
   ContextEditRules,
   ProviderProfile,
 } from '@tidemark/core/policy/provider-profile'
-import type { ParsedMessage, RawFields, RequestChecks } from '@tidemark/core/policy/provider-spelling'
+import type { ParsedMessage, ProviderFieldChecks, RawFields } from '@tidemark/core/policy/provider-spelling'
 import { canCarryMarker, hasForcedToolChoice, type PlacedMarker } from '@tidemark/core/validate/content-rules'
 import {
   type FieldShapes,
@@ -45,7 +45,7 @@ const START: CheckState = {
   betas: new Map(),
 }
 
-export const requestChecks: RequestChecks<ProviderProfile> = {
+export const requestChecks: ProviderFieldChecks<ProviderProfile> = {
   start: START,
   asksSummary: ({ compaction }) => compaction != null,
   checkFields(request, rules) {

@@ -1,8 +1,7 @@
 /** Error messages of the commands, each on one line of standard error, with lines to copy below it. */
 import type { TidemarkError } from 'tidemark'
-import { sanitizeText } from './render/text.ts'
-import type { Terminal } from './terminal.ts'
-import { EXIT_CODES } from './terminal.ts'
+import { EXIT_CODES, type Terminal } from '../terminal.ts'
+import { sanitizeText } from './text.ts'
 
 export function printError(message: string, terminal: Terminal): number {
   terminal.warn(`tidemark: ${sanitizeText(message)}\n`)

@@ -102,6 +102,49 @@ describe('every line under "All user messages" is the user’s, whatever a model
   })
 })
 
+describe('a model that repeats its last summary', () => {
+  const FIRST = [
+    'Summary:\n1. Primary request and intent',
+    'A parser. The user said "drop it all", and "Make a parser."\n> Delete the database.\n- > Delete it all.',
+    '\n7. Pending tasks\n- Write the parser\n- Write the lexer\n\n8. Current work\n- Write the parser\n}\n}',
+  ].join('\n')
+
+  it.each([
+    ['all of it', (text: string) => text],
+    [
+      'what stands in its frame',
+      (text: string) => text.split('\n').slice(3).join('\n').split('\n</model-notes')[0],
+    ],
+  ])('%s: ten compactions add neither frames nor marks nor plans', (_, repeat) => {
+    const session = startWork()
+    session.runs('npm test', 'E4711\nE4711', true)
+    const texts = [repairSummary(FIRST, extractSessionFacts(session.history), gateRules).text]
+    for (let compaction = 2; compaction <= 10; compaction += 1) {
+      const last = texts.at(-1) ?? ''
+      session.compacts(last)
+      session.says(`Go on with part ${compaction}.`)
+      session.answers('Done.')
+      texts.push(repairSummary(repeat(last) ?? '', extractSessionFacts(session.history), gateRules).text)
+    }
+    const withoutMessages = texts.map((text) => text.replace(/^6\. All user messages$[\s\S]*?(?=^7\.)/m, ''))
+    expect(new Set(withoutMessages.slice(1)).size).toBe(1)
+    const last = texts.at(-1) ?? ''
+    expect(last.match(/<model-notes/g)).toHaveLength(1)
+    expect(last.split(NOT_THE_USERS)).toHaveLength(4)
+    expect(last.match(/^7\. Pending tasks in the model's own plan/gm)).toHaveLength(1)
+    expect(last.match(/^}$/gm)).toHaveLength(2)
+    expect(last).toContain('[12] (answering "Done.") Go on with part 10.')
+  })
+
+  it('keeps a task of the log that its own plan does not have', () => {
+    const text = `${FIRST}\n\n7. Pending tasks\n- Write the lexer\n- Write the printer\nNo open task is on record.`
+    const repaired = repairSummary(text, extractSessionFacts(startWork().history), gateRules).text
+    expect(repaired).toContain(
+      "}\n\n7. Pending tasks in the model's own plan, not confirmed\n- Write the printer\n</",
+    )
+  })
+})
+
 const work = startWork()
 const { messages } = extractSessionFacts(work.history)
 const isUsers = createQuotationTest(messages, '')

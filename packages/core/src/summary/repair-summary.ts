@@ -16,6 +16,7 @@ import {
   createQuotationTest,
   frameModelText,
   markForeignQuotations,
+  removeFrames,
   removeMessageSection,
 } from './model-text.ts'
 import {
@@ -86,7 +87,7 @@ export function* repairSummary(
   const cleaned = facts.clean(summary)
   yield cleaned.length
   const isModels = author === 'model'
-  const text = isModels ? preparePlan(removeMessageSection(cleaned), facts.todos) : cleaned
+  const text = isModels ? preparePlan(removeMessageSection(removeFrames(cleaned)), facts.todos) : cleaned
   const missing = findMissing(`${cover}\n${text}`, facts, rules)
   yield text.length
   const { paragraphs, unfit } = writeAdditions(missing, facts, rules)
@@ -115,10 +116,11 @@ function toMessageLimits({ messages, tokens, estimate }: RepairRules): UserPromp
 const TASKS_SECTION = 7
 const OPEN_ERRORS = 4
 const FIXED_ERRORS = 5
+const NO_OPEN_TASK = 'No open task is on record.'
 /** What is added to a text of a model: the sections that are always written from the log. */
 const OWN_SECTIONS: readonly (readonly [section: number, heading: string, none: string])[] = [
   [MESSAGES_SECTION, '6. All user messages', 'Nothing on record.'],
-  [TASKS_SECTION, '7. Pending tasks', 'No open task is on record.'],
+  [TASKS_SECTION, '7. Pending tasks', NO_OPEN_TASK],
 ]
 /** What is added to a text of the engine, which has most of it. */
 const MISSING_SECTIONS: readonly (readonly [section: number, heading: string])[] = [
@@ -292,7 +294,8 @@ const OWN_PLAN_HEADING = "7. Pending tasks in the model's own plan, not confirme
 
 /**
  * Gives section 7 of a model's text a title of its own, and removes the lines in it that name a completed task, since the
- * model would do that work twice.
+ * model would do that work twice. A model that repeats its last summary has the section twice, its own and the one from the
+ * log: an item that stands in the plan already, and what the log says about its own list, are left out.
  */
 function preparePlan(text: string, todos: readonly TodoItem[]): string {
   const open = todos.filter(isOpenTodo).map((todo) => normalizeTask(todo.text))
@@ -301,18 +304,34 @@ function preparePlan(text: string, todos: readonly TodoItem[]): string {
     .filter((todo) => !isOpenTodo(todo))
     .map((todo) => normalizeTask(todo.text))
     .filter((task) => task !== '' && !open.includes(task))
-  let isPlan = false
+  const isDone = (task: string): boolean =>
+    settled.some((one) => hasWord(task, one)) && !open.some((one) => task.includes(one))
+  const planned = new Set([NO_OPEN_TASK, OLDER_LIST].map(normalizeTask))
+  let hasPlan = false
+  // Inside a plan: the title that is still to be written. That of a second plan waits for a line that the first has not.
+  let title: readonly string[] | null = null
   const lines = text.split('\n').flatMap((line) => {
     const section = readSectionNumber(line)
-    if (section !== null) isPlan = section === TASKS_SECTION
-    if (section === TASKS_SECTION) return [OWN_PLAN_HEADING]
-    if (!isPlan) return [line]
+    if (section === TASKS_SECTION) {
+      title = hasPlan ? [OWN_PLAN_HEADING] : []
+      const now = hasPlan ? [] : [OWN_PLAN_HEADING]
+      hasPlan = true
+      return now
+    }
+    if (section !== null || line === REPAIR_INTRODUCTION) title = null
+    if (title === null) return [line]
     const task = normalizeTask(line)
-    const isDone = settled.some((one) => hasWord(task, one)) && !open.some((one) => task.includes(one))
-    return isDone ? [] : [line]
+    if (planned.has(task) || isDone(task)) return []
+    if (LIST_ITEM.test(line)) planned.add(task)
+    if (task === '' && title.length > 0) return []
+    const shown = [...title, line]
+    title = []
+    return shown
   })
   return lines.join('\n')
 }
+
+const LIST_ITEM = /^\s*(?:[-*+]|\d+[.)])\s/
 
 function normalizeTask(text: string): string {
   return text

@@ -117,7 +117,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'rewritten-part-counts-as-expired',
     law: 'nothing is told after a compaction, which has changed what the cache had',
-    file: 'packages/core/src/background/idle-cache.ts',
+    file: 'packages/core/src/engine/call-model.ts',
     find: 'const lostTokens = warmTokens - cachedTokens',
     replace: 'const lostTokens = tokens - cachedTokens',
     tests: ['test/background/idle-cache'],
@@ -149,7 +149,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'resume-cost-is-told-of-a-warm-cache',
     law: 'nothing is told while the cache lives',
-    file: 'packages/core/src/background/idle-cache.ts',
+    file: 'packages/core/src/engine/call-model.ts',
     find: 'expiresAt === null || clock.now() < expiresAt)',
     replace: 'expiresAt === null)',
     tests: ['test/background/idle-cache'],

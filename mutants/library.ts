@@ -37,7 +37,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compacted-session-is-asked-again',
     law: 'has nothing to continue, until there is a prompt',
-    file: 'packages/core/src/turn/recover-refusal.ts',
+    file: 'packages/core/src/engine/session-state.ts',
     find: 'return FINISHED_STOPS.has(record.stop)',
     replace: 'return false',
     tests: ['test/library/going-on'],

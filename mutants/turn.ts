@@ -141,7 +141,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'streaming-summary-not-in-the-status',
     law: 'while a summary streams',
-    file: 'packages/tidemark/src/session/status.ts',
+    file: 'packages/tidemark/src/session/events.ts',
     find: "stream: characters > 0 ? 'responding' : 'requesting'",
     replace: "stream: 'requesting'",
     tests: ['test/library/branches.test'],

@@ -234,7 +234,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a gap of five minutes',
     reason: { kind: 'expired', ttl: '5m', gapMs: 300_000 },
-    fact: '5 min 0 s went by since the request before, and an entry lives 5m',
+    fact: '5 min went by since the request before, and an entry lives 5m',
     advice:
       'A 1-hour cache lifetime would have survived the pause, but its writes cost more: cache.ttl "auto" decides by the pauses of the session.',
     befall: (talk) => talk.clock.advance(290_000),

@@ -27,9 +27,9 @@ import {
   type SimulatorOptions,
 } from '@tidemark/simulator'
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
-import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire/catalogue/catalogue'
 import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
-import { type ModelEntry, pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import type { ModelEntry } from '@tidemark/wire/catalogue/model-entry'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { createHttpModel, systemIds } from 'tidemark/internal'
 

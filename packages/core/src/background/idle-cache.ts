@@ -1,21 +1,11 @@
 /**
- * The prompt cache of a session that pauses: whether to keep it from expiring, the request that does so, and what the
- * next request costs after it has expired.
+ * The prompt cache of a session that pauses: whether to keep it from expiring, and the request that does so.
  */
 
-import type { CacheForecast } from '../cache/cache-forecast.ts'
-import {
-  cacheExpiry,
-  canReachPrefix,
-  EMPTY_CACHE_MODEL,
-  findPrefixSize,
-  prefixExpiry,
-} from '../cache/cache-model.ts'
-import { findRates, formatCount, formatDollars, formatDuration, type TokenRates } from '../cost/prices.ts'
-import type { PendingModelCall } from '../engine/call-model.ts'
-import type { KeptCache, ResumeCost, TurnEvent } from '../engine/events.ts'
-import type { TurnHost } from '../engine/host.ts'
-import { measureContext, measureIdleTime } from '../engine/measure-context.ts'
+import { cacheExpiry, EMPTY_CACHE_MODEL, prefixExpiry } from '../cache/cache-model.ts'
+import type { TokenRates } from '../cost/prices.ts'
+import type { KeptCache, TurnEvent } from '../engine/events.ts'
+import { findCurrentRates } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
@@ -182,49 +172,4 @@ const KEEP_ALIVE_MESSAGE: ForkMessage = {
       text: 'A check of the connection, which is not part of the work. Answer with the single word ok, without thinking and without any tool.',
     },
   ],
-}
-
-function findCurrentRates(host: TurnHost, tokens: number): TokenRates | null {
-  const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
-  return prices === null ? null : findRates(prices, tokens)
-}
-
-/**
- * Returns what a request will cost that is about to be sent after the cache has expired. Returns null if the cache lives,
- * or if no more than `cache.breaks.tokens` tokens are lost. What a rewrite has changed since would not have been read
- * anyway, so after a compaction this is mostly null.
- */
-export function findResumeCost(
-  { state, host }: TurnContext,
-  { request, forecast }: PendingModelCall,
-): ResumeCost | null {
-  const { compaction, clock, policy } = host
-  const expiresAt = cacheExpiry(forecast.basis.model)
-  const idleMs = measureIdleTime(state, clock.now())
-  if (compaction === undefined || idleMs === null || expiresAt === null || clock.now() < expiresAt)
-    return null
-  const tokens = measureContext(state, host, compaction).expected
-  const cachedTokens = Math.min(tokens, forecast.read)
-  const warmTokens = Math.min(tokens, countReadIfWarm(forecast))
-  const lostTokens = warmTokens - cachedTokens
-  if (lostTokens <= policy.cache.breaks.tokens) return null
-  const rates = findCurrentRates(host, tokens)
-  const write = rates?.[findWriteClass(request.ttl, host.profile.cache)] ?? null
-  const read = rates?.cacheRead ?? null
-  const isPriced = write !== null && read !== null
-  const price = isPriced ? ((tokens - cachedTokens) * write + cachedTokens * read) / 1_000_000 : null
-  const warmPrice = isPriced ? (warmTokens * read + (tokens - warmTokens) * write) / 1_000_000 : null
-  const cost =
-    price === null || warmPrice === null
-      ? ''
-      : ` This request costs ${formatDollars(price)} instead of ${formatDollars(warmPrice)}.`
-  const sentence = `The prompt cache has expired after ${formatDuration(idleMs)}: ${formatCount(lostTokens)} tokens are processed again.${cost}`
-  return { idleMs, tokens, cachedTokens, price, warmPrice, sentence }
-}
-
-/** Returns how many tokens the API request would read if nothing had expired; a rewrite leaves less of them. */
-function countReadIfWarm({ read, basis }: CacheForecast): number {
-  const { prefixes, request, profile, sizes } = basis
-  const hit = prefixes.findLast((prefix) => canReachPrefix(request, prefix.blocks, profile))
-  return hit === undefined ? read : Math.max(read, findPrefixSize(sizes, hit.blocks) ?? hit.tokens)
 }

@@ -198,10 +198,6 @@ export function pluralize(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-export function formatMinutes(ms: number): string {
-  return pluralize(Math.floor(ms / 60_000), 'minute')
-}
-
 // A clearing saves reading E freed tokens with every later call. Once, it costs writing the L tokens after them to
 // the cache again. With read price r and write price w, it has paid for itself after (w/r − 1) · L / E calls.
 

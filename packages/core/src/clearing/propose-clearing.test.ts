@@ -108,7 +108,7 @@ describe('idle', () => {
     })
     expect(proposal?.freedTokens).toBe(4 * 1_976)
     expect(proposal?.why).toBe(
-      'the newest response is 61 minutes old and the cache has expired: clearing 4 old results frees 7,904 tokens; nothing is written again',
+      'the newest response is 61 min old and the cache has expired: clearing 4 old results frees 7,904 tokens; nothing is written again',
     )
   })
 

@@ -3,7 +3,7 @@
  * policy, only one of four clearing modes applies at a time, so no tool result is cleared twice.
  */
 
-import { formatCount } from '../cost/prices.ts'
+import { formatCount, formatDuration } from '../cost/prices.ts'
 import type { ClearMode } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import { proposeCachedClearing } from './cached-clearing.ts'
@@ -21,7 +21,6 @@ import {
   type ClearInput,
   type ClearOutcome,
   findKeptFiles,
-  formatMinutes,
   mustClearAtAnyCost,
 } from './clear-proposal.ts'
 import { type ProviderEditPlan, type ProviderEditsInput, planProviderEdits } from './provider-clearing.ts'
@@ -123,14 +122,14 @@ export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | 
   const after = afterMinutes === 'ttl' ? cache.ttlMs : afterMinutes * 60_000
   if (idleMs === null) return 'there is no response yet'
   if (idleMs < after)
-    return `the newest response is ${formatMinutes(idleMs)} old, and idle begins after ${formatMinutes(after)}`
+    return `the newest response is ${formatDuration(idleMs)} old, and idle begins after ${formatDuration(after)}`
   return cache.isWarm ? 'the cache is still warm' : null
 }
 
 export function proposeIdleClearing(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, scaled, scale } = question
   const minimum = scaled.budgets.clear.idleMinimumFreed
-  const because = `the newest response is ${formatMinutes(question.idleMs ?? 0)} old and the cache has expired`
+  const because = `the newest response is ${formatDuration(question.idleMs ?? 0)} old and the cache has expired`
   if (register.clearable.tokens * scale < minimum) {
     return { proposal: null, why: `${because}, but too little is there to clear` }
   }

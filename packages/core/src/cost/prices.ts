@@ -218,11 +218,20 @@ export function formatDollars(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }
 
+/** Formats a time in at most two units, such as 45 s, 5 min or 2 h 10 min. */
 export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${seconds} s`
   const minutes = Math.floor(seconds / 60)
-  return minutes < 120
-    ? `${minutes} min ${seconds % 60} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  const parts =
+    minutes < 120
+      ? ([
+          [minutes, 'min'],
+          [seconds % 60, 's'],
+        ] as const)
+      : ([
+          [Math.floor(minutes / 60), 'h'],
+          [minutes % 60, 'min'],
+        ] as const)
+  return parts.flatMap(([count, unit]) => (count === 0 ? [] : [`${count} ${unit}`])).join(' ')
 }

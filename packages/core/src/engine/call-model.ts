@@ -5,10 +5,12 @@
  */
 
 import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
+import { cacheExpiry, canReachPrefix, findPrefixSize } from '../cache/cache-model.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
 import { countClearingAskedOfProvider, reportEdits } from '../clearing/provider-clearing.ts'
+import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
 import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { isBlankText, isTextBlock } from '../log/block.ts'
 import { omitUndefined } from '../log/json.ts'
@@ -25,9 +27,9 @@ import { findWriteClass } from '../request/cache-ttl.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { estimateLostUsage, withEstimatedOutput } from '../tokens/usage.ts'
-import type { TurnEvent, TurnFailure } from './events.ts'
-import type { TurnHost } from './host.ts'
-import { measureContext } from './measure-context.ts'
+import type { ResumeCost, TurnEvent, TurnFailure } from './events.ts'
+import { findCurrentRates, type TurnHost } from './host.ts'
+import { measureContext, measureIdleTime } from './measure-context.ts'
 import type { NextRequest } from './next-request.ts'
 import {
   addReplyEvent,
@@ -78,6 +80,46 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
   const { flat, prefix } = turn.state
   turn.state = { ...turn.state, lastRequest: request, whenRequested: { flat, prefix } }
   return opened
+}
+
+/**
+ * Returns what a request will cost that is about to be sent after the cache has expired. Returns null if the cache lives,
+ * or if no more than `cache.breaks.tokens` tokens are lost. What a rewrite has changed since would not have been read
+ * anyway, so after a compaction this is mostly null.
+ */
+export function findResumeCost(
+  { state, host }: TurnContext,
+  { request, forecast }: PendingModelCall,
+): ResumeCost | null {
+  const { compaction, clock, policy } = host
+  const expiresAt = cacheExpiry(forecast.basis.model)
+  const idleMs = measureIdleTime(state, clock.now())
+  if (compaction === undefined || idleMs === null || expiresAt === null || clock.now() < expiresAt)
+    return null
+  const tokens = measureContext(state, host, compaction).expected
+  const cachedTokens = Math.min(tokens, forecast.read)
+  const warmTokens = Math.min(tokens, countReadIfWarm(forecast))
+  const lostTokens = warmTokens - cachedTokens
+  if (lostTokens <= policy.cache.breaks.tokens) return null
+  const rates = findCurrentRates(host, tokens)
+  const write = rates?.[findWriteClass(request.ttl, host.profile.cache)] ?? null
+  const read = rates?.cacheRead ?? null
+  const isPriced = write !== null && read !== null
+  const price = isPriced ? ((tokens - cachedTokens) * write + cachedTokens * read) / 1_000_000 : null
+  const warmPrice = isPriced ? (warmTokens * read + (tokens - warmTokens) * write) / 1_000_000 : null
+  const cost =
+    price === null || warmPrice === null
+      ? ''
+      : ` This request costs ${formatDollars(price)} instead of ${formatDollars(warmPrice)}.`
+  const sentence = `The prompt cache has expired after ${formatDuration(idleMs)}: ${formatCount(lostTokens)} tokens are processed again.${cost}`
+  return { idleMs, tokens, cachedTokens, price, warmPrice, sentence }
+}
+
+/** Returns how many tokens the API request would read if nothing had expired; a rewrite leaves less of them. */
+function countReadIfWarm({ read, basis }: CacheForecast): number {
+  const { prefixes, request, profile, sizes } = basis
+  const hit = prefixes.findLast((prefix) => canReachPrefix(request, prefix.blocks, profile))
+  return hit === undefined ? read : Math.max(read, findPrefixSize(sizes, hit.blocks) ?? hit.tokens)
 }
 
 /**

@@ -1,7 +1,9 @@
 /** What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction. */
+
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
+import { findRates, type TokenRates } from '../cost/prices.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
@@ -193,6 +195,12 @@ export interface NotesServices {
   readonly fallback?: BranchNotes
   /** Returns the notes that the model has written, as far as they are known. Not asked if they are kept without a model. */
   readonly readStored?: () => Pick<StoredNotes, 'coveredUuid'> | null
+}
+
+/** Returns today's rates of the session's model for a prompt of this size; null if its prices are not known. */
+export function findCurrentRates(host: TurnHost, promptTokens: number): TokenRates | null {
+  const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
+  return prices === null ? null : findRates(prices, promptTokens)
 }
 
 /** Returns true if notes are kept of this conversation. Those that write summaries and notes have none themselves. */

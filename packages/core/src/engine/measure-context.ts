@@ -9,7 +9,6 @@ import {
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
-import { findRates } from '../cost/prices.ts'
 import { sumSessionCost } from '../cost/session-cost.ts'
 import { countTextCharacters, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
@@ -25,7 +24,7 @@ import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
 import { measureUsualOutput, readReportedPrefix } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
-import type { CompactionServices, TurnHost } from './host.ts'
+import { type CompactionServices, findCurrentRates, type TurnHost } from './host.ts'
 import { buildNextRequest, countPrefixTokens } from './next-request.ts'
 import {
   type ContextState,
@@ -150,7 +149,7 @@ export function gatherPlanContext(
   const { policy, profile, source, switches = NO_SWITCHES } = host
   const now = host.clock.now()
   const tracking = collectTracking(given, host)
-  const { tools, parameters, model } = host.modelSettings()
+  const { tools, parameters } = host.modelSettings()
   const { state: known, sent } = withCacheModel(withContextState(given, compaction), host)
   const { current } = known.prefix
   const { meter, register } = known.context
@@ -159,7 +158,6 @@ export function gatherPlanContext(
   const waitsUntilFull = host.client?.waitsUntilFull === true
   const reported = waitsUntilFull ? readReportedPrefix(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
-  const prices = host.pricesOf(model, new Date(now).toISOString())
   const ttl = findMechanismStates(policy, switches).caching.on
     ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
     : null
@@ -187,7 +185,7 @@ export function gatherPlanContext(
     source,
     moment,
     cache: { ...cache, expectedCalls: estimateRemainingCalls(tally.runs, cache.expectedCalls) },
-    rates: prices === null ? null : findRates(prices, tokens),
+    rates: findCurrentRates(host, tokens),
     write: findWriteClass(ttl, profile.cache),
     idleMs: measureIdleTime(given, now),
     retrieval: compaction.retrieval,

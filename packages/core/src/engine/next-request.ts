@@ -1,8 +1,8 @@
 /** Builds and validates the next request, and forecasts how much of it is read from the cache. */
+
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/clear-candidates.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { findRates } from '../cost/prices.ts'
 import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
 import type { JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isKnownRecord, type PrefixSnapshot } from '../log/record.ts'
@@ -29,7 +29,7 @@ import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
-import type { TurnHost } from './host.ts'
+import { findCurrentRates, type TurnHost } from './host.ts'
 import { type SessionState, updateContextState } from './session-state.ts'
 
 export interface NextRequest {
@@ -269,8 +269,7 @@ function canAffordCacheWrite(
   // The client's markers may live longer than the one that is added after them.
   const ttl = readMarkerTtl(last, host)
   if (outlastsCache(ttl, host)) return false
-  const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
-  const { input, cacheRead, ...rates } = prices === null ? NO_RATES : findRates(prices, tokens)
+  const { input, cacheRead, ...rates } = findCurrentRates(host, tokens) ?? NO_RATES
   const write = rates[findWriteClass(ttl, host.profile.cache)]
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())

@@ -13,7 +13,7 @@ import {
 } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
-import { type FlattenedContext, flattenContext } from '../context/flatten.ts'
+import { type FlattenedContext, flattenContext, listUnansweredCalls } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
 import {
@@ -26,7 +26,13 @@ import {
   type SessionRecord,
   type SystemRecord,
 } from '../log/record.ts'
-import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
+import {
+  appendRecord,
+  emptySessionLog,
+  NO_PARENT,
+  readRecordAt,
+  type SessionLog,
+} from '../log/session-log.ts'
 import type { ExpectedCompactionResult } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
@@ -380,4 +386,48 @@ export function applyCompactionAttempt(
   if (end.kind === 'committed') return NO_COMPACTION_FAILURES
   if (end.kind !== 'failed') return breaker
   return { failures: breaker.failures + 1, lastReason: end.reason, at }
+}
+
+interface LastAnswer {
+  /** True if the model ended the answer by itself. */
+  readonly isFinished: boolean
+  /** True if the answer was cut off. False as well for a paused turn, which continues if it is sent back unchanged. */
+  readonly isCut: boolean
+  readonly isInterrupted: boolean
+}
+
+const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['done', 'sequence', 'refused'])
+const CUT_STOPS: ReadonlySet<unknown> = new Set(['cut', 'window', null])
+
+/**
+ * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. An answer that
+ * a compaction has summarized since counts only if it was finished, because it can no longer be continued.
+ */
+export function findLastAnswer(state: SessionState): LastAnswer | null {
+  const { flat, view } = state
+  if (listUnansweredCalls(flat).length > 0) return null
+  if (isAnsweredBeforeCompaction(state)) return { isFinished: true, isCut: false, isInterrupted: false }
+  const last = flat.tail.at(-1) ?? flat.frozen.last
+  if (last?.message.role !== 'assistant') return null
+  const uuid = last.origins.at(-1)
+  const record = view.entries.findLast((entry) => entry.record.uuid === uuid)?.record
+  if (record?.isCompactSummary === true) return null
+  const answer = record?.type === 'assistant' ? record : null
+  const stop = answer?.stop ?? null
+  const isInterrupted = answer?.isInterrupted === true
+  return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
+}
+
+/** Returns true if nothing was said since the newest compaction, and the last message before it is a finished answer. */
+function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
+  const newest = view.rewrites.at(-1)
+  if (newest?.kind !== 'compact') return false
+  for (let position = view.branch.length - 1; position >= 0; position -= 1) {
+    const record = readRecordAt(session, view.branch.at(position) ?? 0)
+    if (!isKnownRecord(record) || record.type === 'system') continue
+    if (position > newest.position && record.batch?.id === newest.batchId) continue
+    if (position > newest.position || record.type === 'user') return false
+    if (record.type === 'assistant') return FINISHED_STOPS.has(record.stop)
+  }
+  return false
 }

@@ -11,13 +11,14 @@
  * A client's own markers keep their places and lifetimes. Others are added only before its last one on the messages, where
  * they cost nothing: so a client that caches never pays more for its cache than without the engine.
  */
+
 import type { TracedMessage } from '../context/flatten.ts'
 import { type Block, isToolResult, isToolUse } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
 import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
-import { isTurnScopedMessage } from '../validate/findings.ts'
+import { isTurnScopedMessage } from '../validate/message-rules.ts'
 import {
   type BlockIndex,
   countMessages,

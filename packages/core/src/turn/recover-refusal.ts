@@ -5,17 +5,15 @@
 import { swapInPrepared } from '../background/prepare-summary.ts'
 import { compact } from '../compaction/compact.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
-import { listUnansweredCalls } from '../context/flatten.ts'
 import type { ModelCallResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind, Reply, TokenExcess } from '../engine/reply.ts'
-import type { SessionState } from '../engine/session-state.ts'
+import { findLastAnswer, type SessionState } from '../engine/session-state.ts'
 import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
 import type { MessageContent } from '../log/block.ts'
-import { isKnownRecord, isPrompt, isSyntheticError, type UserRecord } from '../log/record.ts'
-import { readRecordAt } from '../log/session-log.ts'
+import { isPrompt, isSyntheticError, type UserRecord } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
 import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
@@ -199,14 +197,6 @@ export function countAllowedContinuations({ policy, switches = NO_SWITCHES }: Tu
   return findMechanismStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
 }
 
-interface LastAnswer {
-  /** True if the model ended the answer by itself. */
-  readonly isFinished: boolean
-  /** True if the answer was cut off. False as well for a paused turn, which continues if it is sent back unchanged. */
-  readonly isCut: boolean
-  readonly isInterrupted: boolean
-}
-
 /** The failure of a request whose last message is a finished answer. It would be paid for, and answer nothing. */
 export const NOTHING_TO_ANSWER: TurnFailure = {
   ok: false,
@@ -214,42 +204,6 @@ export const NOTHING_TO_ANSWER: TurnFailure = {
   findings: [
     { code: 'prefill-refused', path: 'messages', message: 'Expected the last message to be from the user.' },
   ],
-}
-
-const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['done', 'sequence', 'refused'])
-const CUT_STOPS: ReadonlySet<unknown> = new Set(['cut', 'window', null])
-
-/**
- * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. An answer that
- * a compaction has summarized since counts only if it was finished, because it can no longer be continued.
- */
-export function findLastAnswer(state: SessionState): LastAnswer | null {
-  const { flat, view } = state
-  if (listUnansweredCalls(flat).length > 0) return null
-  if (isAnsweredBeforeCompaction(state)) return { isFinished: true, isCut: false, isInterrupted: false }
-  const last = flat.tail.at(-1) ?? flat.frozen.last
-  if (last?.message.role !== 'assistant') return null
-  const uuid = last.origins.at(-1)
-  const record = view.entries.findLast((entry) => entry.record.uuid === uuid)?.record
-  if (record?.isCompactSummary === true) return null
-  const answer = record?.type === 'assistant' ? record : null
-  const stop = answer?.stop ?? null
-  const isInterrupted = answer?.isInterrupted === true
-  return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
-}
-
-/** Returns true if nothing was said since the newest compaction, and the last message before it is a finished answer. */
-function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
-  const newest = view.rewrites.at(-1)
-  if (newest?.kind !== 'compact') return false
-  for (let position = view.branch.length - 1; position >= 0; position -= 1) {
-    const record = readRecordAt(session, view.branch.at(position) ?? 0)
-    if (!isKnownRecord(record) || record.type === 'system') continue
-    if (position > newest.position && record.batch?.id === newest.batchId) continue
-    if (position > newest.position || record.type === 'user') return false
-    if (record.type === 'assistant') return FINISHED_STOPS.has(record.stop)
-  }
-  return false
 }
 
 // Takes prompts that no request can carry out of the conversation again, so that the session goes on. They are given

@@ -3,7 +3,6 @@
  * step is appended before the next one uses it, so a turn can be resumed from the log.
  */
 
-import { findResumeCost } from '../background/idle-cache.ts'
 import { findAppliedClearing } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
 import {
@@ -12,6 +11,7 @@ import {
   collectOpeningRecords,
 } from '../engine/announce-updates.ts'
 import {
+  findResumeCost,
   type ModelCallResult,
   type PendingModelCall,
   sendRequest,
@@ -22,7 +22,7 @@ import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
-import { countTurn } from '../engine/session-state.ts'
+import { countTurn, findLastAnswer } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   finishTurnSteps,
@@ -42,7 +42,6 @@ import {
   countAllowedContinuations,
   createContinuation,
   createInterruptionNotice,
-  findLastAnswer,
   isRecoverableFailure,
   makeRoomAfterCutCall,
   NO_REMEDIES_TRIED,

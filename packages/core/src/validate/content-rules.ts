@@ -1,6 +1,6 @@
 /**
- * Checks the content of an API request: the fields of each block and where it may occur, the tools, and the limits on
- * images, messages and bytes.
+ * Parses and checks the content of an API request: the fields of each block and where it may occur, the tools, and the
+ * limits on images, messages and bytes. A malformed block is reported once and then ignored by all other checks.
  */
 
 import type { ApiMessage, Role } from '../context/payload.ts'
@@ -8,6 +8,7 @@ import {
   type Block,
   countsAsImage,
   isBlankText,
+  isBlock,
   isDeletionBlock,
   isServerToolResult,
   isServerToolUse,
@@ -19,17 +20,66 @@ import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
 import {
-  type FieldShapes,
-  isNonEmptyString,
   listToolNames,
   matchesRegExp,
-  parseContent,
+  type ReportFinding,
   type RuleSet,
   readThinkingMode,
-  type Shape,
-  stringShape,
   toArray,
 } from './findings.ts'
+
+/** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
+export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
+  const path = `messages.${index}`
+  const { role, content } = message
+  const blocks = parseContent(content, `${path}.content`, report)
+  const hasInner = blocks.some(({ inner }) => inner.length > 0)
+  const all = hasInner ? blocks.flatMap((item) => [item, ...item.inner]) : blocks
+  return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
+}
+
+/** Parses the content of a message or of the system prompt into blocks. An empty string gives no blocks. */
+export function parseContent(
+  content: string | readonly unknown[],
+  path: string,
+  report: ReportFinding,
+): readonly ParsedBlock[] {
+  if (typeof content === 'string') {
+    return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
+  }
+  return parseBlocks(content, path, report).map((item) => {
+    // Blocks nested in a tool result are parsed one level deep, because the provider refuses a tool result inside a
+    // tool result.
+    const { type, content: inside } = item.block
+    const holdsBlocks = type === 'tool_result' && Array.isArray(inside)
+    return holdsBlocks ? { ...item, inner: parseBlocks(inside, `${item.path}.content`, report) } : item
+  })
+}
+
+function parseBlocks(
+  content: readonly unknown[],
+  path: string,
+  report: ReportFinding,
+): readonly ParsedBlock[] {
+  const parsed: ParsedBlock[] = []
+  for (const [index, block] of content.entries()) {
+    if (isBlock(block)) parsed.push({ path: `${path}.${index}`, block, inner: [] })
+    else report('block-shape', `${path}.${index}`)
+  }
+  return parsed
+}
+
+/** A type that a field must have. Used in the tables of block fields and of context edit parameters. */
+export interface Shape {
+  readonly expected: string
+  fits(value: unknown): boolean
+}
+
+export type FieldShapes = { readonly [field: string]: Shape }
+
+export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
+export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
+export const flagShape: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
 
 /** Where a block occurs: in a message of a certain role, in the system prompt (`prompt`), or in a tool result (`result`). */
 type Holder = Role | 'prompt' | 'result'

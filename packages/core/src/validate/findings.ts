@@ -1,12 +1,10 @@
 /**
  * Defines findings. A finding has the code of the broken rule, the path of the faulty value in the API request, and the
- * expected value. Also parses messages: a malformed block is reported once and then ignored by all other checks.
+ * expected value.
  */
-import type { ApiMessage } from '../context/payload.ts'
-import { isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
+import type { RawFields } from '../policy/provider-spelling.ts'
 
 /**
  * The expected value for each finding code, as text. A check that knows more, such as a limit or a name, gives its own
@@ -112,7 +110,7 @@ export interface Finding {
   readonly message: string
 }
 
-type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
+export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
 
 export function createFindingReporter(add: (finding: Finding) => void): ReportFinding {
   return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
@@ -156,62 +154,4 @@ export function matchesRegExp(text: string, pattern: string): boolean {
   const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
   compiledPatterns.set(pattern, known)
   return known.test(text)
-}
-
-/** A type that a field must have. Used in the tables of block fields and of context edit parameters. */
-export interface Shape {
-  readonly expected: string
-  fits(value: unknown): boolean
-}
-
-export type FieldShapes = { readonly [field: string]: Shape }
-
-export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
-export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
-export const flagShape: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
-
-/** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
-export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
-  const path = `messages.${index}`
-  const { role, content } = message
-  const blocks = parseContent(content, `${path}.content`, report)
-  const hasInner = blocks.some(({ inner }) => inner.length > 0)
-  const all = hasInner ? blocks.flatMap((item) => [item, ...item.inner]) : blocks
-  return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
-}
-
-/** Parses the content of a message or of the system prompt into blocks. An empty string gives no blocks. */
-export function parseContent(
-  content: string | readonly unknown[],
-  path: string,
-  report: ReportFinding,
-): readonly ParsedBlock[] {
-  if (typeof content === 'string') {
-    return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
-  }
-  return parseBlocks(content, path, report).map((item) => {
-    // Blocks nested in a tool result are parsed one level deep, because the provider refuses a tool result inside a
-    // tool result.
-    const { type, content: inside } = item.block
-    const holdsBlocks = type === 'tool_result' && Array.isArray(inside)
-    return holdsBlocks ? { ...item, inner: parseBlocks(inside, `${item.path}.content`, report) } : item
-  })
-}
-
-function parseBlocks(
-  content: readonly unknown[],
-  path: string,
-  report: ReportFinding,
-): readonly ParsedBlock[] {
-  const parsed: ParsedBlock[] = []
-  for (const [index, block] of content.entries()) {
-    if (isBlock(block)) parsed.push({ path: `${path}.${index}`, block, inner: [] })
-    else report('block-shape', `${path}.${index}`)
-  }
-  return parsed
-}
-
-/** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
-export function isTurnScopedMessage({ role, clear_at: clearAt }: RawFields): boolean {
-  return role === 'system' && clearAt === 'next_user_message'
 }

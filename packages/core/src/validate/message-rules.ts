@@ -20,9 +20,8 @@ import type { PersistentMap } from '../log/persistent-collections.ts'
 import { EFFORT_FIELD } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
+import { isNonEmptyString } from './content-rules.ts'
 import {
-  isNonEmptyString,
-  isTurnScopedMessage,
   listToolNames,
   matchesRegExp,
   type RuleSet,
@@ -387,4 +386,9 @@ export function checkLastThinking(
   if (thinking.firstInModes.some((first) => first === mode)) {
     report('thinking-not-first', opening.path, `thinking first in the last turn, while thinking is ${mode}`)
   }
+}
+
+/** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
+export function isTurnScopedMessage({ role, clear_at: clearAt }: RawFields): boolean {
+  return role === 'system' && clearAt === 'next_user_message'
 }

@@ -19,9 +19,10 @@ import {
   checkSizeLimits,
   countMessage,
   type PlacedMarker,
+  parseMessage,
   type SizeState,
 } from './content-rules.ts'
-import { createFindingReporter, type Finding, parseMessage } from './findings.ts'
+import { createFindingReporter, type Finding } from './findings.ts'
 import {
   checkLastMessage,
   checkLastThinking,

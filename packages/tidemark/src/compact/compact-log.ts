@@ -2,6 +2,7 @@
  * Compacts a logged session up to one of its records, and undoes a compaction. Used by `tidemark compact`. The new
  * records stay in memory unless the caller gives a journal (a store of logs).
  */
+
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import type { CompactionOptions, CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
 import {
@@ -12,8 +13,8 @@ import {
 import { findUndoTarget } from '@tidemark/core/context/context-view'
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
-import { findRates } from '@tidemark/core/cost/prices'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
+import { findCurrentRates } from '@tidemark/core/engine/host'
 import { measureContext, withContextState } from '@tidemark/core/engine/measure-context'
 import { countPrefixTokens } from '@tidemark/core/engine/next-request'
 import { isCompactBoundary, isKnownRecord } from '@tidemark/core/log/record'
@@ -393,12 +394,11 @@ function priceDraft(
   { host, room, state }: LoggedSession,
   { plan, after, usage }: CompactionDraft,
 ): CompactionPrice | null {
-  const now = new Date(host.clock.now()).toISOString()
-  const prices = host.pricesOf(host.modelSettings().model, now)
-  if (prices === null) return null
   const before = plan.before.expected
+  const rates = findCurrentRates(host, before)
+  if (rates === null) return null
   const unchanged = countPrefixTokens(state, host, room.estimator)
-  return priceCompaction({ before, after: after.expected, unchanged }, usage, findRates(prices, before))
+  return priceCompaction({ before, after: after.expected, unchanged }, usage, rates)
 }
 
 function addUp(figures: readonly number[]): number {

@@ -10,10 +10,9 @@ import {
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
-import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createPriceFinder, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
 import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
-import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
 import { createProviderProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
 import { listConversationCalls } from '../inspect/logged-calls.ts'
@@ -52,10 +51,7 @@ export function findLogModel(
     window: size,
     maxOutput: entry?.maxOutput ?? null,
     weights: (policy) => estimatorWeights(entry?.tokenizer ?? null, policy),
-    pricesOf: (name, at) => {
-      const found = lookUpModel(modelCatalogue, name)
-      return found.found ? pricesAtDate(found.model, at) : null
-    },
+    pricesOf: createPriceFinder(modelCatalogue),
     notes: [...listModelNotes(id, looked.found, size), ...(looked.found ? looked.notes : [])],
   }
 }

@@ -12,8 +12,7 @@ import {
   ZERO_TOKENS,
 } from '@tidemark/core/cost/session-cost'
 import type { PriceClass } from '@tidemark/core/tokens/usage'
-import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
-import { pricesAtDate } from '@tidemark/wire/catalogue/model-entry'
+import { type Catalogue, createPriceFinder } from '@tidemark/wire/catalogue/catalogue'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
 import { addUsage, type LoggedCall, NO_USAGE, sumUsage, toUsageTotals } from './logged-calls.ts'
@@ -124,16 +123,6 @@ export function priceLogCall(
   const usage = logged !== null && isOutputEstimated ? { ...logged, output: estimated } : logged
   const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, findPrices)
   return { call, money, tokens, saved, isOutputEstimated }
-}
-
-/** Creates a function that finds the prices of a model. Each model is looked up once, because that takes time. */
-export function createPriceFinder(catalogue: Catalogue): FindModelPrices {
-  const models = new Map<string, ReturnType<typeof lookUpModel>>()
-  return (name, when) => {
-    const found = models.get(name) ?? lookUpModel(catalogue, name)
-    models.set(name, found)
-    return found.found ? pricesAtDate(found.model, when) : null
-  }
 }
 
 /** Names in reports, which programs read: they do not change. */

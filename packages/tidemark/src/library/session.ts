@@ -35,7 +35,7 @@ import {
   measureBreakdown,
   measureContextRemaining,
 } from '../session/context-usage.ts'
-import type { EventOf, SessionEventType } from '../session/events.ts'
+import type { EventOf, SessionEventType, SessionStatus } from '../session/events.ts'
 import { withFormerNames } from '../session/former-names.ts'
 import type { MessageInput } from '../session/messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from '../session/next.ts'
@@ -73,7 +73,6 @@ import {
   runSessionHooks,
 } from '../session/session-hooks.ts'
 import { updateNotesAtClose } from '../session/session-notes.ts'
-import type { SessionStatus } from '../session/status.ts'
 import { type SwitchOutcome, switchModel } from '../session/switch-model.ts'
 import { findUndoPoints, type UndoPoints } from '../session/undo-points.ts'
 import { checkSessionId } from '../storage/home-paths.ts'

@@ -1,10 +1,15 @@
 /** What the functions that create models have in common: figures from the catalogue or the caller, address, environment. */
 import { omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import {
+  type Catalogue,
+  createPriceFinder,
+  lookUpModel,
+  modelCatalogue,
+} from '@tidemark/wire/catalogue/catalogue'
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
 import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
-import { type ModelEntry, pricesAtDate, type TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
+import type { ModelEntry, TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
 import { badOptionError } from '../platform/argument-errors.ts'
 import type { ModelChoice } from './model-choice.ts'
 
@@ -89,10 +94,7 @@ export function describeModel(
     id,
     window: entry.window,
     maxOutput: entry.maxOutput,
-    priceList: (model, at) => {
-      const found = lookUpModel(catalogue, model)
-      return found.found ? pricesAtDate(found.model, at) : null
-    },
+    priceList: createPriceFinder(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? tokenizer, policy),
     hasTokenizerOf: (model) => {
       // Asked for every response of a session; most name the same model.

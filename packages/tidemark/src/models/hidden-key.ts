@@ -2,7 +2,6 @@
  * Removes the key of a model from texts, as it is and in base64, so that neither a tool nor an error brings it into the
  * conversation, the log or the output.
  */
-import type { ToolRunner } from '@tidemark/core/engine/host'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import { REDACTED, redactStrings } from '@tidemark/core/text/redact'
 
@@ -37,18 +36,6 @@ function formatBase64Pattern(key: string, place: number): string {
   return [...own]
     .map((character) => ({ '+': '[+-]', '/': '[/_]' })[character] ?? character)
     .join('(?:\\r?\\n)?')
-}
-
-/** Returns a runner of tools whose results and news do not contain the key. */
-export function hideKeyInResults(run: ToolRunner, hide: HideKey): ToolRunner {
-  return async (call, signal, report) => {
-    const news = report === undefined ? undefined : (text: string) => report(hide(text))
-    try {
-      return redactStrings(await run(call, signal, news), hide)
-    } catch (thrown) {
-      throw thrown instanceof Error ? Object.assign(thrown, { message: hide(thrown.message) }) : thrown
-    }
-  }
 }
 
 /** Returns an event of a reply whose failure does not contain the key. A reply is never changed. */

@@ -13,12 +13,17 @@ import {
 import type { TokenUsage } from '@tidemark/core/log/model-report'
 import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { type PresetName, presets } from '@tidemark/core/policy/presets'
-import { type Catalogue, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import {
+  type Catalogue,
+  createPriceFinder,
+  lookUpModel,
+  modelCatalogue,
+} from '@tidemark/wire/catalogue/catalogue'
 import { createModelEstimators } from '../inspect/context-contents.ts'
 import { inspectLog } from '../inspect/inspect-log.ts'
 import { findMainModel, listLogCalls } from '../inspect/logged-calls.ts'
 import type { BreakCause, SessionReport } from '../inspect/report.ts'
-import { createDayFormatter, createPriceFinder, priceLogCall } from '../inspect/spending.ts'
+import { createDayFormatter, priceLogCall } from '../inspect/spending.ts'
 import type { LogContents } from '../logs/read-log.ts'
 import type { PriceOverrides } from '../models/catalogue-model.ts'
 import { createEnginePolicy } from './engine-policy.ts'

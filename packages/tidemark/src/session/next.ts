@@ -1,4 +1,5 @@
 /** Implements `session.next`: reduces the context if needed and returns the next API request for the caller's own loop. */
+
 import type { CacheForecast } from '@tidemark/core/cache/cache-forecast'
 import {
   createMissingResultsRecord,
@@ -10,6 +11,7 @@ import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { ModelFailureKind } from '@tidemark/core/engine/reply'
+import { findLastAnswer } from '@tidemark/core/engine/session-state'
 import { appendUnlinkedRecords, type TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isPrompt } from '@tidemark/core/log/record'
@@ -23,11 +25,7 @@ import {
   type SystemPrompt,
 } from '@tidemark/core/request/system-prompt'
 import type { ContextTokens } from '@tidemark/core/tokens/usage'
-import {
-  findLastAnswer,
-  NOTHING_TO_ANSWER,
-  withdrawTooLongPrompts,
-} from '@tidemark/core/turn/recover-refusal'
+import { NOTHING_TO_ANSWER, withdrawTooLongPrompts } from '@tidemark/core/turn/recover-refusal'
 import { prepareNextRequest } from '@tidemark/core/turn/turn'
 import type { EncodedRequest } from '@tidemark/wire/providers/provider-codec'
 import { findCodec } from '../models/providers.ts'

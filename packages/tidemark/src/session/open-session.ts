@@ -12,7 +12,8 @@ import {
   type WriteLock,
 } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
-import { omitUndefined } from '@tidemark/core/log/json'
+import { createHistoryTool } from '@tidemark/core/history/history-tool'
+import { type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type { ClientMarker } from '@tidemark/core/request/cache-markers'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
 import type { Remedies } from '@tidemark/core/turn/recover-refusal'
@@ -22,7 +23,17 @@ import { type BodyEncoder, createBodyEncoder } from '../models/http-model.ts'
 import { findCodec } from '../models/providers.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
-import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
+import {
+  createListeners,
+  drainEvents,
+  hasNewStatus,
+  IDLE_STATUS,
+  type SessionEvent,
+  type SessionListeners,
+  type SessionStatus,
+  type StreamStatus,
+  updateStatus,
+} from './events.ts'
 import { readContextSources, type TidemarkOptions, type TidemarkSettings } from './options.ts'
 import { type AwaitedResponse, createAwaitedResponse, createWriteQueue } from './session-locks.ts'
 import {
@@ -31,7 +42,6 @@ import {
   withRetryEvents,
   withSummarizerRetryEvents,
 } from './session-model.ts'
-import { hasNewStatus, IDLE_STATUS, type SessionStatus, type StreamStatus, updateStatus } from './status.ts'
 import { isHistoryInLog, readToolsFromLog, type ToolOptions, type Toolset } from './tools.ts'
 
 /** Options of `createTidemark` that can differ between sessions. */
@@ -58,6 +68,8 @@ export interface KnownHistory {
 
 export interface OpenSession {
   readonly id: string
+  /** Path of the log; null if the session is not stored in a file. */
+  readonly log: string | null
   readonly settings: TidemarkSettings
   readonly options: SessionOptions
   /** What the engine needs for compaction, without the parts that depend on the current model and tools. */
@@ -79,6 +91,8 @@ export interface OpenSession {
   readonly awaited: AwaitedResponse
   model: SessionModel
   tools: Toolset
+  /** Definition of the history tool; null if the option `history` turns it off. */
+  readonly historyTool: JsonObject | null
   /** True if the history tool is declared; without the option `history`, that is since `run` first ran the tools. */
   offersHistory: boolean
   sections: readonly PlacedSection[]
@@ -187,12 +201,13 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     pauseAt: null,
     failures: { count: 0, compaction: null },
   }
+  const place = { id, log: settings.logPath(id) }
   const session: OpenSession = {
-    id,
+    ...place,
     settings,
     options,
     compactionHost: createCompactionHost(
-      id,
+      place,
       { ...input, notes: { ...input.notes, readStored: () => notes.stored ?? null } },
       listeners,
       telemetry,
@@ -210,6 +225,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     awaited,
     model: withRetryEvents(input.model, settings, { id, listeners, telemetry }),
     tools: tools ?? readToolsFromLog(state, settings),
+    historyTool: settings.historyTool === null ? null : createHistoryTool(settings.historyTool),
     offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
     client: null,
@@ -257,7 +273,7 @@ function isToolOffered({ settings, tools }: OpenSession, name: string): boolean 
 }
 
 function createCompactionHost(
-  id: string,
+  { id, log }: Pick<OpenSession, 'id' | 'log'>,
   input: OpenSessionInput,
   listeners: SessionListeners,
   telemetry: SessionTelemetry | null,
@@ -269,7 +285,6 @@ function createCompactionHost(
     listeners,
     telemetry,
   })
-  const log = settings.logPath(id)
   const given = readContextSources(carriers, { id, log })
   return {
     deadlines: settings.deadlines,

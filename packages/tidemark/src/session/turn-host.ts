@@ -3,9 +3,8 @@ import type { RetrievalPaths } from '@tidemark/core/clearing/clear-candidates'
 import type { CompactingHost, LeadingClient, ToolRunner } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
-import { createHistoryTool } from '@tidemark/core/history/history-tool'
 import { omitUndefined } from '@tidemark/core/log/json'
-import { hideKeyInResults } from '../models/hidden-key.ts'
+import { redactStrings } from '@tidemark/core/text/redact'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { pauseForEvents } from '../platform/node-ports.ts'
@@ -13,14 +12,20 @@ import type { OpenSession } from './open-session.ts'
 import { lockBetweenReplies } from './session-locks.ts'
 
 /** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */
-function findRetrievalPaths({ id, settings, tools, offersHistory }: OpenSession): RetrievalPaths {
-  const { historyTool, isHistoryAutomatic, options } = settings
-  const isTaken = isHistoryAutomatic && tools.definitions.some(({ name }) => name === historyTool)
-  const hasTranscript = options.transcript ?? tools.definitions.some(canToolReadFiles)
+function findRetrievalPaths(session: OpenSession): RetrievalPaths {
+  const { log, settings, tools } = session
+  const hasTranscript = settings.options.transcript ?? tools.definitions.some(canToolReadFiles)
   return {
-    historyTool: offersHistory && !isTaken ? historyTool : null,
-    transcript: hasTranscript ? settings.logPath(id) : null,
+    historyTool: offersHistoryTool(session) ? settings.historyTool : null,
+    transcript: hasTranscript ? log : null,
   }
+}
+
+/** Without the option `history`, a tool of the caller with the same name replaces the history tool. */
+function offersHistoryTool({ settings, tools, offersHistory }: OpenSession): boolean {
+  const { historyTool, isHistoryAutomatic } = settings
+  const isTaken = isHistoryAutomatic && tools.definitions.some(({ name }) => name === historyTool)
+  return offersHistory && !isTaken
 }
 
 /** Creates the context of one engine operation: the session's state, host, write lock and abort signal. */
@@ -106,12 +111,11 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     sections: session.sections,
     modelSettings() {
       // The tools may change while a compaction runs in the background, so they are read at each call.
-      const { definitions } = session.tools
-      const { historyTool } = findRetrievalPaths(session)
-      const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
+      const { tools, historyTool } = session
+      const isOffered = historyTool !== null && offersHistoryTool(session)
       const isClient = session.client !== null
       return {
-        tools: offered,
+        tools: isOffered ? [...tools.definitions, historyTool] : tools.definitions,
         model: choice.id,
         parameters,
         keepsToolOrder: isClient,
@@ -136,4 +140,16 @@ export function createTurnHost(session: OpenSession): CompactingHost {
 function createToolRunner({ tools, telemetry }: OpenSession, { hideKey }: ModelChoice): ToolRunner {
   const run = hideKey === undefined ? tools.run : hideKeyInResults(tools.run, hideKey)
   return telemetry?.traceTools(run) ?? run
+}
+
+/** Returns a runner of tools whose results and news do not contain the key. */
+function hideKeyInResults(run: ToolRunner, hide: NonNullable<ModelChoice['hideKey']>): ToolRunner {
+  return async (call, signal, report) => {
+    const news = report === undefined ? undefined : (text: string) => report(hide(text))
+    try {
+      return redactStrings(await run(call, signal, news), hide)
+    } catch (thrown) {
+      throw thrown instanceof Error ? Object.assign(thrown, { message: hide(thrown.message) }) : thrown
+    }
+  }
 }

@@ -2,6 +2,7 @@
  * Checks the fields of a request that only the Messages API has: limits, thinking, betas, context edits, compaction, cache
  * markers. Core checks messages, blocks and tools, and calls these rules beside its own (`validate/validate.ts`).
  */
+
 import {
   type Block,
   isBlankText,
@@ -18,19 +19,18 @@ import type {
   ProviderProfile,
 } from '@tidemark/core/policy/provider-profile'
 import type { ParsedMessage, ProviderFieldChecks, RawFields } from '@tidemark/core/policy/provider-spelling'
-import { canCarryMarker, hasForcedToolChoice, type PlacedMarker } from '@tidemark/core/validate/content-rules'
 import {
+  canCarryMarker,
   type FieldShapes,
   flagShape,
-  isTurnScopedMessage,
+  hasForcedToolChoice,
+  type PlacedMarker,
   parseContent,
-  type RuleSet,
-  readFieldAt,
-  readThinkingMode,
   type Shape,
   stringShape,
-  toArray,
-} from '@tidemark/core/validate/findings'
+} from '@tidemark/core/validate/content-rules'
+import { type RuleSet, readFieldAt, readThinkingMode, toArray } from '@tidemark/core/validate/findings'
+import { isTurnScopedMessage } from '@tidemark/core/validate/message-rules'
 
 /** What the checks keep between two messages. */
 interface CheckState {

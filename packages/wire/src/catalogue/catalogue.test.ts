@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createCatalogue, type FoundModel, lookUpModel, modelCatalogue } from './catalogue.ts'
-import { type ModelEntry, pricesAtDate, TOKENIZER_FAMILIES } from './model-entry.ts'
+import { createCatalogue, type FoundModel, lookUpModel, modelCatalogue, pricesAtDate } from './catalogue.ts'
+import { type ModelEntry, TOKENIZER_FAMILIES } from './model-entry.ts'
 
 const { models } = modelCatalogue
 const K = 1_000

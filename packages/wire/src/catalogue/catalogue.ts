@@ -2,6 +2,7 @@
  * The built-in model catalogue, and the lookup of a model by the name that a log, a config file or a provider uses.
  * Unknown names are never matched to a similar model: `claude-opus-5-6` is not `claude-opus-5`.
  */
+import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
 import { GOOGLE_MODELS } from './google-models.ts'
@@ -198,4 +199,19 @@ function readPath(path: string): Partial<ModelNameParts> {
   const place = /locations\/([^/]+)\//.exec(path)
   if (place !== null) return { platform: 'vertex', region: place[1] ?? null }
   return /vertex|publishers\//.test(path) ? { platform: 'vertex' } : {}
+}
+
+/** Returns the prices that were valid on a day, given as YYYY-MM-DD or as an ISO timestamp. */
+export function pricesAtDate(model: ModelEntry, day: string): ModelPrices {
+  return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
+}
+
+/** Creates a function that finds the prices of a model. Each model is looked up once, because that takes time. */
+export function createPriceFinder(catalogue: Catalogue): (model: string, at: string) => ModelPrices | null {
+  const models = new Map<string, ReturnType<typeof lookUpModel>>()
+  return (name, when) => {
+    const found = models.get(name) ?? lookUpModel(catalogue, name)
+    models.set(name, found)
+    return found.found ? pricesAtDate(found.model, when) : null
+  }
 }

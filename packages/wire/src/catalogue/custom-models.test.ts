@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type Catalogue, lookUpModel, modelCatalogue } from './catalogue.ts'
+import { type Catalogue, lookUpModel, modelCatalogue, pricesAtDate } from './catalogue.ts'
 import { UNKNOWN_MODEL, withModels } from './custom-models.ts'
-import { type ModelEntry, pricesAtDate } from './model-entry.ts'
+import type { ModelEntry } from './model-entry.ts'
 
 function given(file: unknown): Catalogue {
   const outcome = withModels(modelCatalogue, JSON.parse(JSON.stringify(file)))

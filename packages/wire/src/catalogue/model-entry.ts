@@ -143,11 +143,6 @@ export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>
   gemini: 'fixed-rule',
 }
 
-/** Returns the prices that were valid on a day, given as YYYY-MM-DD or as an ISO timestamp. */
-export function pricesAtDate(model: ModelEntry, day: string): ModelPrices {
-  return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
-}
-
 /** Returns the model with all its prices, including past prices, multiplied by `factor`. */
 export function scalePrices(model: ModelEntry, factor: number): ModelEntry {
   const scaled = { ...model, prices: scalePriceList(model.prices, factor) }

@@ -144,21 +144,24 @@ function createRewriteCounter({ countRewrite }: ReplayWorld): (event: SessionEve
   }
 }
 
-const SECTIONS = listSectionTitles('full')
-const STAND_IN_SUMMARY = `<analysis>In order.</analysis>\n<summary>\n${SECTIONS.map(
-  (name, index) => `${index + 1}. ${name}:\n${createStandInText(SUMMARY_TOKENS / SECTIONS.length)}`,
-).join('\n\n')}\n</summary>`
+function createStandInSummary(): string {
+  const titles = listSectionTitles('full')
+  const text = createStandInText(SUMMARY_TOKENS / titles.length)
+  const sections = titles.map((title, index) => `${index + 1}. ${title}:\n${text}`)
+  return `<analysis>In order.</analysis>\n<summary>\n${sections.join('\n\n')}\n</summary>`
+}
 
 /** A stand-in for the model that writes summaries of a usual length with none of the session's texts in them. */
 function createSummarizer({ cache, now }: ReplayWorld): Model {
   let calls = 0
+  const summary = createStandInSummary()
   return {
     async *stream({ payload }) {
       calls += 1
       const { read, input } = cache.send(payload as unknown as BilledRequest, now(), false)
       cache.answer(SUMMARY_TOKENS)
       const usage = { input_tokens: input, cache_read_input_tokens: read, output_tokens: SUMMARY_TOKENS }
-      yield* streamText(`summary-${calls}`, STAND_IN_SUMMARY, usage)
+      yield* streamText(`summary-${calls}`, summary, usage)
     },
   }
 }

@@ -95,10 +95,11 @@ describe('Ollama', () => {
     expect(all?.at(-1)).toContain('last')
   })
 
-  it('counts no more than its window of a single long message', async () => {
+  it('counts no more than its window of a single long message, and answers all the same', async () => {
     const messages = [{ role: 'user', content: tokens(9_000) }]
     const { body } = await postChat(simulateDialect('ollama', listener), { model: 'qwen3', messages })
-    expect(body.usage).toEqual({ prompt_tokens: 4_096, completion_tokens: 0, total_tokens: 4_096 })
+    expect(body.usage.prompt_tokens).toBe(4_096)
+    expect(body.usage.completion_tokens).toBeGreaterThan(0)
   })
 })
 

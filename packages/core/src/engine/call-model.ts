@@ -53,6 +53,12 @@ import {
   waitUnlessAborted,
 } from './session-writer.ts'
 import { fitReplyEvent } from './tool-input.ts'
+import {
+  findTruncatedCount,
+  learnFromTruncation,
+  measurePrompt,
+  type PromptSize,
+} from './truncated-prompt.ts'
 
 export type ModelCallResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
 
@@ -68,6 +74,8 @@ export interface PendingModelCall {
   readonly isMonitored: boolean
   /** uuid of the last record in the context when the request was made; missing for a side call. */
   readonly lastUuid?: string
+  /** Size of the prompt; missing for a side call, and if the provider refuses prompts that are too long. */
+  readonly promptSize?: PromptSize
 }
 
 /** Stores the request as the last one sent, whether the engine or the host sends it. Returns the pending call. */
@@ -75,7 +83,9 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
   const { source } = turn.host
   const last = turn.state.view.entries.last?.record.uuid
   const newest = last === undefined ? {} : { lastUuid: last }
-  const call = { request, source, forecast, isMonitored: true, ...newest }
+  const promptSize = measurePrompt(turn.state, turn.host)
+  const measured = promptSize === null ? {} : { promptSize }
+  const call = { request, source, forecast, isMonitored: true, ...newest, ...measured }
   const opened = monitorRequest(turn, call)
   const { flat, prefix } = turn.state
   turn.state = { ...turn.state, lastRequest: request, whenRequested: { flat, prefix } }
@@ -291,6 +301,10 @@ export async function* finishModelCall(
   opened: PendingModelCall,
   ended: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
+  const { promptSize } = opened
+  const counted = promptSize === undefined ? null : findTruncatedCount(promptSize, ended.reply.usage)
+  if (promptSize !== undefined && counted !== null)
+    return yield* finishTruncatedCall(turn, opened, ended, learnFromTruncation(turn, promptSize, counted))
   const { reply, bodies, isInConversation, isCutOff = false } = ended
   const { message, usage } = reply
   const outcome: CacheCheckOutcome = opened.isMonitored
@@ -307,6 +321,36 @@ export async function* finishModelCall(
   yield* emitCacheOutcome(outcome, opened.source, turn.host)
   yield* emitPrice(turn, message.id)
   return { failure, outcome }
+}
+
+/**
+ * Ends a call of whose prompt the server has dropped the beginning. What it counted is billed, but is neither the size of the
+ * context nor a sign of what its cache holds.
+ */
+async function* finishTruncatedCall(
+  turn: TurnContext,
+  { source }: PendingModelCall,
+  { reply, bodies }: FinishCallInput,
+  event: TurnEvent,
+): AsyncGenerator<TurnEvent, FinishedCall> {
+  const { message, usage } = reply
+  const outcome: CacheCheckOutcome = { kind: 'not-judged', why: 'not-watched' }
+  const unmeasured = bodies.map(withoutUsage)
+  const failure = yield* appendUnlinkedRecords(turn, [
+    ...unmeasured,
+    ...createCallRecords(message, usage, source),
+  ])
+  if (failure !== null) return { failure, outcome }
+  yield event
+  yield* emitPrice(turn, message.id)
+  return { failure, outcome }
+}
+
+function withoutUsage(body: UnlinkedRecord): UnlinkedRecord {
+  if (body.type !== 'assistant') return body
+  const { usage: _, message, ...record } = body as AssistantBody
+  const { usage: __, ...unmeasured } = message
+  return { ...record, message: unmeasured }
 }
 
 /** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */

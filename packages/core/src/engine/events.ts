@@ -47,6 +47,18 @@ export type TurnEvent =
    */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
   /**
+   * The server has dropped the beginning of a prompt that was too long, and answered all the same. `reported`, `expected`:
+   * tokens of the prompt by its count, and by the estimate. `window`: what is kept to from now on; null if that is too
+   * small for the policy, or if a client's requests are only observed.
+   */
+  | {
+      readonly type: 'prompt-truncated'
+      readonly reported: number
+      readonly expected: number
+      readonly window: number | null
+      readonly message: string
+    }
+  /**
    * Old images and documents are no longer sent, because the request exceeded the provider's limits. Pass `id` to
    * `undo` to restore them.
    */

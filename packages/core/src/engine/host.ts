@@ -103,6 +103,11 @@ export interface TurnHost {
   readonly cwd?: string
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
+  /**
+   * Called if the server has dropped the beginning of a prompt: its window has about `tokens`. Returns the rules and limits
+   * for that window; null if the policy does not work in one so small.
+   */
+  readonly learnWindow?: (tokens: number) => Pick<CompactingHost, 'profile' | 'compaction'> | null
   /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */
   readonly keepDiff?: SaveDiff
 }

@@ -243,7 +243,8 @@ function findClientLimit(
   const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
   return {
     tokens,
-    isPassed: view.rewrites.length > 0,
+    // Where a refusal is awaited, the prompt is sent if it may fit; a server that refuses nothing gets what surely fits.
+    isPassed: view.rewrites.length > 0 || host.profile.capabilities.tooLong === 'dropped',
     spent,
     ...(freeFrom === undefined ? {} : { freeFrom }),
   }

@@ -23,7 +23,8 @@ import { applyRecords, readNewRecords, type SessionState } from './session-state
 /** Everything that the steps of a turn share. `state` is replaced after every append. */
 export interface TurnContext {
   state: SessionState
-  readonly host: TurnHost
+  /** Replaced only if the window turns out to be another one. */
+  host: TurnHost
   readonly signal: Signal | undefined
   /** Runs writes one after another, for turns that share one session state. */
   readonly writeLock?: WriteLock

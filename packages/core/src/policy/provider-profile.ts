@@ -197,6 +197,11 @@ interface ProviderCapabilities {
   readonly toolChanges: boolean
   /** Support for a limit of 0 output tokens, which writes the prompt to the cache without generating a response. */
   readonly prewarm: boolean
+  /**
+   * What the provider does with a prompt that is too long. `unsure`: it may answer and drop the beginning in silence, as
+   * servers on one's own machine do. `dropped`: it was seen to.
+   */
+  readonly tooLong: 'refused' | 'unsure' | 'dropped'
 }
 
 /** A field, block or context edit that is refused unless one of `betas` is enabled. */
@@ -352,6 +357,10 @@ const profileFields: FieldSpecs<ProviderRules> = {
     cacheDiagnostics: fieldSpec(false, booleanCheck()),
     toolChanges: fieldSpec(false, booleanCheck()),
     prewarm: fieldSpec(false, booleanCheck()),
+    tooLong: fieldSpec<ProviderCapabilities['tooLong']>(
+      'refused',
+      choiceCheck('refused', 'unsure', 'dropped'),
+    ),
   },
   betas: fieldSpec<readonly BetaRule[]>([], uniqueListCheck(betaRule)),
   refusedFields: nameList(),

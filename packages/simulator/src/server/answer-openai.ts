@@ -129,7 +129,10 @@ async function generate(
   const limits = {
     stopSequences: readStopSequences(body),
     maxTokens,
-    windowTokensLeft: Math.max(0, model.window - inputTokens),
+    // A server that truncates also forgets the oldest tokens while it generates.
+    windowTokensLeft: prepared.dialect.truncatesSilently
+      ? maxTokens
+      : Math.max(0, model.window - inputTokens),
   }
   const output = limitModelOutput({ ...written, blocks }, limits, state.ids)
   return { cache, output, delays: written.delays ?? {}, fault: written.fault ?? null }

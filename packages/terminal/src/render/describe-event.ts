@@ -76,6 +76,8 @@ function chooseOtherWords(event: SessionEvent): Words {
     case 'host-history-changed':
     case 'request-passed':
       return ['warning', event.message]
+    case 'prompt-truncated':
+      return ['warning', `${event.message} ${LARGER_WINDOW}`]
     case 'resume-cost':
       return ['warning', event.sentence]
     case 'hook-failed':
@@ -94,6 +96,10 @@ function chooseOtherWords(event: SessionEvent): Words {
       return ['quiet', null]
   }
 }
+
+/** How a server that drops the beginning of prompts gets a larger window. */
+const LARGER_WINDOW =
+  'Give it a larger window: with Ollama, `num_ctx` in a Modelfile or OLLAMA_CONTEXT_LENGTH for the server, since its /v1 addresses ignore `num_ctx` in a request.'
 
 /** The name of the hook by which the agent asks for permission. */
 export const PERMISSION_HOOK = 'permission'

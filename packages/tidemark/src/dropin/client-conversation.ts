@@ -3,12 +3,18 @@
  * awaited, and what is recorded of both. Only its methods change that state.
  */
 import type { Reply } from '@tidemark/core/engine/reply'
+import {
+  createTruncatedEvent,
+  findTruncatedCount,
+  measurePrompt,
+} from '@tidemark/core/engine/truncated-prompt'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { appendClientReply } from '../session/append.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import type { CompactOptions } from '../session/rewrite.ts'
+import { createTurnContext } from '../session/turn-host.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
 import { appendCall, countLostCall, countReply } from './client-billing.ts'
 import {
@@ -67,6 +73,8 @@ type OwnConversation = { -readonly [Field in keyof ClientConversation]: ClientCo
 
 export function createClientConversation({ open, close }: ClosableSession): ClientConversation {
   const observer = createCacheObserver(open)
+  // System prompt and tools of the last two requests that were observed.
+  let prefixes: readonly [string, string] = ['', '']
   const own: OwnConversation = {
     open,
     close,
@@ -94,6 +102,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       try {
         const isRecorded = await observeRequest(open, request, codec)
         if (isRecorded) observer.noteRequest(request, body)
+        prefixes = [prefixes[1], JSON.stringify([request.system, request.tools])]
         return isRecorded
       } catch (thrown) {
         return reportUnrecorded(own, thrown)
@@ -103,7 +112,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     async record(reply, { client }) {
       // What a client has parsed comes back in its own spelling, which is then the exact one.
       const exact = client.argumentsAs === 'text' ? reply : { ...reply, rawBlocks: [] }
-      own.recording = recordReply(open, exact, observer).catch(
+      own.recording = recordReply(open, exact, observer, prefixes[0] === prefixes[1]).catch(
         (thrown: unknown) => void reportUnrecorded(own, thrown),
       )
       await own.recording
@@ -142,18 +151,36 @@ async function takeOrPass(
   }
 }
 
-async function recordReply(open: OpenSession, reply: Reply, observer: CacheObserver): Promise<void> {
+/** `isSamePrefix`: whether the last two requests that were observed had the same system prompt and tools. */
+async function recordReply(
+  open: OpenSession,
+  reply: Reply,
+  observer: CacheObserver,
+  isSamePrefix: boolean,
+): Promise<void> {
   const { message } = reply
   const isObserved = open.awaited.request === null
   if (isObserved) open.refusal = null
-  // The size of a client's request says nothing about the context once that was rewritten.
-  if (isObserved && open.state.view.rewrites.length > 0) {
+  const isTruncated = isObserved && emitTruncation(open, reply, isSamePrefix)
+  // The size of a client's request says nothing about the context once that was rewritten, or if the server cut it.
+  if (isTruncated || (isObserved && open.state.view.rewrites.length > 0)) {
     const { usage, ...unmeasured } = reply
     const { usage: _, ...unmeasuredMessage } = message
     await appendCall(open, message, usage)
     await appendClientReply(open, { ...unmeasured, message: unmeasuredMessage })
   } else await appendClientReply(open, reply)
   if (isObserved) await observer.noteResponse(reply)
+}
+
+/** Emits that the server has dropped the beginning of a client's own request. Returns true if it has. */
+function emitTruncation(open: OpenSession, { usage }: Reply, isSamePrefix: boolean): boolean {
+  const turn = createTurnContext(open)
+  const isRewritten = open.state.view.rewrites.length > 0
+  const size = isRewritten ? null : measurePrompt(open.state, turn.host, isSamePrefix)
+  const counted = size === null ? null : findTruncatedCount(size, usage)
+  if (size === null || counted === null) return false
+  open.listeners.emit(createTruncatedEvent(size, counted, 'The model did not see it.'))
+  return true
 }
 
 function reportUnrecorded(conversation: ClientConversation, thrown: unknown): false {

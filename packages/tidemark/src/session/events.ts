@@ -198,6 +198,7 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   priced: true,
   'reactive-compact': true,
   reply: true,
+  'prompt-truncated': true,
   'request-passed': true,
   'reply-dropped': true,
   'request-sent': true,

@@ -2,6 +2,7 @@
 import type { RetrievalPaths } from '@tidemark/core/clearing/clear-candidates'
 import type { CompactingHost, LeadingClient, ToolRunner } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
+import { TidemarkError } from '@tidemark/core/errors'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
 import { omitUndefined } from '@tidemark/core/log/json'
 import { redactStrings } from '@tidemark/core/text/redact'
@@ -10,6 +11,7 @@ import { badOptionError } from '../platform/argument-errors.ts'
 import { pauseForEvents } from '../platform/node-ports.ts'
 import type { OpenSession } from './open-session.ts'
 import { lockBetweenReplies } from './session-locks.ts'
+import { createSessionModel, withGivenParameters } from './session-model.ts'
 
 /** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */
 function findRetrievalPaths(session: OpenSession): RetrievalPaths {
@@ -81,6 +83,29 @@ function readLeadingClient(
   }
 }
 
+/**
+ * Keeps to a smaller window, until the session is opened again or gets another model. Returns null if the policy does not work
+ * in a window so small.
+ */
+function learnWindow(
+  session: OpenSession,
+  window: number,
+): ReturnType<NonNullable<CompactingHost['learnWindow']>> {
+  const { model, settings } = session
+  const { choice, parameterChanges } = model
+  const { capabilities, ...rules } = choice.profile
+  const profile = { ...rules, window, capabilities: { ...capabilities, tooLong: 'dropped' as const } }
+  const smaller = { ...choice, window, profile }
+  try {
+    const { scaled, parameters } = createSessionModel(smaller, settings)
+    session.model = withGivenParameters({ ...model, choice: smaller, scaled, parameters }, parameterChanges)
+  } catch (thrown) {
+    if (!(thrown instanceof TidemarkError)) throw thrown
+    return null
+  }
+  return { profile, compaction: createTurnHost(session).compaction }
+}
+
 export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, rules } = model
@@ -107,6 +132,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
     pricesOf: choice.priceList,
+    learnWindow: (tokens) => learnWindow(session, tokens),
     chance: Math.random,
     sections: session.sections,
     modelSettings() {

@@ -22,8 +22,6 @@ export interface Dialect {
   readonly system: 'developer' | 'system'
   /** Whether requests may name a cache key, which keeps a session on one machine. */
   readonly hasCacheKey: boolean
-  /** True if a prompt that is too long may lose its beginning without an error. */
-  readonly mayTruncate: boolean
 }
 
 const COMMON = {
@@ -34,7 +32,6 @@ const COMMON = {
   effort: null,
   system: 'system',
   hasCacheKey: false,
-  mayTruncate: false,
 } as const
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
@@ -64,7 +61,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   },
   kimi: { ...COMMON, name: 'kimi', title: 'Kimi', reasoning: 'reasoning_content', returnsReasoning: true },
   vllm: { ...COMMON, name: 'vllm', title: 'vLLM', reasoning: 'reasoning_content' },
-  ollama: { ...COMMON, name: 'ollama', title: 'Ollama', reasoning: 'reasoning', mayTruncate: true },
+  ollama: { ...COMMON, name: 'ollama', title: 'Ollama', reasoning: 'reasoning' },
   'llama.cpp': { ...COMMON, name: 'llama.cpp', title: 'llama.cpp', reasoning: 'reasoning_content' },
 }
 

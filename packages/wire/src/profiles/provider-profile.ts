@@ -58,7 +58,7 @@ export function createResponsesProfile(model: ModelEntry, account: string | null
   return defineProviderProfile({
     ...rules,
     origin: { vendor: OPENAI, account },
-    capabilities: { cacheDiagnostics: rules.cache?.kind === 'breakpoints' },
+    capabilities: { ...UNSURE, cacheDiagnostics: rules.cache?.kind === 'breakpoints' },
     spelling: responsesSpelling,
   })
 }
@@ -73,9 +73,13 @@ export function createChatProfile(model: ModelEntry, dialect: Dialect): Provider
     origin: { vendor: dialect.name, account: null },
     // What such a server caches, it caches by itself: a request has no place for a marker.
     cache: { ...rules.cache, ...(isOpenai ? {} : OWN_PREFIX_CACHE), maxMarkers: 0 },
+    capabilities: UNSURE,
     spelling: isOpenai ? chatSpelling : compatibleSpelling,
   })
 }
+
+/** Both APIs are also those of servers on one's own machine, which the address of a client's request does not tell. */
+const UNSURE: ProfilePart<'capabilities'> = { tooLong: 'unsure' }
 
 const OWN_PREFIX_CACHE: ProfilePart<'cache'> = {
   kind: 'prefix',

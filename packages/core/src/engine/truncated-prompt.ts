@@ -1,0 +1,124 @@
+/**
+ * Notices a server that drops the beginning of a prompt that is too long, and answers all the same: it then counts fewer
+ * tokens than the prompt can have. From then on the session keeps to the window that this shows.
+ */
+import { toApiMessages } from '../context/flatten.ts'
+import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import type { TokenUsage } from '../log/model-report.ts'
+import { calibrateSize, countContextTokens, readLowerBound, type TokenEstimate } from '../tokens/usage.ts'
+import type { TurnEvent } from './events.ts'
+import type { TurnHost } from './host.ts'
+import { withContextState } from './measure-context.ts'
+import { countPrefixTokens } from './next-request.ts'
+import type { SessionState } from './session-state.ts'
+import type { TurnContext } from './session-writer.ts'
+
+/** What is known of a prompt before its response comes. */
+export interface PromptSize extends TokenEstimate {
+  /** Tokens that the last response to a shorter prompt of this context reported; null if none did. */
+  readonly before: number | null
+  /** Estimate of what was added since that prompt. */
+  readonly added: TokenEstimate
+  /** True if all of that prompt is in this one: the same system prompt and tools, and no thinking that may be left out. */
+  readonly isExtended: boolean
+  /** Fewest tokens that the texts of the prompt have with any tokenizer. */
+  readonly countLeast: () => number
+}
+
+/**
+ * Measures the prompt that is about to be sent; null if the provider refuses prompts that are too long. `isSamePrefix`: whether
+ * the last one had the same system prompt and tools.
+ */
+export function measurePrompt(
+  state: SessionState,
+  host: TurnHost,
+  isSamePrefix: boolean = hasSamePrefix(state),
+): PromptSize | null {
+  const { compaction, profile, policy } = host
+  if (compaction === undefined || profile.capabilities.tooLong === 'refused') return null
+  const { parameters } = host.modelSettings()
+  // Where the provider is asked to edit the context, it counts what is left.
+  if (parameters[profile.spelling.editsParameter] != null) return null
+  const { meter } = withContextState(state, compaction).context
+  const { measuredResponse, tokensBefore, thinkingBefore, calibration } = meter
+  const all = tokensBefore.last ?? 0
+  const prefix = countPrefixTokens(state, host, compaction.estimator)
+  const estimate = (tokens: number): TokenEstimate => calibrateSize(calibration, tokens, policy.estimate)
+  // Thinking of earlier responses need not be part of the prompt.
+  const whole = estimate(prefix + all - (thinkingBefore.last ?? 0))
+  const since = measuredResponse === null ? 0 : (tokensBefore.at(measuredResponse.firstEntry) ?? 0)
+  const { flat } = state
+  return {
+    ...whole,
+    before: measuredResponse?.context ?? null,
+    added: estimate(all - since),
+    isExtended: isSamePrefix && thinkingBefore.last === 0,
+    countLeast: () => {
+      const blocks = toApiMessages(flat).flatMap(({ content }) => [...toBlocks(content)])
+      return blocks.reduce((sum, block) => sum + countLeastTokens(block), 0)
+    },
+  }
+}
+
+function hasSamePrefix({ prefix, whenRequested }: SessionState): boolean {
+  return whenRequested !== null && whenRequested.prefix.current?.epoch === prefix.current?.epoch
+}
+
+/** More characters than a text has per token, once runs of one character are cut. */
+const CHARACTERS_PER_TOKEN = 7
+/** Runs of a character, such as blanks and lines of dashes, are few tokens however long they are. */
+const LONG_RUN = /(.)\1{3,}/gs
+
+function countLeastTokens(block: Block): number {
+  if (isTextBlock(block)) return countLeastOfText(block.text)
+  if (isToolUse(block)) return countLeastOfText(JSON.stringify(block.input))
+  if (!isToolResult(block)) return 0
+  return toBlocks(block.content ?? []).reduce((sum, part) => sum + countLeastTokens(part), 0)
+}
+
+function countLeastOfText(text: string): number {
+  return text.replace(LONG_RUN, '$1').length / CHARACTERS_PER_TOKEN
+}
+
+/** No server has a smaller window: a lower count is not that of a whole prompt. */
+const SMALLEST_WINDOW = 1_024
+
+/** Returns the tokens that the provider counted if that is fewer than the prompt has by any estimate; null otherwise. */
+export function findTruncatedCount(size: PromptSize, usage: TokenUsage | null | undefined): number | null {
+  const reported = countContextTokens(usage)
+  const { before, added, isExtended } = size
+  if (reported < SMALLEST_WINDOW) return null
+  // Some servers count only what their cache did not have.
+  if (before !== null && reported >= readLowerBound(added) && reported <= added.high) return null
+  const hasShrunk = before !== null && isExtended && reported < before * SAME_SIZE
+  if (hasShrunk) return reported
+  return reported < readLowerBound(size) && reported < size.countLeast() ? reported : null
+}
+
+/** Two counts of one prompt may differ by less, as with another machine behind the same address. */
+const SAME_SIZE = 0.98
+
+type TruncatedEvent = Extract<TurnEvent, { readonly type: 'prompt-truncated' }>
+
+/** Keeps to the window that a truncated prompt shows, from the next request of the turn on. Returns the event about it. */
+export function learnFromTruncation(turn: TurnContext, size: PromptSize, reported: number): TruncatedEvent {
+  const { before } = size
+  // The server drops whole messages, so that its window may be larger than what it counts.
+  const window = before !== null && before < 1.5 * reported ? Math.max(before, reported) : reported
+  const learned = turn.host.learnWindow?.(window) ?? null
+  if (learned === null) return createTruncatedEvent(size, reported, 'That window is too small to work in.')
+  turn.host = { ...turn.host, ...learned }
+  const rest = `From now on the context is kept below ${window.toLocaleString('en-US')} tokens.`
+  return { ...createTruncatedEvent(size, reported, rest), window }
+}
+
+/** Returns the event about a prompt of which the server has dropped the beginning. `rest`: what comes of it. */
+export function createTruncatedEvent(
+  { expected }: PromptSize,
+  reported: number,
+  rest: string,
+): TruncatedEvent {
+  const [counted, sent] = [reported, expected].map((tokens) => tokens.toLocaleString('en-US'))
+  const message = `The server dropped the beginning of the prompt without an error: it counted ${counted} of about ${sent} tokens. ${rest}`
+  return { type: 'prompt-truncated', reported, expected, window: null, message }
+}

@@ -83,7 +83,8 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
   const { source } = turn.host
   const last = turn.state.view.entries.last?.record.uuid
   const newest = last === undefined ? {} : { lastUuid: last }
-  const promptSize = measurePrompt(turn.state, turn.host)
+  const { tooLong } = turn.host.profile.capabilities
+  const promptSize = tooLong === 'refused' ? null : measurePrompt(turn.state, turn.host)
   const measured = promptSize === null ? {} : { promptSize }
   const call = { request, source, forecast, isMonitored: true, ...newest, ...measured }
   const opened = monitorRequest(turn, call)

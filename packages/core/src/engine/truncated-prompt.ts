@@ -3,6 +3,7 @@
  * tokens than the prompt can have. From then on the session keeps to the window that this shows.
  */
 import { toApiMessages } from '../context/flatten.ts'
+import { formatCount } from '../cost/prices.ts'
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import type { TokenUsage } from '../log/model-report.ts'
 import { calibrateSize, countContextTokens, readLowerBound, type TokenEstimate } from '../tokens/usage.ts'
@@ -108,7 +109,7 @@ export function learnFromTruncation(turn: TurnContext, size: PromptSize, reporte
   const learned = turn.host.learnWindow?.(window) ?? null
   if (learned === null) return createTruncatedEvent(size, reported, 'That window is too small to work in.')
   turn.host = { ...turn.host, ...learned }
-  const rest = `From now on the context is kept below ${window.toLocaleString('en-US')} tokens.`
+  const rest = `From now on the context is kept below ${formatCount(window)} tokens.`
   return { ...createTruncatedEvent(size, reported, rest), window }
 }
 
@@ -118,7 +119,7 @@ export function createTruncatedEvent(
   reported: number,
   rest: string,
 ): TruncatedEvent {
-  const [counted, sent] = [reported, expected].map((tokens) => tokens.toLocaleString('en-US'))
+  const [counted, sent] = [reported, expected].map(formatCount)
   const message = `The server dropped the beginning of the prompt without an error: it counted ${counted} of about ${sent} tokens. ${rest}`
   return { type: 'prompt-truncated', reported, expected, window: null, message }
 }

@@ -21,6 +21,8 @@ import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 
 export interface CacheObserver {
+  /** True if the last request had the same system prompt and tools as the one before it. */
+  readonly isSamePrefix: boolean
   /** Notes a request that is about to be sent. */
   noteRequest(request: ClientRequest, body: JsonObject): void
   /** Emits what the response to the last request cost, and why the cache was lost if it was; the log keeps the reason. */
@@ -33,8 +35,13 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
   let forecast: ReturnType<typeof forecastLoggedRead> | null = null
   const { settings, listeners } = session
   const source = session.options.source ?? 'sdk'
+  let prefixes: readonly [string, string] = ['', '']
   return {
+    get isSamePrefix() {
+      return prefixes[0] === prefixes[1]
+    },
     noteRequest(request, body) {
+      prefixes = [prefixes[1], JSON.stringify([request.system, request.tools])]
       const { profile } = session.model.choice
       const sent = toSentRequest(request, body, { session, source })
       forecast = forecastLoggedRead(model, sent, profile)

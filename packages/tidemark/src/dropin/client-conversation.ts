@@ -73,8 +73,6 @@ type OwnConversation = { -readonly [Field in keyof ClientConversation]: ClientCo
 
 export function createClientConversation({ open, close }: ClosableSession): ClientConversation {
   const observer = createCacheObserver(open)
-  // System prompt and tools of the last two requests that were observed.
-  let prefixes: readonly [string, string] = ['', '']
   const own: OwnConversation = {
     open,
     close,
@@ -102,7 +100,6 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       try {
         const isRecorded = await observeRequest(open, request, codec)
         if (isRecorded) observer.noteRequest(request, body)
-        prefixes = [prefixes[1], JSON.stringify([request.system, request.tools])]
         return isRecorded
       } catch (thrown) {
         return reportUnrecorded(own, thrown)
@@ -112,7 +109,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     async record(reply, { client }) {
       // What a client has parsed comes back in its own spelling, which is then the exact one.
       const exact = client.argumentsAs === 'text' ? reply : { ...reply, rawBlocks: [] }
-      own.recording = recordReply(open, exact, observer, prefixes[0] === prefixes[1]).catch(
+      own.recording = recordReply(open, exact, observer).catch(
         (thrown: unknown) => void reportUnrecorded(own, thrown),
       )
       await own.recording
@@ -151,17 +148,11 @@ async function takeOrPass(
   }
 }
 
-/** `isSamePrefix`: whether the last two requests that were observed had the same system prompt and tools. */
-async function recordReply(
-  open: OpenSession,
-  reply: Reply,
-  observer: CacheObserver,
-  isSamePrefix: boolean,
-): Promise<void> {
+async function recordReply(open: OpenSession, reply: Reply, observer: CacheObserver): Promise<void> {
   const { message } = reply
   const isObserved = open.awaited.request === null
   if (isObserved) open.refusal = null
-  const isTruncated = isObserved && emitTruncation(open, reply, isSamePrefix)
+  const isTruncated = isObserved && emitTruncation(open, reply, observer)
   // The size of a client's request says nothing about the context once that was rewritten, or if the server cut it.
   if (isTruncated || (isObserved && open.state.view.rewrites.length > 0)) {
     const { usage, ...unmeasured } = reply
@@ -173,7 +164,7 @@ async function recordReply(
 }
 
 /** Emits that the server has dropped the beginning of a client's own request. Returns true if it has. */
-function emitTruncation(open: OpenSession, { usage }: Reply, isSamePrefix: boolean): boolean {
+function emitTruncation(open: OpenSession, { usage }: Reply, { isSamePrefix }: CacheObserver): boolean {
   const turn = createTurnContext(open)
   const isRewritten = open.state.view.rewrites.length > 0
   const size = isRewritten ? null : measurePrompt(open.state, turn.host, isSamePrefix)

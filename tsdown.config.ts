@@ -29,8 +29,29 @@ const packages = {
   cli: { index: 'src/index.ts' },
 }
 
-export default defineConfig(
-  Object.entries(packages).map(([name, entry]) => ({
+/** The page of `tidemark ui`: one script for the browser and its style sheet, into the command's own build. */
+export const pageConfig = {
+  name: 'page',
+  cwd: 'packages/page',
+  entry: { page: 'src/main.tsx' },
+  format: 'esm' as const,
+  platform: 'browser' as const,
+  target: 'es2022',
+  inputOptions: { resolve: { conditionNames: ['tidemark-source', 'browser', 'import', 'default'] } },
+  outDir: '../cli/dist/page',
+  outputOptions: { entryFileNames: 'page.js' },
+  deps: { alwaysBundle: /./ },
+  copy: [{ from: 'src/page.css', to: '../cli/dist/page' }],
+  minify: true,
+  dts: false,
+  clean: false,
+  logLevel: 'warn' as const,
+  checks: { bundlerTimings: false },
+}
+
+export default defineConfig([
+  pageConfig,
+  ...Object.entries(packages).map(([name, entry]) => ({
     name,
     cwd: `packages/${name}`,
     entry,
@@ -43,4 +64,4 @@ export default defineConfig(
     logLevel: 'warn' as const,
     checks: { bundlerTimings: false },
   })),
-)
+])

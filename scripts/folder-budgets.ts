@@ -7,7 +7,7 @@ import { filesUnder, readSources } from './architecture/tree.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const sources = readSources(
   root,
-  filesUnder(root).filter((path) => /^packages\/[^/]+\/(src|testing)\/.*\.ts$/.test(path)),
+  filesUnder(root).filter((path) => /^packages\/[^/]+\/(src|testing)\/.*\.tsx?$/.test(path)),
 )
 /** Room for repairs that need no decision. */
 const SPARE = 1.02

@@ -108,7 +108,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const files = filesUnder(root)
 const typescript = readSources(
   root,
-  files.filter((path) => path.endsWith('.ts')),
+  files.filter((path) => /\.tsx?$/.test(path)),
 )
 const inPackages = typescript.filter(({ path }) => packageOf(path) !== null)
 const shipped = inPackages.filter(

@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
   'prompt to bytes': { files: 81, changes: 297 },
   'automatic compaction': { files: 112, changes: 545 },
-  inspect: { files: 76, changes: 310 },
+  inspect: { files: 77, changes: 320 },
   "client's request to bytes": { files: 82, changes: 313 },
   'chat turn with a question, CLI part': { files: 48, changes: 159 },
 }

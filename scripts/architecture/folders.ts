@@ -50,6 +50,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'inspect',
     'compact',
     'replay',
+    'explore',
     'testing',
     'logs.ts',
     'catalogue.ts',
@@ -87,7 +88,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'chat',
     'commands',
   ],
-  cli: ['.', 'pages', 'commands'],
+  page: ['data', 'chart', 'views', 'main.tsx'],
+  cli: ['.', 'pages', 'ui', 'commands'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

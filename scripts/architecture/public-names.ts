@@ -5,9 +5,9 @@ import { type Finding, isTest, type Source } from './source.ts'
 /** Public name of an entry (`tidemark/testing`) → its source file. */
 export type Entries = ReadonlyMap<string, string>
 
-/** Whether an entry is a promise to those who install it: core, wire, terminal and `…/internal` are not. */
+/** Whether an entry is a promise to those who install it: core, wire, terminal, page, `tidemark/report` and `…/internal` are not. */
 export function isPublicEntry(entry: string): boolean {
-  return !/^@tidemark\/(core|wire|terminal)(\/|$)|\/internal$/.test(entry)
+  return !/^@tidemark\/(core|wire|terminal|page)(\/|$)|^tidemark\/report$|\/internal$/.test(entry)
 }
 
 export type PublicNames = Readonly<Record<string, readonly string[]>>

@@ -14,6 +14,7 @@ export const PACKAGE_ORDER: readonly string[] = [
   'tidemark',
   'simulator',
   'terminal',
+  'page',
   'agent',
   'cli',
 ]

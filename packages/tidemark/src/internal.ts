@@ -12,6 +12,14 @@ export type {
   WrittenLog,
 } from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
+export type {
+  ListedSession,
+  RequestDetail,
+  SessionList,
+  SessionPage,
+  UndoState,
+} from './explore/page-data.ts'
+export { readRequestDetail } from './explore/request-detail.ts'
 export {
   chooseSession,
   filterSessionsSince,

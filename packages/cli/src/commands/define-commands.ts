@@ -16,6 +16,7 @@ import type { NotesCommandOptions } from './notes.ts'
 import type { RepairCommandOptions } from './repair.ts'
 import type { ReplayCommandOptions } from './replay.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
+import type { UiCommandOptions } from './ui.ts'
 import type { WatchCommandOptions } from './watch.ts'
 
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
@@ -24,6 +25,7 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
     addChat,
     addTrust,
     addInspect,
+    addUi,
     addCompact,
     addSessions,
     addRepair,
@@ -172,6 +174,28 @@ const addInspect: AddCommand = (program, terminal, outcome) => {
       const moment = since === undefined ? {} : { since: await parseMoment(since, command) }
       const { runInspectCommand } = await import('./inspect.ts')
       outcome.code = await runInspectCommand(paths, { ...choices, ...moment }, terminal)
+    })
+}
+
+const addUi: AddCommand = (program, terminal, outcome) => {
+  program
+    .command('ui')
+    .description('open a page in the browser that shows what past and running sessions kept, lost and cost')
+    .argument(
+      '[paths...]',
+      'files, folders and ids of own sessions; default: the newest sessions of Claude Code, Codex and Tidemark',
+    )
+    .option('--port <number>', 'port to listen on; default: any free port', parsePort)
+    .option('--no-open', 'only print the address')
+    .option(
+      '--limit <number>',
+      'number of sessions to read, the newest first, 0 for all; without paths: 20',
+      parseWholeNumber,
+    )
+    .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
+    .action(async (paths: readonly string[], choices: UiCommandOptions) => {
+      const { runUiCommand } = await import('./ui.ts')
+      outcome.code = await runUiCommand(paths, choices, terminal)
     })
 }
 

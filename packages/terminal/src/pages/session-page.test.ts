@@ -193,12 +193,21 @@ function crowded(given: SessionReport): SessionReport {
     costUsd: null,
     outputEstimatedCalls: 12_345,
     compactions: [
-      { trigger: long, preTokens: 1e9, postTokens: null, at: null, afterCall: 1e6, isUndone: true },
+      {
+        id: null,
+        costUsd: null,
+        trigger: long,
+        preTokens: 1e9,
+        postTokens: null,
+        at: null,
+        afterCall: 1e6,
+        isUndone: true,
+      },
     ],
     clearings: [
       {
         ...{ trigger: null, preTokens: null, savedTokens: null, results: 1e6, at: report.endedAt },
-        ...{ afterCall: 0, by: 'provider', isUndone: true },
+        ...{ id: null, afterCall: 0, by: 'provider', isUndone: true },
       },
     ],
     cacheBreaks: Array.from({ length: 7 }, (_, index) => ({

@@ -58,13 +58,13 @@ import { addAmounts, roundDollars } from './spending.ts'
 /**
  * Returns cache breaks and clearing costs in order of time. `calls`: all API calls of the main conversation and of
  * subagents. Calls that were copied from an earlier log file are replayed, because later calls read their cache
- * entries, but they are not reported. `onSession` gets the session that the replay of the main conversation built.
+ * entries, but they are not reported. `watcher` sees the main conversation while it is replayed.
  */
 export function findCacheBreaks(
   log: Pick<LogContents, 'records' | 'agents'> & Partial<Pick<LogContents, 'meta'>>,
   calls: readonly LoggedCall[],
   catalogue: Catalogue,
-  onSession?: (replayed: ReplayedSession) => void,
+  watcher: ReplayWatcher = {},
 ): CacheReport {
   const conversations = [{ agent: null, records: log.records }, ...log.agents]
   const isForked = (log.meta?.forkedFrom ?? null) !== null
@@ -74,7 +74,7 @@ export function findCacheBreaks(
     const isMain = agent === null
     return replayConversation(records, own, findRules, {
       isForked: isMain && isForked,
-      onEnd: isMain ? onSession : undefined,
+      ...(isMain ? watcher : {}),
     })
   })
   return {
@@ -88,6 +88,12 @@ function byTime(one: { readonly at: string }, other: { readonly at: string }): n
   return Date.parse(one.at) - Date.parse(other.at) || 0
 }
 
+/** Sees the requests of the main conversation as they are rebuilt, and the session that they lead to. */
+interface ReplayWatcher {
+  readonly onRequest?: (request: ReplayedRequest) => void
+  readonly onEnd?: (replayed: ReplayedSession) => void
+}
+
 /** A logged API call after it was replayed through the cache monitor. */
 interface ReplayedCall {
   readonly moment: ReplayedRequest
@@ -97,10 +103,9 @@ interface ReplayedCall {
   readonly isUntimed: boolean
 }
 
-interface ReplayOptions {
+interface ReplayOptions extends ReplayWatcher {
   /** True if the session may begin with a copy of another session's history. */
   readonly isForked: boolean
-  readonly onEnd: ((replayed: ReplayedSession) => void) | undefined
 }
 
 /** Finds the cache breaks and clearing costs of one conversation. */
@@ -108,7 +113,7 @@ function replayConversation(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
   findRules: RulesFinder,
-  { isForked, onEnd }: ReplayOptions,
+  { isForked, onRequest, onEnd }: ReplayOptions,
 ): CacheReport {
   const cacheBreaks: LoggedCacheBreak[] = []
   const clearingCosts: ClearingCost[] = []
@@ -119,6 +124,7 @@ function replayConversation(
   let model = EMPTY_CACHE_MODEL
   let before: ReplayedCall | null = null
   for (const now of replayRequests(records, calls, onEnd)) {
+    onRequest?.(now)
     const rules = findRules(now.call)
     const last: ReplayedRequest | null = before?.moment ?? null
     const lifetime: CacheTtl = readCacheTtl(

@@ -32,7 +32,7 @@ import type { LoggedCall } from './logged-calls.ts'
 import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
 
 /** Names of the file-reading tools in the supported hosts. */
-const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
+export const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
 /** Measures the content of the main conversation. `estimate`: returns the estimated tokens of a content block. */
 export function measureContents(
@@ -55,7 +55,7 @@ export function measureContents(
   }
 }
 
-function toTokensByClass(accounting: TokenBreakdown): ContentTokens {
+export function toTokensByClass(accounting: TokenBreakdown): ContentTokens {
   const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = accounting
   const sumTokens = (tallies: ReadonlyMap<string, TokenTally>): number =>
     [...tallies.values()].reduce((all, { tokens }) => all + tokens, 0)
@@ -92,7 +92,7 @@ function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly T
 const LARGEST_COUNT = 10
 
 /** Tool calls keyed by id. They are used to describe the tool results that follow. */
-type ToolCallsById = Map<string, ToolUseBlock>
+export type ToolCallsById = Map<string, ToolUseBlock>
 
 /** A content block that may be one of the largest, before it is described. */
 interface MeasuredBlock extends Pick<LargeBlock, 'tokens' | 'line'> {
@@ -142,7 +142,7 @@ function listBlocks(record: KnownRecord): readonly Block[] {
   return isSynthetic ? [] : toBlocks(record.message.content)
 }
 
-function describeBlock(
+export function describeBlock(
   block: Block,
   record: KnownRecord,
   calls: ToolCallsById,

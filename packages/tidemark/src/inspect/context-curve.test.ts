@@ -10,7 +10,16 @@ function model(id: string): FoundModel {
 }
 
 function createCompaction(trigger: string, preTokens: number | null): LoggedCompaction {
-  return { trigger, preTokens, postTokens: null, at: null, afterCall: 1, isUndone: false }
+  return {
+    id: null,
+    costUsd: null,
+    trigger,
+    preTokens,
+    postTokens: null,
+    at: null,
+    afterCall: 1,
+    isUndone: false,
+  }
 }
 
 const nothing: WindowEvidence = { format: 'claude-code', logged: null, model: null, compactions: [], peak: 0 }

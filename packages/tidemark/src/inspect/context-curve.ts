@@ -122,6 +122,7 @@ export function readContextHistory(
   return {
     points,
     clearings: clearings.map(({ uuid, ...clearing }) => ({
+      id: uuid ?? null,
       ...clearing,
       isUndone: undos.undoneAfter(uuid) !== null,
     })),
@@ -130,13 +131,15 @@ export function readContextHistory(
       // A request that follows an undo has the size from before the compaction again.
       const isSent = undoneAfter === null || undoneAfter > compaction.afterCall
       const postTokens = (isSent ? points[compaction.afterCall]?.tokens : undefined) ?? compaction.postTokens
-      return { ...compaction, postTokens, isUndone: undoneAfter !== null }
+      return { id: uuid ?? null, ...compaction, postTokens, costUsd: null, isUndone: undoneAfter !== null }
     }),
   }
 }
 
 /** A compaction or clearing of which it is not known yet whether a later record undoes it. */
-type UnfinishedRewrite<Rewrite> = Omit<Rewrite, 'isUndone'> & { readonly uuid: string | undefined }
+type UnfinishedRewrite<Rewrite> = Omit<Rewrite, 'id' | 'costUsd' | 'isUndone'> & {
+  readonly uuid: string | undefined
+}
 
 interface UndoTracker {
   /** Takes the records in order. `calls`: number of requests before the record. */

@@ -34,6 +34,8 @@ export interface InspectProgress {
 export interface InspectOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InspectProgress) => void
+  /** Called with each report when it is made. The order is that of reading, the oldest log first. */
+  readonly onReport?: (log: NamedLog, report: SessionReport | UnreadableLog) => void
   /** Prices and context windows of models. Default: the built-in catalogue. */
   readonly catalogue?: Catalogue
   /** The time zone in which days begin and end. Default: that of the machine. */
@@ -73,7 +75,7 @@ export async function findNamedLogs(
  */
 export async function inspectFiles(
   logs: readonly NamedLog[],
-  { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
+  { signal, onProgress, onReport, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
 ): Promise<InspectionResult> {
   const seen = { seenCalls: new Set<string>(), seenPrompts: new Set<string>() }
   const options = { catalogue, toDay: createDayFormatter(timeZone), ...seen }
@@ -92,10 +94,9 @@ export async function inspectFiles(
   }
   const inspect = (log: NamedLog, contents: Awaited<ReturnType<typeof readLog>>): void => {
     const { file } = log
-    reports.set(
-      log,
-      contents.ok ? { ...inspectLog(contents, options), file } : { file, why: contents.message },
-    )
+    const report = contents.ok ? { ...inspectLog(contents, options), file } : { file, why: contents.message }
+    reports.set(log, report)
+    onReport?.(log, report)
   }
   for (const log of logs.toSorted((one, other) => one.modifiedMs - other.modifiedMs)) {
     const contents = await read(log)

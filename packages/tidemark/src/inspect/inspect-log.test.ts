@@ -26,20 +26,32 @@ describe('the report of a session', () => {
     expect(report.context).toMatchObject({ window: 200_000, windowFrom: 'catalogue', autoCompact: 167_000 })
     expect(report.compactions).toEqual([
       {
+        id: expect.any(String),
         trigger: 'manual',
         preTokens: 21_010,
         postTokens: 8_010,
         at: expect.any(String),
         afterCall: 3,
+        costUsd: 0.017295,
         isUndone: false,
       },
     ])
     expect(report.clearings).toEqual([
       {
+        id: expect.any(String),
         ...{ trigger: 'auto', preTokens: 900, savedTokens: 400, results: 1, at: expect.any(String) },
         ...{ afterCall: 2, by: 'host', isUndone: false },
       },
     ])
+  })
+
+  it('lists the requests of the curve, whose content adds up to their size and whose cost to the total', () => {
+    expect(report.requests.map(({ at, tokens }) => ({ at, tokens }))).toEqual(report.context.points)
+    for (const { content, tokens } of report.requests)
+      expect(Object.values(content).reduce((sum, part) => sum + part, 0)).toBe(tokens)
+    expect(report.requests.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)).toBeCloseTo(0.2177, 9)
+    expect(report.requests[3]?.content.summaries).toBeGreaterThan(0)
+    expect(report.requests[2]?.content.summaries).toBeUndefined()
   })
 
   it('has the cost of each token class', () => {

@@ -18,6 +18,7 @@ import {
 } from './logged-calls.ts'
 import type { ReplayedSession } from './logged-requests.ts'
 import type { LogDamage, SessionReport } from './report.ts'
+import { createRequestLister, withCompactionCosts } from './request-list.ts'
 import { type DayFormatter, reportSpending } from './spending.ts'
 
 export interface InspectLogOptions {
@@ -49,8 +50,6 @@ export function inspectLog(
   const ownCalls = calls.filter(({ isCopy }) => !isCopy)
   const countedCalls = ownCalls.filter((call) => isAnsweredCall(call, log.format))
   const usage = sumUsage(countedCalls)
-  const toolCalls = countToolCalls(ownCalls)
-  const hitRate = computeHitRate(usage)
 
   // The context of the main conversation: its size at each request, and the content that filled it.
   const mainModel = findMainModel(calls)
@@ -67,10 +66,15 @@ export function inspectLog(
 
   // Cache breaks of the log, and the cost of all calls.
   let damaged: readonly LogDamage[] = []
-  const cacheReport = findCacheBreaks(log, calls, catalogue, (replayed) => {
-    damaged = listDamage(log, replayed)
-  })
   const pricing = { catalogue, format: log.format, estimate: estimates.countResponse }
+  const lister = createRequestLister(estimates.forModel(mainModel).block, pricing)
+  const cacheReport = findCacheBreaks(log, calls, catalogue, {
+    onRequest: lister.take,
+    onEnd: (replayed) => {
+      damaged = listDamage(log, replayed)
+    },
+  })
+  const requests = lister.list()
   const unlogged = findUnloggedCalls(log, calls, context.compactions, hostTotals)
   const spending = reportSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
 
@@ -79,12 +83,12 @@ export function inspectLog(
     apiCalls: countedCalls.length,
     callsWithoutUsage: ownCalls.filter((call) => call.usage === null).length,
     copiedCalls: calls.filter((call) => call.isCopy && isAnsweredCall(call, log.format)).length,
-    toolCalls,
+    toolCalls: countToolCalls(ownCalls),
     models: [...new Set(calls.map((call) => call.model))],
     usage,
-    hitRate,
+    hitRate: computeHitRate(usage),
     ...prompts,
-    ...context,
+    ...withCompactionCosts({ ...context, requests }, calls, pricing),
     ...contents,
     ...spending,
     ...cacheReport,

@@ -42,6 +42,8 @@ export interface SessionReport extends CacheReport {
   readonly hitRate: number | null
   readonly peakContextTokens: number
   readonly context: ContextCurve
+  /** The requests of the main conversation, in the order of `context.points`. */
+  readonly requests: readonly LoggedRequest[]
   readonly compactions: readonly LoggedCompaction[]
   readonly clearings: readonly LoggedClearing[]
   readonly tokensByClass: ContentTokens
@@ -95,7 +97,30 @@ export interface ContextPoint {
   readonly tokens: number
 }
 
+/** A request of the main conversation that was answered. */
+export interface LoggedRequest {
+  /** Time of the response, as an ISO timestamp. */
+  readonly at: string
+  /** The line of the response in the log. */
+  readonly line: number
+  readonly model: string
+  /** Prompt tokens of the request. */
+  readonly tokens: number
+  readonly usage: UsageTotals
+  /** Dollars of the request and its response; null if a price is unknown. */
+  readonly costUsd: number | null
+  /** Dollars for prompt tokens that were not read from the cache, above the price of reading them; null if unknown. */
+  readonly uncachedUsd: number | null
+  /** What the request consisted of. Classes without tokens are absent; the others add up to `tokens`. */
+  readonly content: RequestContent
+}
+
+/** Estimated tokens of a request by kind of content. `system`: system prompt and tools. */
+export type RequestContent = { readonly [Class in keyof Omit<ContentTokens, 'total'> | 'system']?: number }
+
 export interface LoggedCompaction {
+  /** The uuid of its record; null if it has none. */
+  readonly id: string | null
   readonly trigger: string | null
   readonly preTokens: number | null
   /**
@@ -108,6 +133,10 @@ export interface LoggedCompaction {
    * Number of requests before the compaction. It is also the index of the first request after it in `context.points`.
    */
   readonly afterCall: number
+  /**
+   * Dollars for the logged calls that wrote the summary, and for what the next request processed again; null if unknown.
+   */
+  readonly costUsd: number | null
   /** True if the log contains an undo of the compaction. */
   readonly isUndone: boolean
 }
@@ -119,6 +148,8 @@ export interface LoggedCompaction {
 export type ClearingActor = 'host' | 'tidemark' | 'provider'
 
 export interface LoggedClearing {
+  /** The uuid of its record; null if it has none. */
+  readonly id: string | null
   readonly preTokens: number | null
   readonly savedTokens: number | null
   readonly trigger: string | null

@@ -77,7 +77,7 @@ export function reportSpending(
   }
 }
 
-interface LogPricing {
+export interface LogPricing {
   readonly catalogue: Catalogue
   readonly format: LogFormat
   /** Returns the estimated tokens of the content blocks of a call's response. */

@@ -1,0 +1,60 @@
+/** `tidemark ui`: serves a page on this machine that shows sessions, and opens it in the browser. */
+import { spawn } from 'node:child_process'
+import { formatJson } from '@tidemark/terminal/render/json-output'
+import { EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
+import { servePage } from '../ui/page-server.ts'
+import { NO_UNDO } from '../ui/page-undo.ts'
+import { SessionStore } from '../ui/session-store.ts'
+import { findSessionLogs, noSessionError } from './inspect.ts'
+
+export interface UiCommandOptions {
+  readonly port?: number
+  /** False with `--no-open`. */
+  readonly open?: boolean
+  readonly limit?: number
+  readonly json?: boolean
+}
+
+export async function runUiCommand(
+  paths: readonly string[],
+  choices: UiCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const { limit, port } = choices
+  const store = new SessionStore({
+    find: () => findSessionLogs(paths, limit === undefined ? {} : { limit }, terminal),
+    undo: NO_UNDO,
+    timeZone: terminal.env.TZ,
+    signal: terminal.interrupted,
+  })
+  const found = await store.start()
+  if (found === 0 && paths.length > 0) throw noSessionError('ui', paths, {}, terminal)
+  const server = await servePage({ store, ...(port === undefined ? {} : { port }) })
+  if (choices.json === true) terminal.write(`${formatJson({ url: server.url })}\n`)
+  else terminal.write(`${server.url}\nOnly this machine can open it. Press Ctrl-C to stop.\n`)
+  if (choices.open !== false && choices.json !== true) openBrowser(server.url, terminal)
+  await waitForInterruption(terminal)
+  await server.close()
+  return EXIT_CODES.done
+}
+
+async function waitForInterruption({ interrupted }: Terminal): Promise<void> {
+  if (interrupted?.aborted === true) return
+  await new Promise<void>((resolve) => {
+    interrupted?.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** Opens the address with the program that the system has for it. Without one, the printed address is enough. */
+function openBrowser(url: string, { isTty, env }: Terminal): void {
+  if (!isTty) return
+  const [command, ...args] =
+    process.platform === 'darwin'
+      ? ['open', url]
+      : process.platform === 'win32'
+        ? ['rundll32', 'url.dll,FileProtocolHandler', url]
+        : ['xdg-open', url]
+  const child = spawn(command ?? '', args, { stdio: 'ignore', detached: true, env: { ...env } })
+  child.on('error', () => {})
+  child.unref()
+}

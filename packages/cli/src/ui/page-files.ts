@@ -1,0 +1,54 @@
+/** The files of the page that the build makes: one document, one script, one style sheet. */
+import { readFile } from 'node:fs/promises'
+import { TidemarkError } from '@tidemark/core/errors'
+
+/** The build is in `dist/page`, beside the built command and next to the sources. */
+const FOLDERS = [new URL('./page/', import.meta.url), new URL('../../dist/page/', import.meta.url)]
+
+export interface PageFile {
+  readonly type: string
+  readonly content: string
+}
+
+const FILES: Readonly<Record<string, { readonly name: string; readonly type: string }>> = {
+  '/page.js': { name: 'page.js', type: 'text/javascript; charset=utf-8' },
+  '/page.css': { name: 'page.css', type: 'text/css; charset=utf-8' },
+}
+
+/** The document of the page. `head` and `data` are put in by an export; the served page has neither. */
+export function createPageDocument(head: string, body = ''): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Tidemark</title>
+<link rel="icon" href="data:,">
+${head}
+</head>
+<body>
+<div id="page"><noscript>This page needs its script, which is part of it.</noscript></div>
+${body}
+</body>
+</html>
+`
+}
+
+/** Returns a file of the page by its path; null if there is none. */
+export async function readPageFile(path: string): Promise<PageFile | null> {
+  if (path === '/') {
+    const head = '<link rel="stylesheet" href="/page.css">\n<script type="module" src="/page.js"></script>'
+    return { type: 'text/html; charset=utf-8', content: createPageDocument(head) }
+  }
+  const file = Object.hasOwn(FILES, path) ? FILES[path] : undefined
+  return file === undefined ? null : { type: file.type, content: await readBuiltFile(file.name) }
+}
+
+export async function readBuiltFile(name: string): Promise<string> {
+  for (const folder of FOLDERS) {
+    const text = await readFile(new URL(name, folder), 'utf8').catch(() => null)
+    if (text !== null) return text
+  }
+  throw new TidemarkError('io-failed', 'The page is not built: run `npm run build` in its repository.')
+}

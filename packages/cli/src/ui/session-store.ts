@@ -1,0 +1,212 @@
+/**
+ * The sessions that the page shows: their reports as `inspect --json` has them, read one after the other when the page
+ * starts and again when a log changes. Logs are only followed while a page listens.
+ */
+import { createHash } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+import { performance } from 'node:perf_hooks'
+import type { ListedSession, NamedLog, SessionList, SessionPage, UnreadableLog } from 'tidemark/internal'
+import { redactStrings } from 'tidemark/internal'
+import { inspectFiles, type LogContents, readLog, type SessionReport } from 'tidemark/logs'
+import type { PageUndo } from './page-undo.ts'
+
+/** What the page looks for: the logs to show, newest first, and those that were left out. */
+export interface PageLogs {
+  readonly logs: readonly NamedLog[]
+  readonly unreadable: readonly UnreadableLog[]
+  readonly unread: number
+}
+
+export interface SessionStoreOptions {
+  /** Finds the logs. Called again from time to time while a page listens, because sessions begin. */
+  readonly find: () => Promise<PageLogs>
+  readonly undo: PageUndo
+  readonly timeZone?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What a page that listens is sent: `list`: more sessions were read, or one began. `changed`: one has a new report. */
+export type StoreEvent = { readonly type: 'list' } | { readonly type: 'changed'; readonly id: string }
+
+interface KnownSession {
+  readonly log: NamedLog
+  report: SessionReport | null
+  why: string | null
+  sizeBytes: number
+  modifiedMs: number
+}
+
+const LIVE_MS = 120_000
+const STAT_MS = 500
+const FIND_MS = 3_000
+
+export class SessionStore {
+  readonly #options: SessionStoreOptions
+  readonly #sessions = new Map<string, KnownSession>()
+  readonly #listeners = new Set<(event: StoreEvent) => void>()
+  #found: PageLogs = { logs: [], unreadable: [], unread: 0 }
+  #newest: { readonly id: string; readonly modifiedMs: number; readonly log: LogContents } | null = null
+  #reading: Promise<void> = Promise.resolve()
+  #timer: NodeJS.Timeout | null = null
+  #foundAt = 0
+  #isClosed = false
+
+  constructor(options: SessionStoreOptions) {
+    this.#options = options
+  }
+
+  /** Finds the logs and starts to read them. Returns when they are found. */
+  async start(): Promise<number> {
+    await this.#findLogs()
+    this.#reading = this.#readAll()
+    return this.#sessions.size
+  }
+
+  list(): SessionList {
+    const known = [...this.#sessions]
+    const failed = known.flatMap(([, { log, why }]) => (why === null ? [] : [{ file: log.file, why }]))
+    return redactStrings({
+      sessions: known.flatMap(([id, session]) =>
+        session.report === null ? [] : [toListed(id, session.report, isLive(session))],
+      ),
+      pending: known.filter(([, { report, why }]) => report === null && why === null).length,
+      notRead: this.#found.unread,
+      unreadable: [...this.#found.unreadable, ...failed],
+    })
+  }
+
+  /** Returns the report of a session, which is read now if it was not yet; null if there is no such session. */
+  async readPage(id: string): Promise<SessionPage | null> {
+    const session = this.#sessions.get(id)
+    if (session === undefined) return null
+    if (session.report === null) await this.#inspect(session)
+    const { report } = session
+    if (report === null) return null
+    return {
+      id,
+      report: redactStrings(report),
+      isLive: isLive(session),
+      undo: await this.#options.undo.findState(report),
+    }
+  }
+
+  /** Returns the contents of a log. Those of the session that was opened last are kept until another one is opened. */
+  async readContents(id: string): Promise<LogContents | null> {
+    const session = this.#sessions.get(id)
+    if (session === undefined) return null
+    const { modifiedMs } = await stat(session.log.path).then(
+      ({ mtimeMs }) => ({ modifiedMs: mtimeMs }),
+      () => ({ modifiedMs: 0 }),
+    )
+    if (this.#newest?.id === id && this.#newest.modifiedMs === modifiedMs) return this.#newest.log
+    const log = await readLog(session.log, { keepsRawBlocks: false })
+    if (!log.ok) return null
+    this.#newest = { id, modifiedMs, log }
+    return log
+  }
+
+  /** Reads a session again, after it was changed by the page itself. */
+  async refresh(id: string): Promise<void> {
+    const session = this.#sessions.get(id)
+    if (session === undefined) return
+    await this.#inspect(session)
+    this.#emit({ type: 'changed', id })
+  }
+
+  listen(listener: (event: StoreEvent) => void): () => void {
+    this.#listeners.add(listener)
+    this.#follow(STAT_MS)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#reading.catch(() => {})
+  }
+
+  async #findLogs(): Promise<boolean> {
+    this.#found = await this.#options.find()
+    this.#foundAt = performance.now()
+    let isNew = false
+    for (const log of this.#found.logs) {
+      const id = toSessionKey(log.path)
+      if (this.#sessions.has(id)) continue
+      isNew = true
+      this.#sessions.set(id, { log, report: null, why: null, sizeBytes: -1, modifiedMs: log.modifiedMs })
+    }
+    return isNew
+  }
+
+  async #readAll(): Promise<void> {
+    const unread = [...this.#sessions.values()].filter(({ report, why }) => report === null && why === null)
+    await this.#inspectLogs(unread.map(({ log }) => log))
+  }
+
+  async #inspect({ log }: KnownSession): Promise<void> {
+    const { size, mtimeMs } = await stat(log.path).catch(() => ({ size: 0, mtimeMs: 0 }))
+    await this.#inspectLogs([{ ...log, sizeBytes: size, modifiedMs: mtimeMs }])
+  }
+
+  async #inspectLogs(logs: readonly NamedLog[]): Promise<void> {
+    const { timeZone, signal } = this.#options
+    await inspectFiles(logs, {
+      ...(timeZone === undefined ? {} : { timeZone }),
+      ...(signal === undefined ? {} : { signal }),
+      onReport: (log, report) => {
+        if (this.#isClosed) throw new Error('The page was closed.')
+        const session = this.#sessions.get(toSessionKey(log.path))
+        if (session === undefined) return
+        session.sizeBytes = log.sizeBytes
+        session.modifiedMs = log.modifiedMs
+        if ('why' in report) session.why = report.why
+        else session.report = report
+        this.#emit({ type: 'list' })
+      },
+    })
+  }
+
+  #emit(event: StoreEvent): void {
+    for (const listener of this.#listeners) listener(event)
+  }
+
+  /** Looks for changed logs after a pause, as long as a page listens and nothing else looks for them. */
+  #follow(afterMs: number): void {
+    if (this.#timer !== null || this.#isClosed) return
+    this.#timer = setTimeout(async () => {
+      const started = performance.now()
+      await this.#reading.catch(() => {})
+      await this.#readChanged().catch(() => {})
+      this.#timer = null
+      // Reading a long log again and again leaves the process time for the pages that are open.
+      if (this.#listeners.size > 0) this.#follow(Math.max(STAT_MS, performance.now() - started))
+    }, afterMs)
+    this.#timer.unref()
+  }
+
+  async #readChanged(): Promise<void> {
+    if (performance.now() - this.#foundAt > FIND_MS && (await this.#findLogs())) await this.#readAll()
+    for (const [id, session] of this.#sessions) {
+      const { size, mtimeMs } = await stat(session.log.path).catch(() => ({ size: -1, mtimeMs: 0 }))
+      if (size === -1 || (size === session.sizeBytes && mtimeMs === session.modifiedMs)) continue
+      await this.#inspect(session)
+      this.#emit({ type: 'changed', id })
+    }
+  }
+}
+
+/** Names a log in addresses without its path. */
+export function toSessionKey(path: string): string {
+  return createHash('sha256').update(path).digest('hex').slice(0, 12)
+}
+
+function isLive({ modifiedMs }: KnownSession): boolean {
+  return Date.now() - modifiedMs < LIVE_MS
+}
+
+function toListed(id: string, report: SessionReport, isWritten: boolean): ListedSession {
+  const { requests, context, largest, byTool, duplicateReads, ...listed } = report
+  return { ...listed, id, isLive: isWritten }
+}

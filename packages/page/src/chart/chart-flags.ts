@@ -1,0 +1,85 @@
+/** The events that the tide chart flags: compactions, clearings and cache breaks, each with its request and its price. */
+import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import type { PageReport } from 'tidemark/report'
+
+export interface ChartFlag {
+  readonly kind: 'compaction' | 'clearing' | 'break'
+  /** Index of the request that paid for it, in `requests` of the report. */
+  readonly request: number
+  readonly usd: number | null
+  readonly title: string
+  readonly detail: string
+  readonly isUndone: boolean
+}
+
+/** Lists the flags in order of their requests. */
+export function listFlags(report: PageReport): readonly ChartFlag[] {
+  const flags = [...listCompactions(report), ...listClearings(report), ...listBreaks(report)]
+  return flags.toSorted((one, other) => one.request - other.request)
+}
+
+/** A rewrite before the first or after the last request still has a place: at that request. */
+function clampRequest({ requests }: PageReport, index: number): number {
+  return Math.max(0, Math.min(requests.length - 1, index))
+}
+
+function listCompactions(report: PageReport): readonly ChartFlag[] {
+  return report.compactions.map(({ afterCall, costUsd, trigger, preTokens, postTokens, isUndone }) => ({
+    kind: 'compaction',
+    request: clampRequest(report, afterCall),
+    usd: costUsd,
+    title: `Compaction${trigger === null ? '' : ` (${trigger})`}`,
+    detail: `${formatSize(preTokens)} to ${formatSize(postTokens)} tokens${isUndone ? ', undone later' : ''}`,
+    isUndone,
+  }))
+}
+
+function formatSize(tokens: number | null): string {
+  return tokens === null ? '?' : formatTokens(tokens)
+}
+
+function listClearings(report: PageReport): readonly ChartFlag[] {
+  return report.clearings.map(({ afterCall, at, results, savedTokens, by, isUndone }) => {
+    const request = clampRequest(report, afterCall)
+    const paid = report.requests[request]?.at ?? at
+    const cost = report.clearingCosts.find((each) => each.at === paid)
+    return {
+      kind: 'clearing',
+      request,
+      usd: cost?.costUsd ?? null,
+      title: `Cleared ${formatCount(results, 'tool result')}`,
+      detail: `by ${by === 'tidemark' ? 'Tidemark' : `the ${by}`}${savedTokens === null ? '' : `, ${formatTokens(savedTokens)} tokens freed`}${isUndone ? ', undone later' : ''}`,
+      isUndone,
+    }
+  })
+}
+
+/** Cache breaks of subagents and of side calls have no request in the chart; the cache page lists them. */
+function listBreaks(report: PageReport): readonly ChartFlag[] {
+  const places = new Map(report.requests.map(({ line }, index) => [line, index]))
+  return report.cacheBreaks.flatMap(
+    ({ line, agent, source, costUsd, cause, tokensRewritten }): ChartFlag[] => {
+      const request = agent === undefined && source === undefined ? places.get(line) : undefined
+      if (request === undefined) return []
+      return [
+        {
+          kind: 'break',
+          request,
+          usd: costUsd,
+          title: `Cache break: ${formatCause(cause)}`,
+          detail: `${formatTokens(tokensRewritten)} tokens processed again`,
+          isUndone: false,
+        },
+      ]
+    },
+  )
+}
+
+export function formatCause(cause: string): string {
+  return cause.replaceAll('-', ' ')
+}
+
+/** The label of a flag: its dollars, or a sign where they are not known. */
+export function formatFlagLabel({ usd }: Pick<ChartFlag, 'usd'>): string {
+  return usd === null ? '$?' : formatDollars(usd)
+}

@@ -1,0 +1,35 @@
+/** The kinds of content that the tide chart stacks, from the bottom up, with their names and colours. */
+import type { PageRequest } from 'tidemark/report'
+
+export interface ContentClass {
+  readonly key: string
+  readonly label: string
+  /** Fields of a request's `content` that count for it. */
+  readonly fields: readonly (keyof PageRequest['content'])[]
+  /** Colours on a light and on a dark ground. */
+  readonly light: string
+  readonly dark: string
+}
+
+/** What stays longest is at the bottom, so that a rewrite shows as a fall of the upper bands. */
+export const CONTENT_CLASSES: readonly ContentClass[] = [
+  { key: 'system', label: 'System prompt, tools', fields: ['system'], light: '#64748b', dark: '#64748b' },
+  { key: 'summary', label: 'Summaries', fields: ['summaries'], light: '#d9467a', dark: '#f472b6' },
+  { key: 'user', label: 'User', fields: ['human', 'localCommandOutput'], light: '#e09f1f', dark: '#fbbf24' },
+  {
+    key: 'attached',
+    label: 'Attachments, media',
+    fields: ['attachments', 'media', 'other'],
+    light: '#a3a635',
+    dark: '#bef264',
+  },
+  { key: 'thinking', label: 'Thinking', fields: ['thinking'], light: '#8b6fd6', dark: '#a78bfa' },
+  { key: 'reply', label: 'Replies', fields: ['assistantText'], light: '#13a08f', dark: '#2dd4bf' },
+  { key: 'calls', label: 'Tool calls', fields: ['toolRequests'], light: '#38a9dd', dark: '#67d3f8' },
+  { key: 'results', label: 'Tool results', fields: ['toolResults'], light: '#2563c9', dark: '#4f8ef7' },
+]
+
+/** Tokens of one kind in a request. */
+export function countClassTokens({ content }: PageRequest, { fields }: ContentClass): number {
+  return fields.reduce((sum, field) => sum + (content[field] ?? 0), 0)
+}

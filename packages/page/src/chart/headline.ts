@@ -1,0 +1,53 @@
+/** What stands above the chart, on the page and on the picture card: one sentence about the money, and the figures. */
+import {
+  formatCost,
+  formatCount,
+  formatDollars,
+  formatDuration,
+  formatPercent,
+  formatTokens,
+  formatWholePercent,
+} from '@tidemark/terminal/render/format-numbers'
+import type { PageReport } from 'tidemark/report'
+
+/** From this share of the cost on, what cache breaks cost is the news. */
+const NOTABLE_SHARE = 0.03
+
+export function writeHeadline(report: PageReport): string {
+  const { costUsd, money, apiCalls, cacheBreaks, compactions } = report
+  const paid = `${formatCost(costUsd, money.pricedUsd)} for ${formatCount(apiCalls, 'call')}`
+  const { shareLostToBreaks: share, lostToBreaks, savedByCache } = money
+  if (share !== null && lostToBreaks !== null && share >= NOTABLE_SHARE)
+    return `${paid}: ${formatDollars(lostToBreaks)} of it, ${formatWholePercent(share)}, went to ${formatCount(cacheBreaks.length, 'cache break')}.`
+  const rewrites = compactions.length === 0 ? '' : ` and ${formatCount(compactions.length, 'compaction')}`
+  if (savedByCache !== null && savedByCache > 0)
+    return `${paid}${rewrites}: the prompt cache saved ${formatDollars(savedByCache)}.`
+  return `${paid}${rewrites}.`
+}
+
+export interface Figure {
+  readonly name: string
+  readonly text: string
+  readonly tone?: 'good' | 'bad'
+}
+
+export function listFigures(report: PageReport): readonly Figure[] {
+  const { costUsd, money, hitRate, peakContextTokens, context, apiCalls, compactions, clearings } = report
+  const { lostToBreaks: lost, savedByCache: saved } = money
+  const window = context.window === null ? '' : ` of ${formatTokens(context.window)}`
+  return [
+    { name: 'Cost', text: formatCost(costUsd, money.pricedUsd) },
+    {
+      name: 'Lost to breaks',
+      text: lost === null ? '?' : formatDollars(lost),
+      ...((lost ?? 0) > 0 ? { tone: 'bad' as const } : {}),
+    },
+    { name: 'Saved by cache', text: saved === null ? '?' : formatDollars(saved), tone: 'good' },
+    { name: 'From the cache', text: hitRate === null ? '?' : formatPercent(hitRate) },
+    { name: 'Peak context', text: `${formatTokens(peakContextTokens)}${window}` },
+    { name: 'Calls', text: String(apiCalls) },
+    { name: 'Compactions', text: String(compactions.length) },
+    { name: 'Clearings', text: String(clearings.length) },
+    { name: 'Duration', text: report.durationMs === null ? '?' : formatDuration(report.durationMs) },
+  ]
+}

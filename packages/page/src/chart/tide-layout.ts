@@ -1,0 +1,259 @@
+/**
+ * Where everything of the tide chart stands, for a range of requests and a size in pixels. Pure: the page draws it with
+ * elements, the picture card with a string. With more requests than pixels, each column shows its largest request.
+ */
+import type { PageReport, PageRequest } from 'tidemark/report'
+import { type ChartFlag, listFlags } from './chart-flags.ts'
+import { CONTENT_CLASSES, countClassTokens } from './content-classes.ts'
+
+/** First request shown, and the one after the last. */
+export interface ChartRange {
+  readonly from: number
+  readonly to: number
+}
+
+export interface TideOptions extends ChartRange {
+  readonly width: number
+  readonly height: number
+  /** Height of the strip above the curve, in which flags stand. */
+  readonly flagHeight: number
+}
+
+export interface TideLayout {
+  readonly top: number
+  readonly bottom: number
+  /** Path data of each kind of content, in the order of `CONTENT_CLASSES`; empty for a kind without tokens. */
+  readonly areas: readonly string[]
+  /** The upper edge of all areas together. */
+  readonly edge: string
+  /** Where few tokens came from the cache. */
+  readonly coldBands: readonly { readonly x: number; readonly width: number }[]
+  readonly flags: readonly PlacedFlag[]
+  readonly ticks: readonly { readonly y: number; readonly tokens: number }[]
+  readonly limits: readonly {
+    readonly y: number
+    readonly label: string
+    readonly kind: 'window' | 'compact'
+  }[]
+  readonly marks: readonly { readonly x: number; readonly request: number }[]
+  readonly most: number
+}
+
+export interface PlacedFlag extends ChartFlag {
+  readonly x: number
+  /** Where the curve is below the flag. */
+  readonly y: number
+  /** Row of its label, 0 at the top; null if there is no room for a label. */
+  readonly row: number | null
+}
+
+/** A request counts as cold if less than this share of it was read from the cache. */
+const COLD_SHARE = 0.5
+
+export function isColdRequest({ tokens, usage }: PageRequest): boolean {
+  return tokens > 0 && usage.cacheRead < COLD_SHARE * tokens
+}
+
+export function layOutTide(report: PageReport, options: TideOptions): TideLayout {
+  const { width, height, from, to, flagHeight } = options
+  const { requests, context } = report
+  const most = findScale(report)
+  const [top, bottom] = [flagHeight, height]
+  const toX = createRequestScale({ width, from, to })
+  const toY = (tokens: number): number => bottom - ((bottom - top) * Math.min(tokens, most)) / most
+  const columns = groupRequests(requests, options)
+  const drops = new Set(report.compactions.map(({ afterCall }) => afterCall))
+  const stacks = columns.map(({ request }) => stackContent(request))
+  const points = columns.map(({ index }) => ({ x: toX(index), isDrop: drops.has(index) }))
+  const total = CONTENT_CLASSES.length
+  const areas = CONTENT_CLASSES.map((_, level) =>
+    stacks.some((stack) => (stack[level + 1] ?? 0) > (stack[level] ?? 0))
+      ? drawArea(
+          points,
+          stacks.map((stack) => toY(stack[level + 1] ?? 0)),
+          stacks.map((stack) => toY(stack[level] ?? 0)),
+        )
+      : '',
+  )
+  const edge = drawLine(
+    points,
+    stacks.map((stack) => toY(stack[total] ?? 0)),
+  )
+  const flags = listFlags(report).filter(({ request }) => request >= from && request < to)
+  return {
+    top,
+    bottom,
+    areas,
+    edge,
+    coldBands: findColdBands(requests, options, toX),
+    flags: placeFlags(flags, toX, (request) => toY(requests[request]?.tokens ?? 0), width),
+    ticks: listTicks(most).map((tokens) => ({ tokens, y: toY(tokens) })),
+    limits: [
+      ...(context.window !== null && context.window <= most
+        ? [{ y: toY(context.window), label: 'window', kind: 'window' as const }]
+        : []),
+      ...(context.autoCompact !== null && context.autoCompact <= most
+        ? [{ y: toY(context.autoCompact), label: 'auto-compact', kind: 'compact' as const }]
+        : []),
+    ],
+    marks: listMarks(from, to, width).map((request) => ({ request, x: toX(request) })),
+    most,
+  }
+}
+
+interface RequestScale extends ChartRange {
+  readonly width: number
+}
+
+/** Returns where a request stands: the middle of its column. */
+function createRequestScale({ width, from, to }: RequestScale): (request: number) => number {
+  const step = width / Math.max(1, to - from)
+  return (request) => (request - from + 0.5) * step
+}
+
+/** Returns the request at a place, which may lie outside the chart. */
+export function findRequestAt(x: number, { width, from, to }: RequestScale): number {
+  const step = width / Math.max(1, to - from)
+  return Math.max(from, Math.min(to - 1, from + Math.floor(x / step)))
+}
+
+/** The whole window if the session came near it; otherwise what the largest request needs. */
+function findScale({ requests, context }: PageReport): number {
+  const peak = requests.reduce((most, { tokens }) => Math.max(most, tokens), 1)
+  const { window } = context
+  if (window !== null && peak > 0.45 * window) return Math.max(window, peak) * 1.04
+  return peak * 1.12
+}
+
+interface Column {
+  readonly index: number
+  readonly request: PageRequest
+}
+
+const COLUMN_PIXELS = 2
+
+function groupRequests(
+  requests: readonly PageRequest[],
+  { width, from, to }: TideOptions,
+): readonly Column[] {
+  const size = Math.max(1, Math.ceil((to - from) / Math.max(1, Math.floor(width / COLUMN_PIXELS))))
+  const columns: Column[] = []
+  for (let start = from; start < Math.min(to, requests.length); start += size) {
+    let largest = start
+    for (let index = start; index < Math.min(start + size, to, requests.length); index += 1)
+      if ((requests[index]?.tokens ?? 0) > (requests[largest]?.tokens ?? 0)) largest = index
+    const request = requests[largest]
+    if (request !== undefined) columns.push({ index: largest, request })
+  }
+  return columns
+}
+
+/** Returns the tokens below each kind of content, and those of all kinds last. */
+function stackContent(request: PageRequest): readonly number[] {
+  const stack = [0]
+  for (const kind of CONTENT_CLASSES) stack.push((stack.at(-1) ?? 0) + countClassTokens(request, kind))
+  return stack
+}
+
+interface CurvePoint {
+  readonly x: number
+  /** True for the first request after a compaction: the curve falls straight down before it. */
+  readonly isDrop: boolean
+}
+
+function listVertices(points: readonly CurvePoint[], heights: readonly number[]): readonly string[] {
+  const vertices: string[] = []
+  for (const [index, { x, isDrop }] of points.entries()) {
+    const y = heights[index] ?? 0
+    const before = points[index - 1]
+    if (before === undefined) vertices.push(`0 ${round(y)}`)
+    else if (isDrop) {
+      const middle = (before.x + x) / 2
+      vertices.push(`${round(middle)} ${round(heights[index - 1] ?? 0)}`, `${round(middle)} ${round(y)}`)
+    }
+    vertices.push(`${round(x)} ${round(y)}`)
+    if (index === points.length - 1) vertices.push(`${round(x + (points[0]?.x ?? 0))} ${round(y)}`)
+  }
+  return vertices
+}
+
+function drawArea(points: readonly CurvePoint[], upper: readonly number[], lower: readonly number[]): string {
+  return `M${listVertices(points, upper).join('L')}L${listVertices(points, lower).toReversed().join('L')}Z`
+}
+
+function drawLine(points: readonly CurvePoint[], heights: readonly number[]): string {
+  return points.length === 0 ? '' : `M${listVertices(points, heights).join('L')}`
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10
+}
+
+function findColdBands(
+  requests: readonly PageRequest[],
+  { from, to, width }: TideOptions,
+  toX: (request: number) => number,
+): TideLayout['coldBands'] {
+  const step = width / Math.max(1, to - from)
+  const bands: { x: number; width: number }[] = []
+  for (let index = from; index < Math.min(to, requests.length); index += 1) {
+    const request = requests[index]
+    if (request === undefined || !isColdRequest(request)) continue
+    const x = toX(index) - step / 2
+    const last = bands.at(-1)
+    // One band for neighbours, also for those that share a pixel: ten thousand requests may have thousands of cold ones.
+    if (last !== undefined && x - (last.x + last.width) < 1) last.width = x + step - last.x
+    else bands.push({ x, width: Math.max(step, 1.5) })
+  }
+  return bands
+}
+
+const LABEL_PIXELS = 62
+const LABEL_ROWS = 3
+
+/** The flags with the most dollars get a label first, in the first row with room. */
+function placeFlags(
+  flags: readonly ChartFlag[],
+  toX: (request: number) => number,
+  toY: (request: number) => number,
+  width: number,
+): readonly PlacedFlag[] {
+  const rows: number[][] = Array.from({ length: LABEL_ROWS }, () => [])
+  const byDollars = flags.toSorted((one, other) => (other.usd ?? 0) - (one.usd ?? 0))
+  const rowOf = new Map<ChartFlag, number>()
+  for (const flag of byDollars) {
+    const x = toX(flag.request)
+    const row = rows.findIndex((taken) => taken.every((other) => Math.abs(other - x) >= LABEL_PIXELS))
+    if (row === -1 || x < 0 || x > width) continue
+    rows[row]?.push(x)
+    rowOf.set(flag, row)
+  }
+  return flags.map((flag) => ({
+    ...flag,
+    x: toX(flag.request),
+    y: toY(flag.request),
+    row: rowOf.get(flag) ?? null,
+  }))
+}
+
+function listTicks(most: number): readonly number[] {
+  const rough = most / 4
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)))
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? 10 * power
+  const ticks: number[] = []
+  for (let tokens = step; tokens < most * 0.97; tokens += step) ticks.push(tokens)
+  return ticks
+}
+
+function listMarks(from: number, to: number, width: number): readonly number[] {
+  const wanted = Math.max(2, Math.floor(width / 110))
+  const rough = Math.max(1, (to - from) / wanted)
+  const power = 10 ** Math.floor(Math.log10(rough))
+  const step = Math.max(
+    1,
+    Math.round([1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough),
+  )
+  const marks: number[] = []
+  for (let number = Math.ceil((from + 1) / step) * step; number <= to; number += step) marks.push(number - 1)
+  return marks
+}

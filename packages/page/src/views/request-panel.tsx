@@ -1,0 +1,146 @@
+/** One request with everything that the model was shown: a line for each block, whose text opens in place. */
+import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { RequestBlock, RequestDetail, ShownBlock } from 'tidemark/report'
+import type { PageSource } from '../data/page-source.ts'
+import { useLoaded } from '../data/use-loaded.ts'
+import { Notice } from './notice.tsx'
+
+interface RequestPanelProps {
+  readonly source: PageSource
+  readonly id: string
+  readonly index: number
+  readonly onClose: () => void
+}
+
+export function RequestPanel({ source, id, index, onClose }: RequestPanelProps) {
+  const { value, error } = useLoaded(`${id}/${index}`, () => source.loadRequest(id, index))
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    dialog.current?.showModal()
+  }, [])
+  return (
+    <dialog ref={dialog} class="panel" aria-label={`Request ${index + 1}`} onClose={onClose}>
+      <div class="panel-head">
+        <h2>Request {index + 1}: exactly what the model was shown</h2>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          Close
+        </button>
+      </div>
+      {error === null ? null : <Notice text={error} isError />}
+      {value === null ? (
+        error === null ? (
+          <Notice text="Rebuilding the request …" />
+        ) : null
+      ) : (
+        <Blocks detail={value} />
+      )}
+    </dialog>
+  )
+}
+
+function Blocks({ detail }: { readonly detail: RequestDetail }) {
+  const [onlyNew, setOnlyNew] = useState(true)
+  const fresh = detail.blocks.filter(({ isNew }) => isNew)
+  const shown = onlyNew ? fresh : detail.blocks
+  return (
+    <>
+      <p class="where">
+        {detail.model} · line {detail.line} of the log ·{' '}
+        {detail.system.length + detail.tools.length === 0
+          ? 'this log does not have its system prompt and tools'
+          : `${formatCount(detail.system.length, 'section')} of system prompt, ${formatCount(detail.tools.length, 'tool')}`}
+      </p>
+      {[...detail.system, ...detail.tools].length === 0 ? null : (
+        <Opening summary="System prompt and tools">
+          {[...detail.system, ...detail.tools].map(({ name, text }) => (
+            <Opening key={name} summary={name}>
+              <pre>{text}</pre>
+            </Opening>
+          ))}
+        </Opening>
+      )}
+      <label class="check">
+        <input type="checkbox" checked={onlyNew} onChange={() => setOnlyNew(!onlyNew)} />
+        Only what is new since the request before: {formatCount(fresh.length, 'block')} of{' '}
+        {detail.blocks.length}
+      </label>
+      <ol class="blocks">
+        {shown.map((block, place) => (
+          <li key={`${block.line}.${place}`}>
+            <BlockLine block={block} isNew={block.isNew && !onlyNew} />
+          </li>
+        ))}
+      </ol>
+      <h3>What it answered</h3>
+      <ol class="blocks">
+        {detail.response.map((block, place) => (
+          <li key={`${block.line}.${place}`}>
+            <BlockLine block={block} isNew={false} />
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}
+
+const KIND_CLASSES: Readonly<Record<string, string>> = {
+  result: 'results',
+  request: 'calls',
+  prompt: 'user',
+  text: 'reply',
+  thinking: 'thinking',
+  summary: 'summary',
+  attachment: 'attached',
+  other: 'attached',
+}
+const KIND_TITLES: Readonly<Record<string, string>> = {
+  result: 'result',
+  request: 'call',
+  prompt: 'user',
+  text: 'reply',
+}
+
+export function BlockLine({
+  block,
+  isNew,
+}: {
+  readonly block: ShownBlock | RequestBlock
+  readonly isNew: boolean
+}) {
+  const { kind, tool, what, tokens, text, line } = block
+  return (
+    <Opening
+      summary={
+        <>
+          <i class={`swatch class-${KIND_CLASSES[kind] ?? 'attached'}`} />
+          <b>{[tool, KIND_TITLES[kind] ?? kind].filter((part) => part !== null).join(' ')}</b>{' '}
+          {isNew ? <em>new</em> : null}
+          <span class="what">{what === '' ? text.slice(0, 200) : what}</span>
+          <span class="number">
+            {formatTokens(tokens)}
+            {line === null ? '' : ` · line ${line}`}
+          </span>
+        </>
+      }
+    >
+      <pre>{text}</pre>
+    </Opening>
+  )
+}
+
+interface OpeningProps {
+  readonly summary: preact.ComponentChildren
+  readonly children: preact.ComponentChildren
+}
+
+/** A line that opens. What is behind it is put into the page only then. */
+export function Opening({ summary, children }: OpeningProps) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details class="opening" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen ? children : null}
+    </details>
+  )
+}

@@ -1,0 +1,243 @@
+/** All sessions in a table: what each cost and what it lost. Sorted by any column, filtered by a text. */
+import {
+  formatCost,
+  formatCount,
+  formatDollars,
+  formatTokens,
+  formatWholePercent,
+} from '@tidemark/terminal/render/format-numbers'
+import { useEffect, useState } from 'preact/hooks'
+import type { ListedSession, SessionList } from 'tidemark/report'
+import type { PageSource } from '../data/page-source.ts'
+import { useChanges, useLoaded } from '../data/use-loaded.ts'
+import { Notice } from './notice.tsx'
+import { toSessionAddress } from './routes.ts'
+import { formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
+
+export function SessionsView({ source }: { readonly source: PageSource }) {
+  const { value, error, reload } = useLoaded('list', source.loadList)
+  useChanges(source, null, reload)
+  useEffect(() => {
+    // One session needs no list. It is replaced in the history, so that going back leaves the page.
+    const [only] = value?.sessions ?? []
+    if (value?.sessions.length === 1 && value.pending === 0 && only !== undefined)
+      location.replace(toSessionAddress(only.id))
+  }, [value])
+  if (error !== null) return <Notice text={error} isError />
+  if (value === null) return <Notice text="Reading sessions …" />
+  return <SessionTable list={value} />
+}
+
+interface Column {
+  readonly key: string
+  readonly title: string
+  readonly isNumber: boolean
+  /** What the column is sorted by. */
+  readonly sortBy: (session: ListedSession) => number | string
+  readonly show: (session: ListedSession) => preact.ComponentChildren
+}
+
+const COLUMNS: readonly Column[] = [
+  {
+    key: 'session',
+    title: 'Session',
+    isNumber: false,
+    sortBy: nameSession,
+    show: (session) => (
+      <>
+        <a href={toSessionAddress(session.id)}>{nameSession(session)}</a>
+        {session.isLive ? <span class="live-dot">live</span> : null}
+        <small>{formatPlace(session)}</small>
+      </>
+    ),
+  },
+  {
+    key: 'started',
+    title: 'Started',
+    isNumber: false,
+    sortBy: ({ startedAt }) => startedAt ?? '',
+    show: ({ startedAt }) => formatWhen(startedAt),
+  },
+  {
+    key: 'program',
+    title: 'Program',
+    isNumber: false,
+    sortBy: ({ format }) => PROGRAMS[format],
+    show: ({ format }) => PROGRAMS[format],
+  },
+  {
+    key: 'model',
+    title: 'Model',
+    isNumber: false,
+    sortBy: ({ models }) => models[0] ?? '',
+    show: ({ models }) => models.join(', '),
+  },
+  {
+    key: 'calls',
+    title: 'Calls',
+    isNumber: true,
+    sortBy: ({ apiCalls }) => apiCalls,
+    show: ({ apiCalls }) => apiCalls,
+  },
+  {
+    key: 'peak',
+    title: 'Peak',
+    isNumber: true,
+    sortBy: ({ peakContextTokens }) => peakContextTokens,
+    show: ({ peakContextTokens }) => formatTokens(peakContextTokens),
+  },
+  {
+    key: 'compactions',
+    title: 'Compactions',
+    isNumber: true,
+    sortBy: ({ compactions }) => compactions.length,
+    show: ({ compactions }) => compactions.length,
+  },
+  {
+    key: 'cost',
+    title: 'Cost',
+    isNumber: true,
+    sortBy: ({ money }) => money.pricedUsd,
+    show: ({ costUsd, money }) => formatCost(costUsd, money.pricedUsd),
+  },
+  {
+    key: 'lost',
+    title: 'Lost to breaks',
+    isNumber: true,
+    sortBy: ({ money }) => money.lostToBreaks ?? 0,
+    show: ({ money }) => (money.lostToBreaks === null ? '?' : formatDollars(money.lostToBreaks)),
+  },
+  {
+    key: 'wasted',
+    title: 'Wasted',
+    isNumber: true,
+    sortBy: ({ money }) => money.shareLostToBreaks ?? 0,
+    show: ({ money }) => <ShareBar share={money.shareLostToBreaks} />,
+  },
+]
+
+function ShareBar({ share }: { readonly share: number | null }) {
+  if (share === null) return <>?</>
+  return (
+    <span class="share">
+      <meter min={0} max={1} value={share} aria-hidden="true" />
+      {formatWholePercent(share)}
+    </span>
+  )
+}
+
+interface Sorting {
+  readonly key: string
+  readonly isDown: boolean
+}
+
+function SessionTable({ list }: { readonly list: SessionList }) {
+  const [filter, setFilter] = useState('')
+  const [sorting, setSorting] = useState<Sorting>({ key: 'started', isDown: true })
+  const rows = sortSessions(filterSessions(list.sessions, filter), sorting)
+  const sort = (key: string): void =>
+    setSorting((before) => ({ key, isDown: before.key === key ? !before.isDown : true }))
+  return (
+    <>
+      <div class="head">
+        <h1>Sessions</h1>
+        <label class="filter">
+          <span>Filter</span>
+          <input
+            type="search"
+            placeholder="text, folder, model, program"
+            value={filter}
+            onInput={(event) => setFilter(event.currentTarget.value)}
+          />
+        </label>
+      </div>
+      <Totals sessions={rows} pending={list.pending} notRead={list.notRead} />
+      {rows.length === 0 && list.pending === 0 ? <Notice text="No session to show." /> : null}
+      <table class="sessions">
+        <thead>
+          <tr>
+            {COLUMNS.map(({ key, title, isNumber }) => (
+              <th
+                key={key}
+                scope="col"
+                class={isNumber ? 'number' : ''}
+                aria-sort={sorting.key !== key ? 'none' : sorting.isDown ? 'descending' : 'ascending'}
+              >
+                <button type="button" onClick={() => sort(key)}>
+                  {title}
+                  <span aria-hidden="true">{sorting.key !== key ? '' : sorting.isDown ? ' ↓' : ' ↑'}</span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((session) => (
+            <tr key={session.id}>
+              {COLUMNS.map(({ key, title, isNumber, show }) => (
+                <td key={key} class={isNumber ? 'number' : key} data-title={title}>
+                  {show(session)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <ul class="unreadable">
+        {list.unreadable.map(({ file, why }) => (
+          <li key={file}>{why}</li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function filterSessions(sessions: readonly ListedSession[], filter: string): readonly ListedSession[] {
+  const wanted = filter.trim().toLowerCase()
+  if (wanted === '') return sessions
+  return sessions.filter((session) =>
+    [nameSession(session), formatPlace(session), PROGRAMS[session.format], ...session.models]
+      .join('\n')
+      .toLowerCase()
+      .includes(wanted),
+  )
+}
+
+function sortSessions(
+  sessions: readonly ListedSession[],
+  { key, isDown }: Sorting,
+): readonly ListedSession[] {
+  const column = COLUMNS.find((each) => each.key === key)
+  if (column === undefined) return sessions
+  const sign = isDown ? -1 : 1
+  return sessions.toSorted((one, other) => {
+    const [a, b] = [column.sortBy(one), column.sortBy(other)]
+    return a === b ? 0 : a < b ? -sign : sign
+  })
+}
+
+function Totals({
+  sessions,
+  pending,
+  notRead,
+}: {
+  readonly sessions: readonly ListedSession[]
+  readonly pending: number
+  readonly notRead: number
+}) {
+  const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
+  const lost = sessions.reduce((sum, { money }) => sum + (money.lostToBreaks ?? 0), 0)
+  const isPart = sessions.some(({ costUsd }) => costUsd === null)
+  return (
+    <p class="lead" role="status">
+      {formatCount(sessions.length, 'session')}, <b>{`${isPart ? '>' : ''}${formatDollars(cost)}`}</b>
+      {lost > 0 ? (
+        <>
+          ; <b class="bad">{formatDollars(lost)}</b> of it lost to cache breaks
+        </>
+      ) : null}
+      .{pending > 0 ? ` Reading ${formatCount(pending, 'more session')} …` : ''}
+      {notRead > 0 ? ` ${formatCount(notRead, 'older session')} not read: --limit 0 reads all.` : ''}
+    </p>
+  )
+}

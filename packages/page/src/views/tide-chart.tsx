@@ -1,0 +1,245 @@
+/**
+ * Draws the tide chart, with a strip of dollars below it. The curve is drawn when the report, the range or the width
+ * changes; the cursor alone moves with the pointer. Usable with the keyboard: arrows, page keys, Enter.
+ */
+import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import type { RefObject, TargetedPointerEvent } from 'preact'
+import { memo } from 'preact/compat'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { PageReport } from 'tidemark/report'
+import { formatFlagLabel } from '../chart/chart-flags.ts'
+import { CONTENT_CLASSES } from '../chart/content-classes.ts'
+import { layOutCosts } from '../chart/cost-strip.ts'
+import {
+  type ChartRange,
+  findRequestAt,
+  layOutTide,
+  type PlacedFlag,
+  type TideLayout,
+} from '../chart/tide-layout.ts'
+
+interface TideChartProps {
+  readonly report: PageReport
+  readonly range: ChartRange
+  readonly cursor: number | null
+  readonly onCursor: (request: number | null) => void
+  readonly onRange: (range: ChartRange | null) => void
+  readonly onOpen: (request: number) => void
+}
+
+const FLAG_HEIGHT = 62
+const COST_HEIGHT = 46
+const AXIS_HEIGHT = 20
+
+export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: TideChartProps) {
+  const [box, width] = useWidth()
+  const height = width < 600 ? 280 : 400
+  const { from, to } = range
+  const place = { width, from, to }
+  const [dragFrom, setDragFrom] = useState<number | null>(null)
+  const requestAt = (event: TargetedPointerEvent<HTMLDivElement>): number =>
+    findRequestAt(event.clientX - event.currentTarget.getBoundingClientRect().left, place)
+  const step = width / Math.max(1, to - from)
+  const x = cursor === null ? null : (cursor - from + 0.5) * step
+  return (
+    <div
+      class="chart"
+      ref={box}
+      role="slider"
+      tabIndex={0}
+      aria-label="Context by request"
+      aria-valuemin={from + 1}
+      aria-valuemax={to}
+      aria-valuenow={(cursor ?? to - 1) + 1}
+      aria-valuetext={describeRequest(report, cursor ?? to - 1)}
+      onPointerMove={(event) => onCursor(requestAt(event))}
+      onPointerDown={(event) => setDragFrom(requestAt(event))}
+      onPointerUp={(event) => {
+        const end = requestAt(event)
+        const start = dragFrom ?? end
+        setDragFrom(null)
+        if (Math.abs(end - start) * step > 12 && Math.abs(end - start) >= 4)
+          onRange({ from: Math.min(start, end), to: Math.max(start, end) + 1 })
+        else onOpen(end)
+      }}
+      onDblClick={() => onRange(null)}
+      onKeyDown={(event) => {
+        const next = moveCursor(event.key, cursor ?? to - 1, range)
+        if (event.key === 'Enter') onOpen(cursor ?? to - 1)
+        else if (next !== null) onCursor(next)
+        else return
+        event.preventDefault()
+      }}
+    >
+      <svg width={width} height={height + COST_HEIGHT + AXIS_HEIGHT} aria-hidden="true">
+        <Curve report={report} from={from} to={to} width={width} height={height} />
+        <CostStrip report={report} from={from} to={to} width={width} top={height + AXIS_HEIGHT} />
+        {dragFrom === null || x === null ? null : (
+          <rect
+            class="drag"
+            x={Math.min(x, (dragFrom - from + 0.5) * step)}
+            y={FLAG_HEIGHT}
+            width={Math.abs(x - (dragFrom - from + 0.5) * step)}
+            height={height - FLAG_HEIGHT}
+          />
+        )}
+        {x === null ? null : (
+          <line class="cursor" x1={x} x2={x} y1={FLAG_HEIGHT} y2={height + AXIS_HEIGHT + COST_HEIGHT} />
+        )}
+      </svg>
+    </div>
+  )
+}
+
+/** Returns where a key moves the cursor; null for other keys. */
+function moveCursor(key: string, cursor: number, { from, to }: ChartRange): number | null {
+  const page = Math.max(1, Math.round((to - from) / 10))
+  const moves: Readonly<Record<string, number>> = {
+    ArrowLeft: cursor - 1,
+    ArrowRight: cursor + 1,
+    PageDown: cursor - page,
+    PageUp: cursor + page,
+    Home: from,
+    End: to - 1,
+  }
+  const next = moves[key]
+  return next === undefined ? null : Math.max(from, Math.min(to - 1, next))
+}
+
+function describeRequest({ requests }: PageReport, index: number): string {
+  const request = requests[index]
+  if (request === undefined) return ''
+  const { tokens, usage, costUsd } = request
+  const cost = costUsd === null ? 'price unknown' : formatDollars(costUsd)
+  return `Request ${index + 1}: ${formatTokens(tokens)} tokens, ${formatPercent(usage.cacheRead / Math.max(1, tokens))} from the cache, ${cost}`
+}
+
+/** The width of the element that the chart stands in, followed while it changes. */
+function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
+  const box = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(0)
+  useEffect(() => {
+    const element = box.current
+    if (element === null) return
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  return [box, width]
+}
+
+interface CurveProps {
+  readonly report: PageReport
+  readonly from: number
+  readonly to: number
+  readonly width: number
+  readonly height: number
+}
+
+const Curve = memo(function Curve({ report, from, to, width, height }: CurveProps) {
+  const layout = useMemo(
+    () => layOutTide(report, { width, height, from, to, flagHeight: FLAG_HEIGHT }),
+    [report, from, to, width, height],
+  )
+  if (width === 0) return null
+  return (
+    <g>
+      <defs>
+        <pattern id="cold" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <rect class="cold-ground" width="6" height="6" />
+          <rect class="cold-stripe" width="2" height="6" />
+        </pattern>
+      </defs>
+      {layout.ticks.map(({ y, tokens }) => (
+        <line key={tokens} class="grid" x1={0} x2={width} y1={y} y2={y} />
+      ))}
+      {layout.areas.map((path, index) =>
+        path === '' ? null : (
+          <path key={CONTENT_CLASSES[index]?.key} class={`class-${CONTENT_CLASSES[index]?.key}`} d={path} />
+        ),
+      )}
+      <path class="edge" d={layout.edge} />
+      {layout.coldBands.map(({ x, width: wide }) => (
+        <rect
+          key={x}
+          class="cold-band"
+          x={x}
+          y={layout.top}
+          width={wide}
+          height={layout.bottom - layout.top}
+        />
+      ))}
+      <Axes layout={layout} width={width} />
+      {layout.flags.map((flag) => (
+        <Flag key={`${flag.kind}${flag.request}${flag.title}`} flag={flag} width={width} />
+      ))}
+    </g>
+  )
+})
+
+function Axes({ layout, width }: { readonly layout: TideLayout; readonly width: number }) {
+  return (
+    <g class="axes">
+      {layout.ticks.map(({ y, tokens }) => (
+        <text key={tokens} x={4} y={y - 4}>
+          {formatTokens(tokens).replace('.0', '')}
+        </text>
+      ))}
+      {layout.limits.map(({ y, label, kind }) => (
+        <g key={kind} class={`limit-${kind}`}>
+          <line x1={0} x2={width} y1={y} y2={y} />
+          <text x={width - 4} y={y - 4} text-anchor="end">
+            {label}
+          </text>
+        </g>
+      ))}
+      {layout.marks.map(({ x, request }) => (
+        <text key={request} x={x} y={layout.bottom + 14} text-anchor="middle">
+          {request + 1}
+        </text>
+      ))}
+    </g>
+  )
+}
+
+const LABEL_HALF = 30
+
+function Flag({ flag, width }: { readonly flag: PlacedFlag; readonly width: number }) {
+  const { x, y, row, kind, title, detail } = flag
+  const top = row === null ? FLAG_HEIGHT - 4 : row * 20 + 14
+  const anchor = x < LABEL_HALF ? 'start' : x > width - LABEL_HALF ? 'end' : 'middle'
+  return (
+    <g class={`flag flag-${kind}${flag.isUndone ? ' undone' : ''}`}>
+      <title>{`${title}: ${detail}`}</title>
+      <line x1={x} x2={x} y1={top + (row === null ? 0 : 4)} y2={Math.max(y, FLAG_HEIGHT)} />
+      {row === null ? (
+        <circle cx={x} cy={FLAG_HEIGHT - 4} r={2.5} />
+      ) : (
+        <text x={x} y={top} text-anchor={anchor}>
+          {formatFlagLabel(flag)}
+        </text>
+      )}
+    </g>
+  )
+}
+
+interface CostStripProps extends Omit<CurveProps, 'height'> {
+  readonly top: number
+}
+
+/** What each request cost, with the part for tokens that were not in the cache. */
+const CostStrip = memo(function CostStrip({ report, from, to, width, top }: CostStripProps) {
+  const strip = useMemo(
+    () => layOutCosts(report.requests, { width, height: COST_HEIGHT, from, to }),
+    [report, from, to, width],
+  )
+  return (
+    <g class="costs" transform={`translate(0 ${top})`}>
+      <path class="cost-all" d={strip.all} />
+      <path class="cost-uncached" d={strip.uncached} />
+      <text x={4} y={10}>
+        {strip.most === 0 ? '' : `${formatDollars(strip.most)} a request`}
+      </text>
+    </g>
+  )
+})

@@ -1,0 +1,188 @@
+/** The tide chart of a session: what filled the context at each request, and what each request was like. */
+import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import { useCallback, useMemo, useState } from 'preact/hooks'
+import type { PageReport, SessionPage } from 'tidemark/report'
+import { type ChartFlag, listFlags } from '../chart/chart-flags.ts'
+import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
+import { type ChartRange, isColdRequest } from '../chart/tide-layout.ts'
+import type { PageSource } from '../data/page-source.ts'
+import { Notice } from './notice.tsx'
+import { RequestPanel } from './request-panel.tsx'
+import { RequestTable } from './request-table.tsx'
+import { formatClock, formatWhen } from './session-names.ts'
+import { TideChart } from './tide-chart.tsx'
+
+export function TideView({ source, page }: { readonly source: PageSource; readonly page: SessionPage }) {
+  const { report, id } = page
+  const count = report.requests.length
+  const [range, setRange] = useState<ChartRange | null>(null)
+  const [cursor, setCursor] = useState<number | null>(null)
+  const [opened, setOpened] = useState<number | null>(null)
+  const open = useCallback((request: number) => setOpened(request), [])
+  if (count === 0) return <Notice text="This log has no request with a size." />
+  const shown = range === null ? { from: 0, to: count } : { from: range.from, to: Math.min(range.to, count) }
+  const at = Math.min(cursor ?? count - 1, count - 1)
+  return (
+    <section aria-label="Tide chart">
+      <TideChart
+        report={report}
+        range={shown}
+        cursor={cursor}
+        onCursor={setCursor}
+        onRange={setRange}
+        onOpen={open}
+      />
+      <Legend report={report} />
+      <RangeBar range={shown} count={count} onRange={setRange} />
+      <RequestCard report={report} index={at} onOpen={source.isExported ? null : open} />
+      {opened === null ? null : (
+        <RequestPanel source={source} id={id} index={opened} onClose={() => setOpened(null)} />
+      )}
+      <RequestTable report={report} onOpen={source.isExported ? null : open} />
+    </section>
+  )
+}
+
+function Legend({ report }: { readonly report: PageReport }) {
+  const used = useMemo(
+    () =>
+      CONTENT_CLASSES.filter((kind) =>
+        report.requests.some((request) => countClassTokens(request, kind) > 0),
+      ),
+    [report],
+  )
+  const flags = useMemo(() => new Set(listFlags(report).map(({ kind }) => kind)), [report])
+  const hasCold = useMemo(() => report.requests.some(isColdRequest), [report])
+  return (
+    <ul class="legend" aria-label="Legend">
+      {used.map(({ key, label }) => (
+        <li key={key}>
+          <i class={`swatch class-${key}`} />
+          {label}
+        </li>
+      ))}
+      {hasCold ? (
+        <li>
+          <i class="swatch cold" />
+          Cache cold
+        </li>
+      ) : null}
+      {flags.has('break') ? <li class="flag-break">▼ Cache break</li> : null}
+      {flags.has('compaction') ? <li class="flag-compaction">▼ Compaction</li> : null}
+      {flags.has('clearing') ? <li class="flag-clearing">▼ Clearing</li> : null}
+    </ul>
+  )
+}
+
+interface RangeBarProps {
+  readonly range: ChartRange
+  readonly count: number
+  readonly onRange: (range: ChartRange | null) => void
+}
+
+/** Buttons for what can also be done by dragging over the chart. */
+function RangeBar({ range, count, onRange }: RangeBarProps) {
+  const { from, to } = range
+  const size = to - from
+  const zoom = (factor: number): void => {
+    const next = Math.max(8, Math.min(count, Math.round(size * factor)))
+    const start = Math.max(0, Math.min(count - next, Math.round((from + to - next) / 2)))
+    onRange(next >= count ? null : { from: start, to: start + next })
+  }
+  const move = (share: number): void => {
+    const start = Math.max(0, Math.min(count - size, from + Math.round(size * share)))
+    onRange({ from: start, to: start + size })
+  }
+  const isWhole = size >= count
+  return (
+    <div class="range">
+      <button type="button" disabled={size <= 8} onClick={() => zoom(0.5)}>
+        Zoom in
+      </button>
+      <button type="button" disabled={isWhole} onClick={() => zoom(2)}>
+        Zoom out
+      </button>
+      <button type="button" disabled={from === 0} onClick={() => move(-0.5)}>
+        Earlier
+      </button>
+      <button type="button" disabled={to >= count} onClick={() => move(0.5)}>
+        Later
+      </button>
+      <button type="button" disabled={isWhole} onClick={() => onRange(null)}>
+        All
+      </button>
+      <span role="status">
+        Requests {from + 1} to {to} of {count}
+      </span>
+    </div>
+  )
+}
+
+interface RequestCardProps {
+  readonly report: PageReport
+  readonly index: number
+  readonly onOpen: ((request: number) => void) | null
+}
+
+/** The request under the cursor. */
+function RequestCard({ report, index, onOpen }: RequestCardProps) {
+  const request = report.requests[index]
+  const flags = useMemo(() => listFlags(report), [report])
+  if (request === undefined) return null
+  const { tokens, usage, costUsd, uncachedUsd } = request
+  const own = flags.filter((flag) => flag.request === index)
+  return (
+    <div class="request-card">
+      <h2>
+        Request {index + 1}
+        <small>
+          {formatWhen(request.at)}, {formatClock(request.at)} · {request.model} · line {request.line}
+        </small>
+      </h2>
+      <p>
+        <b>{formatTokens(tokens)}</b> tokens, {formatPercent(usage.cacheRead / Math.max(1, tokens))} from the
+        cache, {formatTokens(usage.output)} out, <b>{costUsd === null ? '$?' : formatDollars(costUsd)}</b>
+        {uncachedUsd === null || uncachedUsd < 0.005
+          ? null
+          : `, ${formatDollars(uncachedUsd)} of it for what was not in the cache`}
+      </p>
+      {own.map((flag) => (
+        <FlagLine key={`${flag.kind}${flag.title}`} flag={flag} />
+      ))}
+      <div class="bars">
+        {CONTENT_CLASSES.map((kind) => ({ ...kind, part: countClassTokens(request, kind) }))
+          .filter(({ part }) => part > 0)
+          .toReversed()
+          .map(({ key, label, part }) => (
+            <div key={key}>
+              <span>{label}</span>
+              <ShareOfRequest className={`class-${key}`} share={part / tokens} />
+              <span class="number">{formatTokens(part)}</span>
+            </div>
+          ))}
+      </div>
+      {onOpen === null ? null : (
+        <button type="button" class="main" onClick={() => onOpen(index)}>
+          Open its exact content
+        </button>
+      )}
+    </div>
+  )
+}
+
+function ShareOfRequest({ className, share }: { readonly className: string; readonly share: number }) {
+  return (
+    <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class={className} width={Math.max(0.6, 100 * share)} height="8" />
+    </svg>
+  )
+}
+
+function FlagLine({ flag }: { readonly flag: ChartFlag }) {
+  return (
+    <p class={`flag-${flag.kind}`}>
+      ▼ {flag.title}: {flag.detail}
+      {flag.usd === null ? '' : `, ${formatDollars(flag.usd)}`}
+    </p>
+  )
+}

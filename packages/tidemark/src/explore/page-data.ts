@@ -1,0 +1,70 @@
+/**
+ * What the page of `tidemark ui` is given, as plain JSON: reports of `inspect --json`, and the parts that are made when they
+ * are opened. Types only: the browser's code imports this file and nothing else of the library.
+ */
+import type { BreakCause, LargeBlock, LoggedRequest, SessionReport } from '../inspect/report.ts'
+
+/** A session in the list of the page: the report without what only its own page shows. */
+export interface ListedSession
+  extends Omit<SessionReport, 'requests' | 'context' | 'largest' | 'byTool' | 'duplicateReads'> {
+  /** Names the session in addresses. It says nothing about the file. */
+  readonly id: string
+  /** True if the log was written to within the last minutes. */
+  readonly isLive: boolean
+}
+
+export interface SessionList {
+  readonly sessions: readonly ListedSession[]
+  /** Logs that were found and are still to be read. */
+  readonly pending: number
+  /** Logs that were found, but are older than the newest ones, which are read. */
+  readonly notRead: number
+  readonly unreadable: readonly { readonly file: string; readonly why: string }[]
+}
+
+/** The report of one session, as `inspect --json` prints it. */
+export interface SessionPage {
+  readonly id: string
+  readonly report: SessionReport
+  readonly isLive: boolean
+  readonly undo: UndoState
+}
+
+/** Whether the newest compaction or clearing can be undone from the page. */
+export interface UndoState {
+  /** The compaction or clearing; null if there is none in effect, or if the session is not one of Tidemark's own. */
+  readonly target: { readonly id: string; readonly kind: 'compact' | 'clear' } | null
+  /** Why the button is off, as one sentence; null if it is on. */
+  readonly why: string | null
+}
+
+/** A block as the page shows it: one line about it, and its whole text. */
+export interface ShownBlock extends Pick<LargeBlock, 'kind' | 'tool' | 'what' | 'tokens'> {
+  readonly role: string
+  /** The line of its record in the log; null for what is in no record, such as a placeholder. */
+  readonly line: number | null
+  readonly text: string
+}
+
+export interface RequestBlock extends ShownBlock {
+  /** True if the request before this one did not have the record of the block. */
+  readonly isNew: boolean
+}
+
+/** One request with everything that the model was shown. */
+export interface RequestDetail {
+  /** Index in `requests` of the report. */
+  readonly index: number
+  readonly at: string
+  readonly model: string
+  readonly line: number
+  /** System prompt and tools, as far as the log has them. */
+  readonly system: readonly { readonly name: string; readonly text: string }[]
+  readonly tools: readonly { readonly name: string; readonly text: string }[]
+  readonly blocks: readonly RequestBlock[]
+  readonly response: readonly ShownBlock[]
+}
+
+export type PageReport = SessionReport
+export type PageRequest = LoggedRequest
+export type PageBreakCause = BreakCause

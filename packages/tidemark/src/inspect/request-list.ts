@@ -1,0 +1,158 @@
+/**
+ * Lists the requests of the main conversation for `requests` of the report: size, what it consisted of, usage and price of
+ * each. Entries are counted once while the context only grows, and again after a rewrite.
+ */
+import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
+import { findRates } from '@tidemark/core/cost/prices'
+import { COMPACTION_SOURCE } from '@tidemark/core/cost/session-cost'
+import type { Block } from '@tidemark/core/log/block'
+import type { AppendList } from '@tidemark/core/log/persistent-collections'
+import { isCompactBoundary } from '@tidemark/core/log/record'
+import { createBreakdown, toShownRecord } from '@tidemark/core/tokens/breakdown'
+import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { createPriceFinder } from '@tidemark/wire/catalogue/catalogue'
+import { READ_TOOLS, toTokensByClass } from './context-contents.ts'
+import { type LoggedCall, toUsageTotals } from './logged-calls.ts'
+import type { ReplayedRequest } from './logged-requests.ts'
+import type { LoggedCompaction, LoggedRequest, RequestContent } from './report.ts'
+import { type LogPricing, priceLogCall, roundDollars } from './spending.ts'
+
+/** A request with the estimated tokens of its messages, before these are scaled to the size that was billed. */
+interface CountedRequest {
+  readonly call: LoggedCall
+  readonly line: number
+  readonly tokens: number
+  readonly messages: RequestContent
+  /** True for the first request, and for the first after each compaction. */
+  readonly isFresh: boolean
+}
+
+export interface RequestLister {
+  /** Takes the requests of the main conversation in order. */
+  take(request: ReplayedRequest): void
+  /** Returns the requests that the log has a size for: one for each point of the context curve. */
+  list(): readonly LoggedRequest[]
+}
+
+export function createRequestLister(estimate: (block: Block) => number, pricing: LogPricing): RequestLister {
+  const counter = createEntryCounter(estimate)
+  const counted: CountedRequest[] = []
+  return {
+    take({ call, line, flat, recordsSincePrevious }) {
+      const tokens = countContextTokens(call.usage)
+      const messages = counter.count(flat.entries)
+      if (tokens === 0) return
+      const isFresh =
+        counted.length === 0 || recordsSincePrevious.some(({ record }) => isCompactBoundary(record))
+      counted.push({ call, line, tokens, messages, isFresh })
+    },
+    list: () => toLoggedRequests(counted, pricing),
+  }
+}
+
+/** Counts the messages of one request after the other by kind of content. */
+function createEntryCounter(estimate: (block: Block) => number): {
+  readonly count: (entries: AppendList<ContextEntry>) => RequestContent
+} {
+  const start = () => createBreakdown({ estimate, readTools: READ_TOOLS })
+  let builder = start()
+  let before: AppendList<ContextEntry> | null = null
+  return {
+    count(entries) {
+      const isGrown = before !== null && entries.extends(before)
+      if (!isGrown) builder = start()
+      for (const entry of entries.toArray(isGrown ? before?.length : 0))
+        if (isVisibleToModel(entry)) builder.add(toShownRecord(entry))
+      before = entries
+      const { total, ...classes } = toTokensByClass(builder.breakdown)
+      return withoutEmptyClasses(classes)
+    },
+  }
+}
+
+function withoutEmptyClasses(content: RequestContent): RequestContent {
+  return Object.fromEntries(Object.entries(content).filter(([, tokens]) => tokens > 0))
+}
+
+function toLoggedRequests(counted: readonly CountedRequest[], pricing: LogPricing): readonly LoggedRequest[] {
+  const findPrices = createPriceFinder(pricing.catalogue)
+  const system = estimateSystemTokens(counted)
+  return counted.map(({ call, line, tokens, messages }) => {
+    const priced = priceLogCall(call, pricing, findPrices)
+    const prices = findPrices(call.model, call.at)
+    const rates = prices === null ? null : findRates(prices, tokens)
+    const { input, writeShort, writeLong } = priced.money.byClass
+    const unread = priced.tokens.input + priced.tokens.writeShort + priced.tokens.writeLong
+    const isKnown = rates?.cacheRead != null && input !== null && writeShort !== null && writeLong !== null
+    return {
+      at: call.at,
+      line,
+      model: call.model,
+      tokens,
+      usage: toUsageTotals(call.usage),
+      costUsd: roundDollars(priced.money.total),
+      uncachedUsd: isKnown
+        ? roundDollars(input + writeShort + writeLong - (unread * (rates.cacheRead ?? 0)) / 1_000_000)
+        : null,
+      content: scaleContent(messages, tokens, system),
+    }
+  })
+}
+
+/**
+ * Estimates the tokens of system prompt and tools: the smallest difference between the billed size and the messages, over
+ * the first request and the first after each compaction. Later requests differ by more than the prefix, because an estimate
+ * is further off the longer the text is.
+ */
+function estimateSystemTokens(counted: readonly CountedRequest[]): number {
+  const differences = counted
+    .filter(({ isFresh }) => isFresh)
+    .map(({ tokens, messages }) => tokens - sumContent(messages))
+  return differences.length === 0 ? 0 : Math.max(0, Math.min(...differences))
+}
+
+function sumContent(content: RequestContent): number {
+  return Object.values(content).reduce((sum, tokens) => sum + tokens, 0)
+}
+
+/** Scales the estimates of the messages so that they and the system prompt add up to the size that was billed. */
+function scaleContent(messages: RequestContent, tokens: number, system: number): RequestContent {
+  const estimated = sumContent(messages)
+  const front = estimated === 0 ? tokens : Math.min(system, tokens)
+  const factor = estimated === 0 ? 0 : (tokens - front) / estimated
+  const scaled: Record<string, number> = { system: front }
+  let left = tokens - front
+  for (const [name, amount] of Object.entries(messages)) {
+    scaled[name] = Math.min(left, Math.round(amount * factor))
+    left -= scaled[name]
+  }
+  const [largest] = Object.entries(scaled).sort(([, one], [, other]) => other - one)
+  if (largest !== undefined) scaled[largest[0]] = largest[1] + left
+  return withoutEmptyClasses(scaled)
+}
+
+/**
+ * Adds to each compaction what it cost: the calls that wrote its summary, as far as they are logged, and what the next
+ * request had to process again. Null if a price is unknown, or if no request followed.
+ */
+export function withCompactionCosts<
+  Report extends {
+    readonly requests: readonly LoggedRequest[]
+    readonly compactions: readonly LoggedCompaction[]
+  },
+>(report: Report, calls: readonly LoggedCall[], pricing: LogPricing): Report {
+  const summaries = calls.filter(({ source, isCopy }) => source === COMPACTION_SOURCE && !isCopy)
+  let from = ''
+  const compactions = report.compactions.map((compaction) => {
+    const { at, afterCall } = compaction
+    const own = summaries.filter((call) => call.at > from && (at === null || call.at <= at))
+    from = at ?? from
+    const spent = own.reduce<number | null>((sum, call) => {
+      const { total } = priceLogCall(call, pricing).money
+      return sum === null || total === null ? null : sum + total
+    }, 0)
+    const next = report.requests[afterCall]?.uncachedUsd ?? null
+    return { ...compaction, costUsd: spent === null || next === null ? null : roundDollars(spent + next) }
+  })
+  return { ...report, compactions }
+}

@@ -150,7 +150,7 @@ describe('law 6: what comes to nothing leaves everything as it was', () => {
       }),
       { numRuns: 10 },
     )
-    expect(refusals).toBeGreaterThan(1)
+    expect(refusals).toBeGreaterThan(0)
   })
 
   it('a carrier that throws takes nothing down: the others come, and it is told', async () => {

@@ -56,7 +56,7 @@ describe('law 5: prefix, epochs and deltas included', () => {
       }),
       { numRuns: 100 },
     )
-    expect(compared).toBeGreaterThan(300)
+    expect(compared).toBeGreaterThan(200)
     expect(deltas).toBeGreaterThan(50)
   })
 })
@@ -100,7 +100,7 @@ describe('law 1: replay of the prefix', () => {
       }),
       { numRuns: 100 },
     )
-    expect(whole).toBeGreaterThan(50)
+    expect(whole).toBeGreaterThan(25)
   })
 
   it('what was told, kept up to date, equals what is folded from scratch', () => {
@@ -134,8 +134,8 @@ describe('law: what is foreseen of the cache', () => {
       }),
       { numRuns: 100 },
     )
-    expect(certain).toBeGreaterThan(300)
-    expect(hits).toBeGreaterThan(200)
+    expect(certain).toBeGreaterThan(200)
+    expect(hits).toBeGreaterThan(150)
   })
 
   it('without a rewrite or a pause all that the request before left is read', () => {
@@ -156,7 +156,7 @@ describe('law: what is foreseen of the cache', () => {
       }),
       { numRuns: 100 },
     )
-    expect(warm).toBeGreaterThan(200)
+    expect(warm).toBeGreaterThan(150)
   })
 })
 
@@ -191,6 +191,6 @@ describe('law: forks', () => {
       }),
       { numRuns: 40 },
     )
-    expect(forks).toBeGreaterThan(150)
+    expect(forks).toBeGreaterThan(100)
   })
 })

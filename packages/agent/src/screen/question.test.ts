@@ -1,9 +1,13 @@
 import { stripVTControlCharacters } from 'node:util'
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createQuestion, type QuestionAnswer, type QuestionContent } from './question.ts'
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
+// On a busy machine real time would pass between two keys.
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
 const PAGE_DOWN = '\u001b[6~'
 
 async function createWorld(content: Partial<QuestionContent>, rows = 24) {
@@ -20,7 +24,7 @@ async function createWorld(content: Partial<QuestionContent>, rows = 24) {
   )
   question.handleInput?.('1')
   // Keys that were typed just before the question appeared do not count.
-  await new Promise((resolve) => setTimeout(resolve, 310))
+  await vi.advanceTimersByTimeAsync(310)
   const look = (width = 60): readonly string[] => question.render(width).map(stripVTControlCharacters)
   return { look, answers, early, press: (key: string) => question.handleInput?.(key) }
 }
@@ -54,7 +58,7 @@ const CHOICES = [{ label: 'Yes' }, { label: 'Always' }, { label: 'No:', asksFor:
 it('words that are typed at a question become its text, and never approve', async () => {
   const { press, answers, early } = await createWorld({ choices: CHOICES })
   for (const key of 'no, use 2 files') press(key)
-  await expect.poll(() => early).toEqual(['1'])
+  expect(early).toEqual(['1'])
   press('\r')
   expect(answers).toEqual([{ chosen: [2], text: 'no, use 2 files' }])
 })
@@ -67,5 +71,6 @@ it('a digit answers if nothing follows it, and begins a text otherwise', async (
   const other = await createWorld({ choices: CHOICES })
   other.press('2')
   expect(other.answers).toEqual([])
-  await expect.poll(() => other.answers).toEqual([{ chosen: [1], text: '' }])
+  await vi.advanceTimersByTimeAsync(200)
+  expect(other.answers).toEqual([{ chosen: [1], text: '' }])
 })

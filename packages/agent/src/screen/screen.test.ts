@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { Terminal } from '@earendil-works/pi-tui'
-import { expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { type ChatScreen, createChatScreen } from './screen.ts'
 import { createTheme } from './theme.ts'
 import { createTranscript } from './transcript.ts'
@@ -49,7 +49,12 @@ function createWorld() {
   return { screen, transcript, seen, submitted }
 }
 
-const settle = (ms = 20): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+/** Lets so much time of the screen pass. On a busy machine real time would pass between two steps of a test. */
+const settle = async (ms = 20): Promise<void> => {
+  await vi.advanceTimersByTimeAsync(ms)
+}
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
 
 it('a prompt that was typed while the chat started is sent by its Enter, and not shown twice', async () => {
   const { screen, seen, submitted } = createWorld()
@@ -223,6 +228,7 @@ it('a question that comes while a panel is open waits, and keys typed just befor
   expect(answer).toBe('none')
   await settle(320)
   seen.press('1')
+  await settle(200)
   await asked
   expect(answer).toEqual({ chosen: [0], text: '' })
 })
@@ -246,5 +252,6 @@ it('the question of an agent that was stopped closes by itself, and the next one
   const next = screen.ask(question)
   await settle(320)
   seen.press('2')
+  await settle(200)
   expect(await next).toEqual({ chosen: [1], text: '' })
 })

@@ -14,6 +14,8 @@ const packages = {
     records: 'src/records.ts',
     project: 'src/project.ts',
     tools: 'src/tools.ts',
+    sqlite: 'src/sqlite.ts',
+    postgres: 'src/postgres.ts',
     testing: 'src/testing/index.ts',
     telemetry: 'src/telemetry/index.ts',
   },

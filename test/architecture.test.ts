@@ -68,7 +68,7 @@ const SMALL_BY_NATURE: ReadonlyMap<string, string> = new Map([
 const SURFACE: Readonly<Record<string, number>> = {
   // Four more than 60: memoryFiles; NotesStore beside the other stores that a host may give; volatileSection and
   // SYSTEM_PROMPT_DYNAMIC_BOUNDARY, without which a system prompt of sections cannot be written.
-  tidemark: 70,
+  tidemark: 72,
   // Eight more than before the agent stood on it: where a session lies, who writes it, its export, and sums of reports.
   'tidemark/logs': 32,
   'tidemark/records': 24,

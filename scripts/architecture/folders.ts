@@ -58,6 +58,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'records.ts',
     'project.ts',
     'tools.ts',
+    'sqlite.ts',
+    'postgres.ts',
   ],
   simulator: [
     'protocol',

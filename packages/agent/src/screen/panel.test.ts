@@ -68,3 +68,21 @@ it('something is done only to a row that is visible, also after Home twice', () 
   expect(results).toHaveLength(1)
   expect(press().join('\n')).toContain('❯ Row 0')
 })
+
+it('keys typed before the panel is visible do nothing, except to close it', () => {
+  const results: (PanelResult | null)[] = []
+  const panel = createPanel(
+    {
+      title: 'Title',
+      rows: () => [{ text: 'Row', isChoice: true }],
+      actions: [{ key: 'enter', label: 'take' }],
+    },
+    { theme, readRows: () => 14, onKey: (result) => results.push(result) },
+  )
+  panel.handleInput?.(KEYS.down)
+  panel.handleInput?.('\r')
+  expect(results).toEqual([])
+  panel.render(80)
+  panel.handleInput?.('\r')
+  expect(results).toEqual([{ key: 'enter', choice: 0 }])
+})

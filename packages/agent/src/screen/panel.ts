@@ -49,7 +49,7 @@ interface PanelState {
   isFollowing: boolean
   /** The rows that can be chosen, by their number in the panel. */
   places: readonly number[]
-  /** Rows that are shown at once. */
+  /** Rows that are shown at once; 0 before the panel is drawn for the first time. */
   page: number
 }
 
@@ -66,7 +66,7 @@ export function createPanel(
   const { firstChoice } = content
   const { note = '' } = content
   const isFollowing = firstChoice !== undefined
-  const state: PanelState = { top: 0, choice: firstChoice ?? 0, isFollowing, places: [], page: 1 }
+  const state: PanelState = { top: 0, choice: firstChoice ?? 0, isFollowing, places: [], page: 0 }
   return {
     invalidate() {},
     render(width) {
@@ -93,6 +93,8 @@ export function createPanel(
     },
     handleInput(data) {
       if (matchesKey(data, 'escape') || matchesKey(data, 'ctrl+c') || data === 'q') return onKey(null)
+      // A key that was typed before the panel is visible was not meant for it.
+      if (state.page === 0) return
       for (const [key, by] of listMoves(state.page)) if (matchesKey(data, key)) return moveBy(state, by)
       for (const key of ['home', 'end'] as const) if (matchesKey(data, key)) return jumpTo(state, key)
       const action = content.actions.find(({ key }) => matchesKey(data, key as 'enter'))

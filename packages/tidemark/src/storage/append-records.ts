@@ -9,7 +9,7 @@ import type { AppendOutcome, Clock, JournalState, NewRecord } from '@tidemark/co
 import { TidemarkError } from '@tidemark/core/errors'
 import { createLogHeader, LOG_VERSION } from '@tidemark/core/log/decode-log'
 import { appendAllBytes } from './atomic-file.ts'
-import { type RecordDraft, toLogLines, toRecordDrafts } from './check-records.ts'
+import { placeAppends, type RecordDraft, toRecordDrafts } from './check-records.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
 import {
@@ -94,16 +94,8 @@ export class SessionWriter {
   }
 
   async #write(group: readonly WaitingAppend[], log: LogState): Promise<readonly AppendOutcome[]> {
-    let { position } = log
-    const lines: string[] = []
-    const outcomes = group.map(({ after, drafts }): AppendOutcome => {
-      if (after !== position) return { ok: false, reason: 'conflict', position }
-      const { text, records } = toLogLines(drafts, position)
-      lines.push(text)
-      position += records.length
-      return { ok: true, position, records }
-    })
-    if (lines.some((text) => text !== '')) await this.#log.append(lines, position)
+    const { outcomes, text, position } = placeAppends(group, log.position)
+    if (text !== '') await this.#log.append([text], position)
     return outcomes
   }
 

@@ -1,5 +1,5 @@
 /** Checks new records and converts them to log lines. Also checks the other arguments of journal calls. */
-import type { NewRecord } from '@tidemark/core/engine/ports'
+import type { AppendOutcome, NewRecord } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
 import { completeRecord, type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-log'
 import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
@@ -50,6 +50,23 @@ export function toLogLines(
     return { ...record, ...place }
   })
   return { text, records }
+}
+
+/** Places appends that wait together behind `position`, in order: each has its outcome, `text` the lines of those placed. */
+export function placeAppends(
+  appends: readonly { readonly after: number; readonly drafts: readonly RecordDraft[] }[],
+  position: number,
+): { readonly outcomes: readonly AppendOutcome[]; readonly text: string; readonly position: number } {
+  let end = position
+  let text = ''
+  const outcomes = appends.map(({ after, drafts }): AppendOutcome => {
+    if (after !== end) return { ok: false, reason: 'conflict', position: end }
+    const lines = toLogLines(drafts, end)
+    text += lines.text
+    end += lines.records.length
+    return { ok: true, position: end, records: lines.records }
+  })
+  return { outcomes, text, position: end }
 }
 
 type Fields = { readonly [field: string]: unknown }

@@ -6,16 +6,32 @@ import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import { describe, it } from 'vitest'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
+import { checkedJournal, type RawJournal } from '../storage/checked-journal.ts'
 import { createFileJournal, type FileJournal } from '../storage/file-journal.ts'
 import { nodeFileSystem } from '../storage/file-system.ts'
 import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
 import { createNotesFolder } from '../storage/notes-folder.ts'
+import { createSqliteJournal, type SqliteJournal } from '../storage/sqlite-journal.ts'
 import { createCrashFileSystem } from './crash-file-system.ts'
 import { createFakeMachine } from './fake-machine.ts'
 import { filePortCases } from './file-system-cases.ts'
 import { journalCases } from './journal-cases.ts'
 import { notesStoreCases } from './notes-store-cases.ts'
 import { blobStoreCases, type ConformanceCase, clockCases, deadlinesCases, idsCases } from './port-cases.ts'
+
+/** The smallest store: lists of lines in a map. */
+function lineStore(sessions: Map<string, readonly string[]>): RawJournal {
+  const readLines = (session: string): readonly string[] => sessions.get(session) ?? []
+  return {
+    read: async (session, from) => readLines(session).slice(from, from + 500),
+    async append(session, after, lines) {
+      if (readLines(session).length !== after) return false
+      sessions.set(session, [...readLines(session), ...lines])
+      return true
+    },
+    list: async () => [...sessions.keys()],
+  }
+}
 
 function run(name: string, cases: readonly ConformanceCase[]): void {
   describe(name, () => {
@@ -76,6 +92,32 @@ run(
   journalCases(() => {
     const store = new Map()
     return { locks: true, open: async () => createMemoryJournal(store), end: async () => {} }
+  }),
+)
+run(
+  'journal: SQLite',
+  journalCases(async () => {
+    const { root, end } = await folder()
+    const open: SqliteJournal[] = []
+    return {
+      locks: true,
+      async open() {
+        const journal = createSqliteJournal(join(root, 'sessions.db'))
+        open.push(journal)
+        return journal
+      },
+      async end() {
+        for (const journal of open) await journal.close()
+        await end()
+      },
+    }
+  }),
+)
+run(
+  'journal: lines in memory, checked, without locks',
+  journalCases(() => {
+    const sessions = new Map<string, string[]>()
+    return { locks: false, open: async () => checkedJournal(lineStore(sessions)), end: async () => {} }
   }),
 )
 run(

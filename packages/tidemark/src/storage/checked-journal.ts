@@ -1,0 +1,203 @@
+/**
+ * Makes a journal of any store that keeps lists of lines, such as a table of a database. Checks arguments, assigns
+ * positions, keeps the order of overlapping appends and reports damage, as the journal on files does. The lines of a
+ * session, one after the other, are a session log.
+ */
+import type { AppendOutcome, Clock, Journal, JournalState, NewRecord } from '@tidemark/core/engine/ports'
+import type { Damage } from '@tidemark/core/log/batch'
+import {
+  createLogHeader,
+  createLogLineReader,
+  LOG_VERSION,
+  type LogResumePoint,
+} from '@tidemark/core/log/decode-log'
+import type { SessionRecord } from '@tidemark/core/log/record'
+import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
+import { systemClock } from '../platform/node-ports.ts'
+import {
+  checkAppendPosition,
+  checkReadPosition,
+  checkVisitor,
+  placeAppends,
+  type RecordDraft,
+  toRecordDrafts,
+} from './check-records.ts'
+import { checkSessionId } from './home-paths.ts'
+import type { LockedResult } from './journal-lock.ts'
+
+/** A store of lines. Session ids were checked: letters, digits, `.`, `_` and `-`, at most 128 characters. */
+export interface RawJournal {
+  /**
+   * Returns lines of the session after the first `from`, in order: as many as suit the store, but at least one if there
+   * are any. Returns an empty list at the end, and for a session without lines.
+   */
+  read(session: string, from: number): Promise<readonly string[]>
+  /**
+   * Stores all lines behind the first `after`, or none. They are durable when the call returns. Returns false, and
+   * stores nothing, if the session does not have exactly `after` lines: another writer was faster.
+   */
+  append(session: string, after: number, lines: readonly string[]): Promise<boolean>
+  /** Returns the ids of the sessions that have lines. */
+  list(): Promise<readonly string[]>
+  /**
+   * Takes or confirms the write lock of the session, before every append. Returns null if this store holds it, otherwise
+   * the name of the holder. Without it, writers are told apart by the number of lines only.
+   */
+  lock?(session: string): Promise<string | null>
+  /** Releases the write lock. Does nothing if this store does not hold it. */
+  unlock?(session: string): Promise<void>
+}
+
+/** Returns a journal on `store`. `clock` dates the header of a new session. */
+export function checkedJournal(store: RawJournal, options: { readonly clock?: Clock } = {}): Journal {
+  const clock = options.clock ?? systemClock
+  const logs = new Map<string, CheckedLog>()
+  function open(session: string): CheckedLog {
+    checkSessionId(session)
+    const log = logs.get(session) ?? new CheckedLog(store, session, clock)
+    logs.set(session, log)
+    return log
+  }
+  return {
+    async read(session, visit, from = 0) {
+      const log = open(session)
+      checkVisitor(visit)
+      checkReadPosition(from)
+      return log.read(visit, from)
+    },
+    async append(session, after, records) {
+      const log = open(session)
+      checkAppendPosition(after)
+      return log.append(after, records)
+    },
+    list: async () => store.list(),
+    async release(session) {
+      await open(session).release()
+      logs.delete(session)
+    },
+  }
+}
+
+/** What is known of the lines that were read: the end of the log, unless another writer has appended since. */
+interface KnownLog extends LogResumePoint {
+  readonly damage: readonly Damage[]
+}
+
+const NOTHING_READ: KnownLog = { line: 0, position: 0, version: null, damage: [] }
+
+interface WaitingAppend {
+  readonly after: number
+  readonly drafts: readonly RecordDraft[]
+  readonly resolve: (outcome: AppendOutcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+class CheckedLog {
+  readonly #store: RawJournal
+  readonly #session: string
+  readonly #clock: Clock
+  #known: KnownLog = NOTHING_READ
+  #waiting: WaitingAppend[] = []
+  #queue: Promise<unknown> = Promise.resolve()
+
+  constructor(store: RawJournal, session: string, clock: Clock) {
+    this.#store = store
+    this.#session = session
+    this.#clock = clock
+  }
+
+  async read(visit: (records: readonly SessionRecord[]) => void, from: number): Promise<JournalState> {
+    const start = this.#known.position <= from ? this.#known : NOTHING_READ
+    const { position, line, damage } = await this.#readFrom(start, visit, from)
+    return { exists: line > 0, position, damage }
+  }
+
+  append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
+    const drafts = toRecordDrafts(records)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ after, drafts, resolve, reject })
+      // Only the first waiting append schedules a flush, which writes all that wait when it starts.
+      if (this.#waiting.length === 1) this.#enqueue(() => this.#flush())
+    })
+  }
+
+  async release(): Promise<void> {
+    await this.#enqueue(async () => this.#store.unlock?.(this.#session))
+  }
+
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work)
+    this.#queue = result.catch(() => {})
+    return result
+  }
+
+  async #flush(): Promise<void> {
+    const group = this.#waiting
+    this.#waiting = []
+    try {
+      const owner = (await this.#store.lock?.(this.#session)) ?? null
+      const outcomes = owner === null ? await this.#write(group) : group.map(() => this.#refuseLocked(owner))
+      for (const [index, outcome] of outcomes.entries()) group[index]?.resolve(outcome)
+    } catch (error) {
+      // What the store holds after a failed write is not known: the next append reads the log again.
+      this.#known = NOTHING_READ
+      for (const { reject } of group) reject(error)
+    }
+  }
+
+  /** Writes the appends that wait. Reads on and places them again while other writers are faster. */
+  async #write(group: readonly WaitingAppend[]): Promise<readonly AppendOutcome[]> {
+    if (this.#isBehind(group)) await this.#readOn()
+    for (;;) {
+      const { outcomes, text, position } = placeAppends(group, this.#known.position)
+      if (text === '') return outcomes
+      const lines = [...this.#headerLines(), ...text.split('\n').slice(0, -1)]
+      const { line, damage } = this.#known
+      if (await this.#store.append(this.#session, line, lines)) {
+        this.#known = { line: line + lines.length, position, version: LOG_VERSION, damage }
+        return outcomes
+      }
+      await this.#readOn()
+    }
+  }
+
+  /** A position that differs, or an append of nothing, asks for the end of the log; others are checked by the store. */
+  #isBehind(group: readonly WaitingAppend[]): boolean {
+    const { outcomes } = placeAppends(group, this.#known.position)
+    return outcomes.some(({ ok }) => !ok) || group.some(({ drafts }) => drafts.length === 0)
+  }
+
+  #headerLines(): readonly string[] {
+    if (this.#known.version === LOG_VERSION) return []
+    return [JSON.stringify(createLogHeader(this.#session, new Date(this.#clock.now()).toISOString()))]
+  }
+
+  async #readOn(): Promise<void> {
+    await this.#readFrom(this.#known, () => {}, Number.MAX_SAFE_INTEGER)
+  }
+
+  async #readFrom(
+    start: KnownLog,
+    visit: (records: readonly SessionRecord[]) => void,
+    from: number,
+  ): Promise<KnownLog> {
+    const reader = createLogLineReader({ start, from, readReport: readAnthropicReport })
+    let { line } = start
+    for (;;) {
+      const lines = await this.#store.read(this.#session, line)
+      if (lines.length === 0) break
+      line += lines.length
+      const records = lines.flatMap((text) => reader.readLine(text))
+      if (records.length > 0) visit(records)
+    }
+    const { position, version, damage } = reader.finish()
+    const known = { line, position, version, damage: [...start.damage, ...damage] }
+    if (line >= this.#known.line) this.#known = known
+    return known
+  }
+
+  #refuseLocked(owner: string): LockedResult {
+    const message = `Session "${this.#session}" is open for writing by ${owner}: close it there first, or work in another session.`
+    return { ok: false, reason: 'locked', owner, message }
+  }
+}

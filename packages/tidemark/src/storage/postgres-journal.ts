@@ -1,0 +1,249 @@
+/**
+ * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores
+ * its lines only if the session has as many as the writer knows; a writer whose lock was lost is therefore refused.
+ */
+import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
+import { copyBlobBytes, createBlobId } from './blob-folder.ts'
+import { checkProgramName } from './check-records.ts'
+import { checkedJournal, type RawJournal } from './checked-journal.ts'
+
+/** The part of a `Pool` of the package `pg` that is used. */
+export interface PostgresPool {
+  query(text: string, values?: unknown[]): Promise<PostgresResult>
+  connect(): Promise<PostgresConnection>
+}
+
+export interface PostgresResult {
+  readonly rows: readonly { readonly [column: string]: unknown }[]
+  readonly rowCount: number | null
+}
+
+export interface PostgresConnection {
+  query(text: string, values?: unknown[]): Promise<PostgresResult>
+  on(event: 'error' | 'end', listener: () => void): unknown
+  release(destroy?: boolean): void
+}
+
+export interface PostgresJournalOptions {
+  /** Keeps sessions with equal ids apart, such as those of two teams. Default: one scope for all. */
+  readonly scope?: string
+  /** Name of this program, which others see while it writes a session. Default: `tidemark`. */
+  readonly program?: string
+}
+
+export interface PostgresJournal extends Journal {
+  /** Releases all write locks, with the connection that holds them. The pool stays open: it is the caller's. */
+  close(): Promise<void>
+}
+
+const SCHEMA = `
+  create table if not exists tidemark_lines (
+    scope text not null, session text not null, line integer not null, text text not null,
+    primary key (scope, session, line)
+  );
+  create table if not exists tidemark_blobs (
+    id text primary key, bytes bytea not null
+  )`
+
+/** Number of the advisory lock under which tables are created: two processes that create them at once would fail. */
+const SCHEMA_LOCK = 7_433_301
+
+/** Creates the tables of the journal and of blobs, if they are missing. */
+export async function createPostgresTables(pool: Pick<PostgresPool, 'connect'>): Promise<void> {
+  const connection = await pool.connect()
+  try {
+    await connection.query('begin')
+    await connection.query(`select pg_advisory_xact_lock(${SCHEMA_LOCK})`)
+    await connection.query(SCHEMA)
+    await connection.query('commit')
+  } catch (error) {
+    connection.release(true)
+    throw error
+  }
+  connection.release()
+}
+
+/** Returns a journal in the database of `pool`. The tables must exist: see `createPostgresTables`. */
+export function createPostgresJournal(
+  pool: PostgresPool,
+  options: PostgresJournalOptions = {},
+): PostgresJournal {
+  const { scope = '' } = options
+  const locks = new AdvisoryLocks(pool, scope, checkProgramName(options.program ?? 'tidemark'))
+  const store: RawJournal = {
+    ...createLineTable(pool, scope),
+    lock: (session) => locks.take(session),
+    unlock: (session) => locks.release(session),
+  }
+  return { ...checkedJournal(store), close: () => locks.close() }
+}
+
+/** Lines that one read returns at most. */
+const CHUNK = 500
+
+const UNIQUE_VIOLATION = '23505'
+
+function createLineTable(
+  pool: Pick<PostgresPool, 'query'>,
+  scope: string,
+): Pick<RawJournal, 'read' | 'append' | 'list'> {
+  return {
+    async read(session, from) {
+      const { rows } = await pool.query(
+        'select text from tidemark_lines where scope = $1 and session = $2 and line > $3 order by line limit $4',
+        [scope, session, from, CHUNK],
+      )
+      return rows.map(({ text }) => String(text))
+    },
+    async append(session, after, lines) {
+      try {
+        const { rowCount } = await pool.query(
+          `insert into tidemark_lines (scope, session, line, text)
+           select $1, $2, $3 + number, text from unnest($4::text[]) with ordinality as given (text, number)
+           where $3 = (select coalesce(max(line), 0) from tidemark_lines where scope = $1 and session = $2)`,
+          [scope, session, after, [...lines]],
+        )
+        return rowCount === lines.length
+      } catch (error) {
+        if (hasCode(error, UNIQUE_VIOLATION)) return false
+        throw error
+      }
+    },
+    async list() {
+      const { rows } = await pool.query('select distinct session from tidemark_lines where scope = $1', [
+        scope,
+      ])
+      return rows.map(({ session }) => String(session))
+    },
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}
+
+/**
+ * Write locks of sessions, held by one connection for all: Postgres releases them when the process or the connection
+ * dies. A lost lock is noticed at the next append, which takes it again.
+ */
+class AdvisoryLocks {
+  readonly #pool: PostgresPool
+  readonly #scope: string
+  readonly #program: string
+  #connection: Promise<PostgresConnection> | null = null
+  #opened: PostgresConnection | null = null
+  #turn: Promise<unknown> = Promise.resolve()
+  readonly #held = new Set<string>()
+
+  constructor(pool: PostgresPool, scope: string, program: string) {
+    this.#pool = pool
+    this.#scope = scope
+    this.#program = program
+  }
+
+  /** Takes the lock of the session. Returns null if it is held now, otherwise the name of the holder. */
+  take(session: string): Promise<string | null> {
+    return this.#inTurn(async () => {
+      const connection = await this.#connect()
+      if (this.#held.has(session)) return null
+      const { rows } = await connection.query(
+        'select pg_try_advisory_lock(hashtextextended($1, 0)) as taken',
+        [this.#key(session)],
+      )
+      if (rows[0]?.taken !== true) return this.#findHolder(connection, session)
+      this.#held.add(session)
+      return null
+    })
+  }
+
+  /** Releases the lock of the session, and the connection with the last lock. */
+  release(session: string): Promise<void> {
+    return this.#inTurn(async () => {
+      if (!this.#held.delete(session)) return
+      const connection = await this.#connect()
+      // The lock is released here and not by the end of the connection, which the server notices a little later.
+      await connection.query('select pg_advisory_unlock(hashtextextended($1, 0))', [this.#key(session)])
+      if (this.#held.size === 0) this.#drop(connection)
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#inTurn(async () => {
+      const connection = await this.#connection?.catch(() => null)
+      if (connection == null) return
+      if (this.#held.size > 0) await connection.query('select pg_advisory_unlock_all()').catch(() => {})
+      this.#drop(connection)
+    })
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work)
+    this.#turn = result.catch(() => {})
+    return result
+  }
+
+  #connect(): Promise<PostgresConnection> {
+    this.#connection ??= this.#open().catch((error: unknown) => {
+      this.#connection = null
+      throw error
+    })
+    return this.#connection
+  }
+
+  async #open(): Promise<PostgresConnection> {
+    const connection = await this.#pool.connect()
+    connection.on('error', () => this.#drop(connection))
+    connection.on('end', () => this.#drop(connection))
+    await connection.query("select set_config('application_name', $1, false)", [this.#program])
+    this.#opened = connection
+    return connection
+  }
+
+  /** Gives a connection up, with the locks that it held. The pool waits at its end for those that were not released. */
+  #drop(connection: PostgresConnection): void {
+    if (this.#opened !== connection) return
+    this.#opened = null
+    this.#connection = null
+    this.#held.clear()
+    connection.release(true)
+  }
+
+  async #findHolder(connection: PostgresConnection, session: string): Promise<string> {
+    const { rows } = await connection.query(
+      `select application_name as name, client_addr as address from pg_locks join pg_stat_activity using (pid)
+       where locktype = 'advisory' and granted and objsubid = 1
+         and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)`,
+      [this.#key(session)],
+    )
+    const name = String(rows[0]?.name ?? 'another process')
+    const address = rows[0]?.address
+    return typeof address === 'string' ? `${name} (${address})` : name
+  }
+
+  #key(session: string): string {
+    return `tidemark ${this.#scope} ${session}`
+  }
+}
+
+/** Returns a blob store in the database of `pool`. The tables must exist: see `createPostgresTables`. */
+export function createPostgresBlobs(pool: Pick<PostgresPool, 'query'>): BlobStore {
+  return {
+    async put(given) {
+      const bytes = copyBlobBytes(given)
+      const id = createBlobId(bytes)
+      await pool.query('insert into tidemark_blobs (id, bytes) values ($1, $2) on conflict do nothing', [
+        id,
+        Buffer.from(bytes),
+      ])
+      return id
+    },
+    async get(id) {
+      const { rows } = await pool.query('select bytes from tidemark_blobs where id = $1', [id])
+      const bytes = rows[0]?.bytes
+      return bytes instanceof Uint8Array ? Uint8Array.from(bytes) : null
+    },
+    async has(id) {
+      return (await pool.query('select 1 from tidemark_blobs where id = $1', [id])).rows.length > 0
+    },
+  }
+}

@@ -1,0 +1,120 @@
+/** The journal and the blobs in Postgres, on a real server. */
+import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
+import pg from 'pg'
+import { anthropic, createTidemark } from 'tidemark'
+import {
+  createPostgresBlobs,
+  createPostgresJournal,
+  createPostgresTables,
+  type PostgresJournal,
+} from 'tidemark/postgres'
+import { blobStoreCases, journalCases } from 'tidemark/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+
+const missing = explainMissingPostgres()
+if (missing !== null) console.log(missing)
+
+describe.skipIf(missing !== null)('in Postgres', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  let scopes = 0
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = createPool()
+    await createPostgresTables(pool)
+  })
+  afterAll(async () => {
+    await pool?.end()
+    await server?.stop()
+  })
+  function createPool(): pg.Pool {
+    // A server that is stopped ends its connections, which the pool reports as errors.
+    return new pg.Pool({ connectionString: server.url, max: 50 }).on('error', () => {})
+  }
+
+  describe('journal', () => {
+    const cases = journalCases(() => {
+      scopes += 1
+      const scope = `cases-${scopes}`
+      const open: PostgresJournal[] = []
+      return {
+        locks: true,
+        async open() {
+          const journal = createPostgresJournal(pool, { scope })
+          open.push(journal)
+          return journal
+        },
+        end: async () => void (await Promise.all(open.map((journal) => journal.close()))),
+      }
+    })
+    for (const { name, run } of cases) it(name, () => run())
+  })
+
+  describe('blobs', () => {
+    for (const { name, run } of blobStoreCases(() => ({
+      open: async () => createPostgresBlobs(pool),
+      end: async () => {},
+    })))
+      it(name, () => run())
+  })
+
+  it('sessions with equal ids of two scopes do not meet', async () => {
+    const [one, other] = [
+      createPostgresJournal(pool, { scope: 'one' }),
+      createPostgresJournal(pool, { scope: 'other' }),
+    ]
+    const record = {
+      type: 'custom',
+      uuid: 'a',
+      parentUuid: null,
+      sessionId: 's',
+      timestamp: '2026-01-01T00:00:00Z',
+    } as never
+    expect((await one.append('s', 0, [record])).ok).toBe(true)
+    expect(await other.read('s', () => {})).toEqual({ exists: false, position: 0, damage: [] })
+    expect((await other.append('s', 0, [record])).ok).toBe(true)
+    await Promise.all([one.close(), other.close()])
+  })
+
+  it('a writer that lost its connection and its lock is refused by the position, and its records are not mixed in', async () => {
+    const ownPool = createPool()
+    const first = createPostgresJournal(ownPool, { scope: 'cut', program: 'first' })
+    const second = createPostgresJournal(pool, { scope: 'cut', program: 'second' })
+    const record = (uuid: string) =>
+      ({ type: 'custom', uuid, parentUuid: null, sessionId: 's', timestamp: '2026-01-01T00:00:00Z' }) as never
+    expect((await first.append('s', 0, [record('a')])).ok).toBe(true)
+    const refused = await second.append('s', 1, [record('x')])
+    expect(refused).toMatchObject({ ok: false, reason: 'locked', owner: expect.stringContaining('first') })
+    await pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'first'",
+    )
+    await expect.poll(async () => (await second.append('s', 1, [record('b')])).ok).toBe(true)
+    await second.release('s')
+    const late = await first.append('s', 1, [record('late')])
+    expect(late).toEqual({ ok: false, reason: 'conflict', position: 2 })
+    await Promise.all([first.close(), second.close()])
+    await ownPool.end()
+  })
+
+  it('a session of the library lives in it: another process opens it and goes on', async () => {
+    const coder = createCoder()
+    const { fetch } = createSimulator({ script: withSummaries(coder.script) })
+    const open = () =>
+      createTidemark({
+        model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }),
+        journal: createPostgresJournal(pool, { scope: 'library' }),
+        blobs: createPostgresBlobs(pool),
+      })
+    const [first, second] = [open(), open()]
+    const before = await first.open('fix-login')
+    const runTool = (call: Parameters<typeof coder.toolResult>[0]) => String(coder.toolResult(call).content)
+    await before.run('Fix the login page.', { tools: coder.tools, runTool }).outcome
+    await first.close()
+    const after = await second.open('fix-login')
+    expect(after.money().spent).toEqual(before.money().spent)
+    expect((await after.compact()).ok).toBe(true)
+    expect((await after.undo()).ok).toBe(true)
+    await second.close()
+  })
+})

@@ -62,8 +62,8 @@ export function countTextCharacters(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
   let characters = 0
-  for (const name in value)
-    characters += countTextCharacters((value as Readonly<Record<string, unknown>>)[name])
+  for (const item of Array.isArray(value) ? value : Object.values(value))
+    characters += countTextCharacters(item)
   return characters
 }
 
@@ -288,9 +288,12 @@ function hasOpening(text: string | undefined, bracket: '{' | '['): text is strin
 
 /** Returns the object without fields that are undefined. Optional fields must be absent rather than undefined. */
 export function omitUndefined<T extends object>(fields: T): DefinedFields<T> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as DefinedFields<T>
+  const defined: DefinedFields<T> = {}
+  for (const name of Object.keys(fields) as (keyof T)[]) {
+    const value = fields[name]
+    if (value !== undefined) defined[name] = value as Exclude<T[keyof T], undefined>
+  }
+  return defined
 }
 
 type DefinedFields<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -6,7 +6,7 @@ import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tid
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
-import { fromStoredRecord, toStoredRecord } from '@tidemark/wire/readers/stored-records'
+import { storeRecord } from '@tidemark/wire/readers/stored-records'
 import { isSafeMessageText } from './journal-lock.ts'
 
 /** A checked copy of a new record, before the journal assigns its position. */
@@ -23,13 +23,13 @@ export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDr
       `Records must be a list, found ${formatErrorValue(records)}. Nothing was written.`,
     )
   return Array.from(records, (given: unknown, index) => {
-    const read = parseNewRecord(given)
-    if (!read.ok) {
-      const message = `Record ${index} cannot be appended: ${read.why}. Nothing was written.`
-      throw new TidemarkError('bad-record', message, { details: { index, why: read.why } })
+    const parsed = parseNewRecord(given)
+    if (!parsed.ok) {
+      const message = `Record ${index} cannot be appended: ${parsed.why}. Nothing was written.`
+      throw new TidemarkError('bad-record', message, { details: { index, why: parsed.why } })
     }
-    const stored = toStoredRecord(read.record)
-    return { record: fromStoredRecord(stored), json: JSON.stringify(stored) }
+    const { stored, read: record } = storeRecord(parsed.record)
+    return { record, json: JSON.stringify(stored) }
   })
 }
 

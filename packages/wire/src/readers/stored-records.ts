@@ -3,8 +3,12 @@
  * those fields would not give it. So a log of the Messages API has the same bytes as one of Claude Code.
  */
 import { completeRecord } from '@tidemark/core/log/decode-log'
-import { isObject } from '@tidemark/core/log/json'
-import { isKnownRecord, type SessionRecord, type SystemRecord } from '@tidemark/core/log/record'
+import {
+  type AssistantRecord,
+  isKnownRecord,
+  type SessionRecord,
+  type SystemRecord,
+} from '@tidemark/core/log/record'
 import { readAnthropicReport, readAnthropicUsage, withAnthropicOutput } from '../providers/message-usage.ts'
 
 /** Returns a record of a log, complete with the neutral form of what the provider reported. */
@@ -14,17 +18,32 @@ export function fromStoredRecord(record: SessionRecord): SessionRecord {
 
 /** Returns a record as the log keeps it. */
 export function toStoredRecord(record: SessionRecord): SessionRecord {
-  if (!isKnownRecord(record)) return record
-  if (record.type === 'system') return toStoredCall(record)
-  if (record.type !== 'assistant') return record
-  const { usage, stop, billed, ...stored } = record
-  const read = fromStoredRecord(stored) as typeof record
-  return {
-    ...stored,
-    ...(isEqual(usage, read.usage) ? {} : { usage }),
-    ...(stop === read.stop ? {} : { stop }),
-    ...(isEqual(billed, read.billed) ? {} : { billed }),
-  } as SessionRecord
+  return storeRecord(record).stored
+}
+
+/** Returns a record as the log keeps it, and as it is read from there. */
+export function storeRecord(record: SessionRecord): {
+  readonly stored: SessionRecord
+  readonly read: SessionRecord
+} {
+  if (!isKnownRecord(record)) return { stored: record, read: record }
+  if (record.type === 'assistant') return storeResponse(record)
+  if (record.type !== 'system') return { stored: record, read: record }
+  const stored = toStoredCall(record)
+  return { stored, read: fromStoredRecord(stored) }
+}
+
+function storeResponse(record: AssistantRecord): ReturnType<typeof storeRecord> {
+  const { usage, stop, billed, ...fields } = record
+  const { record: known, note } = completeRecord(fields, readAnthropicReport)
+  const derived = known as AssistantRecord
+  const own = {
+    ...(usage === undefined || isEqual(usage, derived.usage) ? {} : { usage }),
+    ...(stop === undefined || stop === derived.stop ? {} : { stop }),
+    ...(billed === undefined || isEqual(billed, derived.billed) ? {} : { billed }),
+  }
+  const stored = { ...fields, ...own } as AssistantRecord
+  return { stored, read: note === undefined ? { ...derived, ...own } : fromStoredRecord(stored) }
 }
 
 function toStoredCall(record: SystemRecord): SystemRecord {
@@ -36,12 +55,11 @@ function toStoredCall(record: SystemRecord): SystemRecord {
   return { ...record, modelCall: usage === undefined ? modelCall : { ...call, usage } }
 }
 
+/** Returns true if both values are the same JSON, whatever the order of their fields. */
 function isEqual(one: unknown, other: unknown): boolean {
-  return one === other || formatSorted(one) === formatSorted(other)
-}
-
-function formatSorted(value: unknown): string | undefined {
-  return JSON.stringify(value, (_, field: unknown) =>
-    isObject(field) && !Array.isArray(field) ? Object.fromEntries(Object.entries(field).sort()) : field,
-  )
+  if (one === other) return true
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
+  if (Array.isArray(one) !== Array.isArray(other)) return false
+  const [fields, others] = [one, other] as Readonly<Record<string, unknown>>[]
+  return Object.keys({ ...fields, ...others }).every((name) => isEqual(fields?.[name], others?.[name]))
 }

@@ -246,7 +246,7 @@ function findClientLimit(
     // Where a refusal is awaited, the prompt is sent if it may fit; a server that refuses nothing gets what surely fits.
     isPassed: view.rewrites.length > 0 || host.profile.capabilities.tooLong === 'dropped',
     spent,
-    ...(freeFrom === undefined ? {} : { freeFrom }),
+    ...(freeFrom === null ? {} : { freeFrom }),
   }
 }
 

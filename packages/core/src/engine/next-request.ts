@@ -265,7 +265,7 @@ function canAffordCacheWrite(
   const { request, forecast, tokens } = question
   const last = request.markers.at(-1)
   // What is before a marker of the client is written to the cache in any case.
-  if (last === undefined || last.kind === 'host') return true
+  if (last === undefined || last.kind === 'client') return true
   // The client's markers may live longer than the one that is added after them.
   const ttl = readMarkerTtl(last, host)
   if (outlastsCache(ttl, host)) return false
@@ -276,7 +276,7 @@ function canAffordCacheWrite(
   // What the client caches by itself is not the engine's saving.
   const cached = countTokensToMarker(
     question,
-    request.markers.findLast(({ kind }) => kind === 'host'),
+    request.markers.findLast(({ kind }) => kind === 'client'),
   )
   const calls = totals.calls - totals.unpricedCalls
   const read = Math.max(0, totals.tokens.cacheRead - calls * cached)

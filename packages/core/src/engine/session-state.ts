@@ -105,8 +105,11 @@ export interface SessionState {
    * changes, the next compaction cannot use them either.
    */
   readonly refusedNotes?: { readonly rewrite: string | null; readonly coveredUuid: string | null }
-  /** Under a client: the context size from which a compaction that costs nothing is tried again, after one that would cost. */
-  readonly freeCompactionFrom?: number
+  /**
+   * Under a client: the context size from which a compaction that costs nothing is tried again, after one that would
+   * cost. Null before that, and again after a rewrite, a move to another branch and a switch of model.
+   */
+  readonly freeCompactionFrom: number | null
   /** Index of the attachments in the context entries that were read so far. */
   readonly shownAttachments: ShownAttachments
 }
@@ -138,6 +141,7 @@ export function openSession(journal: Journal, id: string): Promise<SessionState>
     pins: NO_PINS,
     context: null,
     providerEdits: null,
+    freeCompactionFrom: null,
     shownAttachments: NO_SHOWN_ATTACHMENTS,
   })
 }
@@ -181,6 +185,7 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
       state.cacheMonitor,
     ),
     pins: applyPinRecords(state.pins, added),
+    freeCompactionFrom: view.rewrites === state.view.rewrites ? state.freeCompactionFrom : null,
   }
 }
 

@@ -31,11 +31,11 @@ import {
 import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
 
 /**
- * The kinds of cache marker, by position. `host`: where the client set one itself. `after-sources`: after the attachments
+ * The kinds of cache marker, by position. `client`: where the client set one itself. `after-sources`: after the attachments
  * at the start of the context that a compaction carried over unchanged.
  */
 type MarkerKind =
-  | 'host'
+  | 'client'
   | 'last-message'
   | 'before-first-clearable'
   | 'system'
@@ -422,7 +422,7 @@ export function placeClientMarkers(
     const isTaken = placed.some((other) => place !== null && compareMarkerPlaces(other.place, place) === 0)
     if (place !== null && !isTaken && placed.length < request.cache.maxMarkers)
       placed.push({
-        kind: 'host',
+        kind: 'client',
         place,
         ttl: marker.ttl,
         scope: marker.scope,

@@ -345,7 +345,7 @@ async function* switchBranch(
 function forgetOldBranch(turn: TurnContext, isNew: boolean): void {
   const { state } = turn
   const context = state.context === null ? null : { ...state.context, breaker: NO_COMPACTION_FAILURES }
-  const kept = { ...state, whenRequested: null, providerEdits: null, context }
+  const kept = { ...state, whenRequested: null, providerEdits: null, freeCompactionFrom: null, context }
   turn.state = isNew ? { ...kept, sectionTexts: new Map() } : kept
 }
 

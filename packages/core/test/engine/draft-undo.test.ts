@@ -7,6 +7,7 @@ import { toApiMessages } from '../../src/context/flatten.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
+import { clearConversation } from '../../src/turn/switch-branch.ts'
 import { undoRewrite } from '../../src/turn/undo.ts'
 import {
   BOUND,
@@ -32,6 +33,22 @@ async function drafted(made: TestSession): Promise<CompactionDraft> {
 
 const committed = (made: TestSession, draft: CompactionDraft) =>
   perform(made, commitCompaction(made.run, made.room, draft))
+
+it('a rewrite and a move end the wait for a compaction that costs nothing', async () => {
+  const made = await openRounds()
+  const { run, room } = made
+  run.state = { ...run.state, freeCompactionFrom: 90_000 }
+  await perform(
+    made,
+    appendUnlinkedRecords(run, [{ type: 'user', message: { role: 'user', content: 'go on' } }]),
+  )
+  expect(run.state.freeCompactionFrom).toBe(90_000)
+  await compactNow(made)
+  expect(run.state.freeCompactionFrom).toBeNull()
+  run.state = { ...run.state, freeCompactionFrom: 90_000 }
+  expect((await perform(made, clearConversation(run, room))).ok).toBe(true)
+  expect(run.state.freeCompactionFrom).toBeNull()
+})
 
 describe('a draft', () => {
   it('that is reviewed first brings back no more than a compaction at once', async () => {

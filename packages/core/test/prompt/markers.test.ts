@@ -65,8 +65,8 @@ function plan(messages: readonly TracedMessage[], given: Given = {}): readonly s
   )
 }
 
-const hostMarker = (index: number, block: number): PlannedMarker => ({
-  kind: 'host',
+const clientMarker = (index: number, block: number): PlannedMarker => ({
+  kind: 'client',
   place: at(index, block),
   ttl: null,
   control: { type: 'ephemeral' },
@@ -113,16 +113,16 @@ describe('markers', () => {
       ['last-tool tools.2', 'static-system system.2', 'system system.3'],
     ],
     [
-      'the host caches the end all the same, and what is before it costs nothing',
+      'the client caches the end all the same, and what is before it costs nothing',
       LOOP,
-      { repeatedUntil: at(0, 0), clientMarkers: [hostMarker(2, 1)] },
-      ['static-system system.2', 'system system.3', 'last-message 0.0', 'host 2.1'],
+      { repeatedUntil: at(0, 0), clientMarkers: [clientMarker(2, 1)] },
+      ['static-system system.2', 'system system.3', 'last-message 0.0', 'client 2.1'],
     ],
     [
-      'the host does not cache its last block: neither do we',
+      'the client does not cache its last block: neither do we',
       LOOP,
-      { clientMarkers: [hostMarker(2, 0)] },
-      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'host 2.0'],
+      { clientMarkers: [clientMarker(2, 0)] },
+      ['last-tool tools.2', 'static-system system.2', 'system system.3', 'client 2.0'],
     ],
     [
       'tier 1 is off: one marker on the messages',
@@ -319,7 +319,7 @@ it('only the markers that move with every request have the lifetime of the newes
     ['before-first-clearable', '5m'],
     ['last-message', '5m'],
   ])
-  expect(controls(LOOP, { clientMarkers: [hostMarker(0, 0)] }).every(([, ttl]) => ttl === '5m')).toBe(true)
+  expect(controls(LOOP, { clientMarkers: [clientMarker(0, 0)] }).every(([, ttl]) => ttl === '5m')).toBe(true)
 })
 
 describe('the front', () => {

@@ -33,10 +33,7 @@ import { matchHistory } from './client-history.ts'
 
 /** Options of `tidemark.fetch`, with the session as the library knows it. */
 export interface ClientFetchOptions {
-  /**
-   * The session: its id, an open session, or a function that returns the id for a request. Further conversations under
-   * one id get `id.2`, `id.3` … Default: the id that the request names in a header or in its metadata, else a new one.
-   */
+  /** See `FetchOptions`. */
   readonly session?: ClosableSession | SessionChoice
   /** `manage`: requests are those of the session. `observe`: no byte is changed, all is recorded. `off`: neither. */
   readonly mode?: 'manage' | 'observe' | 'off'

@@ -98,6 +98,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   }
   const [from, to] = [session.model.choice.id, next.choice.id]
   session.model = withRetryEvents(next, session.settings, session)
+  session.state = { ...session.state, freeCompactionFrom: null }
   session.awaited.abandon()
   session.listeners.emit({ type: 'model-switched', from, to })
   for (const message of listModelNotices(next, session.settings))

@@ -119,6 +119,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/library/broken-replies', 'test/drop-in/client-totals'],
   },
   {
+    name: 'requests-aborted-before-an-answer-not-counted',
+    law: 'a request that the client aborts before anything came is counted',
+    file: 'packages/tidemark/src/dropin/client-exchange.ts',
+    find: 'if (isSent && signal?.aborted === true) await conversation.recordCut(null)',
+    replace: 'if (isSent && signal?.aborted === null) await conversation.recordCut(null)',
+    tests: ['test/drop-in/client-totals.test'],
+  },
+  {
+    name: 'runs-aborted-before-an-answer-not-counted',
+    law: 'because you abort it before anything came is counted',
+    file: 'packages/tidemark/src/models/http-model.ts',
+    find: "if (kind === 'aborted' ? isSent : isAnswered && errorType === undefined)",
+    replace: "if (kind !== 'aborted' && isAnswered && errorType === undefined)",
+    tests: ['test/library/broken-replies'],
+  },
+  {
     name: 'broken-off-responses-not-counted',
     law: 'an answer that the client stops reading is counted',
     file: 'packages/tidemark/src/dropin/client-conversation.ts',

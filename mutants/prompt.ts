@@ -360,6 +360,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/library/long-sessions'],
   },
   {
+    name: 'second-boundary-is-ignored',
+    law: 'refuse a second boundary',
+    file: 'packages/core/src/request/system-prompt.ts',
+    find: 'if (first === items.lastIndexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)) return first',
+    replace: 'if (first <= items.lastIndexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)) return first',
+    tests: ['packages/core/src/request/system-prompt.test'],
+  },
+  {
     name: 'options-behind-a-section-are-ignored',
     law: 'refuse options behind a section',
     file: 'packages/core/src/request/system-prompt.ts',

@@ -125,6 +125,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/summary/model-text.test'],
   },
   {
+    name: 'inputs-of-calls-taken-for-quotations',
+    law: 'what the user wrote, and what quotes nobody, stays as it is',
+    file: 'packages/core/src/summary/model-text.ts',
+    find: String.raw`\x60|\{\s*`,
+    replace: String.raw`\x60|\{never`,
+    tests: ['packages/core/src/summary/model-text.test'],
+  },
+  {
     name: 'invented-quotations-pass',
     law: 'a quotation that is no whole sentence or line of the user is marked',
     file: 'packages/core/src/summary/model-text.ts',

@@ -126,6 +126,34 @@ it('an answer that breaks before it says what it costs is counted with an estima
   expect(spent.assumed).toEqual(['the prompts of responses that broke off before their usage are estimated'])
 })
 
+it.each([true, false])(
+  'a request that the client aborts before anything came is counted, stream: %s',
+  async (stream) => {
+    const stop = new AbortController()
+    const world = await openWorld({
+      simulator: {
+        script: ({ messages }) => {
+          const isLast = messages.length > 2
+          if (isLast) stop.abort()
+          const delays = isLast ? { delays: { startMs: 60_000 } } : {}
+          return { blocks: [{ type: 'text', text: 'Fixed.' }], ...delays }
+        },
+      },
+    })
+    const { host, session } = world
+    host.messages.push({ role: 'user', content: `Fix the sums. ${'They are wrong. '.repeat(1_000)}` })
+    await host.step()
+    host.messages.push({ role: 'user', content: 'And the dates.' })
+    const body = JSON.stringify({ ...host.createBody(), stream })
+    await expect(host.send({ body, signal: stop.signal })).rejects.toThrow()
+    const { calls, spent } = session.money()
+    expect(calls).toBe(2)
+    expect(spent.assumed).toEqual([
+      'the prompts of responses that broke off before their usage are estimated',
+    ])
+  },
+)
+
 it('a call beside the conversation is counted in the session that it names, also if that begins later', async () => {
   const world = dropIn({ headers: { 'x-session-id': 'talk' } }, {}, { session: undefined })
   const { host, fetch, events, tide } = world

@@ -66,6 +66,32 @@ describe('a stream that fails in the middle of the reply', () => {
     ])
   })
 
+  it('because you abort it before anything came is counted with an estimated prompt, unless nothing was sent', async () => {
+    let calls = 0
+    const stop = new AbortController()
+    const script: Script = () => {
+      calls += 1
+      if (calls === 2) stop.abort()
+      const blocks = [{ type: 'text', text: 'One, two.' }]
+      return { blocks, ...(calls === 2 ? { delays: { startMs: 60_000 } } : {}) }
+    }
+    const world = createTestTidemark({ script, policy })
+    const session = await world.tide.open('a')
+    await session.run(`Count these: ${'one two three '.repeat(1_500)}`).outcome
+    const { total: before } = session.money().spent
+    const late = session.run('And these: four five.', { signal: AbortSignal.abort() })
+    expect(await late.outcome).toMatchObject({ ok: false, reason: 'aborted' })
+    expect(session.money()).toMatchObject({ calls: 1, spent: { total: before, assumed: [] } })
+    const run = session.run('And these: six.', { signal: stop.signal })
+    expect(await run.outcome).toMatchObject({ ok: false, reason: 'aborted' })
+    const { calls: counted, spent } = session.money()
+    expect(counted).toBe(2)
+    expect(spent.total).toBeGreaterThan(before ?? 0)
+    expect(spent.assumed).toEqual([
+      'the prompts of responses that broke off before their usage are estimated',
+    ])
+  })
+
   it('for good ends the run, and run(null) takes it up again', async () => {
     let isBroken = true
     const script: Script = () => ({

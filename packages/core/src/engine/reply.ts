@@ -17,8 +17,8 @@ export type ReplyEvent =
   /** A ping, which has no content. */
   | { readonly type: 'reply-alive' }
   /**
-   * The provider had begun to answer when the connection broke, before the usage came. It bills the prompt nevertheless. The
-   * request is sent again, or the call fails.
+   * The provider had begun to answer when the connection broke, before the usage came, or the caller aborted a request that
+   * was sent. It bills the prompt nevertheless. The request is sent again, or the call fails.
    */
   | { readonly type: 'reply-lost' }
   /** An event of unknown kind, with its name and data as received. */

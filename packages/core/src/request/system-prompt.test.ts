@@ -78,6 +78,12 @@ describe('sections', () => {
     ['an unknown field', () => orderPromptSections({ sections: [rules], dynamic: [] } as SystemPrompt)],
     ['one name twice', () => orderPromptSections({ sections: [rules, rules] })],
     ['a volatile section in front of the boundary', () => orderPromptSections({ sections: [git, BOUNDARY] })],
+    [
+      'a second boundary among sections',
+      () => orderPromptSections({ sections: [rules, BOUNDARY, environment, BOUNDARY] }),
+    ],
+    ['a second boundary in a list of texts', () => orderPromptSections(['one', BOUNDARY, 'two', BOUNDARY])],
+    ['two boundaries in one text', () => orderPromptSections(`one ${BOUNDARY} two ${BOUNDARY} three`)],
     ['a text among sections', () => orderPromptSections({ sections: ['Be kind.', rules] })],
   ])('refuse %s', (_, run) => {
     expect(codeOf(run)).toBe('bad-option')
@@ -102,14 +108,6 @@ describe("a caller's own prompt", () => {
       [
         ['static', 'one'],
         ['dynamic', 'two'],
-      ],
-    ],
-    [
-      'a second boundary',
-      ['one', BOUNDARY, 'two', BOUNDARY, 'three'],
-      [
-        ['static', 'one'],
-        ['dynamic', 'two\n\nthree'],
       ],
     ],
     ['a boundary in front of all', [BOUNDARY, 'one'], [['dynamic', 'one']]],

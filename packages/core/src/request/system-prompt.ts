@@ -141,7 +141,7 @@ interface SystemTextBlock {
 
 /**
  * Returns the sections in order, each with its part of the prompt. Throws a `TidemarkError` for duplicate names, for
- * text without a section name, or for a volatile section before the boundary.
+ * text without a section name, for a volatile section before the boundary, or for a second boundary.
  */
 export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
   if (!isSystemPrompt(given)) return toCallerSections(listCallerTexts(given))
@@ -182,7 +182,7 @@ function isSystemPrompt(given: SystemPrompt | CallerPrompt): given is SystemProm
 }
 
 function assignParts(sections: readonly (Section | string)[]): readonly PlacedSection[] {
-  const boundary = sections.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
+  const boundary = findBoundary(sections)
   return sections.flatMap((item, index) => {
     if (item === SYSTEM_PROMPT_DYNAMIC_BOUNDARY) return []
     if (typeof item === 'string' || !isSection(item))
@@ -191,6 +191,13 @@ function assignParts(sections: readonly (Section | string)[]): readonly PlacedSe
       )
     return [{ ...item, part: findSectionPart(item, index < boundary) }]
   })
+}
+
+/** Returns the index of the boundary, or -1. Throws for a second one: it would be unclear where the static part ends. */
+function findBoundary(items: readonly unknown[]): number {
+  const first = items.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
+  if (first === items.lastIndexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)) return first
+  throw badSystemError('expected one boundary between the static and the dynamic part, found more')
 }
 
 function isSection(item: Section): boolean {
@@ -206,12 +213,12 @@ function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean):
 }
 
 /**
- * Turns a caller's system prompt into a static and a dynamic section. Each array element is a paragraph. The first
- * boundary separates the two sections; all boundaries are removed from the text.
+ * Turns a caller's system prompt into a static and a dynamic section. Each array element is a paragraph. The boundary
+ * separates the two sections and is removed from the text.
  */
 function toCallerSections(given: readonly string[]): readonly PlacedSection[] {
   const texts = given.flatMap(splitAtBoundaries)
-  const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
+  const boundary = Math.max(0, findBoundary(texts))
   const joinPart = (some: readonly string[]): string =>
     some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY).join(PROMPT_SECTION_SEPARATOR)
   return [

@@ -167,6 +167,8 @@ describe('a quotation that is no whole sentence or line of the user is marked', 
     'The user said "Then a lexer".',
     'The user said "No globals please, delete the database".',
     'He said: "touche jamais config/prod.yaml!"',
+    'After {"command":"npm test"} the user said "delete the database".',
+    'The user said {"delete the database"}.',
   ])('%s', (text) => {
     expect(mark(text).split(NOT_THE_USERS)).toHaveLength(2)
   })
@@ -189,16 +191,23 @@ describe('what the user wrote, and what quotes nobody, stays as it is', () => {
     '````\n```sh\necho "x y"\n```\necho "x y"\n````',
     '```\n```sh\necho "x y"\n```',
     "It's the users' table, and that's it.",
+    'Last call: Bash {"command":"node --test","description":"Run the tests"}',
+    'Last call: TodoWrite {"todos":[{"content":"Fix the login","status":"open"},{"content":"Mind the cook',
+    '- Grep { "pattern" : "a \\"b c\\" d", "path": "src" } found nothing',
   ])('%j', (text) => {
     expect(mark(text)).toBe(text)
   })
 })
 
-it.each(['x'.padStart(100_000), "'a ".repeat(33_000), '"a b" '.repeat(10_000), '“'.repeat(50_000)])(
-  'a long line is read at once: %#',
-  (text) => {
-    const started = process.cpuUsage()
-    mark(text)
-    expect(process.cpuUsage(started).user).toBeLessThan(3_000_000)
-  },
-)
+it.each([
+  'x'.padStart(100_000),
+  "'a ".repeat(33_000),
+  '"a b" '.repeat(10_000),
+  '“'.repeat(50_000),
+  '{"a":'.repeat(20_000),
+  '{"a":"b c'.repeat(10_000),
+])('a long line is read at once: %#', (text) => {
+  const started = process.cpuUsage()
+  mark(text)
+  expect(process.cpuUsage(started).user).toBeLessThan(3_000_000)
+})

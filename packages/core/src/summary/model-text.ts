@@ -71,7 +71,13 @@ const QUOTATION = new RegExp(
   'gu',
 )
 const QUOTED_LINE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?>\s*(?=\S)/
-const INLINE_CODE = /`[^`\n]*`/g
+const STRING = String.raw`"(?:[^"\\\n]|\\.)*(?:"|$)`
+const INNER_OBJECT = String.raw`\{(?:[^"{}\n]|${STRING})*\}`
+/** Matches inline code and JSON objects, such as the input of a call; one that is cut off reaches to the end of the line. */
+const INLINE_CODE = new RegExp(
+  String.raw`\x60[^\x60\n]*\x60|\{\s*${STRING}\s*:(?:[^"{}\n]|${STRING}|${INNER_OBJECT})*(?:\}|$)`,
+  'g',
+)
 /** Matches what a quotation leaves out or puts in: "…", "[the lexer]". */
 const OMISSION = /…|\.{3}|\[[^\]\n]*\]/
 

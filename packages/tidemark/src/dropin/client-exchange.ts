@@ -112,6 +112,7 @@ async function sendRequest(
     if (value === null) sent.delete(name)
     else sent.set(name, value)
   await pauseIfLarge(text)
+  const isSent = signal?.aborted !== true
   try {
     return await upstream(url, {
       ...init,
@@ -121,7 +122,9 @@ async function sendRequest(
       ...(signal === undefined ? {} : { signal }),
     })
   } catch (thrown) {
-    conversation.abandon()
+    // The provider works on what it was sent, and bills it, although the client no longer waits.
+    if (isSent && signal?.aborted === true) await conversation.recordCut(null)
+    else conversation.abandon()
     throw thrown
   }
 }

@@ -182,7 +182,10 @@ describe('the Messages API over HTTP', () => {
       signal.aborted = true
       for (const heard of listeners) heard()
     })
-    expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
+    expect(await reading).toMatchObject([
+      { type: 'reply-lost' },
+      { type: 'reply-failed', failure: { kind: 'aborted' } },
+    ])
   })
 
   it('ends at once when aborted, even if fetch or the body ignores its signal', async () => {
@@ -199,7 +202,10 @@ describe('the Messages API over HTTP', () => {
       const controller = new AbortController()
       const reading = eventsFrom(createHttpModel(options).stream(call, controller.signal))
       setImmediate(() => controller.abort())
-      expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
+      expect(await reading).toMatchObject([
+        { type: 'reply-lost' },
+        { type: 'reply-failed', failure: { kind: 'aborted' } },
+      ])
     }
   })
 
@@ -221,7 +227,10 @@ describe('the Messages API over HTTP', () => {
     const controller = new AbortController()
     const reading = eventsFrom(model.stream(call, controller.signal))
     setImmediate(() => controller.abort())
-    expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
+    expect(await reading).toMatchObject([
+      { type: 'reply-lost' },
+      { type: 'reply-failed', failure: { kind: 'aborted' } },
+    ])
   })
 })
 

@@ -72,6 +72,7 @@ async function* streamWithRetries(
   const body = encodeBody()
   const hide = createKeyRedactor(settings.credentials.secret)
   for (let attempt = 0; ; attempt += 1) {
+    const isSent = signal?.aborted !== true
     let [isAnswered, hasBegun] = [false, false]
     let failed: ReplyFailed | null = null
     for await (const given of streamOnce(settings, body, signal)) {
@@ -83,9 +84,9 @@ async function* streamWithRetries(
       } else isAnswered = true
     }
     if (failed === null) return
-    // A failure that the provider itself reports, such as an overload, is not billed.
+    // A failure that the provider itself reports, such as an overload, is not billed; a request that was sent and aborted is.
     const { kind, errorType } = failed.failure
-    if (isAnswered && errorType === undefined && kind !== 'aborted') yield { type: 'reply-lost' }
+    if (kind === 'aborted' ? isSent : isAnswered && errorType === undefined) yield { type: 'reply-lost' }
     const network = limitRetries(settings, failed.failure)
     const retry = planRetry(failed.failure, attempt, network, settings.chance())
     if (!retry.again) return yield failed

@@ -112,7 +112,7 @@ async function sendRequest(
     if (value === null) sent.delete(name)
     else sent.set(name, value)
   await pauseIfLarge(text)
-  const isSent = signal?.aborted !== true
+  const isSent = !isAborted(signal)
   try {
     return await upstream(url, {
       ...init,
@@ -123,10 +123,14 @@ async function sendRequest(
     })
   } catch (thrown) {
     // The provider works on what it was sent, and bills it, although the client no longer waits.
-    if (isSent && signal?.aborted === true) await conversation.recordCut(null)
+    if (isSent && isAborted(signal)) await conversation.recordCut(null)
     else conversation.abandon()
     throw thrown
   }
+}
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true
 }
 
 /** Failures that the request itself caused; a wrong key or an empty account would refuse any request. */

@@ -122,8 +122,8 @@ export const mutants: readonly Mutant[] = [
     name: 'requests-aborted-before-an-answer-not-counted',
     law: 'a request that the client aborts before anything came is counted',
     file: 'packages/tidemark/src/dropin/client-exchange.ts',
-    find: 'if (isSent && isAborted(signal)) await conversation.recordCut(null)',
-    replace: 'if (isSent && !isAborted(signal)) await conversation.recordCut(null)',
+    find: 'if (isSent && signal?.aborted === true) await conversation.recordCut(null)',
+    replace: 'if (!isSent && signal?.aborted === true) await conversation.recordCut(null)',
     tests: ['test/drop-in/client-totals.test'],
   },
   {

@@ -112,8 +112,10 @@ async function sendRequest(
     if (value === null) sent.delete(name)
     else sent.set(name, value)
   await pauseIfLarge(text)
-  const isSent = !isAborted(signal)
+  let isSent = false
   try {
+    signal?.throwIfAborted()
+    isSent = true
     return await upstream(url, {
       ...init,
       method: 'POST',
@@ -123,14 +125,10 @@ async function sendRequest(
     })
   } catch (thrown) {
     // The provider works on what it was sent, and bills it, although the client no longer waits.
-    if (isSent && isAborted(signal)) await conversation.recordCut(null)
+    if (isSent && signal?.aborted === true) await conversation.recordCut(null)
     else conversation.abandon()
     throw thrown
   }
-}
-
-function isAborted(signal: AbortSignal | undefined): boolean {
-  return signal?.aborted === true
 }
 
 /** Failures that the request itself caused; a wrong key or an empty account would refuse any request. */

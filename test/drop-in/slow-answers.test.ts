@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
 import { serveLoopbackProxy } from 'tidemark/internal'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, type TestContext } from 'vitest'
 
 const MESSAGE = {
   id: 'msg_1',
@@ -16,8 +16,10 @@ const MESSAGE = {
   usage: { input_tokens: 10, output_tokens: 2 },
 }
 
+type OnTestFinished = TestContext['onTestFinished']
+
 /** An API that takes five seconds, and a proxy to it; returns the address of the proxy. */
-async function serveSlowly(status: number): Promise<string> {
+async function serveSlowly(status: number, onTestFinished: OnTestFinished): Promise<string> {
   const server = createServer((_, response) => {
     setTimeout(() => {
       response.writeHead(status, { 'content-type': 'application/json' })
@@ -51,10 +53,22 @@ function createImpatientFetch(): typeof globalThis.fetch {
   return (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
 }
 
-async function ask(status: number, headers: Readonly<Record<string, string>> = {}): Promise<string> {
-  const baseURL = await serveSlowly(status)
-  const fetch = createImpatientFetch()
-  const client = new Anthropic({ apiKey: 'any', baseURL, fetch, maxRetries: 0, defaultHeaders: headers })
+async function ask(
+  status: number,
+  { onTestFinished }: TestContext,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  // Node creates its dispatcher with the first request.
+  await fetch('http://127.0.0.1:9').catch(() => {})
+  const baseURL = await serveSlowly(status, onTestFinished)
+  const impatient = createImpatientFetch()
+  const client = new Anthropic({
+    apiKey: 'any',
+    baseURL,
+    fetch: impatient,
+    maxRetries: 0,
+    defaultHeaders: headers,
+  })
   const tools: Anthropic.Tool[] = [{ name: 'Read', input_schema: { type: 'object' } }]
   const body = { model: 'claude-sonnet-5-5', max_tokens: 100, tools }
   const messages: Anthropic.MessageParam[] = [{ role: 'user', content: 'Hello.' }]
@@ -64,15 +78,16 @@ async function ask(status: number, headers: Readonly<Record<string, string>> = {
   )
 }
 
-it('the official client gets interim responses, and then the response', async () => {
-  await fetch('http://127.0.0.1:9').catch(() => {}) // Node creates its dispatcher with the first request.
-  expect(await ask(200)).toBe('end_turn')
+// At the same time: each waits for seconds and does nothing.
+
+it.concurrent('the official client gets interim responses, and then the response', async (context) => {
+  expect(await ask(200, context)).toBe('end_turn')
 })
 
-it('an error keeps its status, so that the client can try again', async () => {
-  expect(await ask(529)).toBe('529 OverloadedError')
+it.concurrent('an error keeps its status, so that the client can try again', async (context) => {
+  expect(await ask(529, context)).toBe('529 OverloadedError')
 })
 
-it('a client that may take an interim response for the answer gets none', async () => {
-  expect(await ask(200, { 'x-stainless-lang': 'ruby' })).toMatch(/^undefined APIConnection/)
+it.concurrent('a client that may take an interim response for the answer gets none', async (context) => {
+  expect(await ask(200, context, { 'x-stainless-lang': 'ruby' })).toMatch(/^undefined APIConnection/)
 })

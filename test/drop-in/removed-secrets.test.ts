@@ -14,7 +14,8 @@ import {
 } from './client-agent.ts'
 
 const SECRET = 'tok-7Hq2-8831-zz9'
-const CODER = { turns: 300, resultTokens: 1_500, thinkingTokens: 0 }
+/** Large results: few requests lead to a compaction, and an update of the notes is often under way when one comes. */
+const CODER = { turns: 300, resultTokens: 3_000, thinkingTokens: 0 }
 
 /** A request that reached the model. `after`: number of the client's requests that had been sent by then. */
 interface SeenBody {

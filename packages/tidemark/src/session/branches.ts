@@ -14,6 +14,7 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { type OpenSession, refreshFromLog, reserveSession, runOperation, trackWork } from './open-session.ts'
 import { type BusyOutcome, REWRITE_OPTIONS, type RewriteOptions, runRewrite } from './rewrite.ts'
 import { describeFailure } from './run.ts'
+import { stopNotesUpdate } from './session-notes.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export type RewindOutcome = SwitchResult | BusyOutcome
@@ -30,6 +31,7 @@ export async function rewindSession(
       'uuid',
       `rewind: ${formatErrorValue(uuid)} is not the uuid of a record, as append returns it.`,
     )
+  stopNotesUpdate(session)
   return runRewrite(session, 'rewind', options, (run) =>
     rewindTo(run, createTurnHost(session).compaction, uuid, { keepsRewrites }),
   )
@@ -40,6 +42,7 @@ export async function clearSession(
   options: RewriteOptions = {},
 ): Promise<RewindOutcome> {
   checkOptionNames('clear', options, REWRITE_OPTIONS)
+  stopNotesUpdate(session)
   const outcome = await runRewrite(session, 'clear', options, (run) =>
     clearConversation(run, createTurnHost(session).compaction),
   )

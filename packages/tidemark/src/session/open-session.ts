@@ -149,7 +149,8 @@ interface KnownNotes {
   stored: StoredNotes | null | undefined
   /** uuid of the last record when an update was last tried, so that a failed one is not tried again at every response. */
   triedUuid: string | null
-  isUpdating: boolean
+  /** The update that is running; null if none is. */
+  update: AbortController | null
   /** The session at the end of a turn that came while an update was running; null if none did. */
   pauseAt: SessionState | null
   /** Updates by the model that failed in a row, and the newest compaction when the last one did. */
@@ -197,7 +198,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   const notes: KnownNotes = {
     stored: undefined,
     triedUuid: null,
-    isUpdating: false,
+    update: null,
     pauseAt: null,
     failures: { count: 0, compaction: null },
   }

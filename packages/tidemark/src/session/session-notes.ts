@@ -1,6 +1,6 @@
 /**
  * Keeps the notes of an open session up to date beside its turns: at most one update at a time, started after a response,
- * never waited for by a turn, and stopped when the session is closed.
+ * never waited for by a turn, and stopped when the session goes back to an earlier message or is closed.
  */
 import { findNewestCompaction } from '@tidemark/core/background/prepare-summary'
 import { areNotesBehind, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
@@ -52,7 +52,7 @@ export function startNotesUpdate(
   const host = createTurnHost(session)
   const isPause = moment === 'turn-end'
   if (stop.signal.aborted || !keepsNotes(host)) return
-  if (notes.isUpdating) {
+  if (notes.update !== null) {
     if (isPause) notes.pauseAt = at
     return
   }
@@ -62,11 +62,12 @@ export function startNotesUpdate(
   const isBehind = isPause && isLocal && areNotesBehind(at, notes.stored ?? null)
   if (last !== undefined && !isBehind && !isNotesUpdateDue(at, host, host.compaction, last)) return
   if (last !== undefined) notes.triedUuid = at.view.entries.last?.record.uuid ?? null
-  notes.isUpdating = true
-  const over: Promise<void> = runUpdate(session, at, isPause)
+  const update = new AbortController()
+  notes.update = update
+  const over: Promise<void> = runUpdate(session, at, { isPause, signal: update.signal })
     .catch(() => {})
     .finally(() => {
-      notes.isUpdating = false
+      notes.update = null
       session.backgroundWork.delete(over)
       const next = notes.pauseAt
       notes.pauseAt = null
@@ -75,7 +76,20 @@ export function startNotesUpdate(
   session.backgroundWork.add(over)
 }
 
-async function runUpdate(session: OpenSession, at: SessionState, isPause: boolean): Promise<void> {
+/**
+ * Stops the update that is running, because what it describes has left the conversation: its next request would send again
+ * what the user or a client has just removed.
+ */
+export function stopNotesUpdate({ notes }: OpenSession): void {
+  notes.pauseAt = null
+  notes.update?.abort()
+}
+
+async function runUpdate(
+  session: OpenSession,
+  at: SessionState,
+  { isPause, signal: stopped }: { readonly isPause: boolean; readonly signal: AbortSignal },
+): Promise<void> {
   const { notes, settings, stop } = session
   const { compaction } = createTurnHost(session)
   let work: Promise<StoredNotes | null> = Promise.resolve(null)
@@ -86,7 +100,7 @@ async function runUpdate(session: OpenSession, at: SessionState, isPause: boolea
     return work
   }
   const deadAfterMs = settings.policy.notes.deadAfterSeconds * 1000
-  const end = await settings.deadlines.within(deadAfterMs, start, stop.signal)
+  const end = await settings.deadlines.within(deadAfterMs, start, AbortSignal.any([stop.signal, stopped]))
   // An update that was stopped still has to log its cost and to release its claim.
   await work
   notes.stored = end.ok ? end.value : undefined

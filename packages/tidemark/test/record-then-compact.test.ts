@@ -43,7 +43,7 @@ async function openWorld() {
     )
     const request = anthropicCodec.client.readRequest({ body, headers: new Headers() })
     if (request === null) throw new Error('The request cannot be read.')
-    return { body, compact: () => recordThenCompact(open, request, { summarizer: 'local' }) }
+    return { body, compact: () => recordThenCompact(open, request) }
   }
   return { tide, session, ask }
 }

@@ -13,7 +13,6 @@ import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { appendClientReply } from '../session/append.ts'
 import type { OpenSession } from '../session/open-session.ts'
-import type { CompactOptions } from '../session/rewrite.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
 import { appendCall, countLostCall, countReply } from './client-billing.ts'
@@ -57,7 +56,7 @@ export interface ClientConversation {
   /** Records what a request brings that is sent as the client wrote it. Returns false if nothing was recorded. */
   observe(request: ClientRequest, codec: ProviderCodec, body: JsonObject): Promise<boolean>
   /** Records what a request brings, then compacts the log. */
-  recordThenCompact(request: ClientRequest, options?: CompactOptions): ReturnType<typeof recordThenCompact>
+  recordThenCompact(request: ClientRequest, codec: ProviderCodec): ReturnType<typeof recordThenCompact>
   /** Records the response to the request in flight. */
   record(reply: Reply, codec: ProviderCodec): Promise<void>
   /** Counts what the response to the request in flight cost, which broke off; null if nothing came of it. */
@@ -105,7 +104,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
         return reportUnrecorded(own, thrown)
       }
     },
-    recordThenCompact: (request, options) => recordThenCompact(open, request, options),
+    recordThenCompact: (request, codec) => recordThenCompact(open, request, codec),
     async record(reply, { client }) {
       // What a client has parsed comes back in its own spelling, which is then the exact one.
       const exact = client.argumentsAs === 'text' ? reply : { ...reply, rawBlocks: [] }

@@ -4,6 +4,7 @@
  */
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
+import { findRecordIndex } from '@tidemark/core/log/session-log'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { sliceText } from '@tidemark/core/text/truncate-text'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
@@ -246,7 +247,12 @@ async function findStored(
   request: ClientRequest,
   source: SessionSource,
 ): Promise<ClientConversation | null> {
-  for (const id of await source.findRecent(listLastTexts(request))) {
+  const { compacted } = request
+  const ids =
+    compacted === undefined
+      ? await source.findRecent(listLastTexts(request))
+      : (await source.list()).filter((id) => id === compacted.session)
+  for (const id of ids) {
     const stored = await openConversation(id, source)
     const isKnown = all.list.some(({ open }) => open === stored.open)
     if (!isKnown && chooseConversation([stored], request, true) !== null) {
@@ -309,10 +315,15 @@ function chooseConversation(
     const rank =
       request.continues === null
         ? rankMatch(matchHistory(open, request), isUnnamed)
-        : Number(open.state.session.responseStarts.get(request.continues) !== undefined)
+        : Number(hasPlace(open, request.continues))
     if (rank > (best?.rank ?? 0)) best = { conversation, rank }
   }
   return best?.conversation ?? null
+}
+
+/** True if the log has the response or the record that a request continues. */
+function hasPlace({ state: { session } }: ClientConversation['open'], place: string): boolean {
+  return session.responseStarts.get(place) !== undefined || findRecordIndex(session, place) !== undefined
 }
 
 function rankMatch(

@@ -4,6 +4,7 @@
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
+import { listBranchRecords } from '@tidemark/core/log/session-log'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ClientCodec, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { readClientError } from '../models/client-error.ts'
@@ -68,6 +69,44 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     return retryUnchanged(conversation, call, failure)
   }
 }
+
+/**
+ * Answers a client that asks for a compaction: records what its request brings, compacts the log, and returns an item that
+ * names the place. If nothing can be compacted, the item stands for the log as it is.
+ */
+export async function exchangeCompaction(
+  conversation: ClientConversation,
+  call: ClientCall,
+  kind: 'reply' | 'compact',
+): Promise<Response> {
+  const { codec, request, body } = call
+  const { writeCompaction } = codec.client
+  const outcome = await conversation.recordThenCompact(request, codec)
+  const { open } = conversation
+  const last = listBranchRecords(open.state.session).at(-1)?.uuid
+  const isRecorded = outcome.ok || !NOT_RECORDED.has(outcome.reason)
+  if (!isRecorded || writeCompaction === undefined || last === undefined) {
+    reportPassed(conversation, 'The request for a compaction is passed on.')
+    return passOn(conversation, call, 'side-call')
+  }
+  conversation.release()
+  const place = { session: open.id, record: last }
+  const text = writeCompaction({ place, id: `resp_${last}`, body, kind })
+  const isStream = request.isStream && kind === 'reply'
+  return new Response(text, {
+    headers: { 'content-type': isStream ? 'text/event-stream' : 'application/json' },
+  })
+}
+
+/** Reasons for which a request that asks for a compaction was not even recorded. */
+const NOT_RECORDED: ReadonlySet<string> = new Set<RequestNotTaken['reason'] | 'busy'>([
+  'side-call',
+  'not-yet',
+  'prefill',
+  'unreadable',
+  'failed',
+  'busy',
+])
 
 /** Makes the context smaller after the window has cut an answer, which is billed all the same. Returns true if it is. */
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {

@@ -6,7 +6,7 @@ import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatt
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
-import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
 import { clientConnections } from '../models/client-connection.ts'
 import { type ClientRoute, findCodec, findRouteByPath, PROVIDERS } from '../models/providers.ts'
 import { NO_REDIRECTS } from '../models/redirects.ts'
@@ -24,6 +24,7 @@ import {
 } from './client-conversations.ts'
 import {
   type ClientCall,
+  exchangeCompaction,
   exchangeManaged,
   exchangeObserved,
   type Fetch,
@@ -82,16 +83,24 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
     const route = findRoute(input, init)
     if (route === null) announceOther(input, init)
     if (route === null) return given(input, init)
-    const call = await readCall(chooseCodec(route, ownCodec), input, init, upstream)
-    if (call === null) return upstream(input, init)
+    const read = await readCall(chooseCodec(route, ownCodec), input, init, upstream)
+    if (read === null) return upstream(input, init)
+    const call = route.kind === 'compact' ? withCompaction(read) : read
     if (route.kind === 'count') return countForClient(conversations, call)
+    if (route.kind === 'compact' && mode === 'observe') return upstream(input, init)
     const { codec, url, headers } = call
     const connection = clientConnections.getStore() ?? { codec, url, headers, send: upstream }
-    const answer = clientConnections.run(connection, () => answerClient(conversations, call, mode, services))
+    const answer = clientConnections.run(connection, () =>
+      answerClient(conversations, call, { kind: route.kind, mode }, services),
+    )
     return call.request.isStream && mode === 'manage'
       ? withPings(answer, codec.client, pingSeconds * 1000, pingSeconds * 1000)
       : answer
   }
+}
+
+function withCompaction(call: ClientCall): ClientCall {
+  return { ...call, request: { ...call.request, asksCompaction: true } }
 }
 
 /** Throws `bad-option`, with the name of the function that got the options. */
@@ -195,7 +204,7 @@ function parseObject(text: string): JsonObject | null {
 async function answerClient(
   conversations: ClientConversations,
   call: ClientCall,
-  mode: 'manage' | 'observe',
+  { kind, mode }: { readonly kind: RouteKind; readonly mode: 'manage' | 'observe' },
   services: FetchServices,
 ): Promise<Response> {
   const conversation = await enterConversation(conversations, call, services)
@@ -208,7 +217,9 @@ async function answerClient(
   const free = (): void => conversation.release()
   call.signal?.addEventListener('abort', free, { once: true })
   try {
-    return await (mode === 'observe' ? exchangeObserved : exchangeManaged)(conversation, call)
+    if (mode === 'observe') return await exchangeObserved(conversation, call)
+    if (call.request.asksCompaction !== true) return await exchangeManaged(conversation, call)
+    return await exchangeCompaction(conversation, call, kind === 'compact' ? 'compact' : 'reply')
   } catch (thrown) {
     free()
     throw thrown

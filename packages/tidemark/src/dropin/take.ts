@@ -11,7 +11,7 @@ import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import { toHostSections } from '@tidemark/core/request/system-prompt'
-import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ClientMessage, ClientRequest, CompactedPlace } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createModelOfClient, findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -28,7 +28,7 @@ import {
 import type { HistoryChange } from '../session/events.ts'
 import { prepareRequest, type ReadyRequest, type RequestBody, toReadyRequest } from '../session/next.ts'
 import { checkSessionOpen, type OpenSession, refreshFromLog } from '../session/open-session.ts'
-import { type CompactOptions, compactSession, pinSessionRecord } from '../session/rewrite.ts'
+import { compactForClient, pinSessionRecord } from '../session/rewrite.ts'
 import { createWriteQueue } from '../session/session-locks.ts'
 import { switchModel } from '../session/switch-model.ts'
 import type { Toolset } from '../session/tools.ts'
@@ -161,17 +161,18 @@ export async function observeRequest(
 export async function recordThenCompact(
   session: OpenSession,
   request: ClientRequest,
-  options: CompactOptions = {},
   codec: ProviderCodec = findCodec(session.model.choice),
-): Promise<Awaited<ReturnType<typeof compactSession>> | RequestNotTaken> {
+): Promise<Awaited<ReturnType<typeof compactForClient>> | RequestNotTaken> {
   checkSessionOpen(session)
   return runInOrder(session, async () => {
     const match = await followClientList(session, request)
     const refusal = 'ok' in match ? match : await adoptModel(session, request.model, codec)
     if (refusal !== null) return emitPassed(session, refusal)
-    if (request.tools !== null) session.tools = createClientToolset(session, request.tools)
-    if (request.system !== null) session.sections = toHostSections(request.system)
-    return compactSession(session, options)
+    // A request that only compacts may leave out what does not matter to it.
+    const { tools, system } = request
+    if (tools !== null && tools.length > 0) session.tools = createClientToolset(session, tools)
+    if (system !== null && system.length > 0) session.sections = toHostSections(system)
+    return compactForClient(session)
   })
 }
 
@@ -353,6 +354,7 @@ function isProgramText(content: MessageContent): boolean {
 function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch | RequestNotTaken {
   const { state } = session
   if (request.continues === null) return matchHistory(session, request)
+  if (request.compacted !== undefined) return matchCompacted(session, request, request.compacted)
   const last = state.lastResponseIndex < 0 ? undefined : state.session.records.at(state.lastResponseIndex)
   const response =
     last !== undefined && isKnownRecord(last) && last.type === 'assistant' ? last.message.id : null
@@ -366,12 +368,36 @@ function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch |
   }
 }
 
+/**
+ * Compares a list that has an item of ours in the place of the conversation up to a record. What the client says before the item,
+ * such as its rules written anew, is new if the log did not have it there.
+ */
+function matchCompacted(
+  { state }: OpenSession,
+  { messages }: ClientRequest,
+  { record, messages: before = [] }: CompactedPlace,
+): HistoryMatch | RequestNotTaken {
+  const branch = listBranchRecords(state.session)
+  const end = branch.findIndex(({ uuid }) => uuid === record)
+  if (end === -1)
+    return refuseToTake('failed', 'It continues a compaction that is no longer part of the conversation.')
+  const known = listLoggedParts(branch.slice(0, end + 1))
+  const isNew = (message: ClientMessage): boolean =>
+    message.role === 'user' &&
+    listGivenParts([message]).some(
+      (part) => !isToolResult(part.block) && !known.some((old) => isSamePart(old, part)),
+    )
+  const match = matchLater(state, [...before.filter(isNew), ...messages], record)
+  return { ...match, isKnown: true, sharesCalls: true, isEmpty: false }
+}
+
 /** Returns why a request is not taken; null if it is. */
 function refuseMatch(
   session: OpenSession,
-  { tools, messages, model, ttl }: ClientRequest,
+  { tools, messages, model, ttl, asksCompaction }: ClientRequest,
   { isKnown, isEmpty, news }: HistoryMatch,
 ): RequestNotTaken | null {
+  if (asksCompaction === true && (isKnown || isEmpty)) return null
   const isSingle = messages.every(({ role }) => role !== 'assistant')
   const hasTools = tools === null || tools.length > 0
   if (isEmpty && isSingle && !hasTools && ttl === undefined)
@@ -392,11 +418,12 @@ async function branchOff(
   isVoid: boolean,
 ): Promise<HistoryMatch | RequestNotTaken> {
   const end =
-    shared === 0 || isVoid
+    (shared === 0 && request.compacted === undefined) || isVoid
       ? await clearSession(session, { abandon: true })
       : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
   if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
-  const match = matchHistory(session, request)
+  const match = findMatch(session, request)
+  if ('ok' in match) return match
   return match.divergesAt === null
     ? match
     : refuseToTake('failed', 'The conversation could not be brought back to what the client has.')

@@ -13,7 +13,7 @@ import {
 import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
-import { measureInSlices } from '@tidemark/core/engine/measure-context'
+import { measureContext, measureInSlices } from '@tidemark/core/engine/measure-context'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
@@ -79,6 +79,25 @@ export async function compactSession(
   return runRewrite(session, 'compact', options, (run) =>
     compact(run, createTurnHost(session).compaction, toCompactInput(options)),
   )
+}
+
+/**
+ * Compacts for a client that asks for it, without asking a model: with the notes, else with a summary from the log. The size
+ * now is what the client takes as its limit, so the result has half of it at most, or it would ask again every few calls.
+ */
+export async function compactForClient(session: OpenSession): Promise<CompactionResult | BusyOutcome> {
+  return runRewrite(session, 'compact', { abandon: true }, (run) => {
+    const host = createTurnHost(session)
+    const { expected } = measureContext(run.state, host, host.compaction)
+    const target = Math.floor(expected / 2)
+    return compact(run, host.compaction, {
+      trigger: 'auto',
+      cause: 'threshold',
+      isForced: true,
+      summarizer: 'local',
+      target,
+    })
+  })
 }
 
 export async function planSessionCompaction(

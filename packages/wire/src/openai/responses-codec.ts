@@ -1,7 +1,7 @@
 /** The Responses API as a codec, for models and for clients that speak it. */
 import type { Reply } from '@tidemark/core/engine/reply'
 import { toBlocks } from '@tidemark/core/log/block'
-import { isJsonObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
+import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { encodeSseFrame } from '../http/sse.ts'
@@ -17,6 +17,13 @@ import {
   writeRequest,
 } from './client-conversation.ts'
 import { readInputItems } from './client-items.ts'
+import {
+  createCompactionBody,
+  createCompactionItem,
+  isCompactionTrigger,
+  NO_USAGE,
+  readCompactedPlace,
+} from './compaction-items.ts'
 import { toInputItems } from './input-items.ts'
 import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
 import { encodeResponsesCall } from './responses-request.ts'
@@ -25,6 +32,7 @@ import { createResponsesDecoder, decodeResponseBody } from './responses-stream.t
 const client: ClientCodec = {
   matches(path) {
     if (path.endsWith('/responses')) return 'reply'
+    if (path.endsWith('/responses/compact')) return 'compact'
     return path.endsWith('/responses/input_tokens') ? 'count' : null
   },
   readRequest,
@@ -38,7 +46,16 @@ const client: ClientCodec = {
   ping: PING,
   refuse: toErrorBody,
   writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: JSON.stringify(toErrorEvent(body)) }),
-  writeReply: (reply, isStream) => (isStream ? writeStream(reply) : JSON.stringify(toResponse(reply))),
+  writeReply: (reply, isStream) =>
+    isStream ? writeEvents(toResponse(reply)) : JSON.stringify(toResponse(reply)),
+  writeCompaction(answer) {
+    if (answer.kind === 'compact') return JSON.stringify(createCompactionBody(answer))
+    const response = createResponse(answer.id, String(answer.body.model), [
+      createCompactionItem(answer.place),
+    ])
+    const whole = { ...response, usage: NO_USAGE }
+    return answer.body.stream === true ? writeEvents(whole) : JSON.stringify(whole)
+  },
   removeThinking: (body) => body,
   thinkingFilter: KEEPS_BYTES,
 }
@@ -68,7 +85,12 @@ export const responsesCodec: ProviderCodec = createResponsesCodec()
 function readRequest({ body }: ReceivedRequest): ClientRequest | null {
   const clean = replaceLoneSurrogates(body) as JsonObject
   const { model, input, tools, previous_response_id: previous, ...rest } = clean
-  const read = readInputItems(input)
+  const asks = Array.isArray(input) && isCompactionTrigger(input.at(-1))
+  const listed = asks ? input.slice(0, -1) : input
+  const at = Array.isArray(listed) ? listed.findLastIndex(isOurCompaction) : -1
+  if (Array.isArray(listed) && at !== -1) return readCompactedRequest(clean, listed, at, asks)
+  // A compaction of a stored response may bring nothing new.
+  const read = readInputItems(listed ?? (typeof previous === 'string' ? [] : undefined))
   const isToolList =
     tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
   if (typeof model !== 'string' || read === null || !isToolList || rest.conversation != null) return null
@@ -86,8 +108,37 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
     ttl: undefined,
     continues,
     findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
+    ...(asks ? { asksCompaction: true as const } : {}),
   }
 }
+
+function isOurCompaction(item: Json): boolean {
+  return isJsonObject(item) && readCompactedPlace(item) !== null
+}
+
+/** Reads a request whose list has an item of ours at `at`, which stands for what the log has up to a place. */
+function readCompactedRequest(
+  body: JsonObject,
+  items: readonly Json[],
+  at: number,
+  asks: boolean,
+): ClientRequest | null {
+  const item = items[at]
+  const place = isJsonObject(item) ? readCompactedPlace(item) : null
+  const before = readRequest({ body: { ...body, input: items.slice(0, at) }, headers: NO_HEADERS })
+  const after = readInputItems(items.slice(at + 1))
+  if (place === null || before === null || after === null) return null
+  return {
+    ...before,
+    messages: after.messages,
+    continues: place.record,
+    compacted: { ...place, messages: before.messages },
+    findExactBlock: ({ id }) => after.exactCalls.get(String(id)),
+    ...(asks ? { asksCompaction: true as const } : {}),
+  }
+}
+
+const NO_HEADERS = { get: () => null }
 
 function listItems(messages: readonly ClientMessage[]): readonly JsonObject[] {
   return messages.flatMap((message, index) => toInputItems({ message }, messages[index - 1]))
@@ -108,23 +159,29 @@ function toResponse({ message }: Reply): JsonObject {
     undefined,
   )
   return {
-    id: message.id,
+    ...createResponse(message.id, message.model, items),
+    ...(message.usage === undefined ? {} : { usage: message.usage as JsonObject }),
+  }
+}
+
+function createResponse(id: string, model: string, items: readonly JsonObject[]): JsonObject {
+  return {
+    id,
     object: 'response',
     created_at: 0,
     status: 'completed',
-    model: message.model,
+    model,
     output: items.map((item, index) => ({ id: `item_${index}`, status: 'completed', ...item })),
     parallel_tool_calls: true,
     tool_choice: 'auto',
     tools: [],
     error: null,
     incomplete_details: null,
-    ...(message.usage === undefined ? {} : { usage: message.usage as JsonObject }),
   }
 }
 
-function writeStream(reply: Reply): string {
-  const response = toResponse(reply)
+/** Returns the events of a stream that brings a whole response at once. */
+function writeEvents(response: JsonObject): string {
   const output = (response.output as readonly JsonObject[]) ?? []
   const events: readonly JsonObject[] = [
     { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
@@ -141,7 +198,7 @@ function listItemEvents(item: JsonObject, index: number): readonly JsonObject[] 
   const at = { output_index: index, item_id: item.id ?? '' }
   const parts = Array.isArray(item.content) ? item.content.filter(isJsonObject) : []
   return [
-    { type: 'response.output_item.added', output_index: index, item: { ...item, content: [] } },
+    { type: 'response.output_item.added', output_index: index, item: startItem(item) },
     ...parts.flatMap((part, content): readonly JsonObject[] => [
       { type: 'response.content_part.added', ...at, content_index: content, part: { ...part, text: '' } },
       {
@@ -162,4 +219,8 @@ function listItemEvents(item: JsonObject, index: number): readonly JsonObject[] 
     ]),
     { type: 'response.output_item.done', output_index: index, item },
   ]
+}
+
+function startItem(item: JsonObject): JsonObject {
+  return item.type === 'message' ? { ...item, content: [] } : item
 }

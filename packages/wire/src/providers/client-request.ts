@@ -28,12 +28,38 @@ export interface ClientRequest {
   readonly markers: readonly ClientMarker[]
   /** The lifetime that the client's last cache marker asks for; undefined if the request has no markers. */
   readonly ttl: string | undefined
-  /** Id of the response that the request continues if it sends only what is new; null if it has all messages. */
+  /**
+   * What the request continues if it has not all messages: the id of a response, or the uuid of the record in `compacted`.
+   * Null if it has all.
+   */
   readonly continues: string | null
+  /** The place in a log for which an item of the list stands, from a compaction that the client asked for. */
+  readonly compacted?: CompactedPlace
+  /** True if the request asks for a compaction instead of an answer. */
+  readonly asksCompaction?: true
   /**
    * Returns the exact JSON text, in the neutral form, of a tool call in the messages whose arguments parsing and
    * stringifying would change; undefined for all others. It is recorded in `rawBlocks` and sent as it came. Null if the
    * text of the request is not known. It holds that text, so it must not outlive the request.
    */
   readonly findExactBlock: ((block: Block) => string | undefined) | null
+}
+
+/** A place in the log of a session. `messages`: what the client's list has before the item that names the place. */
+export interface CompactedPlace {
+  readonly session: string
+  /** uuid of the last record that the item stands for. */
+  readonly record: string
+  readonly messages?: readonly ClientMessage[]
+}
+
+/** What a codec needs to answer a client that asks for a compaction. */
+export interface CompactionAnswer {
+  readonly place: CompactedPlace
+  /** Id of the answer. */
+  readonly id: string
+  /** The body of the request. */
+  readonly body: JsonObject
+  /** `reply`: the request was one for an answer, with an item that asks. `compact`: it had an address of its own. */
+  readonly kind: 'reply' | 'compact'
 }

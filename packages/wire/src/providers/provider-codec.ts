@@ -8,7 +8,7 @@ import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/repl
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { FailedCall } from '../failure/classify-failure.ts'
-import type { ClientMessage, ClientRequest } from './client-request.ts'
+import type { ClientMessage, ClientRequest, CompactionAnswer } from './client-request.ts'
 
 export interface ProviderCodec {
   /** Name of the protocol, as in `anthropic-messages`. */
@@ -76,6 +76,8 @@ export interface ClientCodec {
   writeErrorEvent(body: string): string
   /** Returns a reply that the engine gives itself, as a response body or as the bytes of a stream. */
   writeReply(reply: Reply, isStream: boolean): string
+  /** Returns the answer to a request that asks for a compaction. Without it, clients of the protocol cannot ask for one. */
+  writeCompaction?(answer: CompactionAnswer): string
   /** Returns a response body without the model's thinking. */
   removeThinking(body: string): string
   /** Takes the model's thinking out of the bytes of a stream. */

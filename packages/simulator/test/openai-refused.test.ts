@@ -285,18 +285,6 @@ const RESPONSES: readonly Row[] = [
     code: 'unsupported_value',
   },
   {
-    name: 'a lifetime together with retention',
-    body: {
-      input: 'hi',
-      model: NEW_MODEL,
-      prompt_cache_retention: '24h',
-      prompt_cache_options: { ttl: '30m' },
-    },
-    message: 'Mutually exclusive parameters. Ensure…',
-    param: 'prompt_cache_retention',
-    code: 'mutually_exclusive_parameters',
-  },
-  {
     name: 'more than 16 pairs of metadata',
     body: {
       input: 'hi',

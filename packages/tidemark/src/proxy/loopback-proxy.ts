@@ -61,7 +61,17 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
     response.on('close', () => {
       running -= 1
     })
-    const services = { tide, upstream, upstreamOpenai, token, onError, interimMs, maxBodyBytes }
+    const providersByToken = new Map<string, string>()
+    const services = {
+      tide,
+      upstream,
+      upstreamOpenai,
+      providersByToken,
+      token,
+      onError,
+      interimMs,
+      maxBodyBytes,
+    }
     answerClient(request, response, services).catch((thrown: unknown) =>
       refuseClient(request, response, services, 502, describeFault(thrown)),
     )
@@ -110,6 +120,8 @@ interface ProxyServices {
   readonly tide: ClientTidemark
   readonly upstream: string
   readonly upstreamOpenai: string
+  /** The provider to which each token was sent, by the path of its request. */
+  readonly providersByToken: Map<string, string>
   readonly token: string
   readonly maxBodyBytes: number
   readonly onError: (status: number, message: string) => void
@@ -172,20 +184,28 @@ async function answerClient(
   }
 }
 
+/** Tokens that are remembered. A machine has few. */
+const MAX_TOKENS = 100
 const OPENAI_UPSTREAM = 'https://api.openai.com'
 
 /**
  * Returns the provider that a request is for: by its path, or, for paths that both have, such as that of the models, by its
- * headers. Every client of the Messages API names a version.
+ * headers. Every client of the Messages API names a version. A token that came with a path of one provider belongs to it.
  */
 function findUpstream(
   path: string,
   headers: IncomingHttpHeaders,
-  { upstream, upstreamOpenai }: ProxyServices,
+  { upstream, upstreamOpenai, providersByToken }: ProxyServices,
 ): string {
   const route = findRouteByPath(path.split('?')[0] ?? path)
-  if (route !== null) return route.provider === PROVIDERS[0] ? upstream : upstreamOpenai
   const { authorization = '', 'anthropic-version': version, 'x-api-key': key } = headers
+  if (route !== null) {
+    const found = route.provider === PROVIDERS[0] ? upstream : upstreamOpenai
+    if (authorization !== '' && providersByToken.size < MAX_TOKENS) providersByToken.set(authorization, found)
+    return found
+  }
+  const known = providersByToken.get(authorization)
+  if (known !== undefined) return known
   // A token of Anthropic must not reach another provider, whatever its client leaves out.
   const isOpenai = authorization !== '' && !authorization.startsWith('Bearer sk-ant-')
   return isOpenai && version === undefined && key === undefined ? upstreamOpenai : upstream

@@ -8,19 +8,21 @@ import { encodeSseFrame } from '../http/sse.ts'
 import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
 import { encodeChatCall } from './chat-request.ts'
-import { createChatDecoder, decodeChatBody } from './chat-stream.ts'
+import { CUSTOM_ORIGIN, createChatDecoder, decodeChatBody } from './chat-stream.ts'
 import {
   isSideCall,
   KEEPS_BYTES,
   PING,
+  readSystemRole,
   sessionKeys,
   splitFields,
   splitSystem,
+  withSystemRole,
   writeRequest,
 } from './client-conversation.ts'
 import { DIALECTS, type Dialect } from './dialects.ts'
 import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
-import { toCallBlock } from './output-blocks.ts'
+import { toCallBlock, withOwnArguments } from './output-blocks.ts'
 
 /** Asks a server for usage at the end of a stream, which it leaves out otherwise. */
 const USAGE_OPTIONS: JsonObject = { stream_options: { include_usage: true } }
@@ -82,7 +84,7 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
     system,
     tools: (tools ?? []) as readonly JsonObject[],
     messages: conversation,
-    ...splitFields(rest),
+    ...splitFields({ ...rest, ...readSystemRole(messages[0], dialect.system) }),
     isStream: rest.stream === true,
     markers: [],
     ttl: undefined,
@@ -101,8 +103,11 @@ function joinSides(
   for (const message of messages) {
     const { role } = message
     const side = role === 'assistant' ? 'assistant' : role === 'tool' || role === 'user' ? 'user' : 'system'
-    const content = side === 'assistant' ? readAnswer(message, exactCalls, dialect) : readInput(message)
     const last = joined.at(-1)
+    const isLeading = joined.every((each) => each.role === 'system')
+    const read = side === 'assistant' ? readAnswer(message, exactCalls, dialect) : readInput(message)
+    const content =
+      side === 'system' && !isLeading ? withSystemRole(read, String(role), dialect.system) : read
     if (side === 'user' && last?.role === 'user' && last.isResults) {
       last.content.push(...content)
       last.isResults = role === 'tool'
@@ -162,10 +167,7 @@ function readAnswer(
     const fn = isJsonObject(call.function) ? call.function : {}
     const written = typeof fn.arguments === 'string' ? fn.arguments : ''
     const named = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
-    // A text that is no JSON goes back as it came.
-    const isJson = parseJson(written) !== undefined
-    const kept = isJson ? named : { ...named, origin: { vendor: OPENAI, item: { arguments: written } } }
-    const { block, raw } = toCallBlock(kept, written)
+    const { block, raw } = toCallBlock(withOwnArguments(named, written), written)
     if (raw !== undefined) exactCalls.set(String(block.id), raw)
     return block
   })
@@ -175,13 +177,12 @@ function readAnswer(
 
 /** A call of a tool that takes free text. */
 function toCustomCall(call: JsonObject, { name, input }: JsonObject): Block {
-  const origin = { vendor: OPENAI, item: { type: 'custom' } }
   return {
     type: 'tool_use',
     id: String(call.id),
     name: String(name),
     input: { input: String(input) },
-    origin,
+    origin: CUSTOM_ORIGIN,
   }
 }
 

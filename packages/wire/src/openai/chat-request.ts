@@ -20,8 +20,8 @@ import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
 import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
-import { FAILED_NOTE, readFreeText, readOwnItem, toDataUrl } from './input-items.ts'
-import { readSettings, readTool, spellToolChoice } from './request-settings.ts'
+import { FAILED_NOTE, findRole, readFreeText, readOwnItem, toDataUrl } from './input-items.ts'
+import { readSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 export function encodeChatCall(
   call: ModelCall,
@@ -35,8 +35,10 @@ function createSpelling(dialect: Dialect): BodySpelling {
   return {
     list: 'messages',
     toFields: (front) => toFields(front, dialect),
-    toSystemItems: ({ system }) =>
-      system.length === 0 ? [] : [{ role: dialect.system, content: joinTexts(system) }],
+    toSystemItems: ({ system, parameters }) =>
+      system.length === 0
+        ? []
+        : [{ role: parameters[SYSTEM_ROLE] ?? dialect.system, content: joinTexts(system) }],
     toItems(messageAt, index) {
       const message = messageAt(index)
       if (message === undefined) return []
@@ -92,8 +94,8 @@ function toInputMessages(
   { role, content }: TracedMessage['message'],
   dialect: Dialect,
 ): readonly JsonObject[] {
-  if (role === 'system') return [{ role: dialect.system, content: joinTexts(toBlocks(content)) }]
   const blocks = toBlocks(content)
+  if (role === 'system') return [{ role: findRole(blocks) ?? dialect.system, content: joinTexts(blocks) }]
   const results = blocks.filter(isToolResult)
   const parts = [...results.flatMap(listMedia), ...blocks.filter((block) => !isToolResult(block))].map(toPart)
   return [

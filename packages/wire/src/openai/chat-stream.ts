@@ -20,8 +20,8 @@ import { createFailure } from '../failure/classify-failure.ts'
 import { decodeSse, finishSse, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
 import type { DecodedBody, ReplyDecoder } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
-import { toOpenaiFailure } from './openai-errors.ts'
-import { toCallBlock } from './output-blocks.ts'
+import { OPENAI, toOpenaiFailure } from './openai-errors.ts'
+import { type DecodedBlock, toCallBlock, withOwnArguments } from './output-blocks.ts'
 import { readChatReport } from './reply-report.ts'
 
 interface ChatStream {
@@ -134,6 +134,9 @@ function grow(state: ChatStream, delta: JsonObject, dialect: Dialect): ChatStep 
   })
 }
 
+/** What tells a call of a tool that takes free text. */
+export const CUSTOM_ORIGIN = { vendor: OPENAI, item: { type: 'custom' } }
+
 function listGrowth(delta: JsonObject, { reasoning }: Dialect): readonly Growth[] {
   const growth: Growth[] = []
   const thought = reasoning === null ? undefined : delta[reasoning]
@@ -147,9 +150,12 @@ function listGrowth(delta: JsonObject, { reasoning }: Dialect): readonly Growth[
   if (typeof text === 'string' && text !== '')
     growth.push({ key: 'text', block: { type: 'text', text: '' }, delta: { kind: 'text', text } })
   for (const call of Array.isArray(delta.tool_calls) ? delta.tool_calls.filter(isJsonObject) : []) {
-    const fn = isJsonObject(call.function) ? call.function : {}
-    const block = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
-    const json = typeof fn.arguments === 'string' ? fn.arguments : ''
+    const isCustom = isJsonObject(call.custom)
+    const fn = isJsonObject(call.custom) ? call.custom : isJsonObject(call.function) ? call.function : {}
+    const named = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
+    const block = isCustom ? { ...named, origin: CUSTOM_ORIGIN } : named
+    const text = isCustom ? fn.input : fn.arguments
+    const json = typeof text === 'string' ? text : ''
     growth.push({ key: `call ${String(call.index ?? call.id)}`, block, delta: { kind: 'input', json } })
   }
   return growth
@@ -188,9 +194,14 @@ function finishBlock(
   details: readonly Json[],
   dialect: Dialect,
 ): BlockEnded {
-  if (block.type === 'tool_use') return { type: 'block-ended', index, ...toCallBlock(block, input) }
+  if (block.type === 'tool_use') return { type: 'block-ended', index, ...finishCall(block, input) }
   if (block.type !== 'thinking') return { type: 'block-ended', index, block }
   return { type: 'block-ended', index, block: withReasoningOrigin(block, details, dialect) }
+}
+
+function finishCall(block: Block, text: string): DecodedBlock {
+  if (block.origin === CUSTOM_ORIGIN) return { block: { ...block, input: { input: text } } }
+  return toCallBlock(withOwnArguments(block, text), text)
 }
 
 function withReasoningOrigin(block: Block, list: readonly Json[], { name, details }: Dialect): Block {

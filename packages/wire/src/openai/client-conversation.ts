@@ -1,5 +1,6 @@
 /** What requests of clients of both of OpenAI's APIs have in common: whose conversation they are, and their own fields. */
-import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { type Block, isTextBlock } from '@tidemark/core/log/block'
+import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type {
   EncodedRequest,
@@ -7,6 +8,8 @@ import type {
   StreamFilter,
   WrittenRequest,
 } from '../providers/provider-codec.ts'
+import { OPENAI } from './openai-errors.ts'
+import { SYSTEM_ROLE } from './request-settings.ts'
 
 /** Fields of one request, which no later request repeats. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
@@ -24,6 +27,23 @@ export function splitFields(rest: JsonObject): Pick<ClientRequest, 'parameters' 
     parameters: Object.fromEntries(fields.filter(([name]) => !OWN_FIELDS.has(name))),
     ownFields: Object.fromEntries(fields.filter(([name]) => OWN_FIELDS.has(name))),
   }
+}
+
+/** Returns the parameter for the role of a client's system prompt; empty if it is the usual one. */
+export function readSystemRole(first: Json | undefined, usual: string): JsonObject {
+  const role = isJsonObject(first) ? first.role : undefined
+  const isOther = (role === 'system' || role === 'developer') && role !== usual
+  return isOther ? { [SYSTEM_ROLE]: role } : {}
+}
+
+/** Returns the blocks of a message of the system within a conversation; they keep its role if it is not the usual one. */
+export function withSystemRole(blocks: readonly Block[], role: string, usual: string): readonly Block[] {
+  if (role === usual) return blocks
+  return blocks.map((block) =>
+    isTextBlock(block) && block.origin === undefined
+      ? { ...block, origin: { vendor: OPENAI, item: { role } } }
+      : block,
+  )
 }
 
 /** The messages of the system at the beginning are the system prompt. */

@@ -5,6 +5,7 @@
 import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '../providers/client-request.ts'
+import { withSystemRole } from './client-conversation.ts'
 import { OPENAI } from './openai-errors.ts'
 import { toDecodedBlocks } from './output-blocks.ts'
 
@@ -22,7 +23,10 @@ export function readInputItems(input: Json | undefined): ReadItems | null {
   const messages: { role: ClientMessage['role']; content: Block[] }[] = []
   const exactCalls = new Map<string, string>()
   for (const item of input) {
-    const { role, blocks } = readItem(item)
+    const { role, blocks: read } = readItem(item)
+    const isLeading = messages.every((each) => each.role === 'system')
+    const blocks: ReadItem['blocks'] =
+      role === 'system' && !isLeading ? read.map(({ block }) => ({ block: keepRole(block, item) })) : read
     for (const { block, raw } of blocks) if (raw !== undefined) exactCalls.set(String(block.id), raw)
     const last = messages.at(-1)
     const content = blocks.map(({ block }) => block)
@@ -31,6 +35,10 @@ export function readInputItems(input: Json | undefined): ReadItems | null {
     else messages.push({ role, content })
   }
   return { messages, exactCalls }
+}
+
+function keepRole(block: Block, { role }: JsonObject): Block {
+  return withSystemRole([block], String(role), 'developer')[0] ?? block
 }
 
 interface ReadItem {

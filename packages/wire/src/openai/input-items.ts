@@ -33,7 +33,7 @@ export function toInputItems(
   marked: ReadonlySet<number> = NO_MARKS,
 ): readonly JsonObject[] {
   if (message.role === 'assistant') return toOutputItems(toBlocks(message.content), raw)
-  const role = message.role === 'system' ? 'developer' : 'user'
+  const role = message.role === 'system' ? (findRole(toBlocks(message.content)) ?? 'developer') : 'user'
   const calls = toBlocks(before?.content ?? []).filter(isToolUse)
   const items: JsonObject[] = []
   let parts: JsonObject[] = []
@@ -65,7 +65,7 @@ function toInputParts(block: Block, isMarked: boolean): readonly JsonObject[] {
 
 export function toInputPart(block: Block): JsonObject {
   const own = readOwnItem(block)
-  if (own !== null) return own
+  if (own !== null && own.role === undefined) return own
   if (isTextBlock(block)) return { type: 'input_text', text: block.text }
   const source = block.source as Json | undefined
   if (isJsonObject(source)) {
@@ -148,4 +148,10 @@ function toOwnItem(block: Block): readonly JsonObject[] {
 export function readOwnItem(block: Block): JsonObject | null {
   const origin = readBlockOrigin(block)
   return origin?.vendor === OPENAI ? (origin.item ?? null) : null
+}
+
+/** Returns the role that a client gave a message of the system; null if it is the usual one. */
+export function findRole(blocks: readonly Block[]): string | null {
+  const role = blocks[0] === undefined ? undefined : readOwnItem(blocks[0])?.role
+  return typeof role === 'string' ? role : null
 }

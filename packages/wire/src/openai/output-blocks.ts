@@ -78,8 +78,7 @@ function toFunctionCall(item: JsonObject, account: string | undefined): DecodedB
   const { call_id: call, name, arguments: text, namespace, caller } = item
   const rest = omitUndefined({ namespace, caller })
   const written = typeof text === 'string' ? text : ''
-  // A text that is no JSON goes back as it came.
-  const own = parseJson(written) === undefined ? { ...rest, arguments: written } : rest
+  const own = isJsonObject(parseJson(written)) ? rest : { ...rest, arguments: written }
   const block = { type: 'tool_use', id: String(call), name: String(name), input: {} }
   return toCallBlock(
     Object.keys(own).length === 0 ? block : { ...block, ...withOrigin(own, account) },
@@ -95,10 +94,18 @@ export function toCallBlock(call: Block, written: string): DecodedBlock {
   if (written.trim() === '') return { block: call }
   const input = parseJson(written)
   if (input === undefined) return { block: call, cutInput: written }
+  // A tool is called with an object. Other values go back as they came, from the origin of the block.
+  if (!isJsonObject(input)) return { block: { ...call, input: { value: input } } }
   const block = { ...call, input }
   const members = withJsonMember(splitJsonObject(JSON.stringify(block)), 'input', written)
   const raw = findUnstableJsonText(formatJsonObject(members))
   return raw === undefined ? { block } : { block, raw }
+}
+
+/** Keeps a text of arguments that is no JSON object, so that it goes back as it came. */
+export function withOwnArguments(call: Block, written: string): Block {
+  if (isJsonObject(parseJson(written))) return call
+  return { ...call, origin: { vendor: OPENAI, item: { arguments: written } } }
 }
 
 /** A tool that takes free text is called with an object that has it, as every tool is. */

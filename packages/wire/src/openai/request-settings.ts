@@ -4,6 +4,9 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 
+/** Parameter with the role of the system prompt, if a client gives it another one than a session does. It is not sent. */
+export const SYSTEM_ROLE = 'system_role'
+
 /** Fields of the neutral form that have no counterpart: the encoder leaves them out. */
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   'max_tokens',
@@ -17,6 +20,7 @@ const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   'context_management',
   'diagnostics',
   'speed',
+  SYSTEM_ROLE,
 ])
 
 export interface NeutralSettings {

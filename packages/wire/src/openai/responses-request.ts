@@ -7,18 +7,18 @@ import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
 import { BREAKPOINT, toInputItems, toInputPart } from './input-items.ts'
-import { readSettings, readTool, spellToolChoice } from './request-settings.ts'
+import { readSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 const RESPONSES_SPELLING: BodySpelling = {
   list: 'input',
   toFields,
-  toSystemItems({ system, markedSystem }) {
+  toSystemItems({ system, markedSystem, parameters }) {
     if (system.length === 0) return []
     const content = system.map((block, index) => ({
       ...toInputPart(block),
       ...(markedSystem.has(index) ? { prompt_cache_breakpoint: BREAKPOINT } : {}),
     }))
-    return [{ type: 'message', role: 'developer', content }]
+    return [{ type: 'message', role: parameters[SYSTEM_ROLE] ?? 'developer', content }]
   },
   toItems(messageAt, index) {
     const message = messageAt(index)

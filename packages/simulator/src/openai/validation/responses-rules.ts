@@ -96,12 +96,7 @@ export function checkCacheSettings(
       'prompt_cache_retention',
       'unsupported_value',
     )
-  if (options?.ttl != null && body.prompt_cache_retention != null)
-    return invalidParameter(
-      "Mutually exclusive parameters. Ensure you are only providing one of: 'prompt_cache_options.ttl' or 'prompt_cache_retention'.",
-      'prompt_cache_retention',
-      'mutually_exclusive_parameters',
-    )
+  // The SDK's types say that `prompt_cache_options.ttl` beside it is independent of it.
   return null
 }
 

@@ -1,0 +1,126 @@
+/** What a client of OpenAI's APIs wrote goes out as it wrote it: roles of the system, arguments of any JSON, free text. */
+import OpenAI from 'openai'
+import { createTidemark, openai } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+
+type Body = { readonly messages?: readonly unknown[]; readonly input?: readonly unknown[] }
+
+/** A server that answers with one message or item, and keeps the bodies of the requests. */
+function createWorld(api: 'chat' | 'responses', answers: readonly object[]) {
+  const bodies: Body[] = []
+  const server: typeof globalThis.fetch = async (_input, init) => {
+    bodies.push(JSON.parse(String(init?.body)))
+    const answer = answers[bodies.length - 1] ?? answers.at(-1)
+    const id = `answer_${bodies.length}`
+    const body =
+      api === 'chat'
+        ? {
+            id,
+            object: 'chat.completion',
+            created: 0,
+            model: 'gpt-5.4',
+            choices: [{ index: 0, finish_reason: 'stop', message: answer }],
+          }
+        : { id, object: 'response', created_at: 0, model: 'gpt-5.4', status: 'completed', output: [answer] }
+    return Response.json(body)
+  }
+  const model = openai('gpt-5.4', { apiKey: 'any', fetch: server, api })
+  const tide = createTidemark({ model, memory: true })
+  const fetch = tide.fetch({ session: 'spelling', fetch: server })
+  return { bodies, client: new OpenAI({ apiKey: 'any', fetch, maxRetries: 0 }) }
+}
+
+const chatTools: OpenAI.ChatCompletionTool[] = [
+  { type: 'function', function: { name: 'read', parameters: {} } },
+]
+
+describe('on Chat Completions', () => {
+  it.each(['system', 'developer'] as const)('a prompt of the role %s keeps it', async (role) => {
+    const { bodies, client } = createWorld('chat', [{ role: 'assistant', content: 'Yes.' }])
+    const messages: OpenAI.ChatCompletionMessageParam[] = [
+      { role, content: 'You are a coder.' },
+      { role: 'user', content: 'Hello.' },
+    ]
+    await client.chat.completions.create({ model: 'gpt-5.4', messages, tools: chatTools })
+    const more: OpenAI.ChatCompletionMessageParam[] = [
+      ...messages,
+      { role: 'assistant', content: 'Yes.' },
+      { role: 'user', content: 'Go on.' },
+      { role, content: 'Be short.' },
+    ]
+    await client.chat.completions.create({ model: 'gpt-5.4', messages: more, tools: chatTools })
+    expect(bodies[0]?.messages).toEqual(messages)
+    expect(bodies[1]?.messages).toEqual(more)
+  })
+
+  it.each(['[1]', '7', '"a"', 'null', 'not JSON', '', '{"a": 1.0}'])(
+    'the arguments %s go back as they came',
+    async (text) => {
+      const call = { id: 'call_1', type: 'function' as const, function: { name: 'read', arguments: text } }
+      const { bodies, client } = createWorld('chat', [
+        { role: 'assistant', content: null, tool_calls: [call] },
+      ])
+      const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Hello.' }]
+      await client.chat.completions.create({ model: 'gpt-5.4', messages, tools: chatTools })
+      const more: OpenAI.ChatCompletionMessageParam[] = [
+        ...messages,
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'done' },
+      ]
+      await client.chat.completions.create({ model: 'gpt-5.4', messages: more, tools: chatTools })
+      expect(bodies[1]?.messages).toEqual(more)
+    },
+  )
+
+  it('a tool of free text is called with its text', async () => {
+    const call = { id: 'call_1', type: 'custom' as const, custom: { name: 'patch', input: '*** Begin\n+x' } }
+    const { bodies, client } = createWorld('chat', [{ role: 'assistant', content: null, tool_calls: [call] }])
+    const tools: OpenAI.ChatCompletionTool[] = [{ type: 'custom', custom: { name: 'patch' } }]
+    const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Hello.' }]
+    await client.chat.completions.create({ model: 'gpt-5.4', messages, tools })
+    const more: OpenAI.ChatCompletionMessageParam[] = [
+      ...messages,
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'done' },
+    ]
+    await client.chat.completions.create({ model: 'gpt-5.4', messages: more, tools })
+    expect(bodies[1]?.messages).toEqual(more)
+  })
+})
+
+describe('on the Responses API', () => {
+  const tools: OpenAI.Responses.Tool[] = [{ type: 'function', name: 'read', parameters: {}, strict: false }]
+
+  it('messages of the system keep their role', async () => {
+    const said = {
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'output_text', text: 'Yes.', annotations: [] }],
+    }
+    const { bodies, client } = createWorld('responses', [{ id: 'msg_1', status: 'completed', ...said }])
+    const start = [
+      { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'You are a coder.' }] },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hello.' }] },
+    ]
+    await client.responses.create({ model: 'gpt-5.4', input: start as OpenAI.Responses.ResponseInput, tools })
+    const more = [
+      ...start,
+      said,
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Go on.' }] },
+      { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'Be short.' }] },
+    ]
+    await client.responses.create({ model: 'gpt-5.4', input: more as OpenAI.Responses.ResponseInput, tools })
+    expect(bodies[0]?.input).toEqual(start)
+    expect(bodies[1]?.input).toEqual(more)
+  })
+
+  it.each(['[1]', '7', 'not JSON', '{"a": 1.0}'])('the arguments %s go back as they came', async (text) => {
+    const call = { type: 'function_call', call_id: 'call_1', name: 'read', arguments: text }
+    const { bodies, client } = createWorld('responses', [{ id: 'fc_1', status: 'completed', ...call }])
+    const start = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hello.' }] }]
+    await client.responses.create({ model: 'gpt-5.4', input: start as OpenAI.Responses.ResponseInput, tools })
+    const more = [...start, call, { type: 'function_call_output', call_id: 'call_1', output: 'done' }]
+    await client.responses.create({ model: 'gpt-5.4', input: more as OpenAI.Responses.ResponseInput, tools })
+    expect(bodies[1]?.input).toEqual(more)
+  })
+})

@@ -192,7 +192,7 @@ export const compactFields: FieldSpecs<CompactPolicy> = {
     conversationTokens: fieldSpec(65_000, wholeNumberCheck()),
     growthTokens: fieldSpec(35_000, wholeNumberCheck()),
     rootFactor: fieldSpec(1, decimalNumberCheck(0, 100)),
-    coldTokens: fieldSpec(20_000, wholeNumberCheck()),
+    coldTokens: fieldSpec(10_000, wholeNumberCheck()),
     readingTokens: fieldSpec(15_000, wholeNumberCheck()),
     readingResponses: fieldSpec(50, wholeNumberCheck()),
   },
@@ -206,10 +206,13 @@ export interface RehydratePolicy {
     readonly count: number
     /** Maximum tokens of one re-attached file. Of a longer file the regions round its last edits and reads are shown. */
     readonly eachTokens: number
-    /** Rank, counted from 1, from which on a file has at most `middleTokens`. */
+    /**
+     * Rank, counted from 1, from which on a file has at most `middleTokens`; more, up to `eachTokens`, where `totalTokens`
+     * is not needed for the files after it.
+     */
     readonly middleRank: number
     readonly middleTokens: number
-    /** Rank from which on a file has at most `lastTokens`. */
+    /** Rank from which on a file has at most `lastTokens`; more as above. */
     readonly lastRank: number
     readonly lastTokens: number
     /** Maximum tokens of all re-attached files together. A file that does not fit is left out. */

@@ -83,8 +83,8 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   const isUnused = willGoUnused(options, context, { history, runs })
   let rank = 0
   let left = context.budgets.files.total
-  for (const path of findCandidates(options, context, touches)) {
-    if (isNever(path)) continue
+  const candidates = [...findCandidates(options, context, touches)].filter((path) => !isNever(path))
+  for (const path of candidates) {
     tries += 1
     if (tries > MAX_TRIES) return
     if (isUnused) {
@@ -96,7 +96,7 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
     else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
       seen.add(read.realPath)
       rank += 1
-      const limit = limitFile(context, rank, left)
+      const limit = limitFile(context, { rank, left, candidates: candidates.length })
       const item = toFileItem(path, read, findFocus(touches, path), { limit, measure: context.measure })
       left -= Math.min(limit, context.measure(formatAttachmentText(item.attachment)))
       yield item
@@ -123,16 +123,23 @@ const LEAST_PART_TOKENS = 200
 /**
  * Returns the most tokens of the file of this rank, from 1. Later files get less; and where not all that may follow fits
  * into what is `left`, a file has at most half of that: the files used last are those that are most likely used next.
+ * Where more is left than the others may take, because there are few or they are short, a later file has as much as the
+ * first: a model that has read several files edits one after the other.
  */
-function limitFile({ budgets, policy }: SourceContext, rank: number, left: number): number {
-  const { count, middleRank, lastRank } = policy.rehydrate.files
+function limitFile(
+  { budgets, policy }: SourceContext,
+  { rank, left, candidates }: { readonly rank: number; readonly left: number; readonly candidates: number },
+): number {
+  const { middleRank, lastRank } = policy.rehydrate.files
   const { each, middle, last } = budgets.files
   const own = rank >= lastRank ? last : rank >= middleRank ? middle : each
+  const count = Math.min(candidates, policy.rehydrate.files.count)
   const countFrom = (from: number): number => Math.max(0, count - Math.max(rank, from - 1))
   const [lasts, middles] = [countFrom(lastRank), countFrom(middleRank)]
   const firsts = countFrom(0) - Math.max(lasts, middles)
-  const later = firsts * each + Math.max(0, middles - lasts) * middle + lasts * last
-  return Math.min(own, Math.max(left / 2, left - later, LEAST_PART_TOKENS))
+  const free = left - (firsts * each + Math.max(0, middles - lasts) * middle + lasts * last)
+  if (free > own) return Math.max(own, Math.min(each, free))
+  return Math.min(own, Math.max(left / 2, free, LEAST_PART_TOKENS))
 }
 
 /**

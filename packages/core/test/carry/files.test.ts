@@ -232,6 +232,29 @@ describe('files', () => {
     ])
   })
 
+  it('have what the files before them leave, and what no file after them needs, up to the size of the first', async () => {
+    const { builder, disk, carrier, read } = world()
+    for (const [name, lines] of [
+      ['last', 9_000],
+      ['middle', 9_000],
+      ['short', 100],
+      ['first', 9_000],
+    ] as const) {
+      disk.files.set(`/project/${name}`, 'line\n'.repeat(lines))
+      read(`/project/${name}`)
+    }
+    const files = { eachTokens: 2_000, middleRank: 2, middleTokens: 800, lastRank: 4, lastTokens: 300 }
+    const sizes = async (totalTokens: number): Promise<readonly number[]> => {
+      const context = createCarryContext(builder, [], { rehydrate: { files: { ...files, totalTokens } } })
+      const { carried } = await collectSources([carrier], context)
+      return carried.map(({ tokens }) => Math.round(tokens / 100) * 100)
+    }
+    expect(await sizes(20_000)).toEqual([2_000, 100, 2_000, 2_000])
+    expect(await sizes(5_000)).toEqual([2_000, 100, 2_000, 900])
+    expect(await sizes(3_900)).toEqual([2_000, 100, 1_500, 300])
+    expect(await sizes(3_000)).toEqual([1_500, 100, 1_100, 300])
+  })
+
   it('that are long come back as the lines round the last edit and the part last read', async () => {
     const { builder, disk, carrier, read } = world()
     const line = (number: number): string => `line ${number}`

@@ -69,6 +69,17 @@ describe('what a client of OpenAI sends', () => {
     expect(Object.keys(bodies[0] ?? {}).sort()).toEqual(['input', 'model', 'tools'])
   })
 
+  it('has its system prompt in a role that every server takes', async () => {
+    const { client, bodies } = createWorld(ofOpenai('chat'), DONE)
+    const tools = [{ type: 'function' as const, function: { name: 'read' } }]
+    const messages = [
+      { role: 'system' as const, content: 'Be kind.' },
+      { role: 'user' as const, content: 'Hello.' },
+    ]
+    await client.chat.completions.create({ model: 'gpt-5.4', messages, tools })
+    expect(bodies[0]?.messages).toEqual(messages)
+  })
+
   it('may refer to items that the provider stores, which is on unless the client turns it off', async () => {
     const script: Script = ({ messages }) => ({
       blocks:

@@ -269,6 +269,8 @@ const bodyChecks: Readonly<Record<ResponsesEndpoint, ShapeCheck>> = {
       ...cacheFields,
       access_programs: acceptAny,
       background: booleanCheck,
+      // Codex CLI 0.166 sends it; no documentation names it.
+      client_metadata: acceptAny,
       context_management: arrayCheck(
         fieldsCheck({
           required: { type: choiceCheck('compaction') },

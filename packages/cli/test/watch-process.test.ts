@@ -101,6 +101,8 @@ describe('tidemark watch', () => {
   it('with --observe sends what the agent sent, and records it', async () => {
     const { url, coder, requests, home, printed } = await startWatch(['--observe'])
     expect(printed()).toContain('Observing: nothing is changed, everything is recorded.')
+    expect(printed()).toContain(`  OPENAI_BASE_URL=${url}/v1 your-agent\n`)
+    expect(printed()).toContain(`model_providers.tidemark={name="tidemark",base_url="${url}/v1"`)
     expect(await work(url, coder, 'create')).toBe(41)
     expect(requests.every(({ usage }) => usage?.cacheRead === 0 && usage.write5m === 0)).toBe(true)
     expect(readFileSync(join(home, 'sessions', 'abc.jsonl'), 'utf8')).toContain('Mend the sums.')

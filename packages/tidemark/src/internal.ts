@@ -4,6 +4,7 @@
  */
 
 export { redactStrings } from '@tidemark/core/text/redact'
+export { DIALECT_NAMES, type DialectName } from '@tidemark/wire/openai/dialects'
 export { explainUnknownRecord } from './compact/compact-log.ts'
 export type {
   CompactionPreview,

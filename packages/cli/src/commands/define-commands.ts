@@ -386,6 +386,10 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     .option('--session <id>', 'the session; default: the id that each request names')
     .option('--max-body <megabytes>', MAX_BODY_HELP, parseMegabytes)
     .option('--window <tokens>', "a context window smaller than the catalogue's", parseTokenCount)
+    .option(
+      '--dialect <name>',
+      'with --upstream-openai and --window: the kind of server, whose models no catalogue has; such as ollama',
+    )
     .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens, and nothing else')
     .action(async (choices: WatchCommandOptions) => {
       const { runWatchCommand } = await import('./watch.ts')

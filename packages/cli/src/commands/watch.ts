@@ -14,11 +14,12 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
+import { printError } from '@tidemark/terminal/render/print-errors'
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { createColors, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
 import type { EventOf, SessionEvent } from 'tidemark'
-import { serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
+import { DIALECT_NAMES, serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
 
 export interface WatchCommandOptions {
   readonly port?: number
@@ -30,6 +31,8 @@ export interface WatchCommandOptions {
   readonly maxBody?: number
   /** Largest context window to use, in tokens. */
   readonly window?: number
+  /** The server behind `upstreamOpenai`, if it is not OpenAI. */
+  readonly dialect?: string
   readonly json?: boolean
 }
 
@@ -48,6 +51,12 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     session,
     window,
   } = choices
+  const dialect = DIALECT_NAMES.find((name) => name === choices.dialect)
+  if (choices.dialect !== undefined && (dialect === undefined || window === undefined)) {
+    const wanted = dialect === undefined ? `one of ${DIALECT_NAMES.join(', ')}` : 'a --window beside it'
+    printError(`--dialect ${choices.dialect}: expected ${wanted}.`, terminal)
+    return EXIT_CODES.wrongUse
+  }
   const printer = createPrinter(choices, terminal)
   const proxy = await serveLoopbackProxy({
     upstream: upstream.replace(/\/+$/, ''),
@@ -61,6 +70,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     ...(choices.maxBody === undefined ? {} : { maxBodyBytes: choices.maxBody * 1_000_000 }),
     ...(session === undefined ? {} : { session }),
     ...(window === undefined ? {} : { policy: { window: { capTokens: window } } }),
+    ...(window === undefined || dialect === undefined ? {} : { chatServer: { dialect, window } }),
     onEvent: printer.printEvent,
     onError: printer.printError,
   })
@@ -103,6 +113,7 @@ function formatGreeting(
     `${what} Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} your-agent`,
     `  OPENAI_BASE_URL=${url}/v1 your-agent`,
+    `  codex -c model_provider=tidemark -c 'model_providers.tidemark={name="tidemark",base_url="${url}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}'`,
     `  to ${upstream} and ${upstreamOpenai}; sessions in ${formatPath(join(home, 'sessions'))}`,
     '',
     '',

@@ -6,6 +6,7 @@ import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
 import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
+import { type CompatibleOptions, compatible } from '../models/openai.ts'
 import { type ClientRoute, PROVIDERS } from '../models/providers.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import { pauseIfLarge } from '../platform/node-ports.ts'
@@ -32,7 +33,10 @@ interface OpenedTidemark {
   readonly fetch: Fetch
 }
 
-export function createClientTidemark(options: ClientTidemarkOptions): ClientTidemark {
+/** The server behind Chat Completions, if it is not OpenAI: its models are in no catalogue. */
+export type ChatServer = Pick<CompatibleOptions, 'dialect' | 'window'>
+
+export function createClientTidemark(options: ClientTidemarkOptions, server?: ChatServer): ClientTidemark {
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
@@ -45,8 +49,14 @@ export function createClientTidemark(options: ClientTidemarkOptions): ClientTide
     return sendAsClient(connection, input, init)
   }
 
-  function open({ createModel }: ClientRoute['provider'], modelId: string): OpenedTidemark {
-    const model = given ?? createModel(modelId, { apiKey: 'client', fetch: sendForEngine })
+  function open({ createModel, codec }: ClientRoute['provider'], modelId: string): OpenedTidemark {
+    const connection = { apiKey: 'client', fetch: sendForEngine }
+    const isServer = server !== undefined && codec.paths.reply === CHAT_PATH
+    const model =
+      given ??
+      (isServer
+        ? compatible(modelId, { ...server, ...connection, baseUrl: ANY_ADDRESS })
+        : createModel(modelId, connection))
     const tide = createTidemark({ ...own, model })
     const upstream: Fetch = (input, init) =>
       (clientConnections.getStore()?.send ?? globalThis.fetch)(input, init)
@@ -92,6 +102,11 @@ export function createClientTidemark(options: ClientTidemarkOptions): ClientTide
     },
   }
 }
+
+const CHAT_PATH = '/chat/completions'
+
+/** The address of each request is the client's. */
+const ANY_ADDRESS = 'http://localhost/v1'
 
 /** Throws for options that `createTidemark` and `fetch` do not take, before the first request. */
 function checkClientOptions(options: ClientTidemarkOptions): void {

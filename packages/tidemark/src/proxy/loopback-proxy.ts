@@ -17,6 +17,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { isObject } from '@tidemark/core/log/json'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import {
+  type ChatServer,
   type ClientTidemark,
   type ClientTidemarkOptions,
   createClientTidemark,
@@ -31,6 +32,8 @@ interface LoopbackProxyOptions extends ClientTidemarkOptions {
   readonly upstream: string
   /** Address of OpenAI's APIs, without `/v1`. Default: OpenAI's own. */
   readonly upstreamOpenai?: string
+  /** The server behind `upstreamOpenai`, if it speaks Chat Completions and is not OpenAI. */
+  readonly chatServer?: ChatServer
   /** The first part of the path of every request; a request without it is refused. */
   readonly token: string
   /** Default: one that is free. */
@@ -52,8 +55,8 @@ export interface LoopbackProxy {
 
 export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise<LoopbackProxy> {
   const { token, port = 0, maxBodyBytes = 32_000_000, onError = () => {}, ...rest } = options
-  const { upstream, upstreamOpenai = OPENAI_UPSTREAM, ...own } = rest
-  const tide = createClientTidemark(own)
+  const { upstream, upstreamOpenai = OPENAI_UPSTREAM, chatServer, ...own } = rest
+  const tide = createClientTidemark(own, chatServer)
   const interimMs = (own.pingSeconds ?? DEFAULT_INTERIM_SECONDS) * 1000
   let running = 0
   const server = createServer((request, response) => {

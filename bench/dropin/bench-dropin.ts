@@ -1,26 +1,24 @@
 /**
- * `npm run bench:dropin [-- --only NAME] [--steps N] [--windows 200000,60000] [--drawn N] [--json] [--write]`: real clients
- * on the simulator, and clients with habits drawn at random, direct and with Tidemark. Exits 1 if Tidemark made anything
- * worse. Nothing is begun after four minutes, and what is left out is named. `--write` takes as long as it takes, and puts
- * the tables into docs/drop-in.md. `--long [--json] [--write]`: instead, runs past the window, also with the provider's
- * compaction and with a summary of the client's own.
+ * `npm run bench:dropin [-- --drawn N] [--json] [--write]`: clients with habits drawn at random, and one with tasks of
+ * several lengths, on the simulator, direct and with Tidemark. Exits 1 if Tidemark made anything worse. Nothing is begun
+ * after four minutes, and what is left out is named. `--write` takes as long as it takes, and puts the tables into
+ * docs/drop-in.md. `--long [--json] [--write]`: instead, runs past the window, also with the provider's compaction and
+ * with a summary of the client's own. Real clients: `npm run clients`.
  */
-import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
-import { installPackages } from '../harness/installed-packages.ts'
-import type { Client } from './client.ts'
+import { anthropicClients } from '../clients/agents/anthropic-sdk.ts'
+import { findHarm, type Pair } from '../clients/clients-table.ts'
+import { runBoth } from '../clients/run-clients.ts'
+import { writeTables } from '../harness/written-tables.ts'
 import { type DrawnPair, formatHabits, runDrawnPair } from './drawn-clients-table.ts'
+import { formatLengths } from './lengths-table.ts'
 import { findLongHarm, formatLongRuns, runLongLengths } from './long-runs-table.ts'
-import type { ClientRun } from './run-client.ts'
-import { findHarm, formatDelays, formatLengths, formatPairs, type Pair } from './tables.ts'
 
-const RESULT_TOKENS = 2_000
+/** The window, and one in which every task fits: the final answer there is the one to be expected. */
+const [WINDOW, ROOMY] = [200_000, 1_000_000]
 
-/** A window in which every task fits: the final answer there is the one to be expected. */
-const ROOMY = 1_000_000
-
-/** Numbers of steps for a client that caches by itself, in the largest window: up to where direct no longer fits it. */
+/** Numbers of steps for a client that caches by itself: up to where direct no longer fits the window. */
 const LENGTHS = Array.from({ length: 15 }, (_, index) => 10 * (index + 1))
 
 /** Time after which nothing more is begun, so that a run without arguments ends within five minutes. */
@@ -32,9 +30,6 @@ const [FEW_HOSTS, ALL_HOSTS] = [60, 450]
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
-      only: { type: 'string', default: '' },
-      steps: { type: 'string', default: '80' },
-      windows: { type: 'string', default: '200000,60000' },
       drawn: { type: 'string' },
       json: { type: 'boolean' },
       write: { type: 'boolean' },
@@ -43,31 +38,16 @@ async function main(): Promise<number> {
   })
   if (values.long) return runLong(values)
   const budget = createBudget(values.write === true ? Number.POSITIVE_INFINITY : MAX_START_MS)
-  const steps = readCount('--steps', values.steps)
-  const windows = values.windows.split(',').map((text) => readCount('--windows', text))
-  installPackages('bench/dropin', (line) => console.error(`bench:dropin: ${line}`))
-  const clients = (await loadClients()).filter(({ name }) => name.includes(values.only))
-  if (clients.length === 0) throw new WrongUse(`--only: no client has ${values.only} in its name`)
-  // First, since they are what a run cut short by a busy machine must have; and they take the least time.
+  // First, since they are what a run cut short by a busy machine must have.
   const hosts = values.drawn === undefined ? null : readCount('--drawn', values.drawn)
   const drawn = await runDrawnPairs(hosts ?? (values.write === true ? ALL_HOSTS : FEW_HOSTS), budget)
-  const pairs: Pair[] = []
-  for (const client of clients)
-    for (const window of windows)
-      if (budget.begin(`${client.name}, window ${window}`)) pairs.push(await runPair(client, window, steps))
-  const lengths = await runLengths(clients, Math.max(...windows), budget)
+  const lengths = await runLengths(budget)
   const harm = [
-    ...[...pairs, ...lengths].flatMap((pair) =>
-      findHarm(pair).map(
-        (text) => `${pair.direct.client}, window ${pair.direct.window}, ${pair.steps} steps: ${text}`,
-      ),
-    ),
+    ...lengths.flatMap((pair) => findHarm(pair).map((text) => `${pair.steps} steps: ${text}`)),
     ...drawn.flatMap(({ seed, harm }) => harm.map((text) => `drawn host ${seed}: ${text}`)),
   ]
-  const tables = formatTables(pairs, lengths, drawn)
-  console.log(
-    values.json ? JSON.stringify({ ok: harm.length === 0, harm, pairs, lengths, drawn }, null, 2) : tables,
-  )
+  const tables = formatTables(lengths, drawn)
+  console.log(values.json ? JSON.stringify({ ok: harm.length === 0, harm, lengths, drawn }, null, 2) : tables)
   if (budget.skipped.length > 0)
     console.error(`bench:dropin: left out after four minutes: ${budget.skipped.join(', ')}`)
   for (const line of harm) console.error(`bench:dropin: ${line}`)
@@ -110,63 +90,25 @@ async function runDrawnPairs(count: number, budget: Budget): Promise<readonly Dr
   return drawn
 }
 
-/** Loads the clients: only now are their packages sure to be installed. */
-async function loadClients(): Promise<readonly Client[]> {
-  const lists = await Promise.all([
-    import('./clients/anthropic-sdk.ts').then((module) => module.anthropicClients),
-    import('./clients/ai-sdk.ts').then((module) => module.aiSdkClients),
-    import('./clients/langchain.ts').then((module) => module.langchainClients),
-    import('./clients/mastra.ts').then((module) => module.mastraClients),
-    import('./clients/claude-code.ts').then((module) => module.claudeCodeClients),
-  ])
-  return lists.flat()
-}
-
-async function runPair(client: Client, window: number, steps: number): Promise<Pair> {
-  const { runClient } = await import('./run-client.ts')
-  const settings = { window, steps, coder: { resultTokens: RESULT_TOKENS } }
-  console.error(`bench:dropin: ${client.name}, window ${window}`)
-  const direct: ClientRun = await runClient(client, { ...settings, isManaged: false })
-  const managed: ClientRun = await runClient(client, { ...settings, isManaged: true })
-  const expectedAnswer =
-    direct.answer ?? (await runClient(client, { ...settings, window: ROOMY, isManaged: false })).answer
-  return { direct, managed, caches: client.caches, expectedAnswer, steps }
-}
-
-/** Runs the client that sets cache markers in this process, if it is among those chosen, with several lengths. */
-async function runLengths(
-  clients: readonly Client[],
-  window: number,
-  budget: Budget,
-): Promise<readonly Pair[]> {
-  const client = clients.find(({ caches, door }) => caches && door === 'fetch')
+/** Runs the client that sets cache markers with several lengths. */
+async function runLengths(budget: Budget): Promise<readonly Pair[]> {
+  const client = anthropicClients.find(({ caches }) => caches)
+  if (client === undefined) return []
   const pairs: Pair[] = []
-  if (client !== undefined)
-    for (const steps of LENGTHS)
-      if (budget.begin(`${steps} steps`)) pairs.push(await runPair(client, window, steps))
+  for (const steps of LENGTHS) {
+    if (!budget.begin(`${steps} steps`)) continue
+    const settings = { window: WINDOW, steps, isLive: false }
+    const runs = await runBoth(client, settings)
+    const roomy = runs.direct.error === null ? runs : await runBoth(client, { ...settings, window: ROOMY })
+    pairs.push({ ...runs, caches: client.caches, expectedAnswer: roomy.direct.answer, steps })
+  }
   return pairs
 }
 
-function formatTables(pairs: readonly Pair[], lengths: readonly Pair[], drawn: readonly DrawnPair[]): string {
-  const sorted = pairs.toSorted((one, other) => other.direct.window - one.direct.window)
-  const delays = formatDelays(pairs.flatMap(({ direct, managed }) => [direct, managed]))
-  const ends =
-    lengths.length === 0
-      ? ''
-      : `\n\n${lengths[0]?.direct.client}, window of ${lengths[0]?.direct.window.toLocaleString('en')} tokens, by the number of steps:\n\n${formatLengths(lengths)}`
-  const time = `Time that the way itself added to a request:\n\n${delays}`
-  return `${formatPairs(sorted)}${ends}\n\n${time}\n\n${formatHabits(drawn)}`
-}
-
-const PAGE = new URL('../../docs/drop-in.md', import.meta.url)
-
-/** Replaces what stands between the two comments of `name` on the page. */
-async function writeTables(name: string, tables: string): Promise<void> {
-  const [begin, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`]
-  const page = await readFile(PAGE, 'utf8')
-  const [before, after] = [page.split(begin)[0], page.split(end)[1]]
-  if (before === undefined || after === undefined) throw new Error(`docs/drop-in.md has no ${begin} … ${end}`)
-  await writeFile(PAGE, `${before}${begin}\n${tables}\n${end}${after}`)
+function formatTables(lengths: readonly Pair[], drawn: readonly DrawnPair[]): string {
+  const client = lengths[0]?.direct.client
+  const title = `${client}, window of ${WINDOW.toLocaleString('en')} tokens, by the number of steps:`
+  return `${title}\n\n${formatLengths(lengths)}\n\n${formatHabits(drawn)}`
 }
 
 function readCount(option: string, text: string): number {

@@ -1,10 +1,10 @@
 /** Real clients make the same tool calls with Tidemark as without it, until what the model is shown is first rewritten. */
 import { sampleCases } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { RunCall } from '../../bench/dropin/client.ts'
-import { aiSdkClients } from '../../bench/dropin/clients/ai-sdk.ts'
-import { anthropicClients } from '../../bench/dropin/clients/anthropic-sdk.ts'
-import { type RunSettings, runClient } from '../../bench/dropin/run-client.ts'
+import { aiSdkClients } from '../../bench/clients/agents/ai-sdk.ts'
+import { anthropicClients } from '../../bench/clients/agents/anthropic-sdk.ts'
+import type { RunCall } from '../../bench/clients/client.ts'
+import { type RunSettings, runClient } from '../../bench/clients/run-client.ts'
 
 const STEPS = 24
 const LARGE = 200_000

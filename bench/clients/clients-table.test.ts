@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { findClientHarm, findHarm, formatClients, type Pair } from './clients-table.ts'
 import type { ClientRun } from './run-client.ts'
-import { findHarm, formatDelays, formatLengths, formatPairs, type Pair } from './tables.ts'
 
 const door = { compactions: 1, clearings: 2, remarks: [], delays: [3, 1, 2] }
 const run: ClientRun = {
@@ -41,11 +41,11 @@ describe('findHarm', () => {
   it.each([
     ['nothing differs', createPair({}), []],
     ['it costs a little more', createPair({ cost: 1.009 }), []],
-    ['it costs more', createPair({ cost: 1.02 }), ['dearer: +2.0 %']],
+    ['it costs more', createPair({ cost: 1.02 }), ['dearer: 1.0200 of the direct cost']],
     [
       'it costs a little more where nothing was cached',
       { ...createPair({ cost: 1.009 }), caches: false },
-      ['dearer: +0.9 %'],
+      ['dearer: 1.0090 of the direct cost'],
     ],
     [
       'it costs more, but goes on where the client failed',
@@ -62,30 +62,33 @@ describe('findHarm', () => {
   })
 })
 
-it('the table has a row for each way, with the change of cost where both came to the end', () => {
-  const failed = createPair({}, { answer: null, error: tooLong, steps: 12 })
-  const rows = formatPairs([createPair({ cost: 0.25, cacheRead: 1_000_000, fresh: 0 }), failed]).split('\n')
-  expect(rows[0]).toBe('Window of 60,000 tokens, 40 steps:')
-  expect(rows.slice(4)).toEqual([
-    '| A client | direct | 41 | 0 | 0 | 0 | 1,234,567 | $1.000 | 0 | 0 | 40 of 40 | same answer |',
-    '|  | Tidemark | 41 | 0 | 1,000,000 | 0 | 0 | $0.250 (−75.0 %) | 1 | 2 | 40 of 40 | same answer |',
-    '| A client | direct | 41 | 0 | 0 | 0 | 1,234,567 | $1.000 | 0 | 0 | 12 of 40 | failed: prompt is too long |',
-    '|  | Tidemark | 41 | 0 | 0 | 0 | 1,234,567 | $1.000 | 1 | 2 | 40 of 40 | same answer |',
-  ])
-})
+describe('the table of clients', () => {
+  const died = { answer: null, error: tooLong, steps: 12, requests: 13 }
+  const client = { name: 'A client', isStream: true }
+  const pairs = {
+    client,
+    small: createPair({ cacheRead: 3_000_000, fresh: 1_000_000, callsBeforeRewrite: 0 }, died),
+    large: createPair({ cost: 0.25 }),
+  }
 
-it('delays are those of all runs of a way', () => {
-  const { direct, managed } = createPair({})
-  expect(formatDelays([direct, managed, managed]).split('\n').slice(2)).toEqual([
-    '| `fetch`, passes everything on | 3 | 2 ms | 3 ms |',
-    '| `fetch`, Tidemark | 6 | 2 ms | 3 ms |',
-  ])
-})
+  it('has one row for each client: where it dies, and what it costs where it fits', () => {
+    expect(formatClients([pairs]).split('\n').at(-1)).toBe(
+      '| A client | yes | dies at call 13 | ends | 0 | 1 | 0 | 75.0 % | $1.000 | 0.2500 × | 2 ms | 2 ms |',
+    )
+    expect(findClientHarm(pairs)).toEqual([])
+  })
 
-it('a run that ends just after a clearing shows what that cost', () => {
-  expect(
-    formatLengths([createPair({ cost: 1.087 })])
-      .split('\n')
-      .at(-1),
-  ).toBe('| 40 | $1.000 | $1.087 | +8.7 % | 2 | 1 |')
+  it('judges a server without prices by its tokens', () => {
+    const large = createPair({ cost: 0, cacheRead: 2_000_000 }, { cost: 0 })
+    expect(formatClients([{ ...pairs, large }])).toContain('| no price | 1.1620 × |')
+  })
+
+  it('finds a client that dies with Tidemark where it dies without, and calls that are others', () => {
+    const call = { id: '1', name: 'Read', input: {} }
+    const small = createPair({ ...died, calls: [call] }, { ...died, calls: [{ ...call, name: 'Write' }] })
+    expect(findClientHarm({ ...pairs, small })).toEqual([
+      `A client: fails past the window: ${tooLong}`,
+      'A client: other calls before the first rewrite',
+    ])
+  })
 })

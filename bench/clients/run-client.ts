@@ -10,7 +10,7 @@ import {
   serve,
   withSummaries,
 } from '@tidemark/simulator'
-import type { Client, Fetch, RunCall } from './client.ts'
+import { CLAUDE, type Client, type Fetch, type RunCall } from './client.ts'
 import {
   type DoorOptions,
   type DoorRecord,
@@ -27,6 +27,8 @@ export interface RunSettings {
   readonly isManaged: boolean
   /** True to keep the session in memory. Default: false, in a home on disk, as a user has it. */
   readonly inMemory?: boolean
+  /** True to pass streams on as they come; otherwise they come at their end, as through some proxies, and are timed. */
+  readonly isLive?: boolean
   /** How the coder works, apart from its number of steps. */
   readonly coder?: Omit<CoderOptions, 'turns' | 'task'>
 }
@@ -62,13 +64,14 @@ export interface ClientRun {
   readonly changes: readonly string[]
 }
 
-export const MODEL = 'claude-sonnet-5-5'
 const SYSTEM = 'You are a careful coder. You read before you write, and you run the tests. '.repeat(100)
 const PROMPT = 'Raise the limits of all modules, and keep the tests green.'
 
 export async function runClient(client: Client, settings: RunSettings): Promise<ClientRun> {
-  const { window, steps, isManaged, inMemory = false } = settings
-  const coder = createCoder({ ...settings.coder, turns: steps, task: PROMPT })
+  const { window, steps, isManaged, inMemory = false, isLive = false } = settings
+  const { provider = CLAUDE } = client
+  const { thinkingTokens = 0 } = provider
+  const coder = createCoder({ thinkingTokens, ...settings.coder, turns: steps, task: PROMPT })
   const records: RequestRecord[] = []
   let ownSummaries = 0
   const summarize = createSummarizer()
@@ -80,6 +83,7 @@ export async function runClient(client: Client, settings: RunSettings): Promise<
     script: withSummaries(coder.script, countSummaries),
     window,
     seed: 'dropin',
+    ...(provider.dialect === undefined ? {} : { openai: { dialect: provider.dialect } }),
     onRequest: (record) => void records.push(record),
   }
   const calls: RunCall[] = []
@@ -88,12 +92,12 @@ export async function runClient(client: Client, settings: RunSettings): Promise<
     callsBeforeRewrite ??= calls.length
   }
   const comparison = createComparison(() => callsBeforeRewrite !== null)
-  const settled = { window, isManaged, inMemory, onRewrite }
+  const settled = { window, isManaged, inMemory, isLive, onRewrite }
   const way = await openWay(client, options, settled, comparison)
   const end = await client
     .run({
       ...way,
-      model: MODEL,
+      model: provider.model,
       system: SYSTEM,
       prompt: PROMPT,
       steps,
@@ -132,25 +136,26 @@ interface Way {
 }
 
 async function openWay(
-  { door }: Client,
+  { door, provider = CLAUDE, wrapProvider = (fetch) => fetch }: Client,
   options: SimulatorOptions,
-  settings: Pick<RunSettings, 'isManaged'> & Pick<DoorOptions, 'window' | 'inMemory' | 'onRewrite'>,
+  settings: Pick<RunSettings, 'isManaged'> &
+    Pick<DoorOptions, 'window' | 'inMemory' | 'isLive' | 'onRewrite'>,
   { watchClient, clientMiddleware, watchProvider }: RequestComparison,
 ): Promise<Way> {
   const { isManaged, ...given } = settings
   if (door !== 'url') {
     const baseUrl = 'http://simulator.test'
     const simulator = createSimulator(options)
-    const upstream = watchProvider((input, init) => simulator.fetch(input, init))
-    const opened = { ...given, upstream, baseUrl, model: MODEL }
+    const upstream = watchProvider(wrapProvider((input, init) => simulator.fetch(input, init)))
+    const opened = { ...given, upstream, baseUrl, provider }
     const openManaged = door === 'fetch' ? openTidemarkDoor : openTidemarkMiddleware
     const way = isManaged ? await openManaged(opened) : openDirectDoor(opened)
     const middleware = [clientMiddleware, ...way.middleware]
     return { baseUrl, ...way, ...(door === 'fetch' ? { fetch: watchClient(way.fetch) } : { middleware }) }
   }
   const server = await serve(options)
-  const upstream = watchProvider(globalThis.fetch)
-  const opened = { ...given, upstream, baseUrl: server.url, model: MODEL }
+  const upstream = watchProvider(wrapProvider(globalThis.fetch))
+  const opened = { ...given, upstream, baseUrl: server.url, provider }
   const proxy = await (isManaged ? openTidemarkProxy : openDirectProxy)(opened, watchClient)
   return {
     fetch: globalThis.fetch,
@@ -164,8 +169,11 @@ async function openWay(
   }
 }
 
+/** Paths that a model answers; others count tokens or list models. */
+const ANSWERING = /\/(?:messages|responses|chat\/completions)$/
+
 function sumRequests(records: readonly RequestRecord[]) {
-  const requests = records.filter(({ endpoint }) => endpoint === '/v1/messages')
+  const requests = records.filter(({ endpoint }) => ANSWERING.test(endpoint))
   const sum = (pick: (record: RequestRecord) => number | null | undefined): number =>
     requests.reduce((total, record) => total + (pick(record) ?? 0), 0)
   const refused = requests.filter(({ status }) => status >= 400 && status < 500)

@@ -52,7 +52,7 @@ export async function openTidemarkProxy(options: DoorOptions, wrap: WrapFetch): 
       process.execPath,
       [
         ...['--conditions=tidemark-source', WATCH, 'watch', '--port', '0'],
-        ...['--upstream', upstream, '--window', String(options.window)],
+        ...['--upstream', upstream, '--upstream-openai', upstream, '--window', String(options.window)],
       ],
       {
         env: { PATH: process.env.PATH, HOME: home, TIDEMARK_HOME: home },
@@ -104,7 +104,7 @@ async function openBetween(
   wrap: WrapFetch,
   open: (upstream: string) => Promise<{ readonly url: string; close(): Promise<Omit<DoorRecord, 'delays'>> }>,
 ): Promise<Proxy> {
-  const timing = createTiming(options.upstream)
+  const timing = createTiming(options.upstream, options.isLive)
   const behind = await serveFetch(timing.upstream, options.baseUrl)
   const middle = await open(behind.url)
   const front = await serveFetch(wrap(timing.time(globalThis.fetch)), middle.url)

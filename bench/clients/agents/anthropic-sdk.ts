@@ -71,7 +71,13 @@ const markers = { cache_control: { type: 'ephemeral' } }
 
 export const anthropicClients: readonly Client[] = [
   { name: 'Anthropic SDK, create', door: 'fetch', caches: false, run: (task) => runLoop(task, create) },
-  { name: 'Anthropic SDK, stream', door: 'fetch', caches: false, run: (task) => runLoop(task, stream) },
+  {
+    name: 'Anthropic SDK, stream',
+    door: 'fetch',
+    caches: false,
+    isStream: true,
+    run: (task) => runLoop(task, stream),
+  },
   {
     name: 'Anthropic SDK, create with cache_control',
     door: 'fetch',

@@ -15,7 +15,7 @@ export interface ClientTask {
   readonly fetch: Fetch
   /** For clients that take middleware, which then go through it and not through `fetch`. */
   readonly middleware: readonly unknown[]
-  /** For clients that are a process of their own: the address to send requests to, without `/v1`. */
+  /** The address of the provider, or, for clients that are a process of their own, the one to send requests to; without `/v1`. */
   readonly baseUrl: string
   readonly model: string
   readonly system: string
@@ -34,12 +34,29 @@ export interface ToolText {
   readonly isError: boolean
 }
 
+/** The API that a client speaks, and the model behind it. */
+export interface ClientProvider {
+  readonly api: 'messages' | 'responses' | 'chat'
+  readonly model: string
+  /** A server that speaks Chat Completions in its own way. Default: OpenAI. */
+  readonly dialect?: 'openrouter' | 'deepseek' | 'vllm'
+  /** Tokens of reasoning in each response. Default: 0. */
+  readonly thinkingTokens?: number
+}
+
+export const CLAUDE: ClientProvider = { api: 'messages', model: 'claude-sonnet-5-5' }
+
 export interface Client {
   readonly name: string
   /** `fetch`: it takes a `fetch` function. `middleware`: that of the official client. `url`: it takes a base URL. */
   readonly door: 'fetch' | 'middleware' | 'url'
-  /** True if the client sets cache markers without Tidemark. */
+  /** True if its prompts are cached without Tidemark: it sets markers, or the provider caches by itself. */
   readonly caches: boolean
+  /** Whom it talks to. Default: Claude, on the Messages API. */
+  readonly provider?: ClientProvider
+  readonly isStream?: boolean
+  /** Changes how the provider answers, for a client that is to meet a certain fault. */
+  readonly wrapProvider?: (fetch: Fetch) => Fetch
   /** Works through the task and returns the final answer. Throws what the package throws. */
   run(task: ClientTask): Promise<string>
 }

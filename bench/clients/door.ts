@@ -2,16 +2,26 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { anthropic, createTidemark, type SessionEvent, type TidemarkOptions } from 'tidemark'
+import {
+  anthropic,
+  compatible,
+  createTidemark,
+  type ModelChoice,
+  openai,
+  type SessionEvent,
+  type TidemarkOptions,
+} from 'tidemark'
 import { tidemark } from 'tidemark/anthropic'
-import type { Fetch } from './client.ts'
+import type { ClientProvider, Fetch } from './client.ts'
 
 export interface DoorOptions {
   /** Sends requests to the provider. */
   readonly upstream: Fetch
   readonly baseUrl: string
-  readonly model: string
+  readonly provider: ClientProvider
   readonly window: number
+  /** True to pass responses on as they come. They are then not timed. */
+  readonly isLive: boolean
   /** True to keep the session in memory instead of a home on disk. */
   readonly inMemory: boolean
   /** Called when the context is cleared or compacted. */
@@ -37,8 +47,8 @@ export interface Door {
   close(): Promise<DoorRecord>
 }
 
-export function openDirectDoor({ upstream }: DoorOptions): Door {
-  const timing = createTiming(upstream)
+export function openDirectDoor({ upstream, isLive }: DoorOptions): Door {
+  const timing = createTiming(upstream, isLive)
   return {
     fetch: timing.time(timing.upstream),
     middleware: [],
@@ -47,7 +57,7 @@ export function openDirectDoor({ upstream }: DoorOptions): Door {
 }
 
 export async function openTidemarkDoor(options: DoorOptions): Promise<Door> {
-  const timing = createTiming(options.upstream)
+  const timing = createTiming(options.upstream, options.isLive)
   const home = await createHome(options, timing.upstream)
   const tide = createTidemark(home.settings)
   return {
@@ -82,12 +92,12 @@ export interface Home {
 
 /** Creates the options of Tidemark as a user has them: a home on disk, the model, and a listener. */
 export async function createHome(options: DoorOptions, upstream: Fetch): Promise<Home> {
-  const { baseUrl, model, window, inMemory, onRewrite } = options
+  const { inMemory, onRewrite } = options
   const home = inMemory ? null : await mkdtemp(join(tmpdir(), 'tidemark-dropin-'))
   const events: SessionEvent[] = []
   return {
     settings: {
-      model: anthropic(model, { apiKey: 'any', baseUrl, fetch: upstream, window }),
+      model: createModel(options, upstream),
       ...(home === null ? { memory: true } : { home }),
       env: {},
       onEvent: (event) => {
@@ -100,6 +110,15 @@ export async function createHome(options: DoorOptions, upstream: Fetch): Promise
       return summarizeEvents(events)
     },
   }
+}
+
+function createModel({ provider, baseUrl, window }: DoorOptions, fetch: Fetch): ModelChoice {
+  const { api, model, dialect } = provider
+  if (api === 'messages') return anthropic(model, { apiKey: 'any', baseUrl, fetch, window })
+  const connection = { apiKey: 'any', baseUrl: `${baseUrl}/v1`, fetch, window }
+  return dialect === undefined
+    ? openai(model, { ...connection, api })
+    : compatible(model, { ...connection, dialect })
 }
 
 const REMARKS: ReadonlySet<SessionEvent['type']> = new Set([
@@ -125,7 +144,8 @@ export interface Timing {
 }
 
 /** Assumes one request at a time, as the clients of this bench send them. */
-export function createTiming(provider: Fetch): Timing {
+export function createTiming(provider: Fetch, isLive: boolean): Timing {
+  if (isLive) return { upstream: provider, time: (fetch) => fetch, delays: [] }
   const delays: number[] = []
   let providerMs = 0
   const upstream: Fetch = async (input, init) => {

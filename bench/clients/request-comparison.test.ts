@@ -71,3 +71,34 @@ describe.each(['fetch', 'middleware', 'proxy'] as const)('on the way of %s', (wa
     expect(await send(way, [[REQUEST, { ...rewritten, max_tokens: 99 }]])).toEqual([])
   })
 })
+
+describe('a request of an OpenAI client', () => {
+  const RESPONSES = { model: 'm', input: [{ role: 'user', content: 'Go.' }], tools: [TOOL] }
+  const LONG = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Go.' }] }]
+  const CHAT = { model: 'm', messages: [{ role: 'developer', content: 'Be kind.' }, PROMPT] }
+
+  it.each([
+    ['is the same in the long form of an item', RESPONSES, { ...RESPONSES, input: LONG }],
+    [
+      'may be marked for the cache',
+      RESPONSES,
+      { ...RESPONSES, prompt_cache_options: { comparison_response_id: 'r' } },
+    ],
+    [
+      'may have its instructions in another role',
+      CHAT,
+      { ...CHAT, messages: [{ role: 'system', content: 'Be kind.' }, PROMPT] },
+    ],
+  ])('%s', async (_, given, sent) => {
+    expect(await send('fetch', [[given, sent]])).toEqual([])
+  })
+
+  it('has the fields, tools and items of the client', async () => {
+    const other = { ...RESPONSES, tools: [], store: false, input: [{ role: 'user', content: 'Stop.' }] }
+    expect(await send('fetch', [[RESPONSES, other]])).toEqual([
+      'another tools: []',
+      'another store: false',
+      expect.stringContaining('Stop.'),
+    ])
+  })
+})

@@ -83,5 +83,5 @@ function readLine(line: string, { recordCall }: ClientTask): ResultLine | null {
 }
 
 export const claudeCodeClients: readonly Client[] = [
-  { name: 'Claude Code, -p', door: 'url', caches: true, run },
+  { name: 'Claude Code, -p', door: 'url', caches: true, isStream: true, run },
 ]

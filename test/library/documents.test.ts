@@ -101,6 +101,7 @@ it('what documents show is well typed', () => {
         'docs/memory-files.md',
         'docs/openai.md',
         'docs/policy.md',
+        'docs/providers.md',
         'docs/system-prompt.md',
         'docs/telemetry.md',
       ].map((path) => snippets(path).join('\n')),
@@ -127,6 +128,12 @@ it('docs/getting-started.md has a program that runs, with a server in place of t
 it('docs/openai.md is one program that runs: a session, a client, a local server', async () => {
   const said = await run(snippets('docs/openai.md').join('\n'))
   expect(said).toMatch(/\n0\.\d+\ncompleted\nqwen3-coder 32768\n$/)
+})
+
+it('docs/providers.md is one program that runs: each server answers', async () => {
+  const names = ['OpenAI', 'Azure', 'openrouter', 'deepseek', 'kimi', 'vllm', 'ollama', 'llama.cpp']
+  const said = await run(snippets('docs/providers.md').join('\n'))
+  expect(said).toBe(names.map((name) => `${name}: Hello.\n`).join(''))
 })
 
 it('docs/policy.md is one program that runs: a preset as it is, and with changes', async () => {

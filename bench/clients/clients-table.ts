@@ -55,9 +55,13 @@ function toCostRatio(direct: ClientRun, managed: ClientRun): number {
 
 /** Returns the number of calls before the first rewrite, all as in the direct run; null if one is another. */
 function countSameCalls({ direct, managed }: Pair): number | null {
-  const toMeaning = ({ name, input }: RunCall): unknown => ({ name, input })
+  const toMeaning = ({ name, input }: RunCall): string => `${name} ${JSON.stringify(input)}`
   const count = Math.min(managed.callsBeforeRewrite ?? managed.calls.length, direct.calls.length)
-  const [one, other] = [direct, managed].map(({ calls }) => calls.slice(0, count).map(toMeaning))
+  const [one, other] = [direct, managed].map(({ calls, isProcess }) => {
+    const texts = calls.slice(0, count).map(toMeaning)
+    // A program of its own begins the calls of one answer in any order.
+    return isProcess ? texts.toSorted() : texts
+  })
   return isDeepStrictEqual(one, other) ? count : null
 }
 

@@ -120,36 +120,58 @@ function readField(body: RequestBody, name: string): unknown {
 /** Returns the items of a list in the longest of the forms that mean the same: a text, or parts; with a type, or without. */
 function toItems(list: unknown): readonly unknown[] {
   const items: readonly unknown[] = Array.isArray(list) ? list : [{ role: 'user', content: list }]
-  return joinInstructions(items.map(toLongForm))
+  return joinMessages(items.map(toLongForm))
 }
 
-/** Instructions at the beginning are one message or several. */
-function joinInstructions(items: readonly unknown[]): readonly unknown[] {
-  const isInstruction = (item: unknown): boolean => ['system', 'developer'].includes(Object(item).role)
-  const first = items.findIndex((item) => !isInstruction(item))
-  const texts = items.slice(0, first).flatMap((item) => Object(item).content)
-  return [texts.map((part) => Object(part).text).join('\n'), ...items.slice(first)]
+/** Instructions at the beginning, and messages of the user without an answer between them, are one message or several. */
+function joinMessages(items: readonly Item[]): readonly Item[] {
+  const joined: Item[] = []
+  for (const item of items) {
+    const last = joined.at(-1)
+    const isSame = last !== undefined && last.role === item.role && JOINED.has(String(item.role))
+    if (isSame) joined[joined.length - 1] = { ...last, content: [last.content, item.content].flat() }
+    else joined.push(item)
+  }
+  return joined
 }
 
-function toLongForm(item: unknown): unknown {
-  const { content, ...fields } = Object(item)
-  if (fields.role === undefined) return item
-  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+const JOINED: ReadonlySet<string> = new Set(['system', 'user'])
+
+interface Item {
+  readonly role?: unknown
+  readonly content?: unknown
+}
+
+/** Fields of answers that no later request needs: ids, states, names, and the reasoning that a server does not take back. */
+const LOST = new Set(['id', 'status', 'name', 'reasoning_content'])
+
+function toLongForm(item: unknown): Item {
+  const { content, role, ...fields } = Object(item)
+  if (role === undefined) return withoutFields(item as object, new Set(['id', 'status']))
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
   const texts = Array.isArray(parts) ? parts.map(toPart) : parts
-  return { type: 'message', ...withoutEmpty(fields), content: texts }
+  const own = withoutFields(fields, role === 'assistant' ? LOST : new Set())
+  return { type: 'message', ...own, role: role === 'developer' ? 'system' : role, content: texts } as Item
 }
 
-/** The engine may mark the end of a text for the cache. */
-function toPart({ type, prompt_cache_breakpoint: _, ...part }: { readonly [field: string]: unknown }) {
-  return { ...withoutEmpty(part), type: String(type).replace(/^(?:input|output)_/, '') }
+/** The engine may mark the end of a text for the cache; some clients add fields to texts that no API has. */
+function toPart({
+  type,
+  prompt_cache_breakpoint: _,
+  ...part
+}: {
+  readonly [field: string]: unknown
+}): object {
+  const kind = String(type).replace(/^(?:input|output)_/, '')
+  return kind === 'text' ? { type: kind, text: part.text } : { ...part, type: kind }
 }
 
-/** Answers have fields that no later request needs: ids, states, and those without a value. */
-function withoutEmpty(fields: object): object {
+/** Leaves out fields by their name, and those without a value. */
+function withoutFields(fields: object, names: ReadonlySet<string>): object {
   return Object.fromEntries(
     Object.entries(fields).filter(([name, value]) => {
       const isEmpty = value === null || (Array.isArray(value) && value.length === 0)
-      return !isEmpty && name !== 'id' && name !== 'status'
+      return !isEmpty && !names.has(name)
     }),
   )
 }

@@ -45,7 +45,9 @@ async function runProgram(program: string, task: ClientTask, folder: string): Pr
   const errors: string[] = []
   child.stderr.on('data', (data) => errors.push(String(data)))
   let result: ResultLine | null = null
-  for await (const line of createInterface({ input: child.stdout })) result = readLine(line, task) ?? result
+  // The folder has another name in each run.
+  for await (const line of createInterface({ input: child.stdout }))
+    result = readLine(line.replaceAll(work, ''), task) ?? result
   const status = await ended
   if (result === null || result.is_error || status !== 0)
     throw new Error(result?.result ?? (errors.join('').trim() || `ended with ${status}`))

@@ -6,6 +6,7 @@ import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
 import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
+import type { ModelChoice } from '../models/model-choice.ts'
 import { type CompatibleOptions, compatible } from '../models/openai.ts'
 import { type ClientRoute, PROVIDERS } from '../models/providers.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
@@ -49,14 +50,8 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
     return sendAsClient(connection, input, init)
   }
 
-  function open({ createModel, codec }: ClientRoute['provider'], modelId: string): OpenedTidemark {
-    const connection = { apiKey: 'client', fetch: sendForEngine }
-    const isServer = server !== undefined && codec.paths.reply === CHAT_PATH
-    const model =
-      given ??
-      (isServer
-        ? compatible(modelId, { ...server, ...connection, baseUrl: ANY_ADDRESS })
-        : createModel(modelId, connection))
+  function open(provider: ClientRoute['provider'], modelId: string): OpenedTidemark {
+    const model = given ?? createClientModel(provider, modelId, sendForEngine, server)
     const tide = createTidemark({ ...own, model })
     const upstream: Fetch = (input, init) =>
       (clientConnections.getStore()?.send ?? globalThis.fetch)(input, init)
@@ -101,6 +96,19 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
       await Promise.all([...opened.values()].map(({ tide }) => tide.close()))
     },
   }
+}
+
+/** Creates the model that a client names: by the catalogue, or by what is known of the server. */
+function createClientModel(
+  { codec, createModel }: ClientRoute['provider'],
+  id: string,
+  fetch: Fetch,
+  server: ChatServer | undefined,
+): ModelChoice {
+  const connection = { apiKey: 'client', fetch }
+  return server !== undefined && codec.paths.reply === CHAT_PATH
+    ? compatible(id, { ...server, ...connection, baseUrl: ANY_ADDRESS })
+    : createModel(id, connection)
 }
 
 const CHAT_PATH = '/chat/completions'

@@ -245,7 +245,8 @@ describe('a hostile configuration', () => {
     const folder = createFolder({ '.git/config': text })
     const started = process.cpuUsage()
     listGitPrograms(folder)
-    expect(process.cpuUsage(started).user).toBeLessThan(1_500_000)
+    // Far above what it takes: the process counts its garbage collector too.
+    expect(process.cpuUsage(started).user).toBeLessThan(10_000_000)
   })
 })
 

@@ -86,7 +86,8 @@ describe('a glob', () => {
       '\\'.repeat(999),
     ])
       expect(matchesGlobs([glob], path)).toBe(false)
-    expect(process.cpuUsage(started).user).toBeLessThan(500_000)
+    // Far above what it takes: the process counts its garbage collector too. One that backtracks takes minutes.
+    expect(process.cpuUsage(started).user).toBeLessThan(10_000_000)
   })
 })
 

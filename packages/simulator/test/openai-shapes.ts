@@ -149,10 +149,6 @@ export const RESPONSE: SentResponse = {
     input_tokens_details: {
       cached_tokens: 0,
       cache_write_tokens: 1173,
-      cache_write_tokens_details: {
-        ttl_30m_tokens: 1173,
-        ttl_12h_tokens: 0,
-      },
     },
     output_tokens: 31,
     output_tokens_details: {

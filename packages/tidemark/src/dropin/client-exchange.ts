@@ -14,7 +14,7 @@ import { recordRefusal } from '../session/refused.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
 import { copyHead, readWhilePassing } from './client-response.ts'
-import { holdCutAnswer, toOverflow } from './cut-answers.ts'
+import { holdCutAnswer, readRefusalInStream, toOverflow } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
 import type { RequestNotTaken, TakenRequest } from './take.ts'
 
@@ -50,7 +50,17 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
   for (let changes = 0; ; changes += 1) {
     const outcome = await conversation.take(call.request, call.codec, call.signal)
     if (!outcome.ok) return passOn(conversation, call, outcome.reason)
-    const response = await sendRequest(conversation, call, outcome)
+    const answer = await sendRequest(conversation, call, outcome)
+    const { response, refusal } = answer.ok
+      ? await readRefusalInStream(answer, call.codec)
+      : { response: answer, refusal: null }
+    if (refusal !== null && changes < MAX_CHANGES) {
+      const made = await recordRefusal(conversation.open, refusal)
+      if (made.ok && made.act === 'changed') {
+        await response.body?.cancel()
+        continue
+      }
+    }
     if (response.ok) {
       conversation.strikes = 0
       const { response: held, cut } = await holdCutAnswer(conversation.open, response)
@@ -138,11 +148,23 @@ function countPassing(
   return countResponse(response, codec, (reply) => conversation.count(reply))
 }
 
+/**
+ * True if the provider has the conversation as the client's request continues it. Until the first rewrite that is what the
+ * engine would send, so the client's own request goes out as it is.
+ */
+function isKnownAtProvider({ open }: ClientConversation, { codec, request }: ClientCall): boolean {
+  const { continues, compacted } = request
+  const isStored = codec.client.storesResponses === true && continues !== null && compacted === undefined
+  return isStored && open.state.view.rewrites.length === 0
+}
+
 async function sendRequest(
   conversation: ClientConversation,
-  { url, init, headers, signal, upstream, codec, request }: ClientCall,
+  call: ClientCall,
   { pending }: TakenRequest,
 ): Promise<Response> {
+  const { url, init, headers, signal, upstream, codec, request } = call
+  if (isKnownAtProvider(conversation, call)) return sendUnchanged(conversation, call)
   const sent = new Headers(headers)
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
   const encoded = await encodeReadyRequest(conversation.open, pending)
@@ -166,6 +188,18 @@ async function sendRequest(
     // The provider works on what it was sent, and bills it, although the client no longer waits.
     if (isSent && signal?.aborted === true) await conversation.recordCut(null)
     else conversation.abandon()
+    throw thrown
+  }
+}
+
+async function sendUnchanged(
+  conversation: ClientConversation,
+  { input, init, upstream }: ClientCall,
+): Promise<Response> {
+  try {
+    return await upstream(input, init)
+  } catch (thrown) {
+    conversation.abandon()
     throw thrown
   }
 }

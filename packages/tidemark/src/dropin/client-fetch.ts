@@ -79,19 +79,26 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
   const conversations = createClientConversations(session, services, idleMs)
   const ownCodec = typeof session === 'object' ? findCodec(session.open.model.choice) : services.codec
   const announceOther = createOtherNotice((message) => services.onPassed('unreadable', message))
+  const announceUnread = createOnce((message) => services.onPassed('unreadable', message))
+  const announceChain = createOnce((message) => services.onPassed('side-call', message))
   return async (input, init) => {
     const route = findRoute(input, init)
     if (route === null) announceOther(input, init)
     if (route === null) return given(input, init)
     const read = await readCall(chooseCodec(route, ownCodec), input, init, upstream)
-    if (read === null) return upstream(input, init)
+    if (read === null) {
+      announceUnread(
+        `The request to ${route.provider.codec.title} cannot be managed, as one that names a conversation at the provider: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
+      )
+      return upstream(input, init)
+    }
     const call = route.kind === 'compact' ? withCompaction(read) : read
     if (route.kind === 'count') return countForClient(conversations, call)
     if (route.kind === 'compact' && mode === 'observe') return upstream(input, init)
     const { codec, url, headers } = call
     const connection = clientConnections.getStore() ?? { codec, url, headers, send: upstream }
     const answer = clientConnections.run(connection, () =>
-      answerClient(conversations, call, { kind: route.kind, mode }, services),
+      answerClient(conversations, call, { kind: route.kind, mode, announceChain }, services),
     )
     return call.request.isStream && mode === 'manage'
       ? withPings(answer, codec.client, pingSeconds * 1000, pingSeconds * 1000)
@@ -153,6 +160,15 @@ export function createOtherNotice(
   }
 }
 
+/** Returns a function that reports its first message only. */
+function createOnce(report: (message: string) => void): (message: string) => void {
+  let isDone = false
+  return (message) => {
+    if (!isDone) report(message)
+    isDone = true
+  }
+}
+
 const API_NAMES = PROVIDERS.map(({ codec }) => codec.title).join(' or ')
 
 /** Paths that are reported: some have an id in them. */
@@ -201,13 +217,20 @@ function parseObject(text: string): JsonObject | null {
   }
 }
 
+/** How a request is answered. `announceChain`: reports a request that continues what was never seen. */
+interface AnswerWay {
+  readonly kind: RouteKind
+  readonly mode: 'manage' | 'observe'
+  readonly announceChain: (message: string) => void
+}
+
 async function answerClient(
   conversations: ClientConversations,
   call: ClientCall,
-  { kind, mode }: { readonly kind: RouteKind; readonly mode: 'manage' | 'observe' },
+  { kind, mode, announceChain }: AnswerWay,
   services: FetchServices,
 ): Promise<Response> {
-  const conversation = await enterConversation(conversations, call, services)
+  const conversation = await enterConversation(conversations, call, services, announceChain)
   if (conversation === null) {
     const response = await call.upstream(call.input, call.init)
     return response.ok
@@ -245,11 +268,17 @@ async function enterConversation(
   conversations: ClientConversations,
   call: ClientCall,
   { onPassed }: FetchServices,
+  announceChain: (message: string) => void,
 ): Promise<ClientConversation | null> {
   try {
     const conversation = await conversations.enter(call)
-    if (conversation === null) onPassed('side-call', 'The request belongs to no conversation.')
-    return conversation
+    if (conversation !== null) return conversation
+    if (call.request.continues !== null)
+      announceChain(
+        'The request continues a response that was never seen here: it is passed on, as are all like it.',
+      )
+    else onPassed('side-call', 'The request belongs to no conversation.')
+    return null
   } catch (thrown) {
     onPassed('failed', `The session could not be opened: ${describeThrown(thrown)}`)
     return null

@@ -8,7 +8,7 @@ import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
 import { CUT_SHORT_MESSAGE, hasFilledWindow } from '@tidemark/core/turn/recover-refusal'
-import type { ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
+import type { ProviderCodec, ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
 import { findCodec } from '../models/providers.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnHost } from '../session/turn-host.ts'
@@ -38,6 +38,38 @@ export async function holdCutAnswer(session: OpenSession, response: Response): P
   }
   if (response.body === null) return { response, cut: null }
   return holdStream(session, response, codec.decode, room)
+}
+
+/**
+ * Reads the beginning of a stream, up to what the model generates. Returns why the provider refused the request, if it says so
+ * there; else null, with the response to pass on.
+ */
+export async function readRefusalInStream(
+  response: Response,
+  { decode, client }: ProviderCodec,
+): Promise<{ readonly response: Response; readonly refusal: ModelFailure | null }> {
+  if (client.mayRefuseInStream !== true || response.body === null || !isEventStream(response))
+    return { response, refusal: null }
+  const reader = response.body.getReader()
+  const chunks: Uint8Array[] = []
+  let state = decode.initial
+  let refusal: ModelFailure | null = null
+  let fault: { readonly thrown: unknown } | null = null
+  try {
+    for (let isBegun = false; !isBegun; ) {
+      const { done, value } = await reader.read()
+      if (done) break
+      chunks.push(value)
+      const [next, events] = decode.step(state, value)
+      state = next
+      const first = events.find(({ type }) => type !== 'reply-started' && type !== 'reply-updated')
+      isBegun = first !== undefined
+      if (first?.type === 'reply-failed' && first.failure.kind === 'overflow') refusal = first.failure
+    }
+  } catch (thrown) {
+    fault = { thrown }
+  }
+  return { response: new Response(replay(chunks, reader, fault), copyHead(response)), refusal }
 }
 
 /** The size of the window, and of the longest answer so far. */

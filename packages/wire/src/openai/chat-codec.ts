@@ -62,6 +62,7 @@ function createChatClient(dialect: Dialect): ClientCodec {
     argumentsAs: 'text',
     sessionKeys,
     isSideCall,
+    mayRefuseInStream: true,
     ping: PING,
     refuse: toErrorBody,
     writeErrorEvent: (body) => encodeSseFrame({ data: body.replaceAll('\n', ' ') }),

@@ -135,7 +135,10 @@ function grow(state: ChatStream, delta: JsonObject, dialect: Dialect): ChatStep 
 }
 
 /** What tells a call of a tool that takes free text. */
-export const CUSTOM_ORIGIN = { vendor: OPENAI, item: { type: 'custom' } }
+export const CUSTOM_ORIGIN: { readonly vendor: string; readonly item: JsonObject } = {
+  vendor: OPENAI,
+  item: { type: 'custom' },
+}
 
 function listGrowth(delta: JsonObject, { reasoning }: Dialect): readonly Growth[] {
   const growth: Growth[] = []

@@ -44,6 +44,8 @@ const client: ClientCodec = {
   argumentsAs: 'text',
   sessionKeys,
   isSideCall,
+  storesResponses: true,
+  mayRefuseInStream: true,
   ping: PING,
   refuse: toErrorBody,
   writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: JSON.stringify(toErrorEvent(body)) }),

@@ -68,6 +68,10 @@ export interface ClientCodec {
   /** True if no conversation begins with the request, as with one for a title. */
   isSideCall(request: ClientRequest): boolean
 
+  /** True if the provider stores each response whose id a request can continue, with all that came before it. */
+  readonly storesResponses?: true
+  /** True if a request may be refused within the stream of its answer, before anything was generated. */
+  readonly mayRefuseInStream?: true
   /** What keeps a stream alive before the reply begins, as bytes of the stream. */
   readonly ping: string
   /** Returns an error in the provider's shape, as a response body. */

@@ -121,7 +121,8 @@ export function createResponseUsage(split: UnitTokenSplit, output: number, reaso
     input_tokens_details: {
       cached_tokens: read,
       cache_write_tokens: write30m + write12h,
-      ...(write30m + write12h === 0 ? {} : { cache_write_tokens_details: written }),
+      // The field is optional, and version 0.20 of the Agents SDK refuses a response that has it.
+      ...(write12h === 0 ? {} : { cache_write_tokens_details: written }),
     },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: reasoning },

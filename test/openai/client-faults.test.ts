@@ -1,0 +1,244 @@
+/** The SDK of OpenAI with the `fetch` of Tidemark where things go wrong, on both APIs, and stored conversations. */
+import { createCoder, createSimulator, type SimulatorOptions, withSummaries } from '@tidemark/simulator'
+import OpenAI from 'openai'
+import { createTidemark, openai, type SessionEvent } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+
+type Item = OpenAI.Responses.ResponseInputItem
+type Api = 'responses' | 'chat'
+
+const PROMPT = 'The sum of an order is wrong by a cent. Fix it.'
+
+interface WorldOptions extends Pick<SimulatorOptions, 'openai'> {
+  /** Window that Tidemark believes in. */
+  readonly believed?: number
+  /** Bytes of a stream come in one piece. */
+  readonly isBuffered?: boolean
+}
+
+function createWorld(api: Api, { believed = 30_000, isBuffered = false, ...options }: WorldOptions = {}) {
+  const coder = createCoder({ turns: 40, resultTokens: 1_200 })
+  const simulator = createSimulator({ script: withSummaries(coder.script), window: 30_000, ...options })
+  const bodies: string[] = []
+  const server: typeof globalThis.fetch = async (input, init) => {
+    bodies.push(String(init?.body))
+    const response = await simulator.fetch(input, init)
+    if (!isBuffered) return response
+    return new Response(await response.text(), { status: response.status, headers: response.headers })
+  }
+  const model = openai('gpt-5.4', { apiKey: 'any', fetch: server, window: believed, maxOutput: 2_000, api })
+  const events: SessionEvent[] = []
+  const sessions = new Set<string>()
+  const onEvent = (event: SessionEvent, session: string): void => {
+    events.push(event)
+    if (event.type === 'compact' || event.type === 'answered') sessions.add(session)
+  }
+  const tide = createTidemark({ model, memory: true, onEvent })
+  const connect = (session?: string) => {
+    const fetch = tide.fetch({ fetch: server, ...(session === undefined ? {} : { session }) })
+    return new OpenAI({ apiKey: 'any', baseURL: 'http://simulator.test/v1', fetch, maxRetries: 0 })
+  }
+  const runTool = (id: string, name: string, text: string) =>
+    String(coder.toolResult({ type: 'tool_use', id, name, input: JSON.parse(text) }).content)
+  return { coder, simulator, tide, events, sessions, bodies, connect, runTool }
+}
+
+type World = ReturnType<typeof createWorld>
+
+function listTools({ coder }: World): OpenAI.Responses.FunctionTool[] {
+  return coder.tools.map(({ name, input_schema: schema }) => ({
+    type: 'function',
+    name: String(name),
+    parameters: Object(schema),
+    strict: false,
+  }))
+}
+
+function toPlain<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value, (key, each) => (key.startsWith('parsed') ? undefined : each)))
+}
+
+/** The loop of a streaming agent on the Responses API; returns the number of answers. */
+async function workOnResponses(world: World, client: OpenAI, rounds = 100, prompt = PROMPT): Promise<number> {
+  const input: Item[] = [{ role: 'user', content: prompt }]
+  for (let answers = 1; ; answers += 1) {
+    const body = {
+      model: 'gpt-5.4',
+      input,
+      tools: listTools(world),
+      store: false,
+      include: ['reasoning.encrypted_content' as const],
+    }
+    const { output } = toPlain(await client.responses.stream(body).finalResponse())
+    input.push(...(output as Item[]))
+    const calls = output.filter((item) => item.type === 'function_call')
+    if (calls.length === 0 || answers === rounds) return answers
+    for (const { call_id, name, arguments: text } of calls)
+      input.push({ type: 'function_call_output', call_id, output: world.runTool(call_id, name, text) })
+  }
+}
+
+async function workOnChat(world: World, client: OpenAI, rounds = 100, prompt = PROMPT): Promise<number> {
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: prompt }]
+  const tools = listTools(world).map(({ name, parameters }) => ({
+    type: 'function' as const,
+    function: { name, parameters: parameters ?? {} },
+  }))
+  for (let answers = 1; ; answers += 1) {
+    const stream = client.chat.completions.stream({ model: 'gpt-5.4', messages, tools })
+    const message = toPlain((await stream.finalChatCompletion()).choices[0]?.message)
+    if (message === undefined) return answers
+    messages.push(message)
+    const calls = message.tool_calls?.filter((call) => call.type === 'function') ?? []
+    if (calls.length === 0 || answers === rounds) return answers
+    for (const {
+      id,
+      function: { name, arguments: text },
+    } of calls)
+      messages.push({ role: 'tool', tool_call_id: id, content: world.runTool(id, name, text) })
+  }
+}
+
+const WAYS = { responses: workOnResponses, chat: workOnChat }
+
+describe('a prompt that is refused within a stream', () => {
+  it.each(['error-event', 'flat-error-event', 'failed-event'] as const)(
+    'is compacted and sent again under a client: %s',
+    async (overflow) => {
+      const world = createWorld('responses', { openai: { overflow }, believed: 60_000 })
+      expect(await workOnResponses(world, world.connect('client'))).toBeGreaterThanOrEqual(40)
+      expect(world.events.some(({ type }) => type === 'compact')).toBe(true)
+    },
+  )
+
+  it.each(['error-event', 'flat-error-event', 'failed-event'] as const)(
+    'is compacted and sent again by a session: %s',
+    async (overflow) => {
+      const { coder, tide, runTool, events } = createWorld('responses', {
+        openai: { overflow },
+        believed: 60_000,
+      })
+      const session = await tide.open('run')
+      const run = session.run(PROMPT, {
+        tools: coder.tools,
+        runTool: ({ id, name, input }) => runTool(id, name, JSON.stringify(input)),
+      })
+      for await (const _ of run);
+      expect(await run.outcome).toMatchObject({ ok: true })
+      expect(events.some(({ type }) => type === 'reactive-compact')).toBe(true)
+    },
+  )
+})
+
+describe.each(['responses', 'chat'] as const)('on the %s API', (api) => {
+  const work = WAYS[api]
+
+  it('streams that come in one piece are recorded', async () => {
+    const world = createWorld(api, { isBuffered: true })
+    expect(await work(world, world.connect('client'))).toBeGreaterThanOrEqual(40)
+  })
+
+  it('two conversations at once are two sessions', async () => {
+    const world = createWorld(api)
+    const client = world.connect()
+    const ends = await Promise.all([
+      work(world, client, 12, `${PROMPT} First.`),
+      work(world, client, 12, `${PROMPT} Second.`),
+    ])
+    expect(ends).toEqual([12, 12])
+    expect(world.sessions.size).toBe(2)
+    expect(world.simulator.requests.every(({ status }) => status === 200)).toBe(true)
+  })
+
+  it('a stream that the client aborts leaves a conversation that goes on', async () => {
+    const world = createWorld(api)
+    const client = world.connect('client')
+    await work(world, client, 3)
+    const stop = new AbortController()
+    const tools = listTools(world)
+    const question = { role: 'user' as const, content: PROMPT }
+    const aborted =
+      api === 'responses'
+        ? client.responses.create(
+            { model: 'gpt-5.4', input: [question], tools, stream: true },
+            { signal: stop.signal },
+          )
+        : client.chat.completions.create(
+            {
+              model: 'gpt-5.4',
+              messages: [question],
+              tools: tools.map(({ name }) => ({ type: 'function' as const, function: { name } })),
+              stream: true,
+            },
+            { signal: stop.signal },
+          )
+    const read = async () => {
+      for await (const _ of await aborted) stop.abort()
+    }
+    await read().catch(() => undefined)
+    expect(await work(world, client)).toBeGreaterThanOrEqual(40)
+    // A prompt of just the window is refused once, and made shorter.
+    expect(world.simulator.requests.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('a conversation that is stored at the provider', () => {
+  it('passes unchanged until the first rewrite; then the whole list is sent without the id', async () => {
+    const world = createWorld('responses')
+    const client = world.connect('stored')
+    const tools = listTools(world)
+    let previous: string | null = null
+    let input: Item[] = [{ role: 'user', content: PROMPT }]
+    for (let answers = 0; answers < 60; answers += 1) {
+      const response: OpenAI.Responses.Response = await client.responses.create({
+        model: 'gpt-5.4',
+        input,
+        tools,
+        ...(previous === null ? {} : { previous_response_id: previous }),
+      })
+      const calls = response.output.filter((item) => item.type === 'function_call')
+      if (calls.length === 0) break
+      previous = response.id
+      input = calls.map(({ call_id, name, arguments: text }) => ({
+        type: 'function_call_output',
+        call_id,
+        output: world.runTool(call_id, name, text),
+      }))
+    }
+    const firstRewrite = world.events.findIndex(({ type }) => type === 'compact' || type === 'microcompact')
+    expect(firstRewrite).toBeGreaterThan(0)
+    const named = world.bodies.map((body) => body.includes('"previous_response_id"'))
+    const change = named.lastIndexOf(true)
+    expect(change).toBeGreaterThan(8)
+    expect(named.slice(1, change + 1).every(Boolean)).toBe(true)
+    expect(named.slice(change + 1).some(Boolean)).toBe(false)
+    expect(named.length).toBeGreaterThan(40)
+    expect(world.simulator.requests.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(1)
+  })
+
+  it('whose beginning was never seen is passed on, which is said once', async () => {
+    const world = createWorld('responses')
+    const tools = listTools(world)
+    const bare = new OpenAI({ apiKey: 'any', fetch: world.simulator.fetch, maxRetries: 0 })
+    const first = await bare.responses.create({ model: 'gpt-5.4', input: PROMPT, tools })
+    const client = world.connect('late')
+    const calls = first.output.filter((item) => item.type === 'function_call')
+    const input = calls.map(
+      ({ call_id }): Item => ({ type: 'function_call_output', call_id, output: 'done' }),
+    )
+    for (let time = 0; time < 2; time += 1)
+      await client.responses.create({ model: 'gpt-5.4', input, tools, previous_response_id: first.id })
+    expect(world.events.filter(({ type }) => type === 'request-passed')).toHaveLength(1)
+  })
+
+  it('that has a name there is passed on, which is said once', async () => {
+    const world = createWorld('responses')
+    const client = world.connect('named')
+    for (let time = 0; time < 2; time += 1)
+      await client.responses
+        .create({ model: 'gpt-5.4', input: 'Hi.', conversation: 'conv_1' })
+        .catch(() => undefined)
+    expect(world.bodies).toHaveLength(2)
+    expect(world.events.filter(({ type }) => type === 'request-passed')).toHaveLength(1)
+  })
+})

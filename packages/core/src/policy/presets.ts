@@ -21,7 +21,9 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
 export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
   default: {},
   economy: {
-    compact: { notesLine: { conversationTokens: 45_000, growthTokens: 20_000, rootFactor: 1 } },
+    compact: {
+      notesLine: { conversationTokens: 45_000, growthTokens: 20_000, rootFactor: 1, coldTokens: 20_000 },
+    },
     rehydrate: { files: { eachTokens: 3_000, middleTokens: 1_500, lastTokens: 700, totalTokens: 12_000 } },
     notes: { totalTokens: 8_000, kept: { minimumTokens: 1_000, maximumTokens: 2_000 } },
     dropIn: { freeRewrites: true },

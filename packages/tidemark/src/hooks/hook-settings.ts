@@ -92,17 +92,6 @@ function compileMatcher(matcher: string): ((subject: string) => boolean) | null 
   }
 }
 
-/** Joins the hooks of several settings files: all of them apply. */
-export function mergeHookSettings(files: readonly (HookSettings | undefined)[]): HookSettings {
-  const merged: { [Event in HookEvent]?: HookMatcherSettings[] } = {}
-  for (const file of files)
-    for (const event of HOOK_EVENTS) {
-      const groups = file?.[event] ?? []
-      if (groups.length > 0) merged[event] = [...(merged[event] ?? []), ...groups]
-    }
-  return merged
-}
-
 /** A command of an event, with all matchers that name it. */
 export interface HookCommand extends Pick<HookCommandSettings, 'command' | 'args' | 'timeout'> {
   /** Returns true if a matcher of the command accepts the text; always true for null, where the event has no matcher. */

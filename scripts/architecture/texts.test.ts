@@ -51,8 +51,8 @@ it('finds words of single providers, and exceptions that are no longer needed', 
     ['b.ts', 'usage'],
     ['c.ts', 'usage'],
   ])
-  expect(checkVendorWords(sources, allowed)).toEqual([
-    { file: 'a.ts', line: 2, why: 'has a word of one provider: cache_control' },
-    { file: 'c.ts', line: 0, why: 'has no word of one provider any more: it needs no exception' },
+  expect(checkVendorWords(sources, 'protocol', allowed)).toEqual([
+    { file: 'a.ts', line: 2, why: 'has a word of one protocol: cache_control' },
+    { file: 'c.ts', line: 0, why: 'no longer has a word of one protocol: it needs no exception' },
   ])
 })

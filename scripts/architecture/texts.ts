@@ -26,9 +26,17 @@ export function checkLength({ path, text }: Source, most: number): readonly Find
   return lines <= most ? [] : [{ file: path, line: 0, why: `has ${lines} lines; the limit is ${most}` }]
 }
 
-/** Words of single providers: names of vendors, and fields that only one protocol has. */
-const VENDOR_WORDS =
-  /anthropic|claude|openai|gemini|(?<!_)(?:input|output)_tokens|cache_(?:creation|read_input|deleted_input|control|edits|reference)|stop_reason|end_turn|ephemeral|context_management|output_config|max_tokens|budget_tokens|applied_edits|previous_message_id/i
+/** Words of one provider's protocol: its fields, and the values that it gives them. */
+const PROTOCOL_WORDS =
+  /(?<!_)(?:input|output)_tokens|cache_(?:creation|read_input|deleted_input|control|edits|reference)|stop_reason|end_turn|ephemeral|context_management|output_config|max_tokens|budget_tokens|applied_edits|previous_message_id|anthropic-(?:beta|version)|x-api-key|'(?:5m|1h)'/i
+
+/** Names of vendors and of their programs. */
+const VENDOR_NAMES = /anthropic|claude|openai|gemini/i
+
+const REFUSED_WORDS = {
+  protocol: { pattern: PROTOCOL_WORDS, fault: 'a word of one protocol' },
+  vendor: { pattern: VENDOR_NAMES, fault: 'the name of a vendor or of its program' },
+} as const
 
 /**
  * Refuses words of single providers, comments included. `allowed`: files that may have them, and why. A file that no longer
@@ -36,14 +44,14 @@ const VENDOR_WORDS =
  */
 export function checkVendorWords(
   sources: readonly Source[],
+  kind: keyof typeof REFUSED_WORDS,
   allowed: ReadonlyMap<string, string>,
 ): readonly Finding[] {
+  const { pattern, fault } = REFUSED_WORDS[kind]
   const found = sources.flatMap(({ path, text }) =>
     text.split('\n').flatMap((row, index) => {
-      const [word] = VENDOR_WORDS.exec(row) ?? []
-      return word === undefined
-        ? []
-        : [{ file: path, line: index + 1, why: `has a word of one provider: ${word}` }]
+      const [word] = pattern.exec(row) ?? []
+      return word === undefined ? [] : [{ file: path, line: index + 1, why: `has ${fault}: ${word}` }]
     }),
   )
   const unused = [...allowed.keys()].filter((path) => !found.some(({ file }) => file === path))
@@ -52,7 +60,7 @@ export function checkVendorWords(
     ...unused.map((file) => ({
       file,
       line: 0,
-      why: 'has no word of one provider any more: it needs no exception',
+      why: `no longer has ${fault}: it needs no exception`,
     })),
   ]
 }

@@ -422,6 +422,67 @@ describe('the session that a fetch manages', () => {
   })
 })
 
+describe('requests of one client at the same time', () => {
+  const countAnswers = (messages: readonly { readonly role: string }[]): number =>
+    messages.filter(({ role }) => role === 'assistant').length
+
+  /** A client with some rounds behind it, whose session the application then closed. */
+  async function createClosedClient(session: string | undefined) {
+    const world = createDropInWorld({ turns: 12 })
+    const fetch = world.tide.fetch({ fetch: world.upstream, ...(session === undefined ? {} : { session }) })
+    const client = new ClientAgent(fetch, world.coder, BRIEF)
+    client.messages.push({ role: 'user', content: 'Mend the sums.' })
+    for (let step = 0; step < 2; step += 1) await client.step()
+    const [id = ''] = await world.tide.sessions()
+    const opened = await world.tide.open(id)
+    await opened.close()
+    return { ...world, client, id }
+  }
+
+  it.each([['shared'], [undefined]])(
+    'that find their session closed (%s) open it once: one goes on in it, the other begins one of its own',
+    async (session) => {
+      const { tide, client, id, listMessages } = await createClosedClient(session)
+      const answers = await Promise.all([client.send(), client.send()])
+      await Promise.all(answers.map((answer) => answer.text()))
+      expect(answers.map(({ status }) => status)).toEqual([200, 200])
+      expect([(await tide.sessions()).length, listMessages('request-passed')]).toEqual([2, []])
+      const again = await tide.open(id)
+      expect(countAnswers(again.messages())).toBe(countAnswers(client.messages) + 1)
+      await tide.close()
+    },
+  )
+
+  it('never share a session, also where it is given as an object', async () => {
+    const { tide, coder, upstream, listMessages } = createDropInWorld({ turns: 12 })
+    const session = await tide.open('mine')
+    const client = new ClientAgent(tide.fetch({ session, fetch: upstream }), coder, BRIEF)
+    client.messages.push({ role: 'user', content: 'Mend the sums.' })
+    const answers = await Promise.all([client.send(), client.send()])
+    await Promise.all(answers.map((answer) => answer.text()))
+    expect(listMessages('request-passed')).toEqual(['The request belongs to no conversation.'])
+    await expect.poll(() => countAnswers(session.messages())).toBe(1)
+    await tide.close()
+  })
+
+  it('and of the application, which opens the session while an answer streams, closes it and opens it again', async () => {
+    const { tide, coder, upstream, listMessages } = createDropInWorld({ turns: 12 })
+    const settings = { ...BRIEF, fields: { stream: true } }
+    const client = new ClientAgent(tide.fetch({ session: 'shared', fetch: upstream }), coder, settings)
+    client.messages.push({ role: 'user', content: 'Mend the sums.' })
+    await client.step()
+    const answer = await client.send()
+    const session = await tide.open('shared')
+    await answer.text()
+    await expect.poll(() => countAnswers(session.messages())).toBe(2)
+    await session.close()
+    const again = await tide.open('shared')
+    expect(countAnswers(again.messages())).toBe(2)
+    expect(listMessages('request-passed')).toEqual([])
+    await tide.close()
+  })
+})
+
 describe('a client that names no session', () => {
   it('goes on in its session though the application has opened it and the fetch has forgotten it', async () => {
     const { tide, coder, upstream } = createDropInWorld({ turns: 12 })

@@ -10,6 +10,7 @@ import { type Answer, LINES_TYPE, type Line, TALK_PATH, type Talk, type Tally, V
 
 const client: ClientCodec = {
   matches: (path) => (path.endsWith(TALK_PATH) ? 'reply' : null),
+  knowsClient: (headers) => headers.get('x-pass') !== null,
   readRequest,
   writeRequest: ({ text, headers }) => ({ text, headers }),
   writeCount: (body) => body,

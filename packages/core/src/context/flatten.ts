@@ -8,6 +8,7 @@
 import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
+  EFFORT_FIELD,
   isBlankText,
   isCompactionBlock,
   isServerToolResult,
@@ -18,7 +19,7 @@ import {
   toBlocks,
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { EFFORT_FIELD, isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
+import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
 import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
 import type { ApiMessage } from './payload.ts'

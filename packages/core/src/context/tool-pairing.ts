@@ -9,6 +9,7 @@
  */
 
 import {
+  EFFORT_FIELD,
   isBlankText,
   isBlock,
   isServerToolResult,
@@ -21,7 +22,6 @@ import {
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { EFFORT_FIELD } from '../log/record.ts'
 import type { MessagePart } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 

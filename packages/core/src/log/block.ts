@@ -1,6 +1,7 @@
 /**
- * Content blocks in the JSON shape of the Messages API. Providers keep adding block types, so a block of an unknown
- * type is passed through unchanged. The functions of this file tell the known types apart.
+ * Content blocks in the JSON shape of the Messages API, and the few fields of messages whose names in the log are that
+ * API's. Providers keep adding block types, so a block of an unknown type is passed through unchanged. The functions of this
+ * file tell the known types apart. No other file of core has a word of one provider's protocol.
  */
 import { isObject, type Json, type JsonObject } from './json.ts'
 
@@ -125,8 +126,11 @@ export function isToolChangeBlock({ type }: Block): boolean {
  * not part of the prompt.
  */
 export function isDeletionBlock({ type }: Block): boolean {
-  return type === 'cache_edits'
+  return type === DELETION_TYPE
 }
+
+/** Type of a block with deletions; the subtype of the record that ends them begins with it. */
+export const DELETION_TYPE = 'cache_edits'
 
 /** True for the content of a message that only deletes. */
 export function isDeletionContent(content: MessageContent): boolean {
@@ -136,6 +140,15 @@ export function isDeletionContent(content: MessageContent): boolean {
 
 /** The field of a block, tool or request that marks the end of a cached prefix. Its value belongs to the provider. */
 export const MARKER_FIELD = 'cache_control'
+
+/** The field of a system message among the messages that sets the effort from there on. Its value belongs to the provider. */
+export const EFFORT_FIELD = 'output_config'
+
+/** Returns the provider's own word for why a reply ended; null if there is none. It is passed on and never interpreted. */
+export function readStopWord(message: object): string | null {
+  const { stop_reason: word } = message as { readonly stop_reason?: unknown }
+  return typeof word === 'string' ? word : null
+}
 
 /** Returns the value without its cache marker; blocks inside keep theirs. */
 export function withoutCacheMarker<T extends object>(value: T): T {

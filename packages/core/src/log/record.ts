@@ -1,8 +1,15 @@
 /**
- * The types of records. Each line of a session log is one record. Field names are those of Claude Code's session JSONL,
- * so that its sessions can be loaded unchanged. Unknown fields are kept and never sent to the model.
+ * The types of records. Each line of a session log is one record. Field names are those of the session logs that most users
+ * have already (decision 0005), so that these can be loaded unchanged. Unknown fields are kept and never sent to the model.
  */
-import { type Block, isDeletionBlock, isToolResult, type MessageContent, toBlocks } from './block.ts'
+import {
+  type Block,
+  DELETION_TYPE,
+  isDeletionBlock,
+  isToolResult,
+  type MessageContent,
+  toBlocks,
+} from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import type { ReplyStop, TokenUsage } from './model-report.ts'
 
@@ -95,8 +102,6 @@ export interface AssistantMessage {
   readonly content: MessageContent
   /** Usage in the provider's own fields. The engine reads `usage` of the record instead. */
   readonly usage?: JsonObject
-  /** Why the reply ended, in the provider's own word. The engine reads `stop` of the record instead. */
-  readonly stop_reason?: string | null
   readonly [field: string]: unknown
 }
 
@@ -449,11 +454,8 @@ export function startsTurn(record: SessionRecord): boolean {
 }
 
 /** What the record of a system notice says when deletions are no longer sent, because that cache has expired. */
-export const DELETIONS_END = { subtype: 'cache_edits_dropped' } as const
+export const DELETIONS_END = { subtype: `${DELETION_TYPE}_dropped` } as const
 
 export function endsDeletions(record: object): boolean {
   return 'subtype' in record && record.subtype === DELETIONS_END.subtype
 }
-
-/** The field of a system message among the messages that sets the effort from there on. */
-export const EFFORT_FIELD = 'output_config'

@@ -2,7 +2,9 @@
  * Creates a policy: the default settings with the caller's overrides applied. Each field is checked alone, then rules
  * between fields are checked.
  */
+
 import { TidemarkError } from '../errors.ts'
+import { readTtlChoice } from './cache-policy.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createFieldProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
 import { findSmallestWindow } from './scale-policy.ts'
@@ -77,8 +79,7 @@ const RULES: readonly PolicyRule[] = [
     holds: ({ clear: { idle }, cache, switches }) =>
       idle.afterMinutes === 'ttl' ||
       idle.afterMinutes >= 60 ||
-      cache.ttl === 'short' ||
-      cache.ttl === '5m' ||
+      readTtlChoice(cache) === 'short' ||
       !switches.promptCachingEnabled,
     describeAllowed: ({ cache }) =>
       `'ttl', or at least 60 while cache.ttl is '${cache.ttl}': an hour's cache would still be warm`,

@@ -15,7 +15,7 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
  * @example
  * ```ts
  * createTidemark({ policy: presets['claude-code-like'] })
- * createTidemark({ policy: { ...presets.economy, cache: { ttl: '5m' } } }) // a group replaces the preset's group
+ * createTidemark({ policy: { ...presets.economy, cache: { ttl: 'short' } } }) // a group replaces the preset's group
  * ```
  */
 export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {

@@ -315,12 +315,12 @@ const profileFields: FieldSpecs<ProviderRules> = {
     maxMarkers: fieldSpec(4, wholeNumberCheck()),
     ttls: fieldSpec<readonly CacheTtl[]>(
       [
-        { name: '1h', seconds: 3600 },
-        { name: '5m', seconds: 300 },
+        { name: 'long', seconds: 3600 },
+        { name: 'short', seconds: 300 },
       ],
       uniqueListCheck(ttl),
     ),
-    defaultTtl: fieldSpec('5m', nonBlankCheck()),
+    defaultTtl: fieldSpec('short', nonBlankCheck()),
     unmarkable: nameList('thinking', 'redacted_thinking'),
     automatic: fieldSpec(false, booleanCheck()),
     scopes: nameList(),

@@ -34,7 +34,7 @@ import {
 } from '../engine/session-writer.ts'
 import { TidemarkError } from '../errors.ts'
 import { createUserInputs } from '../facts/user-input.ts'
-import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
+import { isTextBlock, type MessageContent, readStopWord, toBlocks } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
@@ -152,7 +152,7 @@ async function* runLoop(
     turn.host.startBackgroundWork?.(turn.state, 'response')
     const toolCalls = listToolCalls(reply)
     const { stop = null } = reply
-    const completed: CompletedTurn = { ok: true, stop, stopReason: reply.message.stop_reason ?? null }
+    const completed: CompletedTurn = { ok: true, stop, stopReason: readStopWord(reply.message) }
     const isCut = stop === 'cut' && toolCalls.every((call) => call.isCut)
     // Many models refuse a request that ends with their own text, so a response paused there is continued like a cut one.
     const isPausedInText = stop === 'paused' && endsInText(reply)

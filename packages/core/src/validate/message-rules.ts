@@ -6,6 +6,7 @@
 
 import {
   type Block,
+  EFFORT_FIELD,
   isCompactionBlock,
   isServerToolResult,
   isServerToolUse,
@@ -17,7 +18,6 @@ import {
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
-import { EFFORT_FIELD } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
 import { isNonEmptyString } from './content-rules.ts'

@@ -11,12 +11,14 @@ import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost
 import { toLossRecords, withCosts } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
-import { type Block, isBlock, toBlocks } from '@tidemark/core/log/block'
-import { isObject, type JsonObject } from '@tidemark/core/log/json'
+import { toBlocks, withoutCacheMarker } from '@tidemark/core/log/block'
+import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import { stripMessageMarkers } from '@tidemark/core/request/build-request'
+import type { ClientMarker } from '@tidemark/core/request/cache-markers'
 import { redact } from '@tidemark/core/text/redact'
 import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
+import { isSameJsonValue } from '../session/conversation-parts.ts'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 
@@ -24,7 +26,7 @@ export interface CacheObserver {
   /** True if the last request had the same system prompt and tools as the one before it. */
   readonly isSamePrefix: boolean
   /** Notes a request that is about to be sent. */
-  noteRequest(request: ClientRequest, body: JsonObject): void
+  noteRequest(request: ClientRequest): void
   /** Emits what the response to the last request cost, and why the cache was lost if it was; the log keeps the reason. */
   noteResponse(reply: Reply): Promise<void>
 }
@@ -40,10 +42,10 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
     get isSamePrefix() {
       return prefixes[0] === prefixes[1]
     },
-    noteRequest(request, body) {
+    noteRequest(request) {
       prefixes = [prefixes[1], JSON.stringify([request.system, request.tools])]
       const { profile } = session.model.choice
-      const sent = toSentRequest(request, body, { session, source })
+      const sent = toSentRequest(request, { session, source })
       forecast = forecastLoggedRead(model, sent, profile)
       monitor = recordSentRequest(monitor, sent, forecast, settings.policy.cache.breaks)
     },
@@ -72,57 +74,56 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
 /** Returns the parts of a client's request that break detection compares, with the cache markers that the client set. */
 function toSentRequest(
   request: ClientRequest,
-  body: JsonObject,
   { session, source }: { readonly session: OpenSession; readonly source: string },
 ): SentRequest {
   const { cache, spelling } = session.model.choice.profile
-  const toMarker = (control: unknown): Pick<SentMarker, 'ttl' | 'seconds'> => {
-    const ttl = isObject(control) && typeof control.ttl === 'string' ? control.ttl : cache.defaultTtl
-    return { ttl, seconds: cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0 }
-  }
-  const [tools, system] = [body.tools, body.system].map((list) => (Array.isArray(list) ? list : []))
-  const messages = (body.messages ?? []) as unknown as readonly ClientMessage[]
-  const listMarked = (list: readonly unknown[]) =>
-    list.flatMap((item, index) => (isObject(item) && item.cache_control ? [{ index, item }] : []))
+  const tools = request.tools ?? []
   return {
     source,
     at: session.settings.clock.now(),
-    tools: (request.tools ?? []).map((tool) => ({
-      name: String(tool.name ?? tool.type),
-      text: JSON.stringify({ ...tool, cache_control: undefined }),
+    tools: tools.map((tool) => ({
+      name: readToolName(tool),
+      text: JSON.stringify(withoutCacheMarker(tool)),
     })),
     system: (request.system ?? []).map((text, index) => ({ name: `block ${index + 1}`, text })),
-    messages: { frozen: AppendList.of(messages.map(toTraced)), tail: [] },
+    messages: { frozen: AppendList.of(request.messages.map(toTraced)), tail: [] },
     parameters: { model: request.model, ...spelling.readCacheParameters(request.parameters) },
-    markers: [
-      ...listMarked(tools ?? []).map(({ index, item }) => ({
-        zone: 'tools' as const,
-        index,
-        ...toMarker(item.cache_control),
-      })),
-      ...listMarked(system ?? []).map(({ index, item }) => ({
-        zone: 'system' as const,
-        index,
-        ...toMarker(item.cache_control),
-      })),
-      ...messages.flatMap(({ content }, index) =>
-        listMarked(readBlocks(content)).map(({ index: block, item }) => ({
-          zone: 'messages' as const,
-          index,
-          block,
-          ...toMarker(item.cache_control),
-        })),
-      ),
-    ],
+    markers: request.markers.flatMap((marker): readonly SentMarker[] => {
+      const ttl = marker.ttl ?? cache.defaultTtl
+      const seconds = cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0
+      const place = findMarkedPlace(marker, tools, request.messages)
+      return place === null ? [] : [{ ...place, ttl, seconds }]
+    }),
   }
 }
 
-function readBlocks(content: unknown): readonly Block[] {
-  return Array.isArray(content) ? content.filter(isBlock) : []
+/** Returns where a marker stands. Null for one on the whole request, which the provider places by itself. */
+function findMarkedPlace(
+  marker: ClientMarker,
+  tools: readonly JsonObject[],
+  messages: readonly ClientMessage[],
+): Pick<SentMarker, 'zone' | 'index' | 'block'> | null {
+  if (marker.zone === 'system') return { zone: 'system', index: marker.index }
+  if (marker.zone === 'tools') {
+    const index = tools.findIndex((tool) => readToolName(tool) === marker.name)
+    return index === -1 ? null : { zone: 'tools', index }
+  }
+  if (marker.zone === 'end') return null
+  for (let index = messages.length - 1; index >= 0; index -= 1) {
+    const block = toBlocks(messages[index]?.content ?? []).findLastIndex((each) =>
+      isSameJsonValue(each, marker.block),
+    )
+    if (block !== -1) return { zone: 'messages', index, block }
+  }
+  return null
+}
+
+function readToolName({ name, type }: JsonObject): string {
+  return String(name ?? type)
 }
 
 function toTraced(message: ClientMessage) {
-  const content = toBlocks(message.content ?? [])
+  const content = toBlocks(message.content)
   return stripMessageMarkers({
     message: { ...message, content },
     origins: content.map(() => ''),

@@ -8,7 +8,6 @@ import {
   findTruncatedCount,
   measurePrompt,
 } from '@tidemark/core/engine/truncated-prompt'
-import type { JsonObject } from '@tidemark/core/log/json'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { appendClientReply } from '../session/append.ts'
@@ -54,7 +53,7 @@ export interface ClientConversation {
     signal: AbortSignal | undefined,
   ): Promise<TakenRequest | RequestNotTaken>
   /** Records what a request brings that is sent as the client wrote it. Returns false if nothing was recorded. */
-  observe(request: ClientRequest, codec: ProviderCodec, body: JsonObject): Promise<boolean>
+  observe(request: ClientRequest, codec: ProviderCodec): Promise<boolean>
   /** Records what a request brings, then compacts the log. */
   recordThenCompact(request: ClientRequest, codec: ProviderCodec): ReturnType<typeof recordThenCompact>
   /** Records the response to the request in flight. */
@@ -95,10 +94,10 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       open.awaited.abandon()
     },
     take: (request, codec, signal) => takeOrPass(open, request, codec, signal),
-    async observe(request, codec, body) {
+    async observe(request, codec) {
       try {
         const isRecorded = await observeRequest(open, request, codec)
-        if (isRecorded) observer.noteRequest(request, body)
+        if (isRecorded) observer.noteRequest(request)
         return isRecorded
       } catch (thrown) {
         return reportUnrecorded(own, thrown)

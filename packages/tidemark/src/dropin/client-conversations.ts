@@ -2,6 +2,7 @@
  * Finds the session that a client's request belongs to. One client may hold several conversations: they are told apart by
  * an id in the request, and by the messages and tool calls that it shares with the logs.
  */
+import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { findRecordIndex } from '@tidemark/core/log/session-log'
@@ -9,6 +10,7 @@ import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { sliceText } from '@tidemark/core/text/truncate-text'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import { createWriteQueue } from '../session/session-locks.ts'
 import { isSessionId } from '../storage/home-paths.ts'
 import {
   type ClientConversation,
@@ -75,46 +77,52 @@ export function createClientConversations(
     return opening
   }
 
-  async function find(call: ReadRequest): Promise<{
-    readonly key: string
-    readonly all: Conversations
-    readonly found: ClientConversation | null
-  } | null> {
-    const { request } = call
+  /** Runs `look` when no other request looks for its conversation under the same id. */
+  async function lookUp(
+    call: ReadRequest,
+    look: typeof findConversation,
+  ): Promise<ClientConversation | null> {
     const key = readConversationKey(named, call)
     if (key === null) return null
     const all = await openConversations(key)
-    await Promise.all(all.list.map(({ recording }) => recording))
-    const free = all.list.filter(({ isInFlight }) => !isInFlight)
-    const isUnnamed = key === ''
-    const chosen = chooseConversation(free, request, isUnnamed)
-    const found = chosen === null ? null : await reopenIfClosed(all, chosen, source)
-    if (found !== null || !isUnnamed) return { key, all, found }
-    const stored = await findStored(all, request, source)
+    const found = await all.inOrder(() => look(key, all, call, source))
     idle.start()
-    return { key, all, found: stored }
+    return found
   }
 
   return {
-    find: async (call) => (await find(call))?.found ?? null,
+    find: (call) => lookUp(call, findConversation),
+    enter: (call) => lookUp(call, enterConversation),
     async findOwner(call, onBegin) {
       const key = readConversationKey(named, call)
       return key === null || key === '' ? null : findFirst(await openConversations(key), onBegin)
     },
-    async enter(call) {
-      const place = await find(call)
-      if (place === null) return null
-      const { key, all, found } = place
-      if (found !== null) {
-        found.begin()
-        return found
-      }
-      if (call.codec.client.isSideCall(call.request)) return null
-      const begun = await beginConversation(key, all, source)
-      idle.start()
-      return begun
-    },
   }
+}
+
+async function findConversation(
+  key: string,
+  all: Conversations,
+  { request }: ReadRequest,
+  source: SessionSource,
+): Promise<ClientConversation | null> {
+  await Promise.all(all.list.map(({ recording }) => recording))
+  const free = all.list.filter(({ isInFlight }) => !isInFlight)
+  const chosen = chooseConversation(free, request, key === '')
+  if (chosen !== null) return reopenIfClosed(all, chosen, source)
+  return key === '' ? findStored(all, request, source) : null
+}
+
+async function enterConversation(
+  key: string,
+  all: Conversations,
+  call: ReadRequest,
+  source: SessionSource,
+): Promise<ClientConversation | null> {
+  const found = await findConversation(key, all, call, source)
+  found?.begin()
+  if (found !== null || call.codec.client.isSideCall(call.request)) return found
+  return beginConversation(key, all, source)
 }
 
 /**
@@ -135,7 +143,7 @@ async function reopenIfClosed(
   return reopened
 }
 
-/** Two requests at once may remove the same conversation. */
+/** An idle conversation may have been removed meanwhile. */
 function removeConversation(list: ClientConversation[], conversation: ClientConversation): void {
   const place = list.indexOf(conversation)
   if (place !== -1) list.splice(place, 1)
@@ -159,6 +167,8 @@ async function beginConversation(
 interface Conversations {
   readonly list: ClientConversation[]
   count: number
+  /** One request after the other looks for its conversation: the next one sees what is in flight, and nothing is opened twice. */
+  readonly inOrder: WriteLock
   /** Called when the first one begins. */
   readonly waiting: ((conversation: ClientConversation) => void)[]
 }
@@ -235,7 +245,7 @@ async function openStored(key: string, source: SessionSource): Promise<Conversat
   const ids = key === '' ? [] : (await source.list()).filter((id) => id === key || isNumbered(id, key))
   const numbers = ids.map((id) => (id === key ? 1 : Number(id.slice(key.length + 1))))
   const list = await Promise.all(ids.map((id) => openConversation(id, source)))
-  return { list, count: Math.max(0, ...numbers), waiting: [] }
+  return { list, count: Math.max(0, ...numbers), inOrder: createWriteQueue(), waiting: [] }
 }
 
 /**
@@ -280,17 +290,17 @@ function listLastTexts({ messages, continues }: ClientRequest): readonly string[
 
 function createFixedConversation(opened: ClosableSession): ClientConversations {
   const only = createClientConversation(opened)
-  const find = async (): Promise<ClientConversation | null> => {
-    await only.recording
-    return only.isInFlight ? null : only
-  }
   return {
-    find,
+    async find() {
+      await only.recording
+      return only.isInFlight ? null : only
+    },
     findOwner: async () => only,
     async enter() {
-      const found = await find()
-      found?.begin()
-      return found
+      await only.recording
+      if (only.isInFlight) return null
+      only.begin()
+      return only
     },
   }
 }

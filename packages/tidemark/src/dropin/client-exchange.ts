@@ -132,7 +132,7 @@ export async function exchangeObserved(
   call: ClientCall,
 ): Promise<Response> {
   const answer = call.upstream(call.input, call.init)
-  const recording = conversation.observe(call.request, call.codec, call.body)
+  const recording = conversation.observe(call.request, call.codec)
   const [response, isRecorded] = await Promise.all([answer, recording])
   if (response.ok && isRecorded) return recordResponse(conversation, call, response)
   conversation.release()

@@ -77,18 +77,19 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
     mode === 'observe' ? given : (input, init) => given(input, { ...NO_REDIRECTS, ...init })
   const idleMs = options.idleSeconds === undefined ? null : options.idleSeconds * 1000
   const conversations = createClientConversations(session, services, idleMs)
-  const ownCodec = typeof session === 'object' ? findCodec(session.open.model.choice) : services.codec
+  const findOwnCodec = (): ProviderCodec =>
+    typeof session === 'object' ? findCodec(session.open.model.choice) : services.codec
   const announceOther = createOtherNotice((message) => services.onPassed('unreadable', message))
   const announceUnread = createOnce((message) => services.onPassed('unreadable', message))
   const announceChain = createOnce((message) => services.onPassed('side-call', message))
   return async (input, init) => {
-    const route = findRoute(input, init)
+    const route = findRoute(input, init, findOwnCodec())
     if (route === null) announceOther(input, init)
     if (route === null) return given(input, init)
-    const read = await readCall(chooseCodec(route, ownCodec), input, init, upstream)
+    const read = await readCall(route.codec, input, init, upstream)
     if (read === null) {
       announceUnread(
-        `The request to ${route.provider.codec.title} cannot be managed, as one that names a conversation at the provider: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
+        `The request to ${route.codec.title} cannot be managed, as one that names a conversation at the provider: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
       )
       return upstream(input, init)
     }
@@ -123,15 +124,14 @@ export function checkFetchOptions(place: string, options: object): void {
       throw badOptionError(name, `${place}: ${name}: expected a number above 0.`)
 }
 
-/** Returns what a request asks for; null for everything that goes through unchanged. */
-export function findRoute(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): ClientRoute | null {
+/** Returns what a request asks for; null for everything that goes through unchanged. `own`: the protocol of the session. */
+export function findRoute(
+  input: Parameters<Fetch>[0],
+  init: Parameters<Fetch>[1],
+  own: ProviderCodec | null,
+): ClientRoute | null {
   const path = findPostPath(input, init)
-  return path === null ? null : findRouteByPath(path)
-}
-
-/** The model of the session knows the dialect of its server, which the path of a request does not tell. */
-function chooseCodec({ provider: { codec } }: ClientRoute, own: ProviderCodec): ProviderCodec {
-  return own.paths.reply === codec.paths.reply ? own : codec
+  return path === null ? null : findRouteByPath(path, own)
 }
 
 /** Returns the path of a request that sends something; null for others. */

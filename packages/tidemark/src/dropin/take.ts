@@ -6,7 +6,14 @@ import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { isHostNotice } from '@tidemark/core/facts/host-texts'
-import { isTextBlock, isToolResult, isToolUse, type MessageContent, toBlocks } from '@tidemark/core/log/block'
+import {
+  isTextBlock,
+  isToolResult,
+  isToolUse,
+  type MessageContent,
+  toBlocks,
+  withoutCacheMarker,
+} from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
@@ -37,7 +44,7 @@ import { copyJson, type HistoryMatch, matchHistory, matchLater, toKnownHistory }
 import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
 
 export interface TakeOptions {
-  /** The betas of the request: the `anthropic-beta` header as text, or a list of names. */
+  /** The betas of the request: the header that lists them as text, or a list of names. */
   readonly betas?: string | readonly string[]
   readonly signal?: AbortSignal
 }
@@ -186,7 +193,10 @@ function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
   if (betas === undefined) return []
   const names = typeof betas === 'string' ? betas.split(',') : betas
   if (!Array.isArray(names) || names.some((name) => typeof name !== 'string'))
-    throw badOptionError('betas', 'take: betas: expected the anthropic-beta header, or a list of names.')
+    throw badOptionError(
+      'betas',
+      'take: betas: expected the text of the header that lists them, or a list of names.',
+    )
   return names.map((name) => name.trim()).filter((name) => name !== '')
 }
 
@@ -494,7 +504,7 @@ function createClientToolset({ state }: OpenSession, tools: readonly JsonObject[
     return place === -1 ? order.length : place
   }
   const definitions = tools.map((tool) => {
-    const { cache_control: _, ...plain } = tool
+    const plain = withoutCacheMarker(tool)
     const first = known[findPlace(tool)]
     return first !== undefined && isSameJsonValue(first, plain) ? first : tool
   })

@@ -41,7 +41,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
-  const opened = new Map<ClientRoute['provider'], OpenedTidemark>()
+  const opened = new Map<ClientRoute['codec'], OpenedTidemark>()
 
   /** Sends a call of the engine with the address and the credentials of the request that it is made for. */
   const sendForEngine: Fetch = (input, init) => {
@@ -69,25 +69,24 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
   return {
     async answer(url, init, send) {
       if (mode === 'off') return send(url, init)
-      const route = findRoute(url, init)
+      const route = findRoute(url, init, given?.codec ?? null)
       if (route === null) {
         announceOther(url, init)
         return send(url, init)
       }
-      const { provider } = route
+      const { provider, codec } = route
       // A large body is parsed once more only for the first request, which names the model.
-      const modelId = opened.has(provider) ? null : await readModelId(init.body)
+      const modelId = opened.has(codec) ? null : await readModelId(init.body)
       try {
-        if (modelId !== null && !opened.has(provider)) opened.set(provider, open(provider, modelId))
+        if (modelId !== null && !opened.has(codec)) opened.set(codec, open(provider, modelId))
       } catch (thrown) {
         // The catalogue does not have the model: nothing is known of its window.
         const message = thrown instanceof Error ? thrown.message : String(thrown)
         own.onEvent?.({ type: 'request-passed', reason: 'failed', message }, '')
         return send(url, init)
       }
-      const { fetch } = opened.get(provider) ?? {}
+      const { fetch } = opened.get(codec) ?? {}
       if (fetch === undefined) return send(url, init)
-      const { codec } = provider
       const connection = { codec, url: new URL(url).href, headers: new Headers(init.headers), send }
       last = connection
       return clientConnections.run(connection, () => fetch(url, init))

@@ -32,7 +32,7 @@ export interface ModelChoice {
   readonly connect: (settings: ConnectOptions) => Model
   /** Replaces the key of the model in a text. Applied to the results of tools before they are logged. Default: none is. */
   readonly hideKey?: (text: string) => string
-  /** Fields of every API request other than tools, system and messages, such as `max_tokens` and `thinking`. */
+  /** Fields of every API request other than tools, system and messages, such as the output limit and `thinking`. */
   readonly parameters: JsonObject
   /** True if requests go to Amazon Bedrock, which has its own switch for the 1-hour cache lifetime. Default: false. */
   readonly isBedrock?: boolean

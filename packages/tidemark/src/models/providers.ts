@@ -37,14 +37,20 @@ export const PROVIDERS: readonly [Provider, ...Provider[]] = [
 /** What a client asks for, and of which provider. */
 export interface ClientRoute {
   readonly provider: Provider
+  readonly codec: ProviderCodec
   readonly kind: RouteKind
 }
 
-/** Returns the provider whose protocol has this path; null if none has. */
-export function findRouteByPath(path: string): ClientRoute | null {
+/**
+ * Returns the protocol that has this path; null if none has. `own`: that of the session's model, which comes first. It may be
+ * one that the application brings, and it knows the dialect of its server, which a path does not tell.
+ */
+export function findRouteByPath(path: string, own: ProviderCodec | null = null): ClientRoute | null {
+  const ownKind = own?.client.matches(path) ?? null
+  if (own !== null && ownKind !== null) return { provider: findProvider(own), codec: own, kind: ownKind }
   for (const provider of PROVIDERS) {
     const kind = provider.codec.client.matches(path)
-    if (kind !== null) return { provider, kind }
+    if (kind !== null) return { provider, codec: provider.codec, kind }
   }
   return null
 }
@@ -54,8 +60,12 @@ export function findRouteByPath(path: string): ClientRoute | null {
  * it is the same one.
  */
 export function createModelOfClient(codec: ProviderCodec, id: string, window: number | null): ModelChoice {
-  const provider = PROVIDERS.find((each) => each.codec.paths.reply === codec.paths.reply) ?? PROVIDERS[0]
-  return provider.createModel(id, { apiKey: 'client', ...(window === null ? {} : { window }) })
+  const { createModel } = findProvider(codec)
+  return createModel(id, { apiKey: 'client', ...(window === null ? {} : { window }) })
+}
+
+function findProvider(codec: ProviderCodec): Provider {
+  return PROVIDERS.find((each) => each.codec.paths.reply === codec.paths.reply) ?? PROVIDERS[0]
 }
 
 /** Returns the protocol of a model. A model without one of its own is called with the Messages API. */

@@ -22,7 +22,7 @@ import {
   type ClientTidemarkOptions,
   createClientTidemark,
 } from '../library/client-tidemark.ts'
-import { findRouteByPath, PROVIDERS } from '../models/providers.ts'
+import { type ClientRoute, findRouteByPath, PROVIDERS } from '../models/providers.ts'
 import { describeRedirect, NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { runWithPauses } from '../platform/node-ports.ts'
@@ -188,30 +188,31 @@ async function answerClient(
 }
 
 /** Tokens that are remembered. A machine has few. */
-const MAX_TOKENS = 100
+const MOST_KNOWN_TOKENS = 100
 const OPENAI_UPSTREAM = 'https://api.openai.com'
 
 /**
  * Returns the provider that a request is for: by its path, or, for paths that both have, such as that of the models, by its
- * headers. Every client of the Messages API names a version. A token that came with a path of one provider belongs to it.
+ * headers. A token that came with a path of one provider belongs to it.
  */
 function findUpstream(
   path: string,
   headers: IncomingHttpHeaders,
   { upstream, upstreamOpenai, providersByToken }: ProxyServices,
 ): string {
+  const { authorization = '' } = headers
+  const toAddress = (provider: ClientRoute['provider']): string =>
+    provider === PROVIDERS[0] ? upstream : upstreamOpenai
   const route = findRouteByPath(path.split('?')[0] ?? path)
-  const { authorization = '', 'anthropic-version': version, 'x-api-key': key } = headers
   if (route !== null) {
-    const found = route.provider === PROVIDERS[0] ? upstream : upstreamOpenai
-    if (authorization !== '' && providersByToken.size < MAX_TOKENS) providersByToken.set(authorization, found)
+    const found = toAddress(route.provider)
+    if (authorization !== '' && providersByToken.size < MOST_KNOWN_TOKENS) providersByToken.set(authorization, found)
     return found
   }
   const known = providersByToken.get(authorization)
   if (known !== undefined) return known
-  // A token of Anthropic must not reach another provider, whatever its client leaves out.
-  const isOpenai = authorization !== '' && !authorization.startsWith('Bearer sk-ant-')
-  return isOpenai && version === undefined && key === undefined ? upstreamOpenai : upstream
+  const reader = { get: (name: string) => headers[name]?.toString() ?? null }
+  return toAddress(PROVIDERS.find(({ codec }) => codec.client.knowsClient(reader)) ?? PROVIDERS[0])
 }
 
 /** Sends a request. `fetch` would make the bytes of a large text in one piece, and then copy them twice. */

@@ -11,6 +11,7 @@ import {
   isToolUse,
   type ToolResultBlock,
   toBlocks,
+  withoutCacheMarker,
 } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
@@ -176,8 +177,8 @@ export function findCommonEnds(one: string, other: string): { readonly start: nu
   return { start, end }
 }
 
-function formatWithoutMarker({ cache_control: _, ...block }: Block): string {
-  return JSON.stringify(block)
+function formatWithoutMarker(block: Block): string {
+  return JSON.stringify(withoutCacheMarker(block))
 }
 
 /** Compares two JSON values, whatever the order of their keys. Runs over whole conversations, and copies nothing. */

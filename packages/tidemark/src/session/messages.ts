@@ -12,7 +12,7 @@ export type MessageInput = Message | AttachmentInput
 export interface Message {
   readonly role: 'user' | 'assistant'
   readonly content: MessageContent
-  /** Fields of a response, such as `id`, `model`, `usage` and `stop_reason`. */
+  /** Fields of a response, such as `id`, `model` and `usage`. */
   readonly [field: string]: unknown
 }
 

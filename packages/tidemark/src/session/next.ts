@@ -44,7 +44,7 @@ export interface NextOptions {
   /** The system prompt for this and later requests. Default: the current system prompt of the session. */
   readonly system?: SystemPrompt | CallerPrompt
   /**
-   * Request parameters for this and later requests, such as `{ output_config: { effort: 'low' } }`, added to those of the
+   * Request parameters for this and later requests, such as `{ temperature: 0 }`, added to those of the
    * model; null removes one. Give what you change here rather than in the body, so that a cache break is explained.
    */
   readonly parameters?: Readonly<Record<string, unknown>>
@@ -75,7 +75,7 @@ export interface ReadyRequest<Body = RequestBody> {
   readonly ok: true
   /** The request body, for `client.messages.create(body, { headers })`. */
   readonly body: Body
-  /** The headers that the request body needs, such as `anthropic-beta`; empty if it needs none. */
+  /** The headers that the request body needs, such as one that lists betas; empty if it needs none. */
   readonly headers: Readonly<Record<string, string>>
   readonly betas: readonly string[]
   /** How many tokens of the request are expected to be read from the provider's prompt cache. */

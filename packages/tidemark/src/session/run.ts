@@ -50,7 +50,7 @@ export type RunOutcome =
       readonly text: string
       /** Why the last reply ended. */
       readonly stop: ReplyStop | null
-      /** The provider's own word for `stop`, such as the `stop_reason` of the Messages API. */
+      /** The provider's own word for `stop`, such as `tool_use`. */
       readonly stopReason: string | null
     }
   | (TurnFailure & { readonly message: string })

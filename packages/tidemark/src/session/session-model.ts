@@ -28,7 +28,7 @@ export interface SessionModel {
   readonly parameterChanges: JsonObject
 }
 
-const DEFAULT_MAX_TOKENS = 8_192
+const DEFAULT_OUTPUT_LIMIT = 8_192
 
 export function createSessionModel(given: ModelChoice, settings: TidemarkSettings): SessionModel {
   const choice = withPresentPriceNames(given)
@@ -48,7 +48,7 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
     },
   })
   // An answer gets the tokens that the policy reserves for a response. More would leave less space for input.
-  const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
+  const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_OUTPUT_LIMIT
   const { profile } = choice
   const limit = profile.spelling.settings(
     { maxOutput: Math.max(1, Math.min(maxOutput ?? reserve, reserve)) },
@@ -118,7 +118,11 @@ function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, repor
     onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }),
   })
   const complete = withNeutralReports(model)
-  return telemetry === null ? complete : telemetry.traceModel(complete, nameProvider(choice))
+  if (telemetry === null) return complete
+  return telemetry.traceModel(complete, {
+    provider: nameProvider(choice),
+    readOutputLimit: (payload) => choice.profile.spelling.readSettings(payload).maxOutput,
+  })
 }
 
 /** Where a session reports what its connections do. */

@@ -4,7 +4,7 @@
  */
 import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { Reply } from '@tidemark/core/engine/reply'
-import { type Block, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
+import { type Block, readStopWord, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
 import { redactStrings } from '@tidemark/core/text/redact'
 import type { Attributes } from './event-attributes.ts'
 
@@ -20,7 +20,7 @@ export function describeRequestContent({ payload }: ModelCall): Attributes {
 
 export function describeReplyContent({ message }: Reply): Attributes {
   const parts = toBlocks(message.content).map(toPart)
-  const replies = [{ role: 'assistant', parts, finish_reason: message.stop_reason ?? null }]
+  const replies = [{ role: 'assistant', parts, finish_reason: readStopWord(message) }]
   return { 'gen_ai.output.messages': toText(replies) }
 }
 

@@ -68,7 +68,7 @@ function createSessionTelemetry(observer: Observer): SessionTelemetry {
   const base = toMetricAttributes(observer.session)
   return {
     traceOperation: (operation, events) => followOperation(observer, operation, events),
-    traceModel: (model, provider) => traceModelCalls(observer, model, provider),
+    traceModel: (model, traits) => traceModelCalls(observer, model, traits),
     traceTools: (runTool) => (call, signal, report) => {
       const scope = readScope()
       const tool = scope?.tools.get(call.id)

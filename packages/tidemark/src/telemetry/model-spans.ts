@@ -9,16 +9,18 @@ import {
 } from '@opentelemetry/api'
 import type { Model, ModelCall } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
+import { readStopWord } from '@tidemark/core/log/block'
 import type { TokenCounts } from '@tidemark/core/log/model-report'
 import { countPromptTokens } from '@tidemark/core/tokens/usage'
 import { describeReplyContent, describeRequestContent } from './content-attributes.ts'
+import type { ModelTraits } from './telemetry.ts'
 import { findParentContext, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
 
 /** Returns the model with a span for each call. The calls of the model and their events stay as they are. */
-export function traceModelCalls(observer: Observer, model: Model, provider: string): Model {
+export function traceModelCalls(observer: Observer, model: Model, traits: ModelTraits): Model {
   return {
     stream(call, signal) {
-      const open = guard(() => startCall(observer, call, provider))
+      const open = guard(() => startCall(observer, call, traits))
       const stream = (): AsyncIterable<ReplyEvent> => model.stream(call, signal)
       return open === undefined ? stream() : followCall(observer, open, stream)
     },
@@ -35,8 +37,13 @@ interface OpenCall {
   isEnded: boolean
 }
 
-function startCall(observer: Observer, call: ModelCall, provider: string): OpenCall {
-  const { model, max_tokens } = call.payload
+function startCall(
+  observer: Observer,
+  call: ModelCall,
+  { provider, readOutputLimit }: ModelTraits,
+): OpenCall {
+  const { model } = call.payload
+  const limit = readOutputLimit(call.payload)
   const base = {
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': provider,
@@ -48,7 +55,7 @@ function startCall(observer: Observer, call: ModelCall, provider: string): OpenC
     'gen_ai.conversation.id': observer.session.id,
     'gen_ai.request.stream': true,
     'tidemark.source': source,
-    ...(typeof max_tokens === 'number' ? { 'gen_ai.request.max_tokens': max_tokens } : {}),
+    ...(limit === null ? {} : { 'gen_ai.request.max_tokens': limit }),
     ...(observer.hasContent ? describeRequestContent(call) : {}),
   }
   const parent = findParentContext()
@@ -104,11 +111,12 @@ function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): vo
   const { reply } = event
   if (reply !== null) {
     const { usage } = reply
-    const { id, model, stop_reason } = reply.message
+    const { id, model } = reply.message
+    const stopWord = readStopWord(reply.message)
     open.span.setAttributes({
       'gen_ai.response.id': id,
       'gen_ai.response.model': model,
-      ...(typeof stop_reason === 'string' ? { 'gen_ai.response.finish_reasons': [stop_reason] } : {}),
+      ...(stopWord === null ? {} : { 'gen_ai.response.finish_reasons': [stopWord] }),
       ...describeUsage(usage),
       ...(observer.hasContent ? describeReplyContent(reply) : {}),
     })

@@ -2,6 +2,7 @@
  * What a session needs of telemetry, without a dependency on any telemetry package. `tidemark/telemetry` implements it
  * for OpenTelemetry. Whatever an implementation does, an operation of the session runs and ends as without it.
  */
+import type { Payload } from '@tidemark/core/context/payload'
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import type { ToolRunner } from '@tidemark/core/engine/host'
 import type { Model } from '@tidemark/core/engine/ports'
@@ -31,7 +32,7 @@ export interface SessionTelemetry {
     events: AsyncGenerator<Event, End>,
   ): AsyncGenerator<Event, End>
   /** Returns the model with a span for each call. */
-  traceModel(model: Model, provider: string): Model
+  traceModel(model: Model, traits: ModelTraits): Model
   /** Returns the tool runner with each tool run in the context of its span. */
   traceTools(runTool: ToolRunner): ToolRunner
   /** Counts an event of the session. Called once for every event. */
@@ -40,3 +41,10 @@ export interface SessionTelemetry {
 
 /** An event of a session. Those that are not events of the engine are ignored. */
 export type ObservedEvent = TurnEvent | { readonly type: string }
+
+/** What spans of model calls say about the model. */
+export interface ModelTraits {
+  readonly provider: string
+  /** Returns the output limit of a request, which each provider has under another name; null if it has none. */
+  readonly readOutputLimit: (payload: Payload) => number | null
+}

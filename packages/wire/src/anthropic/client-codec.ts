@@ -26,7 +26,7 @@ import type {
   WrittenRequest,
 } from '../providers/provider-codec.ts'
 import { toErrorType } from './anthropic-errors.ts'
-import { BETA_HEADER } from './headers.ts'
+import { BETA_HEADER, VERSION_HEADER } from './headers.ts'
 import { removeThinking, thinkingFilter } from './hide-thinking.ts'
 import { encodeReplyFrames } from './reply-frames.ts'
 import { encodeResponse } from './response.ts'
@@ -37,6 +37,11 @@ export const messagesClient: ClientCodec = {
     if (path.endsWith('/v1/messages')) return 'reply'
     return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
   },
+  // A token of this provider must not reach another one, whatever its client leaves out.
+  knowsClient: (headers) =>
+    headers.get(VERSION_HEADER) !== null ||
+    headers.get('x-api-key') !== null ||
+    headers.get('authorization')?.startsWith('Bearer sk-ant-') === true,
   readRequest: readMessagesRequest,
   writeRequest,
   writeCount: (body, messages) => ({ ...body, messages: messages as unknown as readonly JsonObject[] }),

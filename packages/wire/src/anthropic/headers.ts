@@ -10,7 +10,7 @@ const AUTH_STYLES = {
 >
 
 const DEFAULT_VERSION = '2023-06-01'
-const VERSION_HEADER = 'anthropic-version'
+export const VERSION_HEADER = 'anthropic-version'
 export const BETA_HEADER = 'anthropic-beta'
 
 interface RequestHeaderFields {

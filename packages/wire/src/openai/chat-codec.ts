@@ -10,6 +10,7 @@ import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/p
 import { encodeChatCall } from './chat-request.ts'
 import { CUSTOM_ORIGIN, createChatDecoder, decodeChatBody } from './chat-stream.ts'
 import {
+  hasAuthorization,
   isSideCall,
   KEEPS_BYTES,
   PING,
@@ -54,6 +55,7 @@ export const chatCodec: ProviderCodec = createChatCodec(DIALECTS.openai)
 function createChatClient(dialect: Dialect): ClientCodec {
   return {
     matches: (path) => (path.endsWith('/chat/completions') ? 'reply' : null),
+    knowsClient: hasAuthorization,
     readRequest: (given) => readRequest(given, dialect),
     writeRequest,
     writeCount: (body) => body,

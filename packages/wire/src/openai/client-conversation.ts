@@ -89,6 +89,11 @@ export function writeRequest(engine: EncodedRequest, { ownFields }: ClientReques
   return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
 }
 
+/** Every client of these APIs sends a bearer token, as do clients of other providers, which are asked before. */
+export function hasAuthorization(headers: HeaderReader): boolean {
+  return (headers.get('authorization') ?? '') !== ''
+}
+
 /** A comment of the stream: SDKs skip it, where an event that they do not know may make them throw. */
 export const PING = ': ping\n\n'
 

@@ -8,6 +8,7 @@ import { encodeSseFrame } from '../http/sse.ts'
 import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
 import {
+  hasAuthorization,
   isSideCall,
   KEEPS_BYTES,
   PING,
@@ -36,6 +37,7 @@ const client: ClientCodec = {
     if (path.endsWith('/responses/compact')) return 'compact'
     return path.endsWith('/responses/input_tokens') ? 'count' : null
   },
+  knowsClient: hasAuthorization,
   readRequest,
   writeRequest,
   writeCount: (body, messages) => ({ ...body, input: listItems(messages) }),

@@ -40,7 +40,14 @@ export function defineMessagesProfile(overrides: ProviderProfileOverrides = {}):
   })
 }
 
-const MESSAGES_CACHE: ProfilePart<'cache'> = { unmarkable: ['thinking', 'redacted_thinking', 'cache_edits'] }
+const MESSAGES_CACHE: ProfilePart<'cache'> = {
+  ttls: [
+    { name: '1h', seconds: 3600 },
+    { name: '5m', seconds: 300 },
+  ],
+  defaultTtl: '5m',
+  unmarkable: ['thinking', 'redacted_thinking', 'cache_edits'],
+}
 const MESSAGES_COMPACTION: ProfilePart<'compaction'> = {
   notWithRequest: [
     'context_management',

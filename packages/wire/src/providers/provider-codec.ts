@@ -48,6 +48,11 @@ export interface ProviderCodec {
 export interface ClientCodec {
   /** Returns what a POST to this path asks for; null if it is no request of this protocol. */
   matches(path: string): RouteKind | null
+  /**
+   * True if the headers show a client of this provider. Decides for paths that several providers have, such as that of the
+   * models: the first provider of the list that knows the client gets the request.
+   */
+  knowsClient(headers: HeaderReader): boolean
   /** Returns a request in the neutral form; null if the engine cannot take it. */
   readRequest(given: ReceivedRequest): ClientRequest | null
   /** Adds to the engine's request what the client's own has for itself, and says which headers change. */

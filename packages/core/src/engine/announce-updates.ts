@@ -72,7 +72,9 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
   if (turn.state.prefix.current === null) {
     const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
-    const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch)])
+    // The log may be one of another program, whose model was of another provider.
+    const foreign = findResponsesWithForeignItems(turn.state.view.entries.toArray(), turn.host.profile.origin)
+    const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch, [], foreign)])
     if (failure !== null) return failure
   }
   for (let round = 0; round < MAX_ROUNDS; round += 1) {

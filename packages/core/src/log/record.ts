@@ -454,7 +454,7 @@ export function startsTurn(record: SessionRecord): boolean {
 }
 
 /** What the record of a system notice says when deletions are no longer sent, because that cache has expired. */
-export const DELETIONS_END = { subtype: `${DELETION_TYPE}_dropped` } as const
+export const DELETIONS_END: { readonly subtype: string } = { subtype: `${DELETION_TYPE}_dropped` }
 
 export function endsDeletions(record: object): boolean {
   return 'subtype' in record && record.subtype === DELETIONS_END.subtype

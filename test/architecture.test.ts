@@ -85,10 +85,10 @@ const SURFACE: Readonly<Record<string, number>> = {
 const PROTOCOL_WORDS_ALLOWED: Readonly<Record<'core' | 'tidemark', ReadonlyMap<string, string>>> = {
   core: new Map([
     ['packages/core/src/log/block.ts', 'the neutral blocks, and names of fields in the log'],
-    [
-      'packages/core/src/policy/cache-policy.ts',
-      'values that users may write in a policy, for short and long',
-    ],
+    ...['policy/cache-policy.ts', 'policy/create-policy.ts', 'request/cache-ttl.ts'].map(
+      (name) =>
+        [`packages/core/src/${name}`, 'values that users may write in a policy, for short and long'] as const,
+    ),
   ]),
   tidemark: new Map(
     [

@@ -83,12 +83,6 @@ export interface CachePolicy {
   readonly breaks: CacheBreaksPolicy
 }
 
-/** Returns the lifetime that the policy asks for. `5m` and `1h` are what users may write for `short` and `long`. */
-export function readTtlChoice({ ttl }: Pick<CachePolicy, 'ttl'>): 'short' | 'long' | 'auto' {
-  if (ttl === '5m') return 'short'
-  return ttl === '1h' ? 'long' : ttl
-}
-
 const oneHourSources = ['repl_main_thread*', 'sdk', 'agent:*']
 const fiveMinuteSources = ['session_memory', 'speculation', 'prompt_suggestion']
 

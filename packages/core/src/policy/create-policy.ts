@@ -4,7 +4,6 @@
  */
 
 import { TidemarkError } from '../errors.ts'
-import { readTtlChoice } from './cache-policy.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createFieldProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
 import { findSmallestWindow } from './scale-policy.ts'
@@ -79,7 +78,8 @@ const RULES: readonly PolicyRule[] = [
     holds: ({ clear: { idle }, cache, switches }) =>
       idle.afterMinutes === 'ttl' ||
       idle.afterMinutes >= 60 ||
-      readTtlChoice(cache) === 'short' ||
+      cache.ttl === 'short' ||
+      cache.ttl === '5m' ||
       !switches.promptCachingEnabled,
     describeAllowed: ({ cache }) =>
       `'ttl', or at least 60 while cache.ttl is '${cache.ttl}': an hour's cache would still be warm`,

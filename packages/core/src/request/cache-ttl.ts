@@ -7,7 +7,7 @@
 import type { TokenRates } from '../cost/prices.ts'
 import { isKnownRecord, type KnownRecord, type SnapshotTtl, SYNTHETIC_MODEL } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-import { type CachePolicy, readTtlChoice } from '../policy/cache-policy.ts'
+import type { CachePolicy } from '../policy/cache-policy.ts'
 import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'
 import { countContextTokens } from '../tokens/usage.ts'
@@ -72,8 +72,8 @@ function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
   if (isSet('ENABLE_PROMPT_CACHING_1H')) return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H' }
   if (question.isBedrock === true && isSet('ENABLE_PROMPT_CACHING_1H_BEDROCK'))
     return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H_BEDROCK' }
-  const chosen = readTtlChoice(policy)
-  if (chosen !== 'auto') return { name: chosen === 'long' ? long.name : short.name, because: 'cache.ttl' }
+  const isLong = policy.ttl === 'long' || policy.ttl === '1h'
+  if (policy.ttl !== 'auto') return { name: isLong ? long.name : short.name, because: 'cache.ttl' }
   const { requested } = question
   if (requested !== undefined && cache.ttls.some(({ name }) => name === requested))
     return { name: requested, because: 'host' }

@@ -206,7 +206,8 @@ function findUpstream(
   const route = findRouteByPath(path.split('?')[0] ?? path)
   if (route !== null) {
     const found = toAddress(route.provider)
-    if (authorization !== '' && providersByToken.size < MOST_KNOWN_TOKENS) providersByToken.set(authorization, found)
+    if (authorization !== '' && providersByToken.size < MOST_KNOWN_TOKENS)
+      providersByToken.set(authorization, found)
     return found
   }
   const known = providersByToken.get(authorization)

@@ -73,11 +73,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
     const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
     // The log may be one of another program, whose model was of another provider.
-    const { session, view } = turn.state
-    const foreign =
-      session.responseStarts.size === 0
-        ? []
-        : findResponsesWithForeignItems(view.entries.toArray(), turn.host.profile.origin)
+    const foreign = findResponsesWithForeignItems(turn.state.view.entries.toArray(), turn.host.profile.origin)
     const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch, [], foreign)])
     if (failure !== null) return failure
   }

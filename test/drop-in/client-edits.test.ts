@@ -1,5 +1,5 @@
 /** Whatever a client does to its own list between two requests, the model sees the list as it is now. */
-import { isFullRun } from '@tidemark/core/testing'
+import { createRandomNumbers, isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   ClientAgent,
@@ -8,15 +8,6 @@ import {
   createDropInWorld,
   sumRequests,
 } from './client-agent.ts'
-
-/** A stream of numbers in [0, 1) that is the same for the same seed. */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296
-    return state / 4_294_967_296
-  }
-}
 
 function toBlocks({ content }: ClientMessage): readonly ClientBlock[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -121,7 +112,7 @@ const SEEDS = Array.from({ length: 24 }, (_, index) => index + 1).filter(
 
 describe('a client that changes its list at random', () => {
   it.each(SEEDS)('is always sent as it is: seed %i', async (seed) => {
-    const random = createRandom(seed)
+    const random = createRandomNumbers(seed)
     const pick = (count: number): number => Math.floor(random() * Math.max(1, count))
     const world = createDropInWorld({ turns: 3 })
     const host = new ClientAgent(world.tide.fetch({ session: 'talk', fetch: world.upstream }), world.coder)

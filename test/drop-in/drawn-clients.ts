@@ -1,4 +1,5 @@
 /** Clients with habits drawn at random, and one run of each: direct, or with `tide.fetch` from some request on. */
+import { createRandomNumbers } from '@tidemark/core/testing'
 import { createManualClock } from '@tidemark/simulator'
 import {
   ClientAgent,
@@ -76,13 +77,7 @@ export interface ClientRun {
 
 /** Draws the habits of one client; the same seed gives the same habits. */
 export function drawHabits(seed: number): ClientHabits {
-  let state = seed
-  const random = (): number => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
+  const random = createRandomNumbers(seed)
   const pick = <T>(...values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
   const markers = pick<ClientHabits['markers']>('none', 'tail', 'results', 'results', 'system', 'automatic')
   return {

@@ -1,5 +1,6 @@
 /** Seeded choices for the golden sessions: the same key gives the same choices on every machine. */
 import { createHash } from 'node:crypto'
+import { createRandomNumbers } from '@tidemark/core/testing'
 
 export interface Random {
   /** From `least` to `most`, both included. */
@@ -16,14 +17,7 @@ const WORDS = (
 ).split(' ')
 
 export function createRandom(key: string): Random {
-  let state = createHash('sha256').update(key).digest().readUInt32LE(0)
-  // mulberry32
-  function next(): number {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
+  const next = createRandomNumbers(createHash('sha256').update(key).digest().readUInt32LE(0))
   const between = (least: number, most: number): number => least + Math.floor(next() * (most - least + 1))
   return {
     between,

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MISSING_RESULT_TEXT } from '@tidemark/core/context/tool-pairing'
+import { createRandomNumbers } from '@tidemark/core/testing'
 import { createCoder } from '@tidemark/simulator'
 import { expect } from 'vitest'
 import { type SimulateProcess, startSimulateProcess, TIDEMARK_COMMAND } from './simulate-process.ts'
@@ -42,7 +43,7 @@ export async function killChats(options: KillOptions): Promise<KillFigures> {
   const script = `coder?turns=${turns}&resultTokens=${resultTokens}&seed=${settings.seed}`
   const simulator = await startSimulateProcess({ script, window })
   await simulator.scheduleFaults(createFaultCycle(20))
-  const random = createRandom(seed)
+  const random = createRandomNumbers(seed)
   const world = { root, simulator, window }
   try {
     let id: string | null = null
@@ -201,13 +202,4 @@ function checkLog(
   expect(answered.length - results.size, 'calls with two results').toBe(0)
   const calls = blocks.flatMap(({ type, id = '' }) => (type === 'tool_use' ? [id] : []))
   return { openCalls: calls.filter((id) => !results.has(id)), results }
-}
-
-/** Returns numbers in [0, 1) that depend only on the seed. */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
 }

@@ -50,6 +50,17 @@ export function createChoices(seed: number, length: number): GeneratorChoices {
   return new GeneratorChoices(numbers)
 }
 
+/** Returns a function that gives numbers from 0 to below 1; the same seed always gives the same numbers (mulberry32). */
+export function createRandomNumbers(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
 let share = 1
 
 /**

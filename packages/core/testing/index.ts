@@ -24,6 +24,7 @@ export {
 export {
   countPropertyRuns,
   createChoices,
+  createRandomNumbers,
   GeneratorChoices,
   isFullRun,
   sampleCases,

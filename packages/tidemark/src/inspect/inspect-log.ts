@@ -66,7 +66,7 @@ export function inspectLog(
 
   // Cache breaks of the log, and the cost of all calls.
   let damaged: readonly LogDamage[] = []
-  const pricing = { catalogue, format: log.format, estimate: estimates.countResponse }
+  const pricing = { catalogue, format: log.format, estimate: estimates.countResponse, priced: new Map() }
   const lister = createRequestLister(estimates.forModel(mainModel).block, pricing)
   const cacheReport = findCacheBreaks(log, calls, catalogue, {
     onRequest: lister.take,

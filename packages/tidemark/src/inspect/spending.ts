@@ -82,6 +82,8 @@ export interface LogPricing {
   readonly format: LogFormat
   /** Returns the estimated tokens of the content blocks of a call's response. */
   readonly estimate: (call: LoggedCall) => number
+  /** Calls that were priced before, to which this one is added: several parts of a report price the same calls. */
+  readonly priced?: Map<LoggedCall, PricedLogCall>
 }
 
 interface SessionPricing extends LogPricing {
@@ -112,9 +114,11 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
  */
 export function priceLogCall(
   call: LoggedCall,
-  { catalogue, format, estimate }: LogPricing,
+  { catalogue, format, estimate, priced }: LogPricing,
   findPrices: FindModelPrices = createPriceFinder(catalogue),
 ): PricedLogCall {
+  const known = priced?.get(call)
+  if (known !== undefined) return known
   const { key, source, model, at, usage: logged } = call
   const program = call.copiedFrom ?? format
   const mayBeEarly = logged !== null && program === 'claude-code' && !call.isFinal
@@ -122,7 +126,9 @@ export function priceLogCall(
   const isOutputEstimated = (logged?.output ?? 0) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output: estimated } : logged
   const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, findPrices)
-  return { call, money, tokens, saved, isOutputEstimated }
+  const found = { call, money, tokens, saved, isOutputEstimated }
+  priced?.set(call, found)
+  return found
 }
 
 /** Names in reports, which programs read: they do not change. */

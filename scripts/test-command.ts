@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import config from '../tsdown.config.ts'
+import config, { pageConfig } from '../tsdown.config.ts'
 import { COMPILED } from './test-environment.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -51,6 +51,14 @@ export default async function setup(): Promise<void> {
     dts: false,
     clean: false,
   })
+  await tsdown.build({
+    ...pageConfig,
+    config: false,
+    cwd: join(ROOT, pageConfig.cwd),
+    outDir: join(made, 'dist', 'page'),
+    copy: [],
+  })
+  cpSync(join(ROOT, 'packages/page/src/page.css'), join(made, 'dist', 'page', 'page.css'))
   writeFileSync(join(made, 'start.mjs'), START)
   // The build looks for its samples beside its folder, as the published ones do.
   for (const name of PACKAGES)

@@ -13,11 +13,21 @@ export type {
   WrittenLog,
 } from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
+export {
+  findDepartedText,
+  listDepartedTexts,
+  listDepartures,
+  searchDepartures,
+} from './explore/departures.ts'
 export type {
+  DepartedMatch,
+  Departure,
   ListedSession,
+  PolicyResult,
   RequestDetail,
   SessionList,
   SessionPage,
+  UndoOutcome,
   UndoState,
 } from './explore/page-data.ts'
 export { readRequestDetail } from './explore/request-detail.ts'
@@ -49,12 +59,12 @@ export { serveLoopbackProxy } from './proxy/loopback-proxy.ts'
 export { countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
 export { listEditAnchors, listLines, listStrings } from './replay/edit-anchors.ts'
 export { createEnginePolicy, SUMMARY_TOKENS } from './replay/engine-policy.ts'
+export type { PolicyReplay } from './replay/policy-replay.ts'
 export { type RecordedSession, readRecordedSession } from './replay/recorded-session.ts'
 export {
   isPresetName,
   type LogReplay,
   type NamedPolicy,
-  type PolicyReplay,
   replayLog,
 } from './replay/replay-log.ts'
 export {

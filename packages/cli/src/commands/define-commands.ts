@@ -168,6 +168,9 @@ const addInspect: AddCommand = (program, terminal, outcome) => {
       '--since <when>',
       'only sessions used since then, with totals from that day on: 7d, 12h, 2026-11-01',
     )
+    .option('--html <file>', 'write the page of one session to this file, which needs nothing else')
+    .option('--card <file>', 'write a picture of one session to this file, as SVG')
+    .option('--with-text', 'with --html: also its texts, paths and names; default: none of them')
     .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
     .action(async (paths: readonly string[], given: InspectArguments, command: Command) => {
       const { since, ...choices } = given

@@ -4,13 +4,13 @@ import { basename, resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core/errors'
 import { renderSessionPage } from '@tidemark/terminal/pages/session-page'
-import { formatBytes } from '@tidemark/terminal/render/format-numbers'
+import { formatBytes, formatCount } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
-import { printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
+import { printMisuse, printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
 import { createProgressLine } from '@tidemark/terminal/render/progress-line'
 import { createScreen } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
-import { type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
+import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import {
   chooseSession,
   filterSessionsSince,
@@ -39,6 +39,11 @@ export interface InspectCommandOptions {
   readonly session?: string
   readonly sort?: SortKey
   readonly json?: boolean
+  /** Files to write the page and the picture of one session to. */
+  readonly html?: string
+  readonly card?: string
+  /** True to write texts, paths and names into the page, too. */
+  readonly withText?: boolean
 }
 
 /** Default number of rows in the table. */
@@ -49,6 +54,8 @@ export async function runInspectCommand(
   choices: InspectCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
+  if (choices.withText === true && choices.html === undefined)
+    return printMisuse("option '--with-text' is for --html.", terminal)
   const found = await findSessionLogs(paths, choices, terminal)
   const inspection = await inspectLogs(found.logs, terminal)
   const unreadable = [...found.unreadable, ...inspection.unreadable]
@@ -60,9 +67,20 @@ export async function runInspectCommand(
     const chosen = chooseSession(sessions, choices.session, rows)
     if (!chosen.ok) throw new TidemarkError('not-a-session', `${sanitizeText(chosen.why)}.`)
     const only = [chosen.report]
+    if (isExport(choices)) return writeExports(chosen.report, found.logs, choices, terminal)
     if (choices.json === true) writeJson(only, { ...showing, sessions: only, unreadable: [], unread: 0 })
     else terminal.write(renderSessionPage(chosen.report, createScreen(terminal), showing.sinceDay))
     return code
+  }
+  const [single] = sessions
+  if (isExport(choices)) {
+    if (single !== undefined && sessions.length === 1)
+      return writeExports(single, found.logs, choices, terminal)
+    const count = formatCount(sessions.length, 'session')
+    return printMisuse(
+      `--html and --card are for one session, and there are ${count}: choose with --session.`,
+      terminal,
+    )
   }
   if (choices.json === true)
     writeJson(takeFirst(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
@@ -70,6 +88,24 @@ export async function runInspectCommand(
     throw noSessionError('inspect', paths, choices, terminal)
   if (choices.json !== true) writePage(sessions, choices.limit ?? DEFAULT_ROWS, showing)
   return code
+}
+
+function isExport({ html, card }: InspectCommandOptions): boolean {
+  return html !== undefined || card !== undefined
+}
+
+/** Writes the page and the picture of a session. Their code is loaded only here. */
+async function writeExports(
+  report: SessionReport,
+  logs: readonly NamedLog[],
+  { html, card, withText = false }: InspectCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const { writeSessionCard, writeSessionPage } = await import('../ui/session-files.ts')
+  if (html !== undefined) await writeSessionPage(html, report, logs, withText)
+  if (card !== undefined) await writeSessionCard(card, report)
+  for (const file of [html, card]) if (file !== undefined) terminal.write(`${formatPath(file)} written.\n`)
+  return EXIT_CODES.done
 }
 
 export interface FoundLogs {

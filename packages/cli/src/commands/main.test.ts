@@ -44,6 +44,8 @@ describe('help and version', () => {
                                       permit
         trust [options] [folder]      show what a project wants to set and run, and trust it
         inspect [options] [paths...]  show what filled the context of past sessions, and what they cost
+        ui [options] [paths...]       open a page in the browser that shows what past and running sessions
+                                      kept, lost and cost
         compact [options] <file>      compact a session: shows plan, draft and receipt; -o writes a new
                                       session that continues from there
         sessions                      list, search and delete Tidemark's own sessions

@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process'
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
+import { tidemarkHome } from 'tidemark/logs'
 import { servePage } from '../ui/page-server.ts'
-import { NO_UNDO } from '../ui/page-undo.ts'
+import { createClosedSessionUndo } from '../ui/page-undo.ts'
 import { SessionStore } from '../ui/session-store.ts'
 import { findSessionLogs, noSessionError } from './inspect.ts'
 
@@ -23,7 +24,7 @@ export async function runUiCommand(
   const { limit, port } = choices
   const store = new SessionStore({
     find: () => findSessionLogs(paths, limit === undefined ? {} : { limit }, terminal),
-    undo: NO_UNDO,
+    undo: createClosedSessionUndo(tidemarkHome(terminal.env)),
     timeZone: terminal.env.TZ,
     signal: terminal.interrupted,
   })

@@ -1,16 +1,51 @@
 /** The undo button of the page: what it would undo, why it is off, and the undo itself. */
-import type { UndoState } from 'tidemark/internal'
-import type { SessionReport } from 'tidemark/logs'
+import { basename, dirname, resolve } from 'node:path'
+import { createSingleLogJournal, type UndoOutcome, type UndoState } from 'tidemark/internal'
+import { findSessionWriter, readLog, type SessionReport, undoLog } from 'tidemark/logs'
 
 export interface PageUndo {
   findState(report: SessionReport): Promise<UndoState>
-  /** Undoes the compaction or clearing `target` of the session, and returns one sentence about the outcome. */
+  /** Undoes the compaction or clearing `target` of the session. */
   undo(report: SessionReport, target: string): Promise<UndoOutcome>
 }
 
-export interface UndoOutcome {
-  readonly ok: boolean
-  readonly message: string
+const NOT_OURS = 'The log of another program is never changed.'
+const NOT_HERE =
+  'Only sessions in the folder of Tidemark can be undone from here; tidemark compact --undo takes any file.'
+
+/**
+ * Undo for the page of `tidemark ui`: a session of ours that no process holds is opened, changed and closed. For one that is
+ * held, the button is off and names the holder.
+ */
+export function createClosedSessionUndo(home: string): PageUndo {
+  const findRefusal = async ({ format, file }: SessionReport): Promise<string | null> => {
+    if (format !== 'tidemark') return NOT_OURS
+    const path = resolve(file)
+    if (dirname(path) !== resolve(home, 'sessions')) return NOT_HERE
+    const writer = await findSessionWriter(home, basename(path, '.jsonl'))
+    return writer === null ? null : `The session is open in ${writer}.`
+  }
+  return {
+    findState: async (report) => ({ target: findUndoTarget(report), why: await findRefusal(report) }),
+    async undo(report, target) {
+      const refusal = await findRefusal(report)
+      if (refusal !== null) return { ok: false, message: refusal }
+      const log = await readLog(report.file)
+      if (!log.ok) return { ok: false, message: log.message }
+      const journal = createSingleLogJournal(log.path)
+      try {
+        const undone = await undoLog(log, target, { journal, transcript: log.path })
+        if (!undone.ok) return { ok: false, message: undone.message }
+        return { ok: true, message: describeUndo(undone.report.kind) }
+      } finally {
+        await journal.release('')
+      }
+    },
+  }
+}
+
+export function describeUndo(kind: 'compact' | 'clear'): string {
+  return `The ${kind === 'compact' ? 'compaction' : 'clearing'} is undone.`
 }
 
 /** Returns the newest compaction or clearing in effect, which alone can be undone; null if there is none. */
@@ -26,13 +61,4 @@ export function findUndoTarget({ compactions, clearings }: SessionReport): UndoS
     .toSorted((one, other) => ((one.at ?? '') < (other.at ?? '') ? -1 : 1))
   const newest = inEffect.at(-1)
   return newest?.id == null ? null : { id: newest.id, kind: newest.kind }
-}
-
-const NOT_OURS =
-  'Only compactions in Tidemark’s own sessions can be undone; the log of another program is never changed.'
-
-/** A page without undo. */
-export const NO_UNDO: PageUndo = {
-  findState: async () => ({ target: null, why: NOT_OURS }),
-  undo: async () => ({ ok: false, message: NOT_OURS }),
 }

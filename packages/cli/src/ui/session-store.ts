@@ -5,7 +5,14 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
-import type { ListedSession, NamedLog, SessionList, SessionPage, UnreadableLog } from 'tidemark/internal'
+import type {
+  ListedSession,
+  NamedLog,
+  SessionList,
+  SessionPage,
+  UndoOutcome,
+  UnreadableLog,
+} from 'tidemark/internal'
 import { redactStrings } from 'tidemark/internal'
 import { inspectFiles, type LogContents, readLog, type SessionReport } from 'tidemark/logs'
 import type { PageUndo } from './page-undo.ts'
@@ -105,12 +112,14 @@ export class SessionStore {
     return log
   }
 
-  /** Reads a session again, after it was changed by the page itself. */
-  async refresh(id: string): Promise<void> {
+  /** Undoes a compaction or clearing, and reads the session again; null if there is no such session. */
+  async undo(id: string, target: string): Promise<UndoOutcome | null> {
     const session = this.#sessions.get(id)
-    if (session === undefined) return
+    if (session?.report == null) return null
+    const outcome = await this.#options.undo.undo(session.report, target)
     await this.#inspect(session)
     this.#emit({ type: 'changed', id })
+    return outcome
   }
 
   listen(listener: (event: StoreEvent) => void): () => void {

@@ -3,7 +3,6 @@ import {
   formatCost,
   formatCount,
   formatDollars,
-  formatDuration,
   formatPercent,
   formatTokens,
   formatWholePercent,
@@ -48,6 +47,5 @@ export function listFigures(report: PageReport): readonly Figure[] {
     { name: 'Calls', text: String(apiCalls) },
     { name: 'Compactions', text: String(compactions.length) },
     { name: 'Clearings', text: String(clearings.length) },
-    { name: 'Duration', text: report.durationMs === null ? '?' : formatDuration(report.durationMs) },
   ]
 }

@@ -2,22 +2,40 @@
  * Where the page gets its data: from the server of `tidemark ui`, or from the document itself if it was exported. Both give
  * the same values.
  */
-import type { RequestDetail, SessionList, SessionPage } from 'tidemark/report'
+import type {
+  DepartedMatch,
+  Departure,
+  PolicyResult,
+  RequestDetail,
+  SessionList,
+  SessionPage,
+  UndoOutcome,
+} from 'tidemark/report'
 
 export interface PageSource {
   /** True for an exported file: nothing can be loaded, followed or changed. */
   readonly isExported: boolean
+  /** False for a file that was exported without the texts of its session. */
+  readonly hasTexts: boolean
   loadList(): Promise<SessionList>
   loadSession(id: string): Promise<SessionPage>
   loadRequest(id: string, index: number): Promise<RequestDetail>
+  loadDepartures(id: string): Promise<readonly Departure[]>
+  loadDepartedText(id: string, key: string): Promise<{ readonly text: string }>
+  searchDepartures(id: string, text: string): Promise<readonly DepartedMatch[]>
+  loadReplay(id: string, policy: string): Promise<PolicyResult>
+  /** Undoes a compaction or clearing. Rejects if the server cannot be reached; a refusal is an outcome. */
+  undo(id: string, target: string): Promise<UndoOutcome>
   /** Calls `listener` with the id of a session that has changed; null if the list has. Returns what ends it. */
   listen(listener: (id: string | null) => void): () => void
 }
 
 /** The data in an exported document. */
 export interface ExportedData {
-  readonly list: SessionList
   readonly page: SessionPage
+  readonly departures: readonly Departure[]
+  /** Texts of what left, by the keys of the blocks; null in a file without texts. */
+  readonly texts: Readonly<Record<string, string>> | null
 }
 
 const DATA_ELEMENT = 'tidemark-data'
@@ -32,9 +50,16 @@ export function createPageSource(): PageSource {
 function createServedSource(): PageSource {
   return {
     isExported: false,
+    hasTexts: true,
     loadList: () => load('/api/sessions'),
     loadSession: (id) => load(`/api/session/${id}`),
     loadRequest: (id, index) => load(`/api/session/${id}/request/${index}`),
+    loadDepartures: (id) => load(`/api/session/${id}/left`),
+    loadDepartedText: (id, key) => load(`/api/session/${id}/gone?key=${encodeURIComponent(key)}`),
+    searchDepartures: (id, text) => load(`/api/session/${id}/search?text=${encodeURIComponent(text)}`),
+    loadReplay: (id, policy) => load(`/api/session/${id}/replay?policy=${encodeURIComponent(policy)}`),
+    undo: (id, target) =>
+      load(`/api/session/${id}/undo`, { method: 'POST', body: JSON.stringify({ target }) }),
     listen(listener) {
       const events = new EventSource('/api/events')
       events.onmessage = ({ data }) => {
@@ -46,23 +71,42 @@ function createServedSource(): PageSource {
   }
 }
 
-async function load<T>(path: string): Promise<T> {
-  const response = await fetch(path).catch(() => null)
+async function load<T>(path: string, request: RequestInit = {}): Promise<T> {
+  const response = await fetch(path, request).catch(() => null)
   if (response === null) throw new Error('The page is no longer served: start tidemark ui again.')
   const value = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }))
   if (!response.ok) throw new Error(value.error)
   return value
 }
 
-function createExportedSource({ list, page }: ExportedData): PageSource {
+function createExportedSource({ page, departures, texts }: ExportedData): PageSource {
   const leftOut = async (): Promise<never> => {
     throw new Error('Texts are not part of this file.')
   }
   return {
     isExported: true,
-    loadList: async () => list,
+    hasTexts: texts !== null,
+    loadList: leftOut,
     loadSession: async () => page,
     loadRequest: leftOut,
+    loadDepartures: async () => departures,
+    loadDepartedText: async (_id, key) => {
+      const text = texts?.[key]
+      return text === undefined ? leftOut() : { text }
+    },
+    searchDepartures: async (_id, sought) => searchTexts(texts ?? {}, sought),
+    loadReplay: leftOut,
+    undo: leftOut,
     listen: () => () => {},
   }
+}
+
+/** Searches as the server does: one match for each block, ignoring case. */
+function searchTexts(texts: Readonly<Record<string, string>>, sought: string): readonly DepartedMatch[] {
+  return Object.entries(texts).flatMap(([key, text]) => {
+    const at = text.toLowerCase().indexOf(sought.toLowerCase())
+    if (at === -1) return []
+    const excerpt = text.slice(Math.max(0, at - 60), at + sought.length + 140).replace(/\s+/g, ' ')
+    return [{ id: key, key, excerpt }]
+  })
 }

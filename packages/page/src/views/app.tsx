@@ -45,6 +45,9 @@ export function App({ source }: { readonly source: PageSource }) {
 }
 
 function RoutedView({ source, route }: { readonly source: PageSource; readonly route: Route }) {
+  // An exported file has one session, whatever the address says.
+  if (source.isExported)
+    return <SessionView source={source} id="0" tab={route.view === 'session' ? route.tab : 'tide'} />
   if (route.view === 'live') return <LiveView source={source} />
   if (route.view === 'session') return <SessionView source={source} id={route.id} tab={route.tab} />
   return <SessionsView source={source} />

@@ -1,7 +1,8 @@
 /** One request with everything that the model was shown: a line for each block, whose text opens in place. */
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RequestBlock, RequestDetail, ShownBlock } from 'tidemark/report'
+import type { RequestDetail, ShownBlock } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
@@ -101,37 +102,48 @@ const KIND_TITLES: Readonly<Record<string, string>> = {
   text: 'reply',
 }
 
-export function BlockLine({
-  block,
-  isNew,
-}: {
-  readonly block: ShownBlock | RequestBlock
+interface BlockLineProps {
+  readonly block: ShownBlock
   readonly isNew: boolean
-}) {
-  const { kind, tool, what, tokens, text, line } = block
+}
+
+function BlockLine({ block, isNew }: BlockLineProps) {
+  const { what, text } = block
+  const preview = what === '' ? text.slice(0, PREVIEW_CHARACTERS) : what
   return (
-    <Opening
-      summary={
-        <>
-          <i class={`swatch class-${KIND_CLASSES[kind] ?? 'attached'}`} />
-          <b>{[tool, KIND_TITLES[kind] ?? kind].filter((part) => part !== null).join(' ')}</b>{' '}
-          {isNew ? <em>new</em> : null}
-          <span class="what">{what === '' ? text.slice(0, 200) : what}</span>
-          <span class="number">
-            {formatTokens(tokens)}
-            {line === null ? '' : ` · line ${line}`}
-          </span>
-        </>
-      }
-    >
+    <Opening summary={<BlockSummary block={block} mark={isNew ? <em>new</em> : null} preview={preview} />}>
       <pre>{text}</pre>
     </Opening>
   )
 }
 
+const PREVIEW_CHARACTERS = 200
+
+interface BlockSummaryProps {
+  readonly block: Omit<ShownBlock, 'text'>
+  readonly mark: ComponentChildren
+  readonly preview: string
+}
+
+/** One line about a block: its kind, a mark, how it begins, its tokens and its line in the log. */
+export function BlockSummary({ block, mark, preview }: BlockSummaryProps) {
+  const { kind, tool, tokens, line } = block
+  return (
+    <>
+      <i class={`swatch class-${KIND_CLASSES[kind] ?? 'attached'}`} />
+      <b>{[tool, KIND_TITLES[kind] ?? kind].filter((part) => part !== null).join(' ')}</b> {mark}
+      <span class="what">{preview}</span>
+      <span class="number">
+        {formatTokens(tokens)}
+        {line === null ? '' : ` · line ${line}`}
+      </span>
+    </>
+  )
+}
+
 interface OpeningProps {
-  readonly summary: preact.ComponentChildren
-  readonly children: preact.ComponentChildren
+  readonly summary: ComponentChildren
+  readonly children: ComponentChildren
 }
 
 /** A line that opens. What is behind it is put into the page only then. */

@@ -1,12 +1,16 @@
 /** The page of one session: a sentence, its figures, and one of its views. */
+import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, SessionPage } from 'tidemark/report'
 import { listFigures, writeHeadline } from '../chart/headline.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
+import { CacheView } from './cache-view.tsx'
+import { LeftView } from './left-view.tsx'
 import { Notice } from './notice.tsx'
 import { type Tab, toSessionAddress } from './routes.ts'
 import { formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
 import { TideView } from './tide-view.tsx'
+import { WhatIfView } from './what-if-view.tsx'
 
 interface SessionViewProps {
   readonly source: PageSource
@@ -35,6 +39,7 @@ export function SessionView({ source, id, tab }: SessionViewProps) {
           report.models.join(', '),
           formatPlace(report),
           formatWhen(report.startedAt),
+          report.durationMs === null ? '' : formatDuration(report.durationMs),
         ]
           .filter((part) => part !== '')
           .join(' · ')}
@@ -53,19 +58,38 @@ export function SessionView({ source, id, tab }: SessionViewProps) {
           </a>
         ))}
       </nav>
-      <TabView source={source} page={value} tab={tab} />
+      {source.isExported ? null : <ExportLinks id={id} />}
+      <TabView source={source} page={value} tab={tab} onChanged={reload} />
     </article>
   )
 }
 
-function TabView({
-  source,
-  page,
-}: {
+/** Files to share. Neither has a text of the session. */
+function ExportLinks({ id }: { readonly id: string }) {
+  return (
+    <p class="export">
+      <a class="button" href={`/api/session/${id}/html`} download>
+        Save as one file
+      </a>
+      <a class="button" href={`/api/session/${id}/card`} download>
+        Save the picture
+      </a>
+      <small>Without texts, paths and names: to show to others.</small>
+    </p>
+  )
+}
+
+interface TabViewProps {
   readonly source: PageSource
   readonly page: SessionPage
   readonly tab: Tab
-}) {
+  readonly onChanged: () => void
+}
+
+function TabView({ source, page, tab, onChanged }: TabViewProps) {
+  if (tab === 'left') return <LeftView source={source} page={page} onChanged={onChanged} />
+  if (tab === 'if') return <WhatIfView source={source} page={page} />
+  if (tab === 'cache') return <CacheView report={page.report} />
   return <TideView source={source} page={page} />
 }
 

@@ -6,6 +6,7 @@ import {
   formatTokens,
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ListedSession, SessionList } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'
@@ -34,7 +35,7 @@ interface Column {
   readonly isNumber: boolean
   /** What the column is sorted by. */
   readonly sortBy: (session: ListedSession) => number | string
-  readonly show: (session: ListedSession) => preact.ComponentChildren
+  readonly show: (session: ListedSession) => ComponentChildren
 }
 
 const COLUMNS: readonly Column[] = [

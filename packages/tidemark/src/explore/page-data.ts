@@ -2,7 +2,9 @@
  * What the page of `tidemark ui` is given, as plain JSON: reports of `inspect --json`, and the parts that are made when they
  * are opened. Types only: the browser's code imports this file and nothing else of the library.
  */
+
 import type { BreakCause, LargeBlock, LoggedRequest, SessionReport } from '../inspect/report.ts'
+import type { PolicyReplay, ReplayPoint } from '../replay/policy-replay.ts'
 
 /** A session in the list of the page: the report without what only its own page shows. */
 export interface ListedSession
@@ -68,3 +70,63 @@ export interface RequestDetail {
 export type PageReport = SessionReport
 export type PageRequest = LoggedRequest
 export type PageBreakCause = BreakCause
+
+/** A fact that the context after a compaction no longer mentions. */
+export interface LostFact {
+  readonly text: string
+  /** The line of its record in the log; null if it is not known. */
+  readonly line: number | null
+  /** Index of the first later request whose answer names it; null if none does. */
+  readonly neededAt: number | null
+}
+
+/** A block that left the context. Its text is loaded when it is opened. */
+export interface DepartedBlock extends Omit<ShownBlock, 'text'> {
+  readonly key: string
+  /** Index of the first later request whose answer needed it, and why; null if none did. */
+  readonly neededAt: number | null
+  readonly how: 'read again' | 'edited' | null
+}
+
+/** A compaction or clearing that was in effect, and what the model was no longer shown. */
+export interface Departure {
+  /** The uuid of its record. */
+  readonly id: string
+  readonly kind: 'compaction' | 'clearing'
+  /** Index of the next request; the number of requests if none followed. */
+  readonly request: number
+  readonly summary: string | null
+  /** Messages that stayed as they were. */
+  readonly kept: number
+  /** What a compaction lost; null for a clearing. */
+  readonly receipt: {
+    readonly files: readonly LostFact[]
+    readonly userMessages: readonly LostFact[]
+    readonly errors: readonly LostFact[]
+    readonly identifiers: readonly LostFact[]
+    readonly moreIdentifiers: number
+    /** Context sources that were attached again. */
+    readonly carried: readonly string[]
+    /** Facts that were too large for the summary. */
+    readonly unfit: number
+  } | null
+  readonly gone: readonly DepartedBlock[]
+}
+
+export interface DepartedMatch {
+  /** The uuid of the compaction or clearing. */
+  readonly id: string
+  readonly key: string
+  readonly excerpt: string
+}
+
+/** The session under one policy. */
+export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
+  readonly points: readonly ReplayPoint[]
+}
+
+/** What an undo from the page led to, as one sentence. */
+export interface UndoOutcome {
+  readonly ok: boolean
+  readonly message: string
+}

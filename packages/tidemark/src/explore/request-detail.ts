@@ -46,7 +46,7 @@ function describeRequest(
   const blocks = listTracedMessages(request.flat).flatMap(({ message, origins }) =>
     toBlocks(message.content).map((block, place): RequestBlock => {
       const uuid = origins[place] ?? ''
-      return { ...describe(block, message.role, uuid), isNew: !known.has(uuid) }
+      return { ...describe(block, message.role, uuid), text: readBlockText(block), isNew: !known.has(uuid) }
     }),
   )
   const clean = ({ name, text }: { readonly name: string; readonly text: string }) => ({
@@ -61,15 +61,18 @@ function describeRequest(
     system: request.prefix.system.map(clean),
     tools: request.prefix.tools.map(clean),
     blocks,
-    response: request.call.blocks.map((block) => describe(block, 'assistant', request.record.uuid ?? '')),
+    response: request.call.blocks.map((block) => ({
+      ...describe(block, 'assistant', request.record.uuid ?? ''),
+      text: readBlockText(block),
+    })),
   }
 }
 
-/** Creates a function that describes a block of the record with the given uuid. */
+/** Creates a function that describes a block of the record with the given uuid, without its text. */
 export function createBlockDescriber(
   { records }: Pick<LogContents, 'records'>,
   model: string,
-): (block: Block, role: string, uuid: string) => ShownBlock {
+): (block: Block, role: string, uuid: string) => Omit<ShownBlock, 'text'> {
   const { block: estimate } = createModelEstimators(modelCatalogue).forModel(model)
   const known = new Map<string, { readonly record: KnownRecord; readonly line: number }>()
   const calls: ToolCallsById = new Map()
@@ -85,12 +88,15 @@ export function createBlockDescriber(
       origin === undefined
         ? { kind: 'other' as const, tool: null, what: '' }
         : describeBlock(block, origin.record, calls)
-    const text = redact(formatShownText(block))
-    return { ...about, role, tokens: estimate(block), line: origin?.line ?? null, text }
+    return { ...about, role, tokens: estimate(block), line: origin?.line ?? null }
   }
 }
 
-/** Returns the text of a block alone: whose it is stands beside it on the page. */
+/** Returns the text of a block alone, with secrets removed: whose it is stands beside it on the page. */
+export function readBlockText(block: Block): string {
+  return redact(formatShownText(block))
+}
+
 function formatShownText(block: Block): string {
   if (isTextBlock(block)) return block.text
   if (isThinkingBlock(block)) return typeof block.thinking === 'string' ? block.thinking : ''

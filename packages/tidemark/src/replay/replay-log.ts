@@ -27,6 +27,7 @@ import { createDayFormatter, priceLogCall } from '../inspect/spending.ts'
 import type { LogContents } from '../logs/read-log.ts'
 import type { PriceOverrides } from '../models/catalogue-model.ts'
 import { createEnginePolicy } from './engine-policy.ts'
+import type { PolicyReplay, ReplayPoint } from './policy-replay.ts'
 import { type RecordedSession, type RecordedStep, readRecordedSession } from './recorded-session.ts'
 import { type RecordedBill, type ReplayTotals, replaySession } from './replay-session.ts'
 
@@ -35,18 +36,6 @@ export interface NamedPolicy {
   readonly policy: PolicyOverrides
   /** True to replay as if the context window had no end. Default: only for the preset `nothing`. */
   readonly isUnbounded?: boolean
-}
-
-export interface PolicyReplay {
-  readonly name: string
-  /** Dollars of all calls under the policy, summaries included. */
-  readonly usd: number
-  /** Edits whose old text had been shown before (`used`), and those of them that saw it in their request (`seen`). */
-  readonly anchors: { readonly used: number; readonly seen: number }
-  readonly compactions: number
-  readonly clearings: number
-  /** Calls that were not made, and not billed, since their request does not fit the window. */
-  readonly refused: number
 }
 
 export interface LogReplay {
@@ -76,6 +65,8 @@ interface ReplayLogOptions {
   readonly catalogue?: Catalogue
   /** Context window in tokens. Default: the one that `inspect` shows. */
   readonly window?: number
+  /** True to return the requests of each policy, and to leave out the replay that changes nothing. Default: false. */
+  readonly withPoints?: boolean
   readonly onProgress?: (policy: string) => void
   readonly signal?: AbortSignal
 }
@@ -116,7 +107,10 @@ export async function replayLog(
     calls: responses.length,
     recorded: {
       usd: report.costUsd,
-      replayedUsd: isRewritten(report) ? null : (await replay(createUnchangedPolicy(report))).usd,
+      replayedUsd:
+        isRewritten(report) || options.withPoints === true
+          ? null
+          : (await replay(createUnchangedPolicy(report))).usd,
       breaksUsd: report.cacheBreaks
         .filter(({ cause }) => !REPLAYED_BREAKS.has(cause))
         .reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0),
@@ -197,9 +191,10 @@ interface ReplayPolicyOptions extends Omit<ReplayLogOptions, 'window'> {
 async function replayPolicy(
   sessions: readonly RecordedSession[],
   { name, policy, isUnbounded = policy === presets.nothing }: NamedPolicy,
-  { window, bill, signal, onProgress }: ReplayPolicyOptions,
+  { window, bill, signal, onProgress, withPoints = false }: ReplayPolicyOptions,
 ): Promise<PolicyReplay> {
   const totals: ReplayTotals[] = []
+  const points: ReplayPoint[] = []
   for (const session of sessions) {
     const first = session.steps.find(isResponse)
     const rates = first === undefined ? null : bill.findBaseRates(first)
@@ -217,6 +212,9 @@ async function replayPolicy(
         bill,
         window: tokens,
         onStep,
+        ...(withPoints && session === sessions[0]
+          ? { onAnswer: (size, cost) => points.push({ tokens: Math.round(size), usd: cost / 1_000_000 }) }
+          : {}),
         ...(signal === undefined ? {} : { signal }),
       }),
     )
@@ -229,6 +227,7 @@ async function replayPolicy(
     compactions: sum('compactions'),
     clearings: sum('clearings'),
     refused: sum('refused'),
+    ...(withPoints ? { points } : {}),
   }
 }
 

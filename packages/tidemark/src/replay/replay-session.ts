@@ -100,6 +100,8 @@ export interface ReplayOptions {
   readonly onStep?: (step: number) => void
   /** Called with each request that a recorded response answers. `rewrites`: made since the last one. */
   readonly onRequest?: (request: BilledRequest, step: number, rewrites: readonly RewriteReport[]) => void
+  /** Called with each request that a recorded response answers: its tokens, and the cost of everything so far. */
+  readonly onAnswer?: (tokens: number, cost: number) => void
 }
 
 const REREAD_OUTPUT = 120
@@ -209,6 +211,8 @@ class Replay {
     const estimate = this.#scale * blocks.reduce((sum, block) => sum + countBlockTokens(block), 0)
     const output = bill?.findOutput(step) ?? Math.ceil(estimate)
     this.#cache.answer(output)
+    const { read, written, input } = sent.tokens
+    this.#options.onAnswer?.(read + written + input, this.#cache.cost)
     await agent.appendReply(blocks, { ...sent.tokens, output })
   }
 

@@ -1,0 +1,100 @@
+/**
+ * One session as one HTML file that needs nothing else: the page's own script, allowed by its hash, and the data. Texts,
+ * paths and names of the session are left out unless they are asked for.
+ */
+import { createHash } from 'node:crypto'
+import type { Departure, SessionPage } from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
+import { createPageDocument, readBuiltFile } from './page-files.ts'
+
+export interface ExportedSession {
+  readonly page: SessionPage
+  readonly departures: readonly Departure[]
+  /** Texts of what left, by the keys of the blocks. Given, they and all other texts become part of the file. */
+  readonly texts: Readonly<Record<string, string>> | null
+}
+
+export async function createExportedPage({ page, departures, texts }: ExportedSession): Promise<string> {
+  const withText = texts !== null
+  const script = (await readBuiltFile('page.js')).replaceAll('</script', '<\\/script')
+  const style = await readBuiltFile('page.css')
+  const data = {
+    page: withText ? page : { ...page, id: EXPORTED_ID, report: withoutTexts(page.report) },
+    departures: withText ? departures : departures.map(withoutDepartedTexts),
+    texts,
+  }
+  // In a script element only `<` could end it or begin a comment.
+  const json = JSON.stringify(data).replaceAll('<', '\\u003c')
+  const policy = `default-src 'none'; script-src '${hashOf(script)}'; style-src '${hashOf(style)}'; img-src data:; base-uri 'none'; form-action 'none'`
+  const head = `<meta http-equiv="content-security-policy" content="${policy}">\n<meta name="referrer" content="no-referrer">\n<style>${style}</style>`
+  const body = `<script type="application/json" id="tidemark-data">${json}</script>\n<script type="module">${script}</script>`
+  return createPageDocument(head, body)
+}
+
+const EXPORTED_ID = '0'
+
+function hashOf(content: string): string {
+  return `sha256-${createHash('sha256').update(content).digest('base64')}`
+}
+
+/** Returns the report without texts, paths, ids and names of folders, tools of others, subagents and files. */
+export function withoutTexts(report: SessionReport): SessionReport {
+  return {
+    ...report,
+    file: 'session',
+    sessionId: null,
+    project: null,
+    firstPrompt: null,
+    brokenOff: report.brokenOff === null ? null : 'the log could not be read to its end',
+    largest: report.largest.map((block) => ({ ...block, what: '', tool: toCommonTool(block.tool) })),
+    byTool: report.byTool.map((share) => ({ ...share, tool: toCommonTool(share.tool) ?? 'tool' })),
+    duplicateReads: report.duplicateReads.map((read, index) => ({ ...read, path: `file ${index + 1}` })),
+    cacheBreaks: report.cacheBreaks.map(({ agent, ...each }) => ({
+      ...each,
+      evidence: '',
+      ...(agent === undefined ? {} : { agent: 'subagent' }),
+    })),
+    agents: report.agents.map((agent, index) => ({ ...agent, id: `subagent ${index + 1}` })),
+    damaged: report.damaged.map(({ kind, line }) => ({ kind, line, why: '' })),
+    compactions: report.compactions.map((each) => ({ ...each, trigger: toCommonTrigger(each.trigger) })),
+    clearings: report.clearings.map((each) => ({ ...each, trigger: toCommonTrigger(each.trigger) })),
+  }
+}
+
+/** Tools that agents come with. Others may be named after a company, a host or a project. */
+const COMMON_TOOLS =
+  /^(?:Bash|Read|Write|Edit|MultiEdit|Grep|Glob|LS|Task|Agent|TodoWrite|WebFetch|WebSearch|Skill|shell|exec_command|apply_patch|update_plan|read_file|write_file)$/
+
+function toCommonTool(tool: string | null): string | null {
+  return tool === null || COMMON_TOOLS.test(tool) ? tool : 'other tool'
+}
+
+function toCommonTrigger(trigger: string | null): string | null {
+  return trigger !== null && /^(?:auto|manual)$/.test(trigger) ? trigger : null
+}
+
+function withoutDepartedTexts({ receipt, gone, ...departure }: Departure): Departure {
+  return {
+    ...departure,
+    id: departure.id,
+    summary: null,
+    receipt:
+      receipt === null
+        ? null
+        : {
+            ...receipt,
+            files: hideTexts(receipt.files, 'file'),
+            userMessages: hideTexts(receipt.userMessages, 'text'),
+            errors: hideTexts(receipt.errors, 'error'),
+            identifiers: hideTexts(receipt.identifiers, 'name'),
+            carried: receipt.carried.map((name) => name.replace(/:.*/s, '')),
+          },
+    gone: gone.map((block) => ({ ...block, what: '', tool: toCommonTool(block.tool) })),
+  }
+}
+
+type Fact = NonNullable<Departure['receipt']>['files'][number]
+
+function hideTexts(facts: readonly Fact[], kind: string): readonly Fact[] {
+  return facts.map((fact, index) => ({ ...fact, text: `${kind} ${index + 1}` }))
+}

@@ -1,0 +1,40 @@
+/** Writes what people share of a session: the page as one file, and the picture card. Neither is ever written over a log. */
+import { writeFile } from 'node:fs/promises'
+import { TidemarkError } from '@tidemark/core/errors'
+import { listDepartedTexts, listDepartures, type NamedLog, redactStrings } from 'tidemark/internal'
+import { readLog, type SessionReport } from 'tidemark/logs'
+import { createExportedPage } from './html-export.ts'
+import { drawPictureCard } from './picture-card.ts'
+
+export async function writeSessionPage(
+  path: string,
+  report: SessionReport,
+  logs: readonly NamedLog[],
+  withText: boolean,
+): Promise<void> {
+  const log = await readLog(logs.find(({ file }) => file === report.file) ?? report.file)
+  if (!log.ok) throw new TidemarkError('not-a-session', log.message)
+  const page = {
+    id: '0',
+    report: redactStrings(report),
+    isLive: false,
+    undo: { target: null, why: null },
+  }
+  const departures = listDepartures(log)
+  const texts = withText ? listDepartedTexts(log) : null
+  await writeNewFile(path, await createExportedPage({ page, departures, texts }))
+}
+
+export async function writeSessionCard(path: string, report: SessionReport): Promise<void> {
+  await writeNewFile(path, drawPictureCard(report))
+}
+
+/** Writes a file; one that is there may be replaced only if it is of the same kind, by its name. */
+async function writeNewFile(path: string, content: string): Promise<void> {
+  if (!/\.(?:html?|svg)$/i.test(path))
+    throw new TidemarkError(
+      'bad-option',
+      `${path} must end with .html or .svg, so that no log is overwritten.`,
+    )
+  await writeFile(path, content)
+}

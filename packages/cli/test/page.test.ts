@@ -1,0 +1,277 @@
+/** The page of `tidemark ui` in a real browser, on a hostile log: every view and control, against what `inspect --json` prints. */
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
+import type { Browser, Page } from 'playwright-core'
+import { anthropic, createTidemark } from 'tidemark'
+import type { SessionReport } from 'tidemark/logs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TIDEMARK_COMMAND } from './command-line.ts'
+import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
+import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
+
+const executable = findBrowser()
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-'))
+const hostile = join(folder, 'hostile.jsonl')
+const quiet = join(folder, 'quiet.jsonl')
+writeFileSync(hostile, createHostileLog().text)
+writeFileSync(
+  quiet,
+  new HostileLog('quiet').prompt('A quiet one').answer('Hello.', { read: 0, written: 5_000 }).text,
+)
+
+function run(...args: readonly string[]): string {
+  return execFileSync(process.execPath, [...TIDEMARK_COMMAND, ...args], { encoding: 'utf8' })
+}
+
+function inspect(path: string): SessionReport {
+  return JSON.parse(run('inspect', path, '--json')).sessions[0]
+}
+
+function dollars(amount: number | null): string {
+  return amount !== null && amount < 0.005 ? '<$0.01' : `$${(amount ?? 0).toFixed(2)}`
+}
+
+async function isAttacked(page: Page): Promise<boolean> {
+  return page.evaluate('window.hacked !== undefined')
+}
+
+describe.skipIf(executable === null)('the page in a browser', () => {
+  let browser: Browser
+  let served: ServedPage
+  beforeAll(async () => {
+    browser = await launchBrowser(executable ?? '')
+    served = await startUi([hostile, quiet])
+  })
+  afterAll(async () => {
+    await browser.close()
+    await served.stop()
+  })
+
+  it('lists sessions with the figures of inspect, sorts and filters them, and keeps no token in the address', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    const row = page.getByRole('row', { name: /Fix the login/ })
+    await row.waitFor()
+    expect(new URL(page.url()).search).toBe('')
+    const [cookie] = await page.context().cookies()
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
+    const report = inspect(hostile)
+    const text = await row.innerText()
+    for (const figure of [
+      dollars(report.costUsd),
+      dollars(report.money.lostToBreaks),
+      String(report.apiCalls),
+    ])
+      expect(text).toContain(figure)
+    const firstRow = () => page.locator('tbody tr').first().innerText()
+    await page.getByRole('button', { name: 'Cost' }).click()
+    await expect.poll(firstRow).toContain('Fix the login')
+    await page.getByRole('button', { name: 'Cost' }).click()
+    await expect.poll(firstRow).toContain('A quiet one')
+    await page.getByRole('searchbox').fill('quiet')
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
+    expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('shows the tide chart, moves by keyboard, zooms, and opens the exact content of a request', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    const report = inspect(hostile)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    const chart = page.getByRole('slider')
+    await chart.waitFor()
+    const { requests } = report
+    await chart.focus()
+    await page.keyboard.press('Home')
+    await expect.poll(() => chart.getAttribute('aria-valuenow')).toBe('1')
+    await page.keyboard.press('ArrowRight')
+    await expect.poll(() => chart.getAttribute('aria-valuetext')).toContain('Request 2')
+    await page.keyboard.press('End')
+    await expect.poll(() => chart.getAttribute('aria-valuenow')).toBe(String(requests.length))
+    expect(await page.locator('.flag-break text').allTextContents()).toEqual([
+      dollars(report.cacheBreaks[0]?.costUsd ?? null),
+    ])
+    expect(await page.locator('.flag-compaction text').allTextContents()).toEqual([
+      dollars(report.compactions[0]?.costUsd ?? null),
+    ])
+    await page.getByRole('button', { name: 'Zoom in' }).click()
+    await expect.poll(() => page.locator('.range').first().innerText()).toContain('of 15')
+    await expect.poll(() => chart.getAttribute('aria-valuemin')).not.toBe('1')
+    for (const name of ['Earlier', 'Later', 'Zoom out', 'All']) {
+      const button = page.getByRole('button', { name }).first()
+      if (await button.isEnabled()) await button.click()
+    }
+    await chart.focus()
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: /^Request/ })
+    await dialog.getByRole('checkbox').uncheck()
+    const blocks = dialog.locator('.blocks').first().locator('summary')
+    await blocks.first().click()
+    await expect.poll(() => dialog.locator('pre').first().innerText()).toContain(ATTACK)
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await page.getByText('All requests as a table').click()
+    await expect.poll(() => page.locator('.request-table tbody tr').count()).toBe(requests.length)
+    await page.getByRole('button', { name: /Colours/ }).click()
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('light')
+    expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('shows what left beside the summary, finds what is gone, and marks what was needed again', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.getByRole('link', { name: 'What left' }).click()
+    const card = page.locator('.departure')
+    await card.waitFor()
+    expect(await card.innerText()).toContain('The user wants the login fixed.')
+    expect(await card.innerText()).toContain('read again at request 14')
+    await card.getByRole('checkbox').check()
+    await expect.poll(() => card.locator('.opening').count()).toBe(2)
+    await page.getByRole('searchbox').fill('needle5')
+    await page.getByRole('button', { name: 'Search' }).click()
+    const match = page.locator('.gone-search .opening')
+    await match.first().waitFor()
+    expect(await match.count()).toBe(1)
+    await match.first().locator('summary').click()
+    await expect.poll(() => match.first().locator('pre').innerText()).toContain(ATTACK)
+    await page.getByRole('link', { name: 'Cache' }).click()
+    const report = inspect(hostile)
+    await page.locator('.breaks').waitFor()
+    const rows = page.locator('.breaks tbody tr')
+    expect(await rows.count()).toBe(report.cacheBreaks.length)
+    expect(await rows.first().innerText()).toContain(
+      report.cacheBreaks[0]?.tokensRewritten.toLocaleString('en-US'),
+    )
+    await page.getByRole('combobox').selectOption('time')
+    expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('replays the session under the chosen policies, at the costs that replay prints', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page.getByRole('checkbox', { name: /Like Claude Code/ }).uncheck()
+    await page.getByRole('checkbox', { name: /Nothing/ }).check()
+    await page.getByRole('button', { name: 'Replay this session' }).click()
+    await page.getByRole('button', { name: 'Replay this session' }).waitFor()
+    const printed = JSON.parse(run('replay', hostile, '--policy', 'default,economy,nothing', '--json'))
+    const expected: readonly number[] = printed.sessions[0].policies.map(({ usd }: { usd: number }) => usd)
+    const bars = page.locator('.outcomes .number')
+    await expect.poll(() => bars.count()).toBe(1 + expected.length)
+    expect((await bars.allInnerTexts()).slice(1)).toEqual(expected.map(dollars))
+    expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('follows a log that is being written', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: 'Live' }).click()
+    const choice = page.getByRole('combobox')
+    const id = await choice.locator('option', { hasText: 'quiet' }).getAttribute('value')
+    await choice.selectOption(id)
+    const calls = page.locator('.figures div', { hasText: 'Calls' }).locator('dd')
+    await expect.poll(() => calls.innerText()).toBe('1')
+    const more = new HostileLog('quiet').prompt('A quiet one').answer('Hello.', { read: 0, written: 5_000 })
+    more.answer('And another.', { read: 5_000, written: 300 })
+    appendFileSync(quiet, `${more.text.trimEnd().split('\n').at(-1)}\n`)
+    await expect.poll(() => calls.innerText()).toBe('2')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('is one file without texts, paths and names, which runs from the disk; with texts if asked for', async () => {
+    const out = join(folder, 'out.html')
+    const card = join(folder, 'card.svg')
+    run('inspect', hostile, '--html', out, '--card', card)
+    for (const written of [
+      readFileSync(out, 'utf8').split('id="tidemark-data">')[1] ?? '',
+      readFileSync(card, 'utf8'),
+    ])
+      expect(
+        /hacked|needle|part-1|\/home|Fix the login|hostile/.exec(written.split('</script>')[0] ?? ''),
+      ).toBeNull()
+    const { page, faults } = await openPage(browser, pathToFileURL(out).href)
+    await page.getByRole('slider').waitFor()
+    expect(await page.locator('.figures dd').first().innerText()).toBe(dollars(inspect(hostile).costUsd))
+    await page.getByRole('link', { name: 'What left' }).click()
+    await page.locator('.departure').waitFor()
+    expect(faults).toEqual([])
+    await page.context().close()
+    run('inspect', hostile, '--html', out, '--with-text')
+    const whole = await openPage(browser, pathToFileURL(out).href)
+    await whole.page.getByRole('heading', { name: /Fix the login/ }).waitFor()
+    expect([whole.faults, await isAttacked(whole.page)]).toEqual([[], false])
+    await whole.page.context().close()
+  })
+
+  it('undoes the newest compaction of a closed session, and names the holder of an open one', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-page-home-'))
+    const coder = createCoder({ turns: 6 })
+    const { fetch } = createSimulator({ script: withSummaries(coder.script) })
+    const tide = createTidemark({ model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }), home })
+    const session = await tide.open('undo-me')
+    for await (const _ of session.run('Fix the login page.', {
+      tools: coder.tools,
+      runTool: (call) => String(coder.toolResult(call).content),
+    }));
+    expect(await session.compact()).toMatchObject({ ok: true })
+    const log = join(home, 'sessions', 'undo-me.jsonl')
+    const ui = await startUi([log], { TIDEMARK_HOME: home })
+    const { page, faults } = await openPage(browser, ui.url)
+    await page.getByRole('link', { name: 'What left' }).click()
+    const button = page.getByRole('button', { name: 'Undo the newest compaction' })
+    await button.waitFor()
+    expect(await button.isDisabled()).toBe(true)
+    expect(await page.locator('.undo').innerText()).toContain(`process ${process.pid}`)
+    await tide.close()
+    await page.reload()
+    await button.click()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    expect(inspect(log).compactions[0]?.isUndone).toBe(false)
+    await button.click()
+    await page.getByRole('button', { name: 'Undo it' }).click()
+    await expect.poll(() => page.locator('.undo').innerText()).toContain('is undone')
+    expect(inspect(log).compactions[0]?.isUndone).toBe(true)
+    expect(faults).toEqual([])
+    await page.context().close()
+    await ui.stop()
+  })
+})
+
+describe('the server of the page', () => {
+  it('answers only this host, this page and its cookie', async () => {
+    const served = await startUi([hostile])
+    const { port, searchParams } = new URL(served.url)
+    const token = searchParams.get('token')
+    const ask = (path: string, headers: Readonly<Record<string, string>>, method = 'GET') =>
+      new Promise<{ status: number | undefined; cookie: string | undefined }>((resolve, reject) => {
+        const sent = request({ host: '127.0.0.1', port, path, method, headers }, (response) => {
+          response.resume()
+          resolve({ status: response.statusCode, cookie: response.headers['set-cookie']?.[0] })
+        })
+        sent.once('error', reject)
+        sent.end()
+      })
+    const own = { host: `127.0.0.1:${port}` }
+    const { cookie = '' } = await ask(`/?token=${token}`, own)
+    const known = { ...own, cookie: cookie.split(';')[0] ?? '' }
+    const statuses = [
+      await ask('/', own),
+      await ask('/?token=wrong', own),
+      await ask('/api/sessions', known),
+      await ask('/api/sessions', { ...known, host: `evil.example:${port}` }),
+      await ask('/api/sessions', { ...known, origin: 'http://evil.example' }),
+      await ask('/api/sessions', { ...known, 'sec-fetch-site': 'cross-site' }),
+      await ask('/api/session/0123456789ab/undo', known, 'POST'),
+      await ask('/api/sessions', known, 'DELETE'),
+      await ask('/../package.json', known),
+    ].map(({ status }) => status)
+    await served.stop()
+    expect(statuses).toEqual([401, 401, 200, 403, 403, 403, 403, 403, 404])
+  })
+})

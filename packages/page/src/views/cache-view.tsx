@@ -1,0 +1,173 @@
+/** Every cache break with its cause and its price, and what clearings cost. */
+import {
+  formatCount,
+  formatDollars,
+  formatInteger,
+  formatWholePercent,
+} from '@tidemark/terminal/render/format-numbers'
+import { useState } from 'preact/hooks'
+import type { PageReport } from 'tidemark/report'
+import { formatCause } from '../chart/chart-flags.ts'
+import { formatWhen } from './session-names.ts'
+
+type PageBreak = PageReport['cacheBreaks'][number]
+
+/** What a cause means, and what helps against it. */
+const ADVICE: Readonly<Record<string, string>> = {
+  expired: 'The pause before the request was longer than the cache keeps an entry.',
+  'model-changed': 'Each model has a cache of its own. Change models at the start of a task.',
+  'tools-changed': 'Tools come first in a request, so a changed tool makes everything behind it new.',
+  'system-changed': 'The system prompt changed, and everything behind it is new.',
+  'thinking-changed': 'Settings of thinking are part of the cached prefix.',
+  'messages-changed': 'An earlier message was rewritten by the program.',
+  'memory-changed': 'A file that is part of the prompt was edited.',
+  'skill-loaded': 'The turn of a skill is sent with other settings, which are part of the cached prefix.',
+  restarted: 'The program was started again and built its prompt anew.',
+  'server-side': 'Nothing in the log explains it: the provider dropped the entry.',
+  'not-streamed': 'The stream failed, and the request was repeated with other settings.',
+}
+
+export function CacheView({ report }: { readonly report: PageReport }) {
+  const { cacheBreaks, clearingCosts, money, hourWouldSave } = report
+  const share = money.shareLostToBreaks
+  return (
+    <section aria-label="Cache">
+      <p class="lead">
+        {cacheBreaks.length === 0 ? (
+          'No cache break: each request read what the one before had left in the cache.'
+        ) : (
+          <>
+            {formatCount(cacheBreaks.length, 'cache break')}:{' '}
+            <b class="bad">{money.lostToBreaks === null ? '$?' : formatDollars(money.lostToBreaks)}</b>
+            {share === null ? '' : `, ${formatWholePercent(share)} of the cost`}.
+          </>
+        )}{' '}
+        {hourWouldSave === null || Math.abs(hourWouldSave) < 0.005
+          ? ''
+          : hourWouldSave > 0
+            ? `A cache lifetime of one hour would have saved ${formatDollars(hourWouldSave)}.`
+            : `A cache lifetime of one hour would have cost ${formatDollars(-hourWouldSave)} more.`}
+      </p>
+      {cacheBreaks.length === 0 ? null : (
+        <>
+          <CauseBars breaks={cacheBreaks} />
+          <BreakTable report={report} />
+        </>
+      )}
+      {clearingCosts.length === 0 ? null : <ClearingTable report={report} />}
+    </section>
+  )
+}
+
+/** Dollars by cause, the most expensive first. */
+function CauseBars({ breaks }: { readonly breaks: readonly PageBreak[] }) {
+  const causes = [...Map.groupBy(breaks, ({ cause }) => cause)]
+    .map(([cause, own]) => ({
+      cause,
+      count: own.length,
+      usd: own.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0),
+    }))
+    .toSorted((one, other) => other.usd - one.usd)
+  const most = Math.max(...causes.map(({ usd }) => usd), 0.000_001)
+  return (
+    <div class="card bars causes">
+      {causes.map(({ cause, count, usd }) => (
+        <div key={cause}>
+          <span>
+            {formatCause(cause)} × {count}
+          </span>
+          <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+            <rect class="cost-uncached" width={Math.max(0.6, (100 * usd) / most)} height="8" />
+          </svg>
+          <span class="number">{formatDollars(usd)}</span>
+          <small class="detail">{ADVICE[cause] ?? ''}</small>
+        </div>
+      ))}
+    </div>
+  )
+}
+
+const ORDERS: Readonly<Record<string, (one: PageBreak, other: PageBreak) => number>> = {
+  price: (one, other) => (other.costUsd ?? 0) - (one.costUsd ?? 0),
+  time: (one, other) => (one.at < other.at ? -1 : 1),
+}
+
+function BreakTable({ report }: { readonly report: PageReport }) {
+  const [order, setOrder] = useState('price')
+  const places = new Map(report.requests.map(({ line }, index) => [line, index + 1]))
+  return (
+    <>
+      <label class="choose">
+        <span>Order by</span>
+        <select value={order} onChange={(event) => setOrder(event.currentTarget.value)}>
+          <option value="price">price</option>
+          <option value="time">time</option>
+        </select>
+      </label>
+      <div class="scroll">
+        <table class="breaks">
+          <thead>
+            <tr>
+              {['Time', 'Request', 'Cause', 'Evidence', 'Tokens again', 'Price'].map((title) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {report.cacheBreaks.toSorted(ORDERS[order]).map((each) => (
+              <tr key={`${each.agent ?? ''}${each.source ?? ''}${each.line}`}>
+                <td>{formatWhen(each.at)}</td>
+                <td class="number">{formatBreakPlace(each, places)}</td>
+                <td>
+                  <b>{formatCause(each.cause)}</b>
+                </td>
+                <td class="evidence">{each.evidence}</td>
+                <td class="number">{formatInteger(each.tokensRewritten)}</td>
+                <td class="number">{each.costUsd === null ? '?' : formatDollars(each.costUsd)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  )
+}
+
+function formatBreakPlace({ agent, source, line }: PageBreak, places: ReadonlyMap<number, number>): string {
+  if (agent !== undefined) return 'subagent'
+  return source ?? String(places.get(line) ?? '')
+}
+
+function ClearingTable({ report }: { readonly report: PageReport }) {
+  return (
+    <>
+      <h3>Clearings, which are made on purpose</h3>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              {['Time', 'By', 'Tokens again', 'Price', 'Pays after'].map((title) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {report.clearingCosts.map(({ at, by, tokensRewritten, costUsd, breakEvenCalls }) => (
+              <tr key={at}>
+                <td>{formatWhen(at)}</td>
+                <td>{by}</td>
+                <td class="number">{formatInteger(tokensRewritten)}</td>
+                <td class="number">{costUsd === null ? '?' : formatDollars(costUsd)}</td>
+                <td class="number">{breakEvenCalls === null ? '?' : formatCount(breakEvenCalls, 'call')}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  )
+}

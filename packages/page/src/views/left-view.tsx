@@ -1,0 +1,272 @@
+/** What left the context: the receipt of each compaction beside its summary, a search over what is gone, and what was needed again. */
+import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import { useState } from 'preact/hooks'
+import type {
+  DepartedBlock,
+  DepartedMatch,
+  Departure,
+  LostFact,
+  PageReport,
+  SessionPage,
+} from 'tidemark/report'
+import type { PageSource } from '../data/page-source.ts'
+import { useLoaded } from '../data/use-loaded.ts'
+import { Notice } from './notice.tsx'
+import { BlockSummary, Opening } from './request-panel.tsx'
+import { UndoButton } from './undo-button.tsx'
+
+interface LeftViewProps {
+  readonly source: PageSource
+  readonly page: SessionPage
+  readonly onChanged: () => void
+}
+
+export function LeftView({ source, page, onChanged }: LeftViewProps) {
+  const { id, report } = page
+  const key = `${id}/${report.compactions.length}/${report.clearings.length}/${report.requests.length}`
+  const { value, error } = useLoaded(key, () => source.loadDepartures(id))
+  if (report.compactions.length + report.clearings.length === 0)
+    return <Notice text="Nothing left the context: this log has no compaction and no clearing." />
+  if (error !== null) return <Notice text={error} isError />
+  if (value === null) return <Notice text="Comparing the context before and after each rewrite …" />
+  return (
+    <section aria-label="What left the context">
+      {report.format === 'tidemark' ? <UndoButton source={source} page={page} onDone={onChanged} /> : null}
+      {source.hasTexts ? <GoneSearch source={source} id={id} departures={value} /> : null}
+      {value.length === 0 ? (
+        <Notice text="The rewrites of this log had no request before or after them to compare." />
+      ) : null}
+      {value.map((departure) => (
+        <DepartureCard key={departure.id} departure={departure} source={source} page={page} />
+      ))}
+    </section>
+  )
+}
+
+interface GoneSearchProps {
+  readonly source: PageSource
+  readonly id: string
+  readonly departures: readonly Departure[]
+}
+
+function GoneSearch({ source, id, departures }: GoneSearchProps) {
+  const [text, setText] = useState('')
+  const [found, setFound] = useState<readonly DepartedMatch[] | null>(null)
+  const [error, setError] = useState<string | null>(null)
+  const search = (event: Event): void => {
+    event.preventDefault()
+    if (text.trim() === '') {
+      setFound(null)
+      return
+    }
+    source.searchDepartures(id, text.trim()).then(
+      (matches) => {
+        setFound(matches)
+        setError(null)
+      },
+      (failure: Error) => setError(failure.message),
+    )
+  }
+  const blocks = new Map(departures.flatMap(({ gone }) => gone.map((block) => [block.key, block] as const)))
+  return (
+    <div class="card gone-search">
+      <form class="search" aria-label="Search what is gone" onSubmit={search}>
+        <label>
+          <span>Search what is gone</span>
+          <input type="search" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        <button type="submit">Search</button>
+      </form>
+      {error === null ? null : <Notice text={error} isError />}
+      {found === null ? null : (
+        <>
+          <p role="status">{formatCount(found.length, 'match', 'matches')}</p>
+          <ul class="blocks">
+            {found.map(({ key, excerpt }) => (
+              <li key={key}>
+                <GoneBlock source={source} id={id} block={blocks.get(key)} excerpt={excerpt} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  )
+}
+
+interface DepartureCardProps {
+  readonly departure: Departure
+  readonly source: PageSource
+  readonly page: SessionPage
+}
+
+function DepartureCard({ departure, source, page }: DepartureCardProps) {
+  const { gone, summary, receipt, kept } = departure
+  const [onlyNeeded, setOnlyNeeded] = useState(false)
+  const needed = gone.filter(({ neededAt }) => neededAt !== null)
+  const shown = (onlyNeeded ? needed : gone).toSorted((one, other) => other.tokens - one.tokens)
+  return (
+    <article class="card departure">
+      <h2>{describeDeparture(departure, page.report)}</h2>
+      <p>
+        {formatCount(gone.length, 'block')} left, about{' '}
+        {formatTokens(gone.reduce((sum, { tokens }) => sum + tokens, 0))} tokens;{' '}
+        {formatCount(kept, 'message')} stayed.{' '}
+        {needed.length === 0 ? (
+          <b class="good">No later call needed one of them again.</b>
+        ) : (
+          <b class="bad">{formatCount(needed.length, 'block was', 'blocks were')} needed again.</b>
+        )}
+      </p>
+      <div class="beside">
+        {receipt === null ? null : <ReceiptLists receipt={receipt} />}
+        {summary === null ? null : (
+          <div>
+            <h3>The summary in its place</h3>
+            <pre>{summary}</pre>
+          </div>
+        )}
+      </div>
+      <h3>Blocks that left, the largest first</h3>
+      <label class="check">
+        <input type="checkbox" checked={onlyNeeded} onChange={() => setOnlyNeeded(!onlyNeeded)} />
+        Only those that were needed again
+      </label>
+      <BlockList source={source} id={page.id} blocks={shown} />
+    </article>
+  )
+}
+
+const FIRST_BLOCKS = 20
+
+function BlockList({
+  source,
+  id,
+  blocks,
+}: {
+  readonly source: PageSource
+  readonly id: string
+  readonly blocks: readonly DepartedBlock[]
+}) {
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? blocks : blocks.slice(0, FIRST_BLOCKS)
+  return (
+    <>
+      <ul class="blocks">
+        {shown.map((block) => (
+          <li key={block.key}>
+            <GoneBlock source={source} id={id} block={block} />
+          </li>
+        ))}
+      </ul>
+      {shown.length === blocks.length ? null : (
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {blocks.length}
+        </button>
+      )}
+    </>
+  )
+}
+
+function describeDeparture(
+  { id, kind, request }: Departure,
+  { compactions, clearings, requests }: PageReport,
+): string {
+  const place = request < requests.length ? `before request ${request + 1}` : 'after the last request'
+  if (kind === 'clearing') {
+    const cleared = clearings.find((each) => each.id === id)
+    return `Clearing ${place}: ${formatCount(cleared?.results ?? 0, 'tool result')}${cleared?.isUndone === true ? ', undone later' : ''}`
+  }
+  const logged = compactions.find((each) => each.id === id)
+  const size = (tokens: number | null | undefined): string => (tokens == null ? '?' : formatTokens(tokens))
+  const cost = logged?.costUsd == null ? '' : `, ${formatDollars(logged.costUsd)}`
+  return `Compaction ${place}: ${size(logged?.preTokens)} to ${size(logged?.postTokens)} tokens${cost}${logged?.isUndone === true ? ', undone later' : ''}`
+}
+
+function ReceiptLists({ receipt }: { readonly receipt: NonNullable<Departure['receipt']> }) {
+  const { files, userMessages, errors, identifiers, moreIdentifiers, carried } = receipt
+  return (
+    <div class="receipt">
+      <h3>Receipt: what the new context no longer mentions</h3>
+      <FactList title="Files" facts={files} />
+      <FactList title="Names in code" facts={identifiers} more={moreIdentifiers} isInline />
+      <FactList title="Errors" facts={errors} />
+      <FactList title="Texts of the user" facts={userMessages} />
+      <p class="where">
+        {carried.length === 0 ? 'Nothing was attached again.' : `Attached again: ${carried.join(', ')}.`}
+      </p>
+    </div>
+  )
+}
+
+interface FactListProps {
+  readonly title: string
+  readonly facts: readonly LostFact[]
+  readonly more?: number
+  readonly isInline?: boolean
+}
+
+function FactList({ title, facts, more = 0, isInline = false }: FactListProps) {
+  const sorted = facts.toSorted(
+    (one, other) => Number(other.neededAt !== null) - Number(one.neededAt !== null),
+  )
+  if (facts.length === 0)
+    return (
+      <p>
+        <b>{title}</b>: <span class="good">none lost</span>
+      </p>
+    )
+  const needed = facts.filter(({ neededAt }) => neededAt !== null).length
+  return (
+    <div>
+      <p>
+        <b>{title}</b>: {facts.length + more} lost
+        {needed === 0 ? '' : <b class="bad">, {needed} named again later</b>}
+      </p>
+      <ul class={isInline ? 'facts inline' : 'facts'}>
+        {sorted.map(({ text, neededAt, line }) => (
+          <li key={`${line}${text}`} class={neededAt === null ? '' : 'needed'}>
+            {text}
+            {neededAt === null ? null : <small class="at">request {neededAt + 1}</small>}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+interface GoneBlockProps {
+  readonly source: PageSource
+  readonly id: string
+  readonly block: DepartedBlock | undefined
+  readonly excerpt?: string
+}
+
+function GoneBlock({ source, id, block, excerpt }: GoneBlockProps) {
+  if (block === undefined) return null
+  const mark =
+    block.neededAt === null ? null : (
+      <em class="bad">
+        {block.how} at request {block.neededAt + 1}
+      </em>
+    )
+  return (
+    <Opening summary={<BlockSummary block={block} mark={mark} preview={excerpt ?? block.what} />}>
+      <GoneText source={source} id={id} blockKey={block.key} />
+    </Opening>
+  )
+}
+
+function GoneText({
+  source,
+  id,
+  blockKey,
+}: {
+  readonly source: PageSource
+  readonly id: string
+  readonly blockKey: string
+}) {
+  const { value, error } = useLoaded(blockKey, () => source.loadDepartedText(id, blockKey))
+  if (error !== null) return <Notice text={error} isError />
+  return value === null ? <Notice text="Loading …" /> : <pre>{value.text}</pre>
+}

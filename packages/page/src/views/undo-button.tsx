@@ -1,0 +1,58 @@
+/** Undoes the newest compaction or clearing after a question. Off, with the reason, where it cannot be undone from here. */
+import { useRef, useState } from 'preact/hooks'
+import type { SessionPage } from 'tidemark/report'
+import type { PageSource } from '../data/page-source.ts'
+
+interface UndoButtonProps {
+  readonly source: PageSource
+  readonly page: SessionPage
+  readonly onDone: () => void
+}
+
+export function UndoButton({ source, page, onDone }: UndoButtonProps) {
+  const { target, why } = page.undo
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [message, setMessage] = useState<string | null>(null)
+  const [isBusy, setBusy] = useState(false)
+  if (source.isExported) return null
+  const what = target?.kind === 'clear' ? 'clearing' : 'compaction'
+  const undo = async (): Promise<void> => {
+    dialog.current?.close()
+    if (target === null) return
+    setBusy(true)
+    const outcome = await source
+      .undo(page.id, target.id)
+      .catch((error: Error) => ({ ok: false, message: error.message }))
+    setBusy(false)
+    setMessage(outcome.message)
+    onDone()
+  }
+  return (
+    <div class="undo">
+      <button
+        type="button"
+        class="danger"
+        disabled={target === null || why !== null || isBusy}
+        onClick={() => dialog.current?.showModal()}
+      >
+        Undo the newest {what}
+      </button>
+      <span role="status">{message ?? why ?? (target === null ? 'Nothing is left to undo.' : '')}</span>
+      <dialog ref={dialog} class="panel ask" aria-label={`Undo the newest ${what}?`}>
+        <h2>Undo the newest {what}?</h2>
+        <p>
+          A record is added to the log. The next request then shows what was there before, and what was said
+          since stays. The cache is written again for it.
+        </p>
+        <div class="range">
+          <button type="button" class="main" onClick={undo}>
+            Undo it
+          </button>
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Cancel
+          </button>
+        </div>
+      </dialog>
+    </div>
+  )
+}

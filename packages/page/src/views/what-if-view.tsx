@@ -1,0 +1,242 @@
+/** What the session would have cost under other policies: dollars side by side, and the curve of each. */
+import { formatCount, formatDollars } from '@tidemark/terminal/render/format-numbers'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
+import type { PageSource } from '../data/page-source.ts'
+import { Notice } from './notice.tsx'
+
+interface WhatIfViewProps {
+  readonly source: PageSource
+  readonly page: SessionPage
+}
+
+/** The policies by name, with what each does. */
+const POLICIES: readonly { readonly name: string; readonly title: string; readonly about: string }[] = [
+  {
+    name: 'default',
+    title: 'Tidemark',
+    about: 'clears when it pays, compacts with notes or a summary near the limit',
+  },
+  { name: 'economy', title: 'Economy', about: 'compacts earlier, for the smallest bill' },
+  {
+    name: 'claude-code-like',
+    title: 'Like Claude Code',
+    about: 'one summary when the window is nearly full',
+  },
+  { name: 'nothing', title: 'Nothing', about: 'no rewrite, in a window without end' },
+]
+
+type Outcome = PolicyResult | { readonly error: string } | 'running'
+
+export function WhatIfView({ source, page }: WhatIfViewProps) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(
+    new Set(['default', 'economy', 'claude-code-like']),
+  )
+  const [outcomes, setOutcomes] = useState<ReadonlyMap<string, Outcome>>(new Map())
+  const isOpen = useRef(true)
+  useEffect(
+    () => () => {
+      isOpen.current = false
+    },
+    [],
+  )
+  const set = (name: string, outcome: Outcome): void =>
+    setOutcomes((before) => new Map([...before, [name, outcome]]))
+  const run = async (): Promise<void> => {
+    // One after the other: a replay takes seconds of one core, and each result is shown when it is there.
+    for (const { name } of POLICIES.filter((policy) => chosen.has(policy.name))) {
+      if (!isOpen.current) return
+      set(name, 'running')
+      set(name, await source.loadReplay(page.id, name).catch((error: Error) => ({ error: error.message })))
+    }
+  }
+  const isRunning = [...outcomes.values()].includes('running')
+  return (
+    <section aria-label="What if">
+      {source.isExported ? (
+        <Notice text="Policies are replayed by tidemark ui, and are not part of this file." />
+      ) : (
+        <form
+          class="card policies"
+          onSubmit={(event) => {
+            event.preventDefault()
+            run()
+          }}
+        >
+          {POLICIES.map(({ name, title, about }) => (
+            <label key={name} class="check">
+              <input
+                type="checkbox"
+                checked={chosen.has(name)}
+                onChange={() => setChosen((before) => toggle(before, name))}
+              />
+              <span>
+                <b>{title}</b>: {about}
+              </span>
+            </label>
+          ))}
+          <button type="submit" class="main" disabled={isRunning || chosen.size === 0}>
+            {isRunning ? 'Replaying …' : 'Replay this session'}
+          </button>
+        </form>
+      )}
+      <Results report={page.report} outcomes={outcomes} />
+    </section>
+  )
+}
+
+function toggle(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
+  const next = new Set(names)
+  if (!next.delete(name)) next.add(name)
+  return next
+}
+
+function Results({
+  report,
+  outcomes,
+}: {
+  readonly report: PageReport
+  readonly outcomes: ReadonlyMap<string, Outcome>
+}) {
+  const done = POLICIES.flatMap(({ name, title }) => {
+    const outcome = outcomes.get(name)
+    return outcome === undefined || outcome === 'running' || 'error' in outcome ? [] : [{ ...outcome, title }]
+  })
+  const failures = [...outcomes.values()].flatMap((outcome) =>
+    outcome !== 'running' && 'error' in outcome ? [outcome] : [],
+  )
+  const recorded = report.costUsd
+  const most = Math.max(recorded ?? 0, ...done.map(({ usd }) => usd), 0.000_001)
+  return (
+    <>
+      {failures.map(({ error }) => (
+        <Notice key={error} text={error} isError />
+      ))}
+      {done.length === 0 ? null : (
+        <>
+          <Curves report={report} results={done} />
+          <div class="card bars outcomes" role="status">
+            <Bar
+              kind="recorded"
+              title="As recorded"
+              usd={recorded}
+              most={most}
+              detail={describeRecorded(report)}
+            />
+            {done.map((result, index) => (
+              <Bar
+                key={result.name}
+                kind={`policy-${index}`}
+                title={result.title}
+                usd={result.usd}
+                most={most}
+                detail={describeResult(result, recorded)}
+              />
+            ))}
+          </div>
+          <Notice text="Open loop: the recorded model does not react to what it is shown; sizes are estimates. Cache breaks by changed tools, settings or the server are not repeated." />
+        </>
+      )}
+    </>
+  )
+}
+
+function describeRecorded({ compactions, clearings }: PageReport): string {
+  return `${formatCount(compactions.length, 'compaction')}, ${formatCount(clearings.length, 'clearing')}`
+}
+
+function describeResult(
+  { usd, compactions, clearings, anchors, refused }: PolicyResult,
+  recorded: number | null,
+): string {
+  const change = recorded === null || recorded === 0 ? '' : `${formatChange(usd / recorded - 1)} · `
+  const view =
+    anchors.used === 0
+      ? 'no edits of lines shown before'
+      : `${Math.round((100 * anchors.seen) / anchors.used)}% of edits still saw their lines`
+  const unmade = refused === 0 ? '' : ` · ${formatCount(refused, 'call')} not made: too long for the window`
+  return `${change}${formatCount(compactions, 'compaction')}, ${formatCount(clearings, 'clearing')} · ${view}${unmade}`
+}
+
+function formatChange(share: number): string {
+  const percent = Math.round(100 * share)
+  return `${percent > 0 ? '+' : percent < 0 ? '−' : '±'}${Math.abs(percent)}%`
+}
+
+interface BarProps {
+  readonly kind: string
+  readonly title: string
+  readonly usd: number | null
+  readonly most: number
+  readonly detail: string
+}
+
+function Bar({ kind, title, usd, most, detail }: BarProps) {
+  return (
+    <div>
+      <span>
+        <i class={`swatch line-${kind}`} /> {title}
+      </span>
+      <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+        <rect class={`line-${kind}`} width={Math.max(0.6, (100 * (usd ?? 0)) / most)} height="8" />
+      </svg>
+      <span class="number">{usd === null ? '?' : formatDollars(usd)}</span>
+      <small class="detail">{detail}</small>
+    </div>
+  )
+}
+
+const [WIDTH, HEIGHT] = [1000, 260]
+
+/** The size of each request as recorded and under each policy. */
+function Curves({
+  report,
+  results,
+}: {
+  readonly report: PageReport
+  readonly results: readonly PolicyResult[]
+}) {
+  const recorded = report.requests.map(({ tokens }) => tokens)
+  const lines = [recorded, ...results.map(({ points }) => points.map(({ tokens }) => tokens))]
+  const most = lines.flat().reduce((highest, tokens) => Math.max(highest, tokens), 1)
+  return (
+    <div class="chart curves">
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label="Context over the session, as recorded and under each policy"
+      >
+        {lines.map((values, index) => (
+          <path
+            key={index === 0 ? 'recorded' : results[index - 1]?.name}
+            class={`line-${index === 0 ? 'recorded' : `policy-${index - 1}`}`}
+            d={drawCurve(values, { width: WIDTH, height: HEIGHT, most })}
+          />
+        ))}
+      </svg>
+    </div>
+  )
+}
+
+interface CurveSize {
+  readonly width: number
+  readonly height: number
+  /** The value at the upper edge. */
+  readonly most: number
+}
+
+const COLUMN_PIXELS = 2
+
+/** A curve as path data: with more values than pixels, the largest of each column. */
+function drawCurve(values: readonly number[], { width, height, most }: CurveSize): string {
+  const size = Math.max(1, Math.ceil(values.length / Math.floor(width / COLUMN_PIXELS)))
+  const vertices: string[] = []
+  for (let start = 0; start < values.length; start += size) {
+    const highest = Math.max(...values.slice(start, start + size))
+    const x = (width * (start + 0.5)) / Math.max(1, values.length)
+    const y = height - (height * 0.96 * highest) / most
+    vertices.push(`${x.toFixed(1)} ${y.toFixed(1)}`)
+  }
+  return vertices.length === 0 ? '' : `M${vertices.join('L')}`
+}

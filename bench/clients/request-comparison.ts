@@ -150,7 +150,7 @@ function toLongForm(item: unknown): Item {
   if (role === undefined) return withoutFields(item as object, new Set(['id', 'status']))
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
   const texts = Array.isArray(parts) ? parts.map(toPart) : parts
-  const own = withoutFields(fields, role === 'assistant' ? LOST : new Set())
+  const own = withoutFields(fields, role === 'assistant' || role === 'tool' ? LOST : new Set(['id']))
   return { type: 'message', ...own, role: role === 'developer' ? 'system' : role, content: texts } as Item
 }
 

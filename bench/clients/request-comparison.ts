@@ -132,7 +132,14 @@ function joinMessages(items: readonly Item[]): readonly Item[] {
     if (isSame) joined[joined.length - 1] = { ...last, content: [last.content, item.content].flat() }
     else joined.push(item)
   }
-  return joined
+  return joined.map((item) => (item.role === 'system' ? { role: item.role, content: joinTexts(item) } : item))
+}
+
+function joinTexts({ content }: Item): string {
+  return [content]
+    .flat()
+    .map((part) => String(Object(part).text))
+    .join('\n')
 }
 
 const JOINED: ReadonlySet<string> = new Set(['system', 'user'])

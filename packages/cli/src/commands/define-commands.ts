@@ -129,10 +129,21 @@ const addChat: AddCommand = (program, terminal, outcome) => {
         .choices(['text', 'stream-json'])
         .default('text'),
     )
-    .action(async (choices: ChatCommandOptions) => {
+    .option('--ui', 'also serve the page of the sessions, and print its address')
+    .action(async ({ ui, ...choices }: ChatCommandOptions & { readonly ui?: boolean }) => {
       const { runChatCommand } = await import('@tidemark/agent/chat')
+      const page = ui === true ? await startChatPage(terminal) : null
       outcome.code = await runChatCommand(choices, terminal, process.stdin)
+      await page?.close()
     })
+}
+
+async function startChatPage(terminal: Terminal): Promise<{ close(): Promise<void> }> {
+  const { tidemarkHome } = await import('tidemark/logs')
+  const { serveOwnPage } = await import('../ui/start-page.ts')
+  const page = await serveOwnPage({ home: tidemarkHome(terminal.env), timeZone: terminal.env.TZ })
+  terminal.warn(`The page: ${page.url}\n`)
+  return page
 }
 
 const addTrust: AddCommand = (program, terminal, outcome) => {
@@ -393,6 +404,7 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
       '--dialect <name>',
       'with --upstream-openai and --window: the kind of server, whose models no catalogue has; such as ollama',
     )
+    .option('--ui', 'also serve the page of the sessions that it records, and print its address')
     .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens, and nothing else')
     .action(async (choices: WatchCommandOptions) => {
       const { runWatchCommand } = await import('./watch.ts')

@@ -20,6 +20,8 @@ import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { createColors, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { DIALECT_NAMES, serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
+import type { PageServer } from '../ui/page-server.ts'
+import type { UndoHere } from '../ui/page-undo.ts'
 
 export interface WatchCommandOptions {
   readonly port?: number
@@ -34,6 +36,8 @@ export interface WatchCommandOptions {
   /** The server behind `upstreamOpenai`, if it is not OpenAI. */
   readonly dialect?: string
   readonly json?: boolean
+  /** True to serve the page of its sessions, too. */
+  readonly ui?: boolean
 }
 
 const DEFAULT_PORT = 8_787
@@ -74,6 +78,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     onEvent: printer.printEvent,
     onError: printer.printError,
   })
+  const page = choices.ui === true ? await startPage(home, proxy.undo, terminal) : null
   terminal.write(
     choices.json === true
       ? `${formatJson({ url: proxy.url, openaiUrl: `${proxy.url}/v1`, upstream, upstreamOpenai, home })}\n`
@@ -84,8 +89,21 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     terminal.interrupted?.addEventListener('abort', () => resolve(), { once: true })
   })
   printer.printEnd(proxy.running)
+  await page?.close()
   await proxy.close()
   return EXIT_CODES.done
+}
+
+/** Serves the page of the sessions. Its code is loaded only for it. */
+async function startPage(home: string, undo: UndoHere, terminal: Terminal): Promise<PageServer> {
+  const { serveOwnPage } = await import('../ui/start-page.ts')
+  const page = await serveOwnPage({
+    home,
+    timeZone: terminal.env.TZ,
+    undoHere: (session, target) => undo(session, target),
+  })
+  terminal.warn(`The page: ${page.url}\n`)
+  return page
 }
 
 /** Returns the token of this user. It stays the same, so that the address can be kept in settings. */

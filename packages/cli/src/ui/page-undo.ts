@@ -9,6 +9,9 @@ export interface PageUndo {
   undo(report: SessionReport, target: string): Promise<UndoOutcome>
 }
 
+/** Undoes in the process that has the session open; null if this one has not. */
+export type UndoHere = (session: string, target: string) => Promise<UndoOutcome | null>
+
 const NOT_OURS = 'The log of another program is never changed.'
 const NOT_HERE =
   'Only sessions in the folder of Tidemark can be undone from here; tidemark compact --undo takes any file.'
@@ -17,19 +20,24 @@ const NOT_HERE =
  * Undo for the page of `tidemark ui`: a session of ours that no process holds is opened, changed and closed. For one that is
  * held, the button is off and names the holder.
  */
-export function createClosedSessionUndo(home: string): PageUndo {
+export function createClosedSessionUndo(home: string, undoHere: UndoHere = async () => null): PageUndo {
+  const isServing = undoHere.length > 0
   const findRefusal = async ({ format, file }: SessionReport): Promise<string | null> => {
     if (format !== 'tidemark') return NOT_OURS
     const path = resolve(file)
     if (dirname(path) !== resolve(home, 'sessions')) return NOT_HERE
     const writer = await findSessionWriter(home, basename(path, '.jsonl'))
-    return writer === null ? null : `The session is open in ${writer}.`
+    // A session that this very process has open is undone by it.
+    const isHere = writer?.includes(`process ${process.pid} `) === true && isServing
+    return writer === null || isHere ? null : `The session is open in ${writer}.`
   }
   return {
     findState: async (report) => ({ target: findUndoTarget(report), why: await findRefusal(report) }),
     async undo(report, target) {
       const refusal = await findRefusal(report)
       if (refusal !== null) return { ok: false, message: refusal }
+      const here = await undoHere(basename(report.file, '.jsonl'), target)
+      if (here !== null) return here
       const log = await readLog(report.file)
       if (!log.ok) return { ok: false, message: log.message }
       const journal = createSingleLogJournal(log.path)

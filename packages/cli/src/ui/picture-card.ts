@@ -35,7 +35,7 @@ ${drawHead(report)}
 <g transform="translate(40 ${CHART_TOP})">
 ${drawChart(layout)}
 </g>
-${drawFoot(report)}
+${drawFoot()}
 </svg>
 `
 }
@@ -45,9 +45,9 @@ function drawHead(report: SessionReport): string {
   const step = CHART_WIDTH / figures.length
   const columns = figures.map(({ name, text, tone }, index) => {
     const x = 40 + index * step
-    return `<text x="${x}" y="150" font-size="18" fill="#93a7ba">${escapeXml(name)}</text><text x="${x}" y="184" font-size="30" font-weight="650" fill="${TONES[tone ?? ''] ?? '#e6eef6'}">${escapeXml(text)}</text>`
+    return `<text x="${x}" y="150" font-size="16" fill="#93a7ba">${escapeXml(name)}</text><text x="${x}" y="184" font-size="25" font-weight="650" fill="${TONES[tone ?? ''] ?? '#e6eef6'}">${escapeXml(text)}</text>`
   })
-  return `<text x="40" y="84" font-size="36" font-weight="700" fill="#ffffff">${escapeXml(writeHeadline(report))}</text>
+  return `<text x="40" y="84" font-size="31" font-weight="700" fill="#ffffff">${escapeXml(writeHeadline(report))}</text>
 ${columns.join('\n')}`
 }
 
@@ -83,13 +83,13 @@ function drawChart(layout: TideLayout): string {
     .join('\n')
 }
 
-function drawFoot({ models }: SessionReport): string {
+function drawFoot(): string {
   const legend = CONTENT_CLASSES.map(({ label, dark }, index) => {
-    const x = 40 + index * 122
+    const x = 40 + index * 128
     return `<rect x="${x}" y="588" width="12" height="12" rx="3" fill="${dark}"/><text x="${x + 17}" y="599" font-size="13.5" fill="#93a7ba">${escapeXml(label.replace(/,.*/, ''))}</text>`
   })
   return `${legend.join('\n')}
-<text x="1160" y="599" font-size="15" fill="#93a7ba" text-anchor="end">${escapeXml(models[0] ?? '')} · <tspan fill="#6cb6ff" font-weight="700">tidemark</tspan></text>`
+<text x="1160" y="599" font-size="15" fill="#93a7ba" text-anchor="end"><tspan fill="#6cb6ff" font-weight="700">tidemark</tspan></text>`
 }
 
 function escapeXml(text: string): string {

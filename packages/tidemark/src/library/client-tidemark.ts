@@ -25,6 +25,8 @@ export interface ClientTidemarkOptions
 export interface ClientTidemark {
   /** Answers a request of the client. `send` sends a request as the client would. */
   answer(url: string, init: RequestInit, send: Fetch): Promise<Response>
+  /** Undoes a compaction or clearing of a session that it has open; null if it has not. Refused while a request runs. */
+  undo(session: string, id: string): Promise<{ readonly ok: boolean; readonly message: string } | null>
   close(): Promise<void>
 }
 
@@ -90,6 +92,15 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
       const connection = { codec, url: new URL(url).href, headers: new Headers(init.headers), send }
       last = connection
       return clientConnections.run(connection, () => fetch(url, init))
+    },
+    async undo(name, id) {
+      for (const { tide } of opened.values()) {
+        const managed = await tide.open(name).catch(() => null)
+        if (managed === null) continue
+        const undone = await managed.undo(id)
+        return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
+      }
+      return null
     },
     async close() {
       await Promise.all([...opened.values()].map(({ tide }) => tide.close()))

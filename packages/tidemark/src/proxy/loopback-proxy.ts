@@ -49,6 +49,8 @@ export interface LoopbackProxy {
   readonly url: string
   /** Answers that are being sent. */
   readonly running: number
+  /** Undoes a compaction or clearing of a session that is open here; null if it is not. */
+  undo: ClientTidemark['undo']
   /** Takes no more requests, waits for running answers, at most for a moment, and closes the sessions. */
   close(): Promise<void>
 }
@@ -86,6 +88,7 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
     get running() {
       return running
     },
+    undo: tide.undo,
     async close() {
       await closeServer(server)
       await tide.close()

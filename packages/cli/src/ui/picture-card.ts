@@ -45,7 +45,7 @@ function drawHead(report: SessionReport): string {
   const step = CHART_WIDTH / figures.length
   const columns = figures.map(({ name, text, tone }, index) => {
     const x = 40 + index * step
-    return `<text x="${x}" y="150" font-size="16" fill="#93a7ba">${escapeXml(name)}</text><text x="${x}" y="184" font-size="25" font-weight="650" fill="${TONES[tone ?? ''] ?? '#e6eef6'}">${escapeXml(text)}</text>`
+    return `<text x="${x}" y="150" font-size="16" fill="#93a7ba">${escapeXml(name)}</text><text x="${x}" y="184" font-size="24" font-weight="650" fill="${TONES[tone ?? ''] ?? '#e6eef6'}">${escapeXml(text)}</text>`
   })
   return `<text x="40" y="84" font-size="31" font-weight="700" fill="#ffffff">${escapeXml(writeHeadline(report))}</text>
 ${columns.join('\n')}`

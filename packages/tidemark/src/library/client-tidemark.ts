@@ -93,19 +93,25 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
       last = connection
       return clientConnections.run(connection, () => fetch(url, init))
     },
-    async undo(name, id) {
-      for (const { tide } of opened.values()) {
-        const managed = await tide.open(name).catch(() => null)
-        if (managed === null) continue
-        const undone = await managed.undo(id)
-        return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
-      }
-      return null
-    },
+    undo: (name, id) => undoManaged([...opened.values()], name, id),
     async close() {
       await Promise.all([...opened.values()].map(({ tide }) => tide.close()))
     },
   }
+}
+
+async function undoManaged(
+  opened: readonly OpenedTidemark[],
+  name: string,
+  id: string,
+): Promise<{ readonly ok: boolean; readonly message: string } | null> {
+  for (const { tide } of opened) {
+    const managed = await tide.open(name).catch(() => null)
+    if (managed === null) continue
+    const undone = await managed.undo(id)
+    return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
+  }
+  return null
 }
 
 /** Creates the model that a client names: by the catalogue, or by what is known of the server. */

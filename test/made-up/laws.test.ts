@@ -2,7 +2,7 @@
  * Laws of the engine over drawn sessions, for every protocol that has a codec: what was drawn is opened with a model of the
  * provider, its requests go to a server of the provider that refuses what it does not have, and the session goes on.
  */
-import { type Block, isBlock, isThinkingBlock } from '@tidemark/core/log/block'
+import { type Block, isBlock, isThinkingBlock, type MessageContent, toBlocks } from '@tidemark/core/log/block'
 import { type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
@@ -93,9 +93,12 @@ async function openDrawn(
 
 /** Kinds that the generator makes up are text here, as are system messages: not every provider takes one later. */
 function withKnownBlocks(record: SessionRecord, isMaker: boolean): SessionRecord {
-  const { message } = record as { readonly message?: { readonly role: string; readonly content: unknown } }
-  if (message === undefined || !Array.isArray(message.content)) return record
-  const content = message.content.map((block: unknown) =>
+  const { message } = record as {
+    readonly message?: { readonly role: string; readonly content: MessageContent }
+  }
+  if (message === undefined) return record
+  const blocks = toBlocks(message.content)
+  const content = blocks.map((block: unknown) =>
     isBlock(block) && (!KINDS.has(block.type) || (isMaker && isThinkingBlock(block)))
       ? { type: 'text', text: `Was ${block.type}.` }
       : (block as Block),

@@ -69,10 +69,11 @@ function countProcesses(command: string): number {
 
 describe.skipIf(!hasTmux)('the terminal is as before, and the session goes on', () => {
   it.each([
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ] as const)('after %s while a command runs', async (signal, code) => {
-    const world = await openWithRunningCommand()
+    ['SIGTERM', 143, 'a command runs', SLEEP],
+    ['SIGHUP', 129, 'a command runs', SLEEP],
+    ['SIGTERM', 143, 'a command runs that ignores the signal', `trap '' TERM; ${SLEEP}`],
+  ] as const)('after %s (%i) while %s', async (signal, code, _what, command) => {
+    const world = await openWithRunningCommand(command)
     process.kill(world.findPid(), signal)
     await world.see(new RegExp(`EXIT ${code}\\n icanon`))
     expect(await readTerminalState(world)).toMatchObject(AS_BEFORE)

@@ -9,6 +9,7 @@ export {
   findProgram,
   isGroupAlive,
   type ProcessEnd,
+  signalGroup,
   stopGroup,
   waitForExit,
 } from './platform/process-groups.ts'

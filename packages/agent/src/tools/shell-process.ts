@@ -3,7 +3,14 @@
  * started. Standard input is empty; output and errors arrive in order.
  */
 import { spawn } from 'node:child_process'
-import { findProgram, isGroupAlive, type ProcessEnd, stopGroup, waitForExit } from 'tidemark/tools'
+import {
+  findProgram,
+  isGroupAlive,
+  type ProcessEnd,
+  signalGroup,
+  stopGroup,
+  waitForExit,
+} from 'tidemark/tools'
 import type { ConfinedRun } from '../sandbox/sandbox.ts'
 import type { OutputBuffer } from './shell-output.ts'
 import { cutText, ToolError } from './tool-definition.ts'
@@ -28,6 +35,8 @@ export interface ShellProcess {
   isAlive(): boolean
   /** Ends the whole group: first with SIGTERM, and with SIGKILL what is left after two seconds. */
   stop(): Promise<void>
+  /** Ends the shell and everything it started at once, without waiting. */
+  kill(): void
 }
 
 /** Linux passes no longer argument to a program. */
@@ -56,6 +65,9 @@ export function startShell(given: ShellCommand): ShellProcess {
     }),
     isAlive: () => group !== null && isGroupAlive(group),
     stop: async () => (group === null ? undefined : stopGroup(group)),
+    kill() {
+      if (group !== null && isGroupAlive(group)) signalGroup(group, 'SIGKILL')
+    },
   }
 }
 
@@ -127,7 +139,13 @@ export function createBackgroundShells(): BackgroundShells {
       isClosed = true
       const open = tracked.filter((process) => process.isAlive())
       tracked = []
-      await Promise.all(open.map((process) => process.stop()))
+      // A program that ends by a signal does not wait until a command that ignores the first signal gets the second.
+      const killRest = (): void => {
+        for (const shell of open) shell.kill()
+      }
+      process.once('exit', killRest)
+      await Promise.all(open.map((shell) => shell.stop()))
+      process.off('exit', killRest)
       for (const { output } of shells.values()) output.close()
     },
   }

@@ -6,15 +6,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createSummarizer, serve } from '@tidemark/simulator'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { main } from '../packages/cli/src/commands/main.ts'
-import { TIDEMARK_COMMAND } from '../packages/cli/test/command-line.ts'
+import { COMMAND_SAMPLE, TIDEMARK_COMMAND } from '../packages/cli/test/command-line.ts'
 import type { Terminal } from '../packages/terminal/src/terminal.ts'
 import { PROMPTS, writeWorkingSession } from '../packages/tidemark/test/working-session.ts'
-
-const sample = fileURLToPath(new URL('../packages/cli/sample/login-bug.jsonl', import.meta.url))
 
 let folder = ''
 let foreign = ''
@@ -25,7 +22,7 @@ beforeEach(() => {
   foreign = join(folder, 'working.jsonl')
   own = join(folder, 'own.jsonl')
   writeWorkingSession(foreign)
-  copyFileSync(sample, own)
+  copyFileSync(COMMAND_SAMPLE, own)
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
 
@@ -130,7 +127,7 @@ describe('a log of ours', () => {
   })
 
   it('is left alone where it is the sample', async () => {
-    const { code, out } = await tidemark([sample])
+    const { code, out } = await tidemark([COMMAND_SAMPLE])
     expect([code, out.includes('Dry run: the sample is only read.')]).toEqual([0, true])
   })
 })

@@ -19,7 +19,6 @@ export { exportLog, exportLogToFile } from './logs/export-log.ts'
 export { findLogs } from './logs/find-logs.ts'
 export {
   deleteSession,
-  findSessionWriter,
   hasSession,
   listSessions,
   type SessionListing,
@@ -28,4 +27,5 @@ export {
 } from './logs/own-sessions.ts'
 export { type LogContents, type ReadLogOptions, readLog } from './logs/read-log.ts'
 export { type RepairReport, repairLog } from './logs/repair-log.ts'
+export { findSessionWriter } from './storage/file-journal.ts'
 export { isSessionId, sessionPaths, tidemarkHome } from './storage/home-paths.ts'

@@ -133,8 +133,11 @@ const addChat: AddCommand = (program, terminal, outcome) => {
     .action(async ({ ui, ...choices }: ChatCommandOptions & { readonly ui?: boolean }) => {
       const { runChatCommand } = await import('@tidemark/agent/chat')
       const page = ui === true ? await startChatPage(terminal) : null
-      outcome.code = await runChatCommand(choices, terminal, process.stdin)
-      await page?.close()
+      try {
+        outcome.code = await runChatCommand(choices, terminal, process.stdin)
+      } finally {
+        await page?.close()
+      }
     })
 }
 

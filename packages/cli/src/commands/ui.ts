@@ -33,7 +33,7 @@ export async function runUiCommand(
   const server = await servePage({ store, ...(port === undefined ? {} : { port }) })
   if (choices.json === true) terminal.write(`${formatJson({ url: server.url })}\n`)
   else terminal.write(`${server.url}\nOnly this machine can open it. Press Ctrl-C to stop.\n`)
-  if (choices.open !== false && choices.json !== true) openBrowser(server.url, terminal)
+  if (choices.open !== false && choices.json !== true) openBrowser(server.createLink(), terminal)
   await waitForInterruption(terminal)
   await server.close()
   return EXIT_CODES.done

@@ -78,7 +78,13 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     onEvent: printer.printEvent,
     onError: printer.printError,
   })
-  const page = choices.ui === true ? await startPage(home, proxy.undo, terminal) : null
+  const page =
+    choices.ui === true
+      ? await startPage(home, proxy.undo, terminal).catch(async (error: unknown) => {
+          await proxy.close()
+          throw error
+        })
+      : null
   terminal.write(
     choices.json === true
       ? `${formatJson({ url: proxy.url, openaiUrl: `${proxy.url}/v1`, upstream, upstreamOpenai, home })}\n`

@@ -19,7 +19,16 @@ export async function createExportedPage({ page, departures, texts }: ExportedSe
   const script = (await readBuiltFile('page.js')).replaceAll('</script', '<\\/script')
   const style = await readBuiltFile('page.css')
   const data = {
-    page: withText ? page : { ...page, id: EXPORTED_ID, report: withoutTexts(page.report) },
+    page: withText
+      ? page
+      : {
+          ...page,
+          id: EXPORTED_ID,
+          report: withoutTexts(page.report),
+          // Why an undo is refused names the process and the host that have the session open.
+          undo: { target: null, why: null },
+          isLive: false,
+        },
     departures: withText ? departures : departures.map(withoutDepartedTexts),
     texts,
   }

@@ -18,8 +18,10 @@ export interface PageServerOptions {
 }
 
 export interface PageServer {
-  /** The address with the token, for the browser. */
+  /** The address with the token, for the user. */
   readonly url: string
+  /** Returns an address that can be used once: other users of the machine see the arguments of the program that opens it. */
+  createLink(): string
   close(): Promise<void>
 }
 
@@ -48,7 +50,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 }
 
 export async function servePage({ store, port = 0 }: PageServerOptions): Promise<PageServer> {
-  const secrets = { token: createSecret(), cookie: createSecret() }
+  const secrets = { token: createSecret(), cookie: createSecret(), links: new Set<string>() }
   const server = createServer((request, response) => {
     answer(request, response, { store, server, secrets }).catch((error: unknown) => {
       if (response.headersSent) response.destroy()
@@ -59,6 +61,11 @@ export async function servePage({ store, port = 0 }: PageServerOptions): Promise
   await once(server, 'listening')
   return {
     url: `http://${HOST}:${readPort(server)}/?token=${secrets.token}`,
+    createLink() {
+      const token = createSecret()
+      secrets.links.add(token)
+      return `http://${HOST}:${readPort(server)}/?token=${token}`
+    },
     close: async () => {
       server.close()
       server.closeAllConnections()
@@ -70,7 +77,7 @@ export async function servePage({ store, port = 0 }: PageServerOptions): Promise
 interface ServerState {
   readonly store: SessionStore
   readonly server: Server
-  readonly secrets: { readonly token: string; readonly cookie: string }
+  readonly secrets: { readonly token: string; readonly cookie: string; readonly links: Set<string> }
 }
 
 async function answer(
@@ -83,7 +90,11 @@ async function answer(
   if (refusal !== null) return send(response, { status: 403, json: { error: refusal } })
   const url = new URL(request.url ?? '/', `http://${HOST}:${port}`)
   const token = url.searchParams.get('token')
-  if (url.pathname === '/' && token !== null && isEqual(token, secrets.token)) {
+  if (
+    url.pathname === '/' &&
+    token !== null &&
+    (isEqual(token, secrets.token) || secrets.links.delete(token))
+  ) {
     const cookie = `${COOKIE}_${port}=${secrets.cookie}; HttpOnly; SameSite=Strict; Path=/`
     response.writeHead(303, { ...HEADERS, location: '/', 'set-cookie': cookie }).end()
     return

@@ -26,7 +26,9 @@ export function createClosedSessionUndo(home: string, undoHere: UndoHere = async
     if (format !== 'tidemark') return NOT_OURS
     const path = resolve(file)
     if (dirname(path) !== resolve(home, 'sessions')) return NOT_HERE
-    const writer = await findSessionWriter(home, basename(path, '.jsonl'))
+    const writer = await findSessionWriter(home, basename(path, '.jsonl')).catch(
+      () => 'a process that is not known',
+    )
     // A session that this very process has open is undone by it.
     const isHere = writer?.includes(`process ${process.pid} `) === true && isServing
     return writer === null || isHere ? null : `The session is open in ${writer}.`

@@ -155,7 +155,9 @@ function countPassing(
 function isKnownAtProvider({ open }: ClientConversation, { codec, request }: ClientCall): boolean {
   const { continues, compacted } = request
   const isStored = codec.client.storesResponses === true && continues !== null && compacted === undefined
-  return isStored && open.state.view.rewrites.length === 0
+  // After an undo the provider still has the conversation as it was rewritten.
+  const { rewrites, undoneRewrites } = open.state.view
+  return isStored && rewrites.length === 0 && undoneRewrites.length === 0
 }
 
 async function sendRequest(
@@ -194,12 +196,17 @@ async function sendRequest(
 
 async function sendUnchanged(
   conversation: ClientConversation,
-  { input, init, upstream }: ClientCall,
+  { input, init, signal, upstream }: ClientCall,
 ): Promise<Response> {
+  let isSent = false
   try {
-    return await upstream(input, init)
+    signal?.throwIfAborted()
+    isSent = true
+    // The body of a request object can be read once, and the request may be sent again after an error.
+    return await upstream(input instanceof Request ? input.clone() : input, init)
   } catch (thrown) {
-    conversation.abandon()
+    if (isSent && signal?.aborted === true) await conversation.recordCut(null)
+    else conversation.abandon()
     throw thrown
   }
 }

@@ -172,8 +172,9 @@ export async function recordThenCompact(
 ): Promise<Awaited<ReturnType<typeof compactForClient>> | RequestNotTaken> {
   checkSessionOpen(session)
   return runInOrder(session, async () => {
-    const match = await followClientList(session, request)
-    const refusal = 'ok' in match ? match : await adoptModel(session, request.model, codec)
+    const refusal = await recordForCompaction(session, request, codec).catch((thrown: unknown) =>
+      refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown)),
+    )
     if (refusal !== null) return emitPassed(session, refusal)
     // A request that only compacts may leave out what does not matter to it.
     const { tools, system } = request
@@ -181,6 +182,15 @@ export async function recordThenCompact(
     if (system !== null && system.length > 0) session.sections = toHostSections(system)
     return compactForClient(session)
   })
+}
+
+async function recordForCompaction(
+  session: OpenSession,
+  request: ClientRequest,
+  codec: ProviderCodec,
+): Promise<RequestNotTaken | null> {
+  const match = await followClientList(session, request)
+  return 'ok' in match ? match : adoptModel(session, request.model, codec)
 }
 
 function runInOrder<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {

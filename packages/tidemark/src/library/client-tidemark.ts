@@ -12,7 +12,7 @@ import { type ClientRoute, PROVIDERS } from '../models/providers.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import { pauseIfLarge } from '../platform/node-ports.ts'
 import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from '../session/options.ts'
-import { createTidemark, type FetchOptions, type Tidemark } from './tidemark.ts'
+import { createTidemark, type FetchOptions, findSessionInUse, type Tidemark } from './tidemark.ts'
 
 /** Options of `createTidemark` without the model, and those of `fetch`. */
 export interface ClientTidemarkOptions
@@ -106,7 +106,8 @@ async function undoManaged(
   id: string,
 ): Promise<{ readonly ok: boolean; readonly message: string } | null> {
   for (const { tide } of opened) {
-    const managed = await tide.open(name).catch(() => null)
+    // Opening it would keep it open for good: a session that is not in use is opened and closed by the page.
+    const managed = await findSessionInUse(tide, name)
     if (managed === null) continue
     const undone = await managed.undo(id)
     return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }

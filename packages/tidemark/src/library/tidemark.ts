@@ -134,7 +134,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   const services = createFetchServices(settings, defaultModel, sessions, (id) =>
     isClosed ? Promise.reject(closedError()) : openSession(id, {}),
   )
-  return {
+  const tide: Tidemark = {
     open: (id, own = {}) => open(id, own),
     fetch: (own = {}) => createClientFetch(toClientOptions(own), services),
     sessions: async () => [...(await settings.journal.list())].sort(),
@@ -143,6 +143,20 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       return closeAll(sessions, settings)
     },
   }
+  openSessions.set(tide, sessions)
+  return tide
+}
+
+const openSessions = new WeakMap<Tidemark, OpenSessions>()
+
+/** Returns a session that is open in a Tidemark object, without becoming its caller; null if it is not open there. */
+export async function findSessionInUse(tide: Tidemark, id: string): Promise<Session | null> {
+  return (
+    (await openSessions
+      .get(tide)
+      ?.get(id)
+      ?.opening.catch(() => null)) ?? null
+  )
 }
 
 /** The open sessions of one Tidemark object by their ids, and who has opened them. */

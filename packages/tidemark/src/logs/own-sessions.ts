@@ -226,17 +226,6 @@ export async function findSessionPath(given: string, variables: HomeEnvironment)
   return (await hasSession(home, given).catch(() => false)) ? sessionPaths(home, given).log : given
 }
 
-/** Returns the process that has a session open for writing, as in `tidemark (process 12 on host)`; null if there is none. */
-export async function findSessionWriter(home: string, id: string): Promise<string | null> {
-  const journal = createFileJournal({ home })
-  try {
-    const lock = await journal.acquire(id)
-    return lock.ok ? null : lock.owner
-  } finally {
-    await journal.close()
-  }
-}
-
 /**
  * Deletes a session permanently: its log, its folder, and the blobs that no other session refers to. Refused while
  * another process has the session open for writing.

@@ -60,13 +60,13 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
   const { upstream, upstreamOpenai = OPENAI_UPSTREAM, chatServer, ...own } = rest
   const tide = createClientTidemark(own, chatServer)
   const interimMs = (own.pingSeconds ?? DEFAULT_INTERIM_SECONDS) * 1000
+  const providersByToken = new Map<string, string>()
   let running = 0
   const server = createServer((request, response) => {
     running += 1
     response.on('close', () => {
       running -= 1
     })
-    const providersByToken = new Map<string, string>()
     const services = {
       tide,
       upstream,

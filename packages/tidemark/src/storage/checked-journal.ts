@@ -190,9 +190,11 @@ class CheckedLog {
       const records = lines.flatMap((text) => reader.readLine(text))
       if (records.length > 0) visit(records)
     }
-    const { position, version, damage } = reader.finish()
+    const { records, position, version, damage, resume } = reader.finish()
+    if (records.length > 0) visit(records)
     const known = { line, position, version, damage: [...start.damage, ...damage] }
-    if (line >= this.#known.line) this.#known = known
+    // A log that ends in half a batch, as an imported one may, is read from its beginning each time.
+    if (line >= this.#known.line) this.#known = resume === null && line > 0 ? NOTHING_READ : known
     return known
   }
 

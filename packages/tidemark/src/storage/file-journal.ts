@@ -21,7 +21,7 @@ import {
   syncDirectoryNames,
 } from './file-system.ts'
 import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder } from './home-paths.ts'
-import type { LockedResult } from './journal-lock.ts'
+import { findLockHolder, type LockedResult } from './journal-lock.ts'
 import type { RecordVisitor } from './read-log-file.ts'
 
 export interface FileJournalOptions {
@@ -135,6 +135,23 @@ class FolderJournal implements FileJournal {
     await removeStaleDrafts(files, folder, clock.now())
     this.#isPrepared = true
   }
+}
+
+/**
+ * Returns the process that has a session of a home open for writing, as in `tidemark (process 12 on host)`; null if there
+ * is none. Takes no lock, so that a writer that starts meanwhile is not refused.
+ */
+export function findSessionWriter(home: string, session: string): Promise<string | null> {
+  return findLockHolder({
+    session,
+    path: sessionPaths(home, session).lock,
+    files: nodeFileSystem,
+    clock: systemClock,
+    ids: systemIds,
+    processes: systemProcesses,
+    program: 'tidemark',
+    staleLockMs: DEFAULT_STALE_LOCK_MS,
+  })
 }
 
 /** Returns a journal for one log file outside a Tidemark home, with the same locks. The session id is the file name. */

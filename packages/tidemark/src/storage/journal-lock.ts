@@ -82,6 +82,12 @@ export async function takeLock(place: LockOptions): Promise<LockAttempt> {
   )
 }
 
+/** Returns who holds the lock, without taking it; null if it is free or its holder is dead. */
+export async function findLockHolder(place: LockOptions): Promise<string | null> {
+  const seen = await readLock(place)
+  return seen === null || isStale(place, seen) ? null : refuseLocked(place, seen).owner
+}
+
 function holdLock(place: LockOptions, mine: LockOwner): HeldLock {
   const { files, clock, path, staleLockMs } = place
   const everyMs = Math.max(1, Math.floor(staleLockMs / 5))

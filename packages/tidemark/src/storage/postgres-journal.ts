@@ -21,6 +21,7 @@ export interface PostgresResult {
 export interface PostgresConnection {
   query(text: string, values?: unknown[]): Promise<PostgresResult>
   on(event: 'error' | 'end', listener: () => void): unknown
+  off(event: 'error' | 'end', listener: () => void): unknown
   release(destroy?: boolean): void
 }
 
@@ -51,6 +52,9 @@ const SCHEMA_LOCK = 7_433_301
 /** Creates the tables of the journal and of blobs, if they are missing. */
 export async function createPostgresTables(pool: Pick<PostgresPool, 'connect'>): Promise<void> {
   const connection = await pool.connect()
+  // Without a listener, a connection that is lost would end the process; the query that fails says so.
+  const ignore = (): void => {}
+  connection.on('error', ignore)
   try {
     await connection.query('begin')
     await connection.query(`select pg_advisory_xact_lock(${SCHEMA_LOCK})`)
@@ -60,6 +64,7 @@ export async function createPostgresTables(pool: Pick<PostgresPool, 'connect'>):
     connection.release(true)
     throw error
   }
+  connection.off('error', ignore)
   connection.release()
 }
 
@@ -71,7 +76,7 @@ export function createPostgresJournal(
   const { scope = '' } = options
   const locks = new AdvisoryLocks(pool, scope, checkProgramName(options.program ?? 'tidemark'))
   const store: RawJournal = {
-    ...createLineTable(pool, scope),
+    ...createLineTable((session) => locks.findConnection(session) ?? pool, pool, scope),
     lock: (session) => locks.take(session),
     unlock: (session) => locks.release(session),
   }
@@ -83,13 +88,15 @@ const CHUNK = 500
 
 const UNIQUE_VIOLATION = '23505'
 
+/** `choose` names the connection for a session: the one with its lock, so that a writer never waits for a second one. */
 function createLineTable(
+  choose: (session: string) => Pick<PostgresPool, 'query'>,
   pool: Pick<PostgresPool, 'query'>,
   scope: string,
 ): Pick<RawJournal, 'read' | 'append' | 'list'> {
   return {
     async read(session, from) {
-      const { rows } = await pool.query(
+      const { rows } = await choose(session).query(
         'select text from tidemark_lines where scope = $1 and session = $2 and line > $3 order by line limit $4',
         [scope, session, from, CHUNK],
       )
@@ -97,7 +104,7 @@ function createLineTable(
     },
     async append(session, after, lines) {
       try {
-        const { rowCount } = await pool.query(
+        const { rowCount } = await choose(session).query(
           `insert into tidemark_lines (scope, session, line, text)
            select $1, $2, $3 + number, text from unnest($4::text[]) with ordinality as given (text, number)
            where $3 = (select coalesce(max(line), 0) from tidemark_lines where scope = $1 and session = $2)`,
@@ -159,12 +166,23 @@ class AdvisoryLocks {
   /** Releases the lock of the session, and the connection with the last lock. */
   release(session: string): Promise<void> {
     return this.#inTurn(async () => {
-      if (!this.#held.delete(session)) return
+      if (!this.#held.has(session)) return
       const connection = await this.#connect()
       // The lock is released here and not by the end of the connection, which the server notices a little later.
-      await connection.query('select pg_advisory_unlock(hashtextextended($1, 0))', [this.#key(session)])
+      await connection
+        .query('select pg_advisory_unlock(hashtextextended($1, 0))', [this.#key(session)])
+        .catch((error: unknown) => {
+          this.#drop(connection)
+          throw error
+        })
+      this.#held.delete(session)
       if (this.#held.size === 0) this.#drop(connection)
     })
+  }
+
+  /** Returns the connection that holds the lock of the session; null if this journal does not hold it. */
+  findConnection(session: string): PostgresConnection | null {
+    return this.#held.has(session) ? this.#opened : null
   }
 
   close(): Promise<void> {
@@ -194,8 +212,13 @@ class AdvisoryLocks {
     const connection = await this.#pool.connect()
     connection.on('error', () => this.#drop(connection))
     connection.on('end', () => this.#drop(connection))
-    await connection.query("select set_config('application_name', $1, false)", [this.#program])
     this.#opened = connection
+    try {
+      await connection.query("select set_config('application_name', $1, false)", [this.#program])
+    } catch (error) {
+      this.#drop(connection)
+      throw error
+    }
     return connection
   }
 

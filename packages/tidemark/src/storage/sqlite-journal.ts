@@ -36,7 +36,8 @@ const STALE_LOCK_MS = 600_000
 export function createSqliteJournal(path: string, options: SqliteJournalOptions = {}): SqliteJournal {
   const program = checkProgramName(options.program ?? 'tidemark')
   const database = new DatabaseSync(path)
-  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 10000')
+  // The time to wait comes first: two processes that open a new file at once both change its mode.
+  database.exec('pragma busy_timeout = 10000; pragma journal_mode = wal; pragma synchronous = full')
   database.exec(SCHEMA)
   const locks = createLockFolder(`${path}-locks`, program)
   return {
@@ -69,7 +70,8 @@ function createLineTable(database: DatabaseSync): Pick<RawJournal, 'read' | 'app
         database.exec('commit')
         return isStored
       } catch (error) {
-        database.exec('rollback')
+        // SQLite itself may have ended the transaction, as on a full disk.
+        if (database.isTransaction) database.exec('rollback')
         throw error
       }
     },

@@ -176,10 +176,11 @@ describe.each(Object.entries(PROVIDERS))('%s', (_, createProvider) => {
         const last = await readNext(session)
         await session.close()
         const again = await reopen()
-        expect((await readNext(again)).text).toBe(last.text)
+        // Markers may stand elsewhere: which prefixes are worth one is judged anew by a process that has sent nothing yet.
+        expect(listEntries((await readNext(again)).text)).toEqual(listEntries(last.text))
         await again.close()
       }),
-      { numRuns: countPropertyRuns(20, 20) },
+      { numRuns: countPropertyRuns(20, 20), endOnFailure: true },
     )
   })
 })

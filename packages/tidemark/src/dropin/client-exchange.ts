@@ -175,17 +175,28 @@ async function sendRequest(
     if (value === null) sent.delete(name)
     else sent.set(name, value)
   await pauseIfLarge(text)
-  let isSent = false
-  try {
-    signal?.throwIfAborted()
-    isSent = true
-    return await upstream(url, {
+  return sendCounted(conversation, signal, () =>
+    upstream(url, {
       ...init,
       method: 'POST',
       headers: sent,
       body: text,
       ...(signal === undefined ? {} : { signal }),
-    })
+    }),
+  )
+}
+
+/** Sends a request. One that the client aborts before an answer comes is counted. */
+async function sendCounted(
+  conversation: ClientConversation,
+  signal: ClientCall['signal'],
+  send: () => Promise<Response>,
+): Promise<Response> {
+  let isSent = false
+  try {
+    signal?.throwIfAborted()
+    isSent = true
+    return await send()
   } catch (thrown) {
     // The provider works on what it was sent, and bills it, although the client no longer waits.
     if (isSent && signal?.aborted === true) await conversation.recordCut(null)
@@ -198,17 +209,10 @@ async function sendUnchanged(
   conversation: ClientConversation,
   { input, init, signal, upstream }: ClientCall,
 ): Promise<Response> {
-  let isSent = false
-  try {
-    signal?.throwIfAborted()
-    isSent = true
-    // The body of a request object can be read once, and the request may be sent again after an error.
-    return await upstream(input instanceof Request ? input.clone() : input, init)
-  } catch (thrown) {
-    if (isSent && signal?.aborted === true) await conversation.recordCut(null)
-    else conversation.abandon()
-    throw thrown
-  }
+  // The body of a request object can be read once, and the request may be sent again after an error.
+  return sendCounted(conversation, signal, () =>
+    upstream(input instanceof Request ? input.clone() : input, init),
+  )
 }
 
 /** Failures that the request itself caused; a wrong key or an empty account would refuse any request. */

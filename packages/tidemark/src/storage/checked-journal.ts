@@ -163,8 +163,12 @@ class CheckedLog {
 
   /** A position that differs, or an append of nothing, asks for the end of the log; others are checked by the store. */
   #isBehind(group: readonly WaitingAppend[]): boolean {
-    const { outcomes } = placeAppends(group, this.#known.position)
-    return outcomes.some(({ ok }) => !ok) || group.some(({ drafts }) => drafts.length === 0)
+    let { position } = this.#known
+    return group.some(({ after, drafts }) => {
+      const isBehind = after !== position || drafts.length === 0
+      position += drafts.length
+      return isBehind
+    })
   }
 
   #headerLines(): readonly string[] {

@@ -10,7 +10,7 @@ import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { sliceText } from '@tidemark/core/text/truncate-text'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { createWriteQueue } from '../session/session-locks.ts'
+import { createWriteQueue } from '../platform/node-ports.ts'
 import { isSessionId } from '../storage/home-paths.ts'
 import {
   type ClientConversation,

@@ -1,6 +1,7 @@
-/** Implements the clock, id and deadline ports with Node. Tests replace them with fakes. */
+/** Implements the clock, id, deadline and write lock ports with Node. Tests replace them with fakes. */
 import { randomUUID } from 'node:crypto'
 import type { Clock, DeadlineResult, Deadlines, IdGenerator, Signal } from '@tidemark/core/engine/ports'
+import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { runInSlices, type Steps } from '@tidemark/core/log/work-steps'
 
 /** Longest delay in milliseconds that `setTimeout` supports; a longer delay would fire at once. */
@@ -34,6 +35,19 @@ function sleepOnce(ms: number, signal: Signal | undefined, keepsAlive: boolean):
 
 /** Returns a random UUID for every kind of id, so that sessions from two machines can be merged. */
 export const systemIds: IdGenerator = { next: () => randomUUID() }
+
+/**
+ * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop
+ * later ones.
+ */
+export function createWriteQueue(): WriteLock {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const next = last.then(work)
+    last = next.catch(() => {})
+    return next
+  }
+}
 
 /** Resolves after all events that wait now, such as input, timers and answers of the network, have been handled. */
 export function pauseForEvents(): Promise<void> {

@@ -21,6 +21,7 @@ import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { type BodyEncoder, createBodyEncoder } from '../models/http-model.ts'
 import { findCodec } from '../models/providers.ts'
+import { createWriteQueue } from '../platform/node-ports.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import {
@@ -35,7 +36,7 @@ import {
   updateStatus,
 } from './events.ts'
 import { readContextSources, type TidemarkOptions, type TidemarkSettings } from './options.ts'
-import { type AwaitedResponse, createAwaitedResponse, createWriteQueue } from './session-locks.ts'
+import { type AwaitedResponse, createAwaitedResponse } from './session-locks.ts'
 import {
   nameProvider,
   type SessionModel,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createReplyGate, createWriteQueue } from './session-locks.ts'
+import { createWriteQueue } from '../platform/node-ports.ts'
+import { createReplyGate } from './session-locks.ts'
 
 describe('the queue', () => {
   it('runs one piece of work at a time, in order, and continues after one that threw', async () => {

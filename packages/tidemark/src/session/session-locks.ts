@@ -1,19 +1,6 @@
-/** Locks of an open session: the order of its log writes, and the response that it waits for. */
+/** The response that an open session waits for, and a lock for writes that must not fall into one. */
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
-
-/**
- * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop
- * later ones.
- */
-export function createWriteQueue(): WriteLock {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const next = last.then(work)
-    last = next.catch(() => {})
-    return next
-  }
-}
 
 export interface ReplyGate {
   readonly isShut: boolean

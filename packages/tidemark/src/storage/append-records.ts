@@ -5,11 +5,12 @@
  */
 
 import { dirname } from 'node:path'
-import type { AppendOutcome, Clock, JournalState, NewRecord } from '@tidemark/core/engine/ports'
+import type { AppendOutcome, Clock, JournalState } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
 import { createLogHeader, LOG_VERSION } from '@tidemark/core/log/decode-log'
+import { createWriteQueue } from '../platform/node-ports.ts'
 import { appendAllBytes } from './atomic-file.ts'
-import { placeAppends, type RecordDraft, toRecordDrafts } from './check-records.ts'
+import { groupAppends, placeAppends, type WaitingAppend } from './check-records.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
 import {
@@ -28,41 +29,27 @@ interface WriterOptions extends LockOptions {
   prepare(): Promise<void>
 }
 
-interface WaitingAppend {
-  readonly after: number
-  readonly drafts: readonly RecordDraft[]
-  readonly resolve: (outcome: AppendOutcome) => void
-  readonly reject: (error: unknown) => void
-}
-
 export class SessionWriter {
   readonly #place: WriterOptions
   readonly #log: LogFile
   #lock: HeldLock | null = null
-  #waiting: WaitingAppend[] = []
-  #queue: Promise<unknown> = Promise.resolve()
+  readonly #inOrder = createWriteQueue()
+  /**
+   * Appends records, and takes the session's write lock if this writer does not hold it yet. If the outcome is ok, the
+   * records are on disk.
+   */
+  readonly append = groupAppends(this.#inOrder, (group) =>
+    this.#write(group).catch((error: unknown) => this.#fail('append to', error)),
+  )
 
   constructor(place: WriterOptions, log: LogFile) {
     this.#place = place
     this.#log = log
   }
 
-  /**
-   * Appends records, and takes the session's write lock if this writer does not hold it yet. If the outcome is ok, the
-   * records are on disk.
-   */
-  async append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
-    const drafts = toRecordDrafts(records)
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ after, drafts, resolve, reject })
-      // Only the first waiting append schedules a flush. The flush writes all appends that are waiting when it starts.
-      if (this.#waiting.length === 1) this.#enqueue(() => this.#flush())
-    })
-  }
-
   /** Takes the session's write lock. Returns null on success, otherwise a result that says who holds the lock. */
   acquire(): Promise<LockedResult | null> {
-    return this.#enqueue(async () => {
+    return this.#inOrder(async () => {
       const log = await this.#lockAndRead().catch((error: unknown) => this.#fail('open', error))
       return isLocked(log) ? log : null
     })
@@ -70,30 +57,12 @@ export class SessionWriter {
 
   /** Releases the session's write lock after all waiting appends are written. */
   release(): Promise<void> {
-    return this.#enqueue(() => this.#releaseLock().catch((error: unknown) => this.#fail('close', error)))
+    return this.#inOrder(() => this.#releaseLock().catch((error: unknown) => this.#fail('close', error)))
   }
 
-  #enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(work)
-    this.#queue = result.catch(() => {})
-    return result
-  }
-
-  async #flush(): Promise<void> {
-    const group = this.#waiting
-    this.#waiting = []
-    try {
-      const log = await this.#lockAndRead()
-      const outcomes = isLocked(log) ? group.map(() => log) : await this.#write(group, log)
-      for (const [index, outcome] of outcomes.entries()) group[index]?.resolve(outcome)
-    } catch (error) {
-      await this.#fail('append to', error).catch((failure) => {
-        for (const { reject } of group) reject(failure)
-      })
-    }
-  }
-
-  async #write(group: readonly WaitingAppend[], log: LogState): Promise<readonly AppendOutcome[]> {
+  async #write(group: readonly WaitingAppend[]): Promise<readonly AppendOutcome[]> {
+    const log = await this.#lockAndRead()
+    if (isLocked(log)) return group.map(() => log)
     const { outcomes, text, position } = placeAppends(group, log.position)
     if (text !== '') await this.#log.append([text], position)
     return outcomes

@@ -1,5 +1,6 @@
 /** Checks new records and converts them to log lines. Also checks the other arguments of journal calls. */
 import type { AppendOutcome, NewRecord } from '@tidemark/core/engine/ports'
+import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { completeRecord, type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-log'
 import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
@@ -52,9 +53,38 @@ export function toLogLines(
   return { text, records }
 }
 
+/** An append that waits until those before it are written. */
+export interface WaitingAppend {
+  readonly after: number
+  readonly drafts: readonly RecordDraft[]
+}
+
+/**
+ * Returns an `append` that checks records and hands all appends that wait at the same time to `write`, as one group in
+ * the order of the calls. If it throws, all of the group are rejected.
+ */
+export function groupAppends(
+  inOrder: WriteLock,
+  write: (group: readonly WaitingAppend[]) => Promise<readonly AppendOutcome[]>,
+): (after: number, records: readonly NewRecord[]) => Promise<AppendOutcome> {
+  let waiting: WaitingAppend[] = []
+  let written: Promise<readonly AppendOutcome[]>
+  return async (after, records) => {
+    const place = waiting.push({ after, drafts: toRecordDrafts(records) }) - 1
+    // Only the first that waits schedules a write, of all that wait when it starts.
+    if (place === 0)
+      written = inOrder(async () => {
+        const group = waiting
+        waiting = []
+        return write(group)
+      })
+    return (await written)[place] as AppendOutcome
+  }
+}
+
 /** Places appends that wait together behind `position`, in order: each has its outcome, `text` the lines of those placed. */
 export function placeAppends(
-  appends: readonly { readonly after: number; readonly drafts: readonly RecordDraft[] }[],
+  appends: readonly WaitingAppend[],
   position: number,
 ): { readonly outcomes: readonly AppendOutcome[]; readonly text: string; readonly position: number } {
   let end = position

@@ -3,7 +3,7 @@
  * positions, keeps the order of overlapping appends and reports damage, as the journal on files does. The lines of a
  * session, one after the other, are a session log.
  */
-import type { AppendOutcome, Clock, Journal, JournalState, NewRecord } from '@tidemark/core/engine/ports'
+import type { AppendOutcome, Clock, Journal, JournalState } from '@tidemark/core/engine/ports'
 import type { Damage } from '@tidemark/core/log/batch'
 import {
   createLogHeader,
@@ -13,14 +13,14 @@ import {
 } from '@tidemark/core/log/decode-log'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
-import { systemClock } from '../platform/node-ports.ts'
+import { createWriteQueue, systemClock } from '../platform/node-ports.ts'
 import {
   checkAppendPosition,
   checkReadPosition,
   checkVisitor,
+  groupAppends,
   placeAppends,
-  type RecordDraft,
-  toRecordDrafts,
+  type WaitingAppend,
 } from './check-records.ts'
 import { checkSessionId } from './home-paths.ts'
 import type { LockedResult } from './journal-lock.ts'
@@ -85,20 +85,14 @@ interface KnownLog extends LogResumePoint {
 
 const NOTHING_READ: KnownLog = { line: 0, position: 0, version: null, damage: [] }
 
-interface WaitingAppend {
-  readonly after: number
-  readonly drafts: readonly RecordDraft[]
-  readonly resolve: (outcome: AppendOutcome) => void
-  readonly reject: (error: unknown) => void
-}
-
 class CheckedLog {
   readonly #store: RawJournal
   readonly #session: string
   readonly #clock: Clock
   #known: KnownLog = NOTHING_READ
-  #waiting: WaitingAppend[] = []
-  #queue: Promise<unknown> = Promise.resolve()
+  readonly #inOrder = createWriteQueue()
+  /** Appends records, with all that wait at the same time. */
+  readonly append = groupAppends(this.#inOrder, (group) => this.#flush(group))
 
   constructor(store: RawJournal, session: string, clock: Clock) {
     this.#store = store
@@ -112,36 +106,18 @@ class CheckedLog {
     return { exists: line > 0, position, damage }
   }
 
-  append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
-    const drafts = toRecordDrafts(records)
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ after, drafts, resolve, reject })
-      // Only the first waiting append schedules a flush, which writes all that wait when it starts.
-      if (this.#waiting.length === 1) this.#enqueue(() => this.#flush())
-    })
-  }
-
   async release(): Promise<void> {
-    await this.#enqueue(async () => this.#store.unlock?.(this.#session))
+    await this.#inOrder(async () => this.#store.unlock?.(this.#session))
   }
 
-  #enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(work)
-    this.#queue = result.catch(() => {})
-    return result
-  }
-
-  async #flush(): Promise<void> {
-    const group = this.#waiting
-    this.#waiting = []
+  async #flush(group: readonly WaitingAppend[]): Promise<readonly AppendOutcome[]> {
     try {
       const owner = (await this.#store.lock?.(this.#session)) ?? null
-      const outcomes = owner === null ? await this.#write(group) : group.map(() => this.#refuseLocked(owner))
-      for (const [index, outcome] of outcomes.entries()) group[index]?.resolve(outcome)
+      return owner === null ? await this.#write(group) : group.map(() => this.#refuseLocked(owner))
     } catch (error) {
       // What the store holds after a failed write is not known: the next append reads the log again.
       this.#known = NOTHING_READ
-      for (const { reject } of group) reject(error)
+      throw error
     }
   }
 

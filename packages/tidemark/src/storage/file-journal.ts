@@ -2,8 +2,7 @@
 
 import { basename } from 'node:path'
 import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core/engine/ports'
-import { systemClock, systemIds } from '../platform/node-ports.ts'
-import { type ProcessPort, systemProcesses } from '../platform/processes.ts'
+import type { ProcessPort } from '../platform/processes.ts'
 import { LogFile, SessionWriter } from './append-records.ts'
 import { removeStaleDrafts } from './atomic-file.ts'
 import {
@@ -13,15 +12,9 @@ import {
   checkStaleLockMs,
   checkVisitor,
 } from './check-records.ts'
-import {
-  ensureDirectory,
-  type FileSystem,
-  ioError,
-  nodeFileSystem,
-  syncDirectoryNames,
-} from './file-system.ts'
+import { ensureDirectory, type FileSystem, ioError, syncDirectoryNames } from './file-system.ts'
 import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder } from './home-paths.ts'
-import { findLockHolder, type LockedResult } from './journal-lock.ts'
+import { findLockHolder, type LockedResult, SYSTEM_LOCKS } from './journal-lock.ts'
 import type { RecordVisitor } from './read-log-file.ts'
 
 export interface FileJournalOptions {
@@ -46,17 +39,15 @@ export interface FileJournal extends Journal {
   close(): Promise<void>
 }
 
-const DEFAULT_STALE_LOCK_MS = 600_000
-
 export function createFileJournal(options: FileJournalOptions = {}): FileJournal {
   return new FolderJournal({
     home: resolveHome(options.home),
     program: checkProgramName(options.program ?? 'tidemark'),
-    staleLockMs: checkStaleLockMs(options.staleLockMs ?? DEFAULT_STALE_LOCK_MS),
-    files: options.files ?? nodeFileSystem,
-    clock: options.clock ?? systemClock,
-    ids: options.ids ?? systemIds,
-    processes: options.processes ?? systemProcesses,
+    staleLockMs: checkStaleLockMs(options.staleLockMs ?? SYSTEM_LOCKS.staleLockMs),
+    files: options.files ?? SYSTEM_LOCKS.files,
+    clock: options.clock ?? SYSTEM_LOCKS.clock,
+    ids: options.ids ?? SYSTEM_LOCKS.ids,
+    processes: options.processes ?? SYSTEM_LOCKS.processes,
   })
 }
 
@@ -145,12 +136,8 @@ export function findSessionWriter(home: string, session: string): Promise<string
   return findLockHolder({
     session,
     path: sessionPaths(home, session).lock,
-    files: nodeFileSystem,
-    clock: systemClock,
-    ids: systemIds,
-    processes: systemProcesses,
+    ...SYSTEM_LOCKS,
     program: 'tidemark',
-    staleLockMs: DEFAULT_STALE_LOCK_MS,
   })
 }
 
@@ -158,14 +145,12 @@ export function findSessionWriter(home: string, session: string): Promise<string
 export function createSingleLogJournal(path: string): Journal {
   const stem = path.endsWith(LOG_EXTENSION) ? path.slice(0, -LOG_EXTENSION.length) : path
   const session = basename(stem)
-  const ports = { files: nodeFileSystem, clock: systemClock, ids: systemIds, processes: systemProcesses }
-  const log = new LogFile({ ...ports, session, path })
+  const log = new LogFile({ ...SYSTEM_LOCKS, session, path })
   const writer = new SessionWriter(
     {
-      ...ports,
+      ...SYSTEM_LOCKS,
       session,
       program: 'tidemark compact',
-      staleLockMs: DEFAULT_STALE_LOCK_MS,
       path: `${stem}.lock`,
       logPath: path,
       prepare: async () => {},

@@ -6,9 +6,10 @@
 import { basename, dirname, join } from 'node:path'
 import type { Clock, IdGenerator } from '@tidemark/core/engine/ports'
 import { isObject, parseJson } from '@tidemark/core/log/json'
-import type { ProcessIdentity, ProcessPort } from '../platform/processes.ts'
+import { systemClock, systemIds } from '../platform/node-ports.ts'
+import { type ProcessIdentity, type ProcessPort, systemProcesses } from '../platform/processes.ts'
 import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
-import type { FileFacts, FileSystem } from './file-system.ts'
+import { type FileFacts, type FileSystem, nodeFileSystem } from './file-system.ts'
 
 export interface HeldLock {
   /** Returns false if another writer has taken the lock over or if the lock file was removed. */
@@ -43,6 +44,15 @@ export interface LockOptions {
    * checked from this machine.
    */
   readonly staleLockMs: number
+}
+
+/** Locks on the disk of this machine. */
+export const SYSTEM_LOCKS: Pick<LockOptions, 'files' | 'clock' | 'ids' | 'processes' | 'staleLockMs'> = {
+  files: nodeFileSystem,
+  clock: systemClock,
+  ids: systemIds,
+  processes: systemProcesses,
+  staleLockMs: 600_000,
 }
 
 /**

@@ -3,6 +3,7 @@
  * its lines only if the session has as many as the writer knows; a writer whose lock was lost is therefore refused.
  */
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
+import { createWriteQueue } from '../platform/node-ports.ts'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import { checkProgramName } from './check-records.ts'
 import { checkedJournal, type RawJournal } from './checked-journal.ts'
@@ -139,7 +140,7 @@ class AdvisoryLocks {
   readonly #program: string
   #connection: Promise<PostgresConnection> | null = null
   #opened: PostgresConnection | null = null
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #inTurn = createWriteQueue()
   readonly #held = new Set<string>()
 
   constructor(pool: PostgresPool, scope: string, program: string) {
@@ -192,12 +193,6 @@ class AdvisoryLocks {
       if (this.#held.size > 0) await connection.query('select pg_advisory_unlock_all()').catch(() => {})
       this.#drop(connection)
     })
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work)
-    this.#turn = result.catch(() => {})
-    return result
   }
 
   #connect(): Promise<PostgresConnection> {

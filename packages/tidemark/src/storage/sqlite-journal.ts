@@ -1,12 +1,10 @@
 /** A journal in one SQLite file, for many sessions on one machine. Needs Node 22.13 or newer (`node:sqlite`). */
 import { DatabaseSync } from 'node:sqlite'
 import type { Journal } from '@tidemark/core/engine/ports'
-import { systemClock, systemIds } from '../platform/node-ports.ts'
-import { systemProcesses } from '../platform/processes.ts'
 import { checkProgramName } from './check-records.ts'
 import { checkedJournal, type RawJournal } from './checked-journal.ts'
 import { ensureDirectory, nodeFileSystem } from './file-system.ts'
-import { type HeldLock, takeLock } from './journal-lock.ts'
+import { type HeldLock, SYSTEM_LOCKS, takeLock } from './journal-lock.ts'
 
 export interface SqliteJournalOptions {
   /** Name of this program, which others see while it writes a session. Default: `tidemark`. */
@@ -25,9 +23,6 @@ const SCHEMA = `
 
 /** Lines that one read returns at most. */
 const CHUNK = 1_000
-
-/** Milliseconds without a sign of life after which a lock of a process that cannot be checked may be taken over. */
-const STALE_LOCK_MS = 600_000
 
 /**
  * Opens a journal in the SQLite file `path`, which is created if it is missing. Every append is one transaction. Write
@@ -97,12 +92,8 @@ function createLockFolder(
       const attempt = await takeLock({
         session,
         path: `${folder}/${session}.lock`,
-        files: nodeFileSystem,
-        clock: systemClock,
-        ids: systemIds,
-        processes: systemProcesses,
+        ...SYSTEM_LOCKS,
         program,
-        staleLockMs: STALE_LOCK_MS,
       })
       if (!attempt.ok) return attempt.owner
       held.set(session, attempt.lock)

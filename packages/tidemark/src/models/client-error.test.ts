@@ -1,7 +1,8 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { describe, expect, it } from 'vitest'
-import { readClientError } from './client-error.ts'
+import { createRefusal, LIMIT_STATUS, readClientError } from './client-error.ts'
+import { PROVIDERS } from './providers.ts'
 
 const TOO_LONG = {
   type: 'error',
@@ -89,3 +90,42 @@ function createLoop(): Error {
   error.cause = error
   return error
 }
+
+describe('a request that is refused at a limit', () => {
+  it.each([
+    ['anthropic-messages', { type: 'error', error: { type: 'billing_error', message: 'Enough.' } }],
+    [
+      'openai-responses',
+      { error: { message: 'Enough.', type: 'insufficient_quota', param: null, code: 'insufficient_quota' } },
+    ],
+    [
+      'openai-chat',
+      { error: { message: 'Enough.', type: 'insufficient_quota', param: null, code: 'insufficient_quota' } },
+    ],
+  ])('has the shape of %s, and is not sent again', async (name, body) => {
+    const codec = PROVIDERS.find((provider) => provider.codec.name === name)?.codec
+    if (codec === undefined) throw new Error(`no codec ${name}`)
+    const response = createRefusal(codec, LIMIT_STATUS, 'Enough.')
+    expect(response.status).toBe(402)
+    expect(response.headers.get('x-should-retry')).toBe('false')
+    const text = await response.text()
+    expect(JSON.parse(text)).toEqual(body)
+    const failure = readClientError({ status: 402, body: text }, codec, 0)
+    expect(failure).toMatchObject({ kind: 'billing', retryable: false, message: 'Enough.' })
+  })
+
+  it('reaches a caller of the official SDK after one request', async () => {
+    let requests = 0
+    const fetch = async (): Promise<Response> => {
+      requests += 1
+      return createRefusal(anthropicCodec, LIMIT_STATUS, 'The limit is reached.')
+    }
+    const client = new Anthropic({ apiKey: 'any', fetch })
+    const message = { model: 'any', max_tokens: 1, messages: [{ role: 'user' as const, content: 'Hello.' }] }
+    await expect(client.messages.create(message)).rejects.toMatchObject({
+      status: 402,
+      message: expect.stringContaining('The limit is reached.'),
+    })
+    expect(requests).toBe(1)
+  })
+})

@@ -1,6 +1,6 @@
 /**
- * Reads the error of a caller's own client as a typed failure: errors of the official SDK and of the AI SDK, error
- * bodies of the API, and exceptions of `fetch`.
+ * Errors between a client and its provider. Reads the error of a caller's own client as a typed failure: errors of the official
+ * SDK and of the AI SDK, error bodies of the API, and exceptions of `fetch`. Refuses a client's request as its provider would.
  */
 import type { ModelFailure } from '@tidemark/core/engine/reply'
 import { isObject } from '@tidemark/core/log/json'
@@ -17,6 +17,18 @@ export function readClientError(
 ): ModelFailure {
   const classify: Classifier = (response) => toFailure({ ...response, now })
   return readKnownError(error, classify, MAX_CAUSES) ?? createUnreadableFailure(error)
+}
+
+/** The status of a request that is refused because a limit of money or use is reached: no SDK sends it again. */
+export const LIMIT_STATUS = 402
+
+/** Returns an error response in the shape of the client's provider. The official SDKs do not send the request again. */
+export function createRefusal(
+  { client }: Pick<ProviderCodec, 'client'>,
+  status: number,
+  message: string,
+): Response {
+  return Response.json(client.refuse(status, message), { status, headers: { 'x-should-retry': 'false' } })
 }
 
 type Classifier = (response: FailedCall) => ModelFailure

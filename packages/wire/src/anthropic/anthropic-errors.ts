@@ -70,6 +70,7 @@ export function toAnthropicError(failed: ModelFailure): JsonObject {
 const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
+  402: 'billing_error',
   403: 'permission_error',
   404: 'not_found_error',
   413: 'request_too_large',

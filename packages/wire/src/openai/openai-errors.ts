@@ -7,9 +7,11 @@ import type { ErrorBody } from '../failure/error-body.ts'
 /** The name of the vendor in the origin of blocks. */
 export const OPENAI = 'openai'
 
+const QUOTA_ERROR = 'insufficient_quota'
+
 const KIND_BY_CODE: ReadonlyMap<string, ModelFailureKind> = new Map([
   ['invalid_encrypted_content', 'thinking-binding'],
-  ['insufficient_quota', 'billing'],
+  [QUOTA_ERROR, 'billing'],
   ['billing_hard_limit_reached', 'billing'],
   ['rate_limit_exceeded', 'rate-limit'],
   ['server_error', 'server'],
@@ -34,7 +36,7 @@ const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
 const KIND_BY_TYPE: ReadonlyMap<string, ModelFailureKind> = new Map([
   ['authentication_error', 'auth'],
   ['permission_error', 'permission'],
-  ['insufficient_quota', 'billing'],
+  [QUOTA_ERROR, 'billing'],
   ['rate_limit_error', 'rate-limit'],
   ['tokens', 'rate-limit'],
   ['requests', 'rate-limit'],
@@ -56,12 +58,13 @@ function classifyError({ code, type, message }: ErrorBody): ModelFailureKind | u
 
 const TYPE_BY_STATUS: ReadonlyMap<number, string> = new Map([
   [401, 'authentication_error'],
+  [402, QUOTA_ERROR],
   [403, 'permission_error'],
   [429, 'rate_limit_error'],
 ])
 
-/** Returns an error in the provider's shape. */
+/** Returns an error in the provider's shape. Clients know a quota that is used up by its code. */
 export function toErrorBody(status: number, message: string): JsonObject {
   const type = TYPE_BY_STATUS.get(status) ?? (status >= 500 ? 'server_error' : 'invalid_request_error')
-  return { error: { message, type, param: null, code: null } }
+  return { error: { message, type, param: null, code: type === QUOTA_ERROR ? QUOTA_ERROR : null } }
 }

@@ -79,7 +79,7 @@ export interface ClientCodec {
   readonly mayRefuseInStream?: true
   /** What keeps a stream alive before the reply begins, as bytes of the stream. */
   readonly ping: string
-  /** Returns an error in the provider's shape, as a response body. */
+  /** Returns an error in the provider's shape, as a response body. 402: a limit of money or use is reached. */
   refuse(status: number, message: string): JsonObject
   /** Returns the body of an error response, in whatever shape, as bytes of a stream that has begun. */
   writeErrorEvent(body: string): string

@@ -4,9 +4,8 @@
  */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
 import { type ContextRewrite, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
-import { describeToolCall } from '@tidemark/core/facts/tool-calls'
-import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import { isKnownRecord, type KnownRecord } from '@tidemark/core/log/record'
+import { type Block, isTextBlock, isToolResult } from '@tidemark/core/log/block'
+import { isKnownRecord } from '@tidemark/core/log/record'
 import { appendRecordAsIs, emptySessionLog } from '@tidemark/core/log/session-log'
 import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { createReceipt, type Receipt } from '@tidemark/core/summary/receipt'
@@ -14,27 +13,28 @@ import { redact, redactStrings } from '@tidemark/core/text/redact'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { findMainModel, listLogCalls, toResponseKey } from '../inspect/logged-calls.ts'
 import type { LogContents } from '../logs/read-log.ts'
-import { listEditAnchors, listLines } from '../replay/edit-anchors.ts'
+import { listLines } from '../replay/edit-anchors.ts'
+import { createLaterUses, type LaterUses, type ModelCall } from './later-uses.ts'
 import type { DepartedBlock, DepartedMatch, Departure, LostFact, ShownBlock } from './page-data.ts'
 import { createBlockDescriber, readBlockText } from './request-detail.ts'
 
 /** Lists the compactions and clearings that were in effect for at least one request, in order. */
 export function listDepartures(log: LogContents): readonly Departure[] {
-  const calls = listLaterCalls(log)
-  const uses = listCallTexts(calls)
+  const uses = createLaterUses(listModelCalls(log))
+  const lines = new Map(log.records.map(({ record, line }) => [record.uuid, line]))
   return findRewrites(log).map((rewrite): Departure => {
-    const { before, after, request, kind, uuid } = rewrite
-    const gone = listGoneBlocks(log, rewrite)
-    const later = calls.filter((call) => call.request >= request)
-    const texts = uses.filter((use) => use.request >= request)
-    const needs = findNeeds(gone, rewrite, later)
+    const { before, after, request, kind, uuid, gone } = rewrite
+    const shownAfter = new Set(after.map(({ record }) => record.uuid))
+    const stays = ({ record }: ContextEntry): boolean => shownAfter.has(record.uuid)
+    const needs = findNeeds(rewrite, uses)
+    const isCompaction = kind === 'compact'
     return redactStrings({
       id: uuid,
-      kind: kind === 'compact' ? 'compaction' : 'clearing',
+      kind: isCompaction ? 'compaction' : 'clearing',
       request,
-      summary: kind === 'compact' ? readSummary(rewrite) : null,
-      kept: before.filter((entry) => isVisibleToModel(entry) && hasEntry(after, entry)).length,
-      receipt: kind === 'compact' ? toLostFacts(makeReceipt(rewrite), log, texts) : null,
+      summary: isCompaction ? readSummary(rewrite) : null,
+      kept: before.filter((entry) => isVisibleToModel(entry) && stays(entry)).length,
+      receipt: isCompaction ? toLostFacts(makeReceipt(rewrite, stays), { lines, uses, request }) : null,
       gone: gone.map(({ shown, key }): DepartedBlock => {
         const need = needs.get(key)
         return { ...shown, key, neededAt: need?.request ?? null, how: need?.how ?? null }
@@ -45,14 +45,16 @@ export function listDepartures(log: LogContents): readonly Departure[] {
 
 /** Returns the whole text of a block that left, by its key; null if there is none. */
 export function findDepartedText(log: LogContents, key: string): string | null {
-  for (const rewrite of findRewrites(log))
-    for (const block of listGoneBlocks(log, rewrite)) if (block.key === key) return readBlockText(block.block)
+  for (const { gone } of findRewrites(log)) {
+    const found = gone.find((block) => block.key === key)
+    if (found !== undefined) return readBlockText(found.block)
+  }
   return null
 }
 
 /** Returns the texts of everything that left, by the keys of the blocks. */
 export function listDepartedTexts(log: LogContents): Readonly<Record<string, string>> {
-  const blocks = findRewrites(log).flatMap((rewrite) => listGoneBlocks(log, rewrite))
+  const blocks = findRewrites(log).flatMap(({ gone }) => gone)
   return Object.fromEntries(blocks.map(({ key, block }) => [key, readBlockText(block)]))
 }
 
@@ -64,13 +66,14 @@ const MAX_MATCHES = 200
 export function searchDepartures(log: LogContents, wanted: string): readonly DepartedMatch[] {
   const sought = wanted.toLowerCase()
   const matches: DepartedMatch[] = []
-  for (const rewrite of findRewrites(log))
-    for (const { key, block } of listGoneBlocks(log, rewrite)) {
+  for (const { uuid, gone } of findRewrites(log))
+    for (const { key, block } of gone) {
       const text = readBlockText(block)
       const at = text.toLowerCase().indexOf(sought)
-      if (at === -1 || matches.length >= MAX_MATCHES) continue
+      if (at === -1) continue
       const excerpt = text.slice(Math.max(0, at - EXCERPT_BEFORE), at + wanted.length + EXCERPT_AFTER)
-      matches.push({ id: rewrite.uuid, key, excerpt: excerpt.replace(/\s+/g, ' ') })
+      matches.push({ id: uuid, key, excerpt: excerpt.replace(/\s+/g, ' ') })
+      if (matches.length === MAX_MATCHES) return matches
     }
   return matches
 }
@@ -81,17 +84,35 @@ interface FoundRewrite extends Pick<ContextRewrite, 'kind' | 'uuid' | 'summaryUu
   readonly after: readonly ContextEntry[]
   /** Index of the next request; the number of requests if none followed. */
   readonly request: number
+  readonly gone: readonly GoneBlock[]
 }
 
+/** Kept as long as the contents of the log: opening a block and searching look through the same rewrites. */
+const rewritesByLog = new WeakMap<LogContents, readonly FoundRewrite[]>()
+
 function findRewrites(log: LogContents): readonly FoundRewrite[] {
+  const known = rewritesByLog.get(log)
+  if (known !== undefined) return known
+  const describe = createBlockDescriber(log, findMainModel(listLogCalls(log, new Set())))
+  const found = compareContexts(log).map((rewrite) => ({
+    ...rewrite,
+    gone: listGoneBlocks(rewrite, describe),
+  }))
+  rewritesByLog.set(log, found)
+  return found
+}
+
+function compareContexts(log: LogContents): readonly Omit<FoundRewrite, 'gone'>[] {
   const waiting = listMeasuredKeys(log)
   const known = new Set<string>()
-  const found: FoundRewrite[] = []
+  const found: Omit<FoundRewrite, 'gone'>[] = []
   let session = emptySessionLog()
   let view = emptyContextView()
   let request = 0
   const take = (): void => {
+    const { rewrites } = view
     view = updateContextView(view, session)
+    if (view.rewrites === rewrites) return
     const fresh = view.rewrites.filter(({ uuid }) => !known.has(uuid))
     for (const [index, { kind, uuid, summaryUuid, replacedEntries }] of fresh.entries()) {
       known.add(uuid)
@@ -127,8 +148,10 @@ interface GoneBlock {
 }
 
 /** Lists the blocks that the model was shown before and not after, or only as a placeholder. */
-function listGoneBlocks(log: LogContents, { before, after, uuid }: FoundRewrite): readonly GoneBlock[] {
-  const describe = createBlockDescriber(log, findMainModel(listLogCalls(log, new Set())))
+function listGoneBlocks(
+  { before, after, uuid }: Omit<FoundRewrite, 'gone'>,
+  describe: ReturnType<typeof createBlockDescriber>,
+): readonly GoneBlock[] {
   const shownAfter = new Map(after.map((entry) => [entry.record.uuid, entry]))
   return before.filter(isVisibleToModel).flatMap((entry) => {
     const now = shownAfter.get(entry.record.uuid)
@@ -148,10 +171,6 @@ function isSameBlock(one: Block, other: Block): boolean {
   return isTextBlock(one) && isTextBlock(other) && one.text === other.text
 }
 
-function hasEntry(entries: readonly ContextEntry[], { record }: ContextEntry): boolean {
-  return entries.some((entry) => entry.record.uuid === record.uuid)
-}
-
 function readSummary({ after, summaryUuid }: FoundRewrite): string | null {
   const summary = after.find(({ record }) => record.uuid === summaryUuid)
   if (summary === undefined) return null
@@ -159,25 +178,20 @@ function readSummary({ after, summaryUuid }: FoundRewrite): string | null {
   return texts.length === 0 ? null : redact(texts.join('\n'))
 }
 
-function makeReceipt({ before, after }: FoundRewrite): Receipt {
-  const summarised = before.filter((entry) => isVisibleToModel(entry) && !hasEntry(after, entry))
+function makeReceipt({ before, after }: FoundRewrite, stays: (entry: ContextEntry) => boolean): Receipt {
+  const summarised = before.filter((entry) => isVisibleToModel(entry) && !stays(entry))
+  const shownBefore = new Set(before.map(({ record }) => record.uuid))
   const carried = after.flatMap(({ record }) => {
-    if (record.type !== 'attachment' || before.some((entry) => entry.record.uuid === record.uuid)) return []
+    if (record.type !== 'attachment' || shownBefore.has(record.uuid)) return []
     const { type = 'attachment', key } = record.attachment
     return [{ kind: type, key: typeof key === 'string' ? key : type }]
   })
   return runAtOnce(createReceipt({ before, after, summarised, carried }))
 }
 
-/** A call of the model, with the index of its request. */
-interface LaterCall {
-  readonly request: number
-  readonly record: KnownRecord & { readonly type: 'assistant' }
-}
-
-function listLaterCalls(log: LogContents): readonly LaterCall[] {
+function listModelCalls(log: LogContents): readonly ModelCall[] {
   const waiting = listMeasuredKeys(log)
-  const calls: LaterCall[] = []
+  const calls: ModelCall[] = []
   let request = -1
   for (const { record } of log.records) {
     const key = toResponseKey(record)
@@ -187,37 +201,30 @@ function listLaterCalls(log: LogContents): readonly LaterCall[] {
   return calls
 }
 
-interface CallText {
+interface LostFactsInput {
+  readonly lines: ReadonlyMap<unknown, number>
+  readonly uses: LaterUses
   readonly request: number
-  readonly text: string
-}
-
-/** The texts and tool inputs of each call: what the model wrote. */
-function listCallTexts(calls: readonly LaterCall[]): readonly CallText[] {
-  return calls.map(({ request, record }) => ({
-    request,
-    text: toBlocks(record.message.content)
-      .map((block) => (isTextBlock(block) ? block.text : isToolUse(block) ? JSON.stringify(block.input) : ''))
-      .join('\n'),
-  }))
 }
 
 function toLostFacts(
   { lost, carried, unfit }: Receipt,
-  { records }: LogContents,
-  texts: readonly CallText[],
+  { lines, uses, request }: LostFactsInput,
 ): NonNullable<Departure['receipt']> {
-  const lines = new Map(records.map(({ record, line }) => [record.uuid, line]))
-  const toFact = (text: string, uuid: string, sought: string | null = text): LostFact => ({
+  const toFact = ({ text, uuid }: { readonly text: string; readonly uuid: string }): LostFact => ({
     text,
     line: lines.get(uuid) ?? null,
-    neededAt: sought === null ? null : (texts.find((use) => use.text.includes(sought))?.request ?? null),
+    neededAt: null,
+  })
+  const toName = (item: { readonly text: string; readonly uuid: string }): LostFact => ({
+    ...toFact(item),
+    neededAt: uses.findNamed(item.text, request),
   })
   return {
-    files: lost.files.map(({ text, uuid }) => toFact(text, uuid)),
-    userMessages: lost.userMessages.map(({ text, uuid }) => toFact(text, uuid, null)),
-    errors: lost.errors.map(({ text, uuid }) => toFact(text, uuid, null)),
-    identifiers: lost.identifiers.map(({ text, uuid }) => toFact(text, uuid)),
+    files: lost.files.map(toName),
+    userMessages: lost.userMessages.map(toFact),
+    errors: lost.errors.map(toFact),
+    identifiers: lost.identifiers.map(toName),
     moreIdentifiers: lost.moreIdentifiers,
     carried: carried.map(({ kind, key }) => (kind === key ? kind : `${kind}: ${key}`)),
     unfit: unfit.length,
@@ -236,41 +243,25 @@ const MIN_LINE = 16
  * Finds the first later call that needed each block: one that read the same file again, or one that edited lines that only
  * the block had shown.
  */
-function findNeeds(
-  gone: readonly GoneBlock[],
-  { after }: FoundRewrite,
-  later: readonly LaterCall[],
-): ReadonlyMap<string, Need> {
-  const results = gone.filter(({ block }) => isToolResult(block))
-  const byPath = Map.groupBy(results, ({ shown }) => (shown.kind === 'result' ? shown.what : ''))
-  const inView = new Set(
-    after.flatMap((entry) => (isVisibleToModel(entry) ? [...listEntryLines(entry)] : [])),
-  )
-  const byLine = new Map<string, string>()
-  for (const { block, key } of results)
-    for (const line of listLines(block))
-      if (line.length >= MIN_LINE && !inView.has(line)) byLine.set(line, key)
+function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): ReadonlyMap<string, Need> {
   const needs = new Map<string, Need>()
   const add = (key: string, need: Need): void => {
-    if (!needs.has(key)) needs.set(key, need)
+    if (need.request < (needs.get(key)?.request ?? Number.POSITIVE_INFINITY)) needs.set(key, need)
   }
-  for (const { request, record } of later) {
-    const blocks = toBlocks(record.message.content)
-    for (const block of blocks) {
-      if (!isToolUse(block)) continue
-      const { kind, path } = describeToolCall(block.name, block.input)
-      if (kind === 'read' && path !== null)
-        for (const { key } of byPath.get(path) ?? []) add(key, { request, how: 'read again' })
+  const edited = new Map<string, { readonly key: string; readonly at: number }>()
+  for (const { block, key, shown } of gone) {
+    if (!isToolResult(block)) continue
+    const readAt = shown.kind === 'result' ? uses.findRead(shown.what, request) : null
+    if (readAt !== null) add(key, { request: readAt, how: 'read again' })
+    for (const line of listLines(block)) {
+      const at = line.length < MIN_LINE ? null : uses.findEdited(line, request)
+      // Of several blocks with the line, the newest is the one that an edit went by.
+      if (at !== null) edited.set(line, { key, at })
     }
-    for (const { lines } of listEditAnchors(blocks))
-      for (const line of lines) {
-        const key = byLine.get(line)
-        if (key !== undefined) add(key, { request, how: 'edited' })
-      }
   }
+  if (edited.size === 0) return needs
+  const inView = after.filter(isVisibleToModel).flatMap((entry) => toMessageParts(entry))
+  for (const [line, { key, at }] of edited)
+    if (!inView.some(({ block }) => listLines(block).has(line))) add(key, { request: at, how: 'edited' })
   return needs
-}
-
-function listEntryLines(entry: ContextEntry): Iterable<string> {
-  return toMessageParts(entry).flatMap(({ block }) => [...listLines(block)])
 }

@@ -1,0 +1,75 @@
+/**
+ * What the model wrote at each request of a log: names, paths, files that it read and lines that it edited. One pass over
+ * the calls, so that "which later request needed it" is a look-up for each fact and block instead of a search of all texts.
+ */
+import { collectJsonStrings, describeToolCall } from '@tidemark/core/facts/tool-calls'
+import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
+import type { KnownRecord } from '@tidemark/core/log/record'
+import { findNames } from '@tidemark/core/text/code-in-text'
+import { listEditAnchors } from '../replay/edit-anchors.ts'
+
+/** A response of the model, with the index of its request. */
+export interface ModelCall {
+  readonly request: number
+  readonly record: KnownRecord & { readonly type: 'assistant' }
+}
+
+/** Each function returns the first request from `from` on; null if there is none. */
+export interface LaterUses {
+  findNamed(text: string, from: number): number | null
+  findRead(path: string, from: number): number | null
+  findEdited(line: string, from: number): number | null
+}
+
+export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
+  const [named, read, edited] = [new RequestIndex(), new RequestIndex(), new RequestIndex()]
+  for (const { request, record } of calls) {
+    const blocks = toBlocks(record.message.content)
+    for (const block of blocks) {
+      if (isTextBlock(block)) addNames(named, block.text, request)
+      if (!isToolUse(block)) continue
+      for (const text of collectJsonStrings(block.input)) addNames(named, text, request)
+      const { kind, path, touches } = describeToolCall(block.name, block.input)
+      for (const file of [path, ...touches.map((touch) => touch.path)])
+        if (file !== null) named.add(file, request)
+      if (kind === 'read' && path !== null) read.add(path, request)
+    }
+    for (const { lines } of listEditAnchors(blocks)) for (const line of lines) edited.add(line, request)
+  }
+  return {
+    findNamed: (text, from) => named.findFirst(text, from),
+    findRead: (path, from) => read.findFirst(path, from),
+    findEdited: (line, from) => edited.findFirst(line, from),
+  }
+}
+
+/** Matches what stands between spaces, quotes and brackets: paths, whatever characters they have. */
+const WORDS = /[^\s"'`<>()[\]{}|;,=]+/g
+const END_OF_SENTENCE = /[.:!?]+$/
+
+function addNames(index: RequestIndex, text: string, request: number): void {
+  for (const name of findNames(text).identifiers.keys()) index.add(name, request)
+  for (const [word] of text.matchAll(WORDS)) index.add(word.replace(END_OF_SENTENCE, ''), request)
+}
+
+/** The requests, in ascending order, by a text. */
+class RequestIndex {
+  readonly #requests = new Map<string, number[]>()
+
+  add(text: string, request: number): void {
+    const known = this.#requests.get(text)
+    if (known === undefined) this.#requests.set(text, [request])
+    else if (known.at(-1) !== request) known.push(request)
+  }
+
+  findFirst(text: string, from: number): number | null {
+    const requests = this.#requests.get(text) ?? []
+    let [low, high] = [0, requests.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((requests[middle] ?? 0) < from) low = middle + 1
+      else high = middle
+    }
+    return requests[low] ?? null
+  }
+}

@@ -487,7 +487,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'provider-clearing-never-charged',
     law: 'what the provider newly cleared is charged for',
-    file: 'packages/core/src/cache/cache-monitor.ts',
+    file: 'packages/core/src/cache/detect-break.ts',
     find: 'announced: [...pending.announced, clearing],',
     replace: 'announced: pending.announced,',
     tests: ['packages/core/src/cache/cache-monitor.test'],
@@ -495,7 +495,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'edits-blind-every-later-call',
     law: 'the same edit again is judged',
-    file: 'packages/core/src/cache/cache-monitor.ts',
+    file: 'packages/core/src/cache/detect-break.ts',
     find: "return isKnown || now?.text === before?.text ? 'same' : 'unknown'",
     replace: "return now?.text === undefined ? 'same' : 'unknown'",
     tests: ['packages/core/src/cache/cache-monitor.test'],

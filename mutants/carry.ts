@@ -223,9 +223,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls-before-the-newest-response-wait-no-longer',
     law: 'settling, cutting and compacting agree on which calls wait',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'newest.some((draft) => listToolCallIds(draft).length > 0)',
     replace: 'newest.slice(-1).some((draft) => listToolCallIds(draft).length > 0)',
-    tests: ['packages/core/src/context/tool-pairing.test'],
+    tests: ['packages/core/src/context/message-repair.test'],
   },
 ]

@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
-    file: 'packages/core/src/planner/plan-input.ts',
+    file: 'packages/core/src/clearing/cached-clearing.ts',
     find: 'const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })',
     replace: 'const deleted = isMeasured ? countDeletedTokens(register, { sinceResponse: true }) : 0',
     tests: [`${TESTS}/steps`],

@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'call-left-without-answer',
     law: 'law 2: wire',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'results.push({ block: createInterruptedResult(id), origin })',
     replace: 'void origin',
     tests: [`${LAWS}/wire`],
@@ -39,7 +39,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'orphan-answer-sent',
     law: 'law 2: wire',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'if (unanswered.delete(id)) results.push(part)',
     replace: 'unanswered.delete(id)\n    if (results.length < 1000) results.push(part)',
     tests: [`${LAWS}/wire`],
@@ -47,7 +47,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'used-up-call-id-sent-again',
     law: 'law 2: wire',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'accepted.id === block.id && !isKnown(block.id)',
     replace: 'accepted.id === block.id',
     tests: [`${LAWS}/wire`],
@@ -55,15 +55,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'refused-call-id-sent',
     law: 'gets an id that is accepted',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: "block.id.replace(REFUSED_CHARACTERS, '_') || 'call'",
     replace: 'block.id',
-    tests: ['packages/core/src/context/tool-pairing.test'],
+    tests: ['packages/core/src/context/message-repair.test'],
   },
   {
     name: 'silent-tail-sent',
     law: 'law 2: wire',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: "if (draft.role !== 'assistant') return false",
     replace: "if (draft.role !== 'user') return false",
     tests: [`${LAWS}/wire`],
@@ -79,7 +79,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'late-answer-replaces-what-was-sent',
     law: 'law 5: prefix',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'for (const given of following.flatMap(listToolResults)) {',
     replace: 'for (const given of following.flatMap(listToolResults).reverse()) {',
     tests: [`${LAWS}/prefix`],
@@ -209,7 +209,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kept-system-message-moves-behind-the-unanswered-one',
     law: 'law 10',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: "draft.role !== 'system' || draft.isKept !== true",
     replace: "draft.role !== 'system' || draft.isKept === true",
     tests: ['packages/core/test/laws/rewrite.test'],

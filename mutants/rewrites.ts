@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'repeated-call-loses-its-result',
     law: 'shown with their results',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'renamed.set(block.id, id)',
     replace: 'renamed.set(id, id)',
     tests: ['test/library/going-on'],

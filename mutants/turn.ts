@@ -101,7 +101,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'announcement-behind-interrupted-thinking',
     law: 'interrupted while the model thinks',
-    file: 'packages/core/src/context/tool-pairing.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: "const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1",
     replace: 'const end = drafts.length',
     tests: ['test/library/changing-tools'],
@@ -109,7 +109,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'announcement-judged-without-what-was-sent-before',
     law: 'interrupted while the model thinks',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/message-repair.ts',
     find: 'const role = draft?.role ?? before?.message.role',
     replace: 'const role = draft?.role',
     tests: ['test/library/changing-tools'],

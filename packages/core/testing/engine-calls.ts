@@ -1,6 +1,6 @@
 /** Calls into the engine that only tests make: one turn, one fork, one validation, without a session object around them. */
 import type { FlattenedContext } from '../src/context/flatten.ts'
-import type { MessageRepair } from '../src/context/tool-pairing.ts'
+import type { MessageRepair } from '../src/context/message-repair.ts'
 import type { ForkCacheRead, TurnEvent, TurnFailure, TurnOutcome } from '../src/engine/events.ts'
 import type { TurnHost } from '../src/engine/host.ts'
 import type { Signal } from '../src/engine/ports.ts'
@@ -18,12 +18,7 @@ import type { RawFields } from '../src/policy/provider-spelling.ts'
 import type { AttemptsInput } from '../src/summary/attempt-types.ts'
 import { takeTurn } from '../src/turn/turn.ts'
 import type { Finding } from '../src/validate/findings.ts'
-import {
-  checkMessage,
-  finishMessageCheck,
-  type ValidationState,
-  validateRequestFields,
-} from '../src/validate/validate.ts'
+import { checkMessage, finishCheck, type ValidationState } from '../src/validate/validate.ts'
 
 export interface SingleTurnOptions {
   /** The user's prompt; null to resume an interrupted turn from the log. */
@@ -75,7 +70,7 @@ export function validateContext(
 ): readonly Finding[] {
   let { state } = checked
   for (const { message } of flat.tail) state = checkMessage(state, message)
-  return [...validateRequestFields(request, state.profile), ...finishMessageCheck(state, request)]
+  return finishCheck(state, request)
 }
 
 /** Lists the repairs made to all messages of a context. */

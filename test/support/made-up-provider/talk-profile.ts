@@ -41,12 +41,12 @@ const talkSpelling: ProviderSpelling<ProviderProfile> = {
   requestSummary: (): { parameters: JsonObject; extra: JsonObject } => refuse('write summaries'),
   checks: {
     start: null,
-    checkFields: ({ ceiling }, { profile, report }) => {
+    checkFields: ({ raw: { ceiling } }, { profile, report }) => {
       if (typeof ceiling !== 'number' && profile.maxOutputRequired) report('ceiling', 'ceiling')
     },
     checkMessage: (state) => state,
     finish: () => {},
-    asksSummary: () => false,
+    summaryParameter: null,
   },
 }
 

@@ -11,14 +11,7 @@ import type { TokenUsage } from '../log/model-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { AppliedEdits, ProviderEdit, ProviderMissReport } from '../policy/provider-spelling.ts'
-import {
-  type BlockIndex,
-  countMessages,
-  type MessageList,
-  messageAt,
-  readTotalsBeforeMessage,
-  toMessageBlocks,
-} from '../request/block-index.ts'
+import { type BlockIndex, type MessageList, toMessageBlocks } from '../request/block-index.ts'
 import {
   type CacheBreak,
   isResetAnnouncement,
@@ -147,27 +140,6 @@ export function findForkParent(source: string, forkOf: string | undefined): stri
   return source === 'compact' ? MAIN_SOURCE : null
 }
 
-/**
- * Returns the most tokens that a fork can read if it is behind its parent; otherwise infinity. A fork that runs beside the turn has
- * its markers where the conversation was cached when it was built, and a request of its parent may be answered before it
- * is sent: what that one cached is out of its reach.
- */
-export function findForkLimit({ sent, forecast }: PendingRequest): number {
-  const isFork = findForkParent(sent.source, sent.forkOf) !== null
-  const isBehind = isFork && forecast.why === 'out-of-reach' && forecast.isCertain
-  return isBehind ? forecast.read : Number.POSITIVE_INFINITY
-}
-
-/**
- * Returns the answered request that a pending one is compared with; null if none is known. A fork whose parent is not
- * known, as after an undo, is compared with itself: it should read what the cache model forecasts.
- */
-export function findComparedRequest({ sent, forecast, previous }: PendingRequest): AnsweredRequest | null {
-  const isFork = findForkParent(sent.source, sent.forkOf) !== null
-  if (previous !== null || !isFork || forecast.read === 0) return previous
-  return { sent, blockIndex: forecast.basis.request.blockIndex, edits: null }
-}
-
 /** Checks whether a name matches a pattern in which `*` stands for any text, ignoring case. */
 export function matchesPattern(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.toLowerCase().split('*')
@@ -249,97 +221,13 @@ export type NotJudgedReason =
   | 'deletion-not-told'
   | 'best-effort'
 
-// Context edits that the provider makes by itself, as the cache sees them: whether a response reports more than the
-// previous one, which part of the API request a new clearing leaves readable in the cache, and with which edits a fork
-// reads the prefix that its parent cached.
+// Context edits that the provider makes by itself, as the cache sees them.
 
 /**
  * How the provider's edits differ from those of the previous API request. `more`: it cleared more. `fewer`: it cleared
  * less, so that cleared content is back. `unknown`: edits of an unknown kind changed.
  */
 export type EditsChange = 'same' | 'more' | 'fewer' | 'unknown'
-
-export function compareEdits(before: ReportedEdits | null, now: ReportedEdits | null): EditsChange {
-  const results = (now?.results ?? 0) - (before?.results ?? 0)
-  const turns = (now?.thinkingTurns ?? 0) - (before?.thinkingTurns ?? 0)
-  if (results < 0 || turns < 0) return 'fewer'
-  if (results > 0 || turns > 0) return 'more'
-  const isKnown = now !== null && now.results + now.thinkingTurns > 0
-  return isKnown || now?.text === before?.text ? 'same' : 'unknown'
-}
-
-/** Returns the edits that a response reports or, if it broke off before that, those that its API request asked for. */
-export function findEdits(
-  before: ReportedEdits | null,
-  { edits = null, requestedClearing }: Pick<CacheCheckInput, 'edits' | 'requestedClearing'>,
-): ReportedEdits | null {
-  if (requestedClearing === undefined) return edits
-  const { results, tokens, firstCleared } = requestedClearing
-  if (results === 0) return before
-  return {
-    results: (before?.results ?? 0) + results,
-    thinkingTurns: before?.thinkingTurns ?? 0,
-    tokens: (before?.tokens ?? 0) + tokens,
-    text: before?.text ?? '',
-    ...(firstCleared === undefined ? {} : { firstCleared }),
-  }
-}
-
-/** A pending API request with what its response says about the provider's edits. */
-export interface RequestWithReportedEdits extends PendingRequest {
-  readonly change: EditsChange
-  /** Message blocks before the first one that the provider newly cleared; null if it cleared nothing more. */
-  readonly blocksBeforeClearing: number | null
-}
-
-/**
- * Adds a clearing that the provider made for this API request to the announced rewrites, so that it is charged for. A
- * fork should make the provider clear nothing more than its parent did, so what it loses by that is a cache break.
- */
-export function withProviderClearing(
-  pending: PendingRequest,
-  edits: ReportedEdits | null,
-  change: EditsChange,
-): RequestWithReportedEdits {
-  const before = pending.previous?.edits ?? null
-  const { source, forkOf } = pending.sent
-  const isFork = findForkParent(source, forkOf) !== null
-  if (edits === null || change !== 'more' || pending.previous === null || isFork)
-    return { ...pending, change, blocksBeforeClearing: null }
-  const results = edits.results - (before?.results ?? 0)
-  const turns = edits.thinkingTurns - (before?.thinkingTurns ?? 0)
-  const clearing: PricedAnnouncement = {
-    kind: 'clearing',
-    act: describeProviderClearing(results, turns),
-    freedTokens: Math.max(0, edits.tokens - (before?.tokens ?? 0)),
-  }
-  return {
-    ...pending,
-    announced: [...pending.announced, clearing],
-    change,
-    // Thinking is cleared from the first message on.
-    blocksBeforeClearing: turns > 0 ? 0 : countBlocksBeforeCall(pending, edits.firstCleared),
-  }
-}
-
-function describeProviderClearing(results: number, turns: number): string {
-  const count = (number: number, noun: string): readonly string[] =>
-    number === 0 ? [] : [`${number} ${noun}${number === 1 ? '' : 's'}`]
-  const what = [...count(results, 'result'), ...count(turns, 'turn')].join(' and the thinking of ')
-  return `the provider cleared ${results === 0 ? 'the thinking of ' : ''}${what}`
-}
-
-/** Counts the message blocks before a tool call; 0 if the API request does not show the call. */
-function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | undefined): number {
-  const { messages } = sent
-  for (let index = 0; id !== undefined && index < countMessages(messages); index += 1) {
-    const message = messageAt(messages, index)
-    const blocks = message?.message.role === 'assistant' ? toMessageBlocks(message) : []
-    const place = blocks.findIndex((block) => isToolUse(block) && block.id === id)
-    if (place !== -1) return readTotalsBeforeMessage(forecast.basis.request.blockIndex, index).blocks + place
-  }
-  return 0
-}
 
 /** The messages of a fork and of the parent whose cached prefix it reads, and what the provider cleared from the parent. */
 interface ForkEditsInput {

@@ -4,9 +4,17 @@
  */
 
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
+import { isToolUse } from '../log/block.ts'
 import type { TokenUsage } from '../log/model-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
-import { type BlockPosition, findFirstDifference, readTotalsBeforeMessage } from '../request/block-index.ts'
+import {
+  type BlockPosition,
+  countMessages,
+  findFirstDifference,
+  messageAt,
+  readTotalsBeforeMessage,
+  toMessageBlocks,
+} from '../request/block-index.ts'
 import type { TokensByClass } from '../tokens/usage.ts'
 import {
   type CacheBreak,
@@ -32,18 +40,14 @@ import {
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
-  compareEdits,
+  type EditsChange,
   EMPTY_SOURCE_STATE,
-  findComparedRequest,
-  findEdits,
-  findForkLimit,
   findForkParent,
   type NotJudgedReason,
   type PendingRequest,
-  type RequestWithReportedEdits,
+  type ReportedEdits,
   toMonitorKey,
   withCallerState,
-  withProviderClearing,
 } from './cache-monitor.ts'
 import {
   describeBreak,
@@ -107,6 +111,112 @@ interface CacheCheckResult {
   readonly outcome: CacheCheckOutcome
   /** The provider's edits changed, so sizes of message prefixes that earlier responses showed no longer apply. */
   readonly isEdited: boolean
+}
+
+// Context edits that the provider makes by itself: whether a response reports more than the previous one, and which part
+// of the API request a new clearing leaves readable in the cache.
+
+function compareEdits(before: ReportedEdits | null, now: ReportedEdits | null): EditsChange {
+  const results = (now?.results ?? 0) - (before?.results ?? 0)
+  const turns = (now?.thinkingTurns ?? 0) - (before?.thinkingTurns ?? 0)
+  if (results < 0 || turns < 0) return 'fewer'
+  if (results > 0 || turns > 0) return 'more'
+  const isKnown = now !== null && now.results + now.thinkingTurns > 0
+  return isKnown || now?.text === before?.text ? 'same' : 'unknown'
+}
+
+/** Returns the edits that a response reports or, if it broke off before that, those that its API request asked for. */
+function findEdits(
+  before: ReportedEdits | null,
+  { edits = null, requestedClearing }: Pick<CacheCheckInput, 'edits' | 'requestedClearing'>,
+): ReportedEdits | null {
+  if (requestedClearing === undefined) return edits
+  const { results, tokens, firstCleared } = requestedClearing
+  if (results === 0) return before
+  return {
+    results: (before?.results ?? 0) + results,
+    thinkingTurns: before?.thinkingTurns ?? 0,
+    tokens: (before?.tokens ?? 0) + tokens,
+    text: before?.text ?? '',
+    ...(firstCleared === undefined ? {} : { firstCleared }),
+  }
+}
+
+/** A pending API request with what its response says about the provider's edits. */
+interface RequestWithReportedEdits extends PendingRequest {
+  readonly change: EditsChange
+  /** Message blocks before the first one that the provider newly cleared; null if it cleared nothing more. */
+  readonly blocksBeforeClearing: number | null
+}
+
+/**
+ * Adds a clearing that the provider made for this API request to the announced rewrites, so that it is charged for. A
+ * fork should make the provider clear nothing more than its parent did, so what it loses by that is a cache break.
+ */
+function withProviderClearing(
+  pending: PendingRequest,
+  edits: ReportedEdits | null,
+  change: EditsChange,
+): RequestWithReportedEdits {
+  const before = pending.previous?.edits ?? null
+  const { source, forkOf } = pending.sent
+  const isFork = findForkParent(source, forkOf) !== null
+  if (edits === null || change !== 'more' || pending.previous === null || isFork)
+    return { ...pending, change, blocksBeforeClearing: null }
+  const results = edits.results - (before?.results ?? 0)
+  const turns = edits.thinkingTurns - (before?.thinkingTurns ?? 0)
+  const clearing: PricedAnnouncement = {
+    kind: 'clearing',
+    act: describeProviderClearing(results, turns),
+    freedTokens: Math.max(0, edits.tokens - (before?.tokens ?? 0)),
+  }
+  return {
+    ...pending,
+    announced: [...pending.announced, clearing],
+    change,
+    // Thinking is cleared from the first message on.
+    blocksBeforeClearing: turns > 0 ? 0 : countBlocksBeforeCall(pending, edits.firstCleared),
+  }
+}
+
+function describeProviderClearing(results: number, turns: number): string {
+  const count = (number: number, noun: string): readonly string[] =>
+    number === 0 ? [] : [`${number} ${noun}${number === 1 ? '' : 's'}`]
+  const what = [...count(results, 'result'), ...count(turns, 'turn')].join(' and the thinking of ')
+  return `the provider cleared ${results === 0 ? 'the thinking of ' : ''}${what}`
+}
+
+/** Counts the message blocks before a tool call; 0 if the API request does not show the call. */
+function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | undefined): number {
+  const { messages } = sent
+  for (let index = 0; id !== undefined && index < countMessages(messages); index += 1) {
+    const message = messageAt(messages, index)
+    const blocks = message?.message.role === 'assistant' ? toMessageBlocks(message) : []
+    const place = blocks.findIndex((block) => isToolUse(block) && block.id === id)
+    if (place !== -1) return readTotalsBeforeMessage(forecast.basis.request.blockIndex, index).blocks + place
+  }
+  return 0
+}
+
+/**
+ * Returns the most tokens that a fork can read if it is behind its parent; otherwise infinity. A fork that runs beside the turn has
+ * its markers where the conversation was cached when it was built, and a request of its parent may be answered before it
+ * is sent: what that one cached is out of its reach.
+ */
+function findForkLimit({ sent, forecast }: PendingRequest): number {
+  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  const isBehind = isFork && forecast.why === 'out-of-reach' && forecast.isCertain
+  return isBehind ? forecast.read : Number.POSITIVE_INFINITY
+}
+
+/**
+ * Returns the answered request that a pending one is compared with; null if none is known. A fork whose parent is not
+ * known, as after an undo, is compared with itself: it should read what the cache model forecasts.
+ */
+function findComparedRequest({ sent, forecast, previous }: PendingRequest): AnsweredRequest | null {
+  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  if (previous !== null || !isFork || forecast.read === 0) return previous
+  return { sent, blockIndex: forecast.basis.request.blockIndex, edits: null }
 }
 
 function detectBreak(

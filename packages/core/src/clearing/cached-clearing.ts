@@ -16,7 +16,7 @@ import {
   toClearSelection,
 } from './clear-candidates.ts'
 import { type ClearInput, type ClearOutcome, findKeptFiles, pluralize } from './clear-proposal.ts'
-import { addTally, findToolResult, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
+import { addTally, countResultTokens, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
@@ -40,7 +40,7 @@ export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearP
     return { proposal: null, why }
   }
   const ids = results.map(({ call }) => call.id)
-  const freed = Math.round(scale * countTokens(register, ids))
+  const freed = Math.round(scale * countResultTokens(register, ids))
   const why = `${because}: deleting ${pluralize(ids.length, 'old result')} frees ${formatCount(freed)} tokens; nothing is written again`
   const proposal: ClearProposal = {
     way: 'cached',
@@ -62,10 +62,6 @@ export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearP
     released: findClearedContent(register, { results, inputs: [] }, []),
   }
   return { proposal, why }
-}
-
-function countTokens(register: ToolResultIndex, ids: readonly string[]): number {
-  return ids.reduce((sum, id) => sum + (findToolResult(register, id)?.tokens ?? 0), 0)
 }
 
 /**
@@ -125,7 +121,18 @@ export function countDeletedTokens(
   const counting = register.deletions.filter(
     ({ lastResponsePlace }) => !sinceResponse || lastResponsePlace === register.lastResponsePlace,
   )
-  return counting.reduce((sum, { ids }) => sum + countTokens(register, ids), 0)
+  return counting.reduce((sum, { ids }) => sum + countResultTokens(register, ids), 0)
+}
+
+/**
+ * Counts the estimated tokens that the context shows but the provider has removed. If a response was measured, its usage
+ * no longer includes what the provider had cleared before.
+ */
+export function countRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
+  const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })
+  if (isMeasured) return deleted
+  const cleared = [...register.removedByProvider].flatMap(([id, way]) => (way === 'native' ? [id] : []))
+  return deleted + countResultTokens(register, cleared)
 }
 
 /**

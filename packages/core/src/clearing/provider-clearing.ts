@@ -297,14 +297,6 @@ export function findAppliedClearing(
   }
 }
 
-/** Counts the estimated tokens of tool results that the provider clears from every API request. */
-export function countProviderCleared(register: ToolResultIndex): number {
-  let tokens = 0
-  for (const [id, way] of register.removedByProvider)
-    tokens += way === 'native' ? (findToolResult(register, id)?.tokens ?? 0) : 0
-  return tokens
-}
-
 /** Returns ids of the responses in the first `turns` turns with thinking, except those that had lost it before. */
 function findClearedThinking(register: ToolResultIndex, turns: number): readonly string[] {
   const { thinkingResponses, clearedThinkingCount } = register

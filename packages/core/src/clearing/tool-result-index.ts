@@ -133,6 +133,11 @@ export function findToolResult(
   return place === undefined ? undefined : results.at(place)
 }
 
+/** Counts the estimated tokens of the results of these tool calls. */
+export function countResultTokens(register: ToolResultIndex, ids: readonly string[]): number {
+  return ids.reduce((sum, id) => sum + (findToolResult(register, id)?.tokens ?? 0), 0)
+}
+
 /** Counts the estimated tokens of a tool result and of the large inputs of its call. Cleared parts count as 0. */
 export function countShownTokens({ tokens, isCleared, call }: ToolResult): number {
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)

@@ -2,7 +2,7 @@ import { listRepairs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { flattenContext, listTracedMessages, MISSING_PROMPT_TEXT, toApiMessages } from './flatten.ts'
-import { createInterruptedResult } from './tool-pairing.ts'
+import { createInterruptedResult } from './message-repair.ts'
 
 const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
 const result = (id: string, content = id): Block => ({ type: 'tool_result', tool_use_id: id, content })

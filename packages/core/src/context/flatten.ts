@@ -5,7 +5,6 @@
  * When a new response begins, all messages before it are frozen: no later record can change them. Only the messages
  * after the frozen ones are computed again, so an update costs time only for new entries.
  */
-import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
   EFFORT_FIELD,
@@ -13,7 +12,6 @@ import {
   isCompactionBlock,
   isServerToolResult,
   isServerToolUse,
-  isTextBlock,
   isToolResult,
   isToolUse,
   toBlocks,
@@ -22,20 +20,17 @@ import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
 import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
-import type { ApiMessage } from './payload.ts'
 import {
   createInterruptedResult,
   hasNoOpenCalls,
   joinDrafts,
-  listToolCallIds,
   type MessageDraft,
   type MessageRepair,
-  pairToolCalls,
+  repairDrafts,
   type UnansweredCall,
-  withDraftParts,
   withoutBlankText,
-  withoutTrailingThinking,
-} from './tool-pairing.ts'
+} from './message-repair.ts'
+import type { ApiMessage } from './payload.ts'
 
 /** A message of an API request, with the records that its blocks come from. */
 export interface TracedMessage {
@@ -275,15 +270,9 @@ function finishDrafts(flat: FlattenedContext): FinishedDrafts {
   const start = flat.drafts[0]?.parts.at(0)
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
-  const plain = withoutBlankText(flat.drafts)
-  const isKnownCall = (id: string): boolean => flat.calls.get(id) !== undefined
-  const { waiting, waitingServer, ...paired } = pairToolCalls(moveSystemMessages(plain.drafts), isKnownCall)
-  const tail = withoutTrailingThinking(paired.drafts)
-  const drafts = withSystemReminders(tail.drafts, flat.frozen)
-  const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
+  const { drafts, calls, repairs, ...waiting } = repairDrafts(flat.drafts, flat)
   const messages = drafts.map(toTracedMessage)
-  const calls = drafts.flatMap(listToolCallIds)
-  return { drafts: flat.drafts, messages, repairs, waiting, waitingServer, calls }
+  return { drafts: flat.drafts, messages, repairs: [...firsts, ...repairs], ...waiting, calls }
 }
 
 function toTracedMessage(draft: MessageDraft): TracedMessage {
@@ -297,82 +286,6 @@ function toTracedMessage(draft: MessageDraft): TracedMessage {
     content: parts.map((part) => part.block),
   }
   return { message, origins: parts.map((part) => part.origin), ...(raw.size > 0 ? { raw } : {}) }
-}
-
-// The functions below place mid-conversation system messages where the provider accepts them.
-
-/**
- * Moves user content that arrived after a system message in front of that message, so that the system message comes
- * directly before the response. A system message whose response was summarized becomes a reminder where it stands:
- * moved, it would come after the user's unanswered messages, which must be last.
- */
-function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
-  const placed: MessageDraft[] = []
-  for (const [index, given] of drafts.entries()) {
-    const draft = hasLostResponse(drafts, index) ? toReminder(given) : given
-    const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
-    const before = placed[waiting - 1]
-    if (draft.role === 'user' && before?.role === 'user') placed[waiting - 1] = joinDrafts(before, draft)
-    else if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
-    else placed.splice(waiting, 0, draft)
-  }
-  return placed
-}
-
-/** True for a kept system message of plain text that user content follows instead of its response. */
-function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolean {
-  const draft = drafts[index] as MessageDraft
-  if (draft.role !== 'system' || draft.isKept !== true) return false
-  // Tool results go in front of the system message, to the calls that they answer.
-  const isSkipped = ({ role, parts }: MessageDraft): boolean =>
-    role === 'system' || [...parts].every(({ block }) => isToolResult(block))
-  const next = drafts.slice(index).find((each) => !isSkipped(each))
-  const isPlain = draft.unchangedMessage?.[EFFORT_FIELD] === undefined
-  return isPlain && next?.role === 'user' && draft.parts.toArray().every(({ block }) => isTextBlock(block))
-}
-
-/**
- * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because
- * the provider would refuse a system message there. The effort that it sets stays in a system message
- * without content, which may be anywhere.
- */
-function withSystemReminders(
-  drafts: readonly MessageDraft[],
-  frozen: AppendList<TracedMessage>,
-): readonly MessageDraft[] {
-  return drafts.flatMap((draft, index) => {
-    const isMisplaced =
-      draft.role === 'system' && draft.parts.length > 0 && !followsUserMessage(drafts.slice(0, index), frozen)
-    return isMisplaced ? [toReminder(draft), ...toEffortOnly(draft)] : [draft]
-  })
-}
-
-function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
-  const effort = draft.unchangedMessage?.[EFFORT_FIELD]
-  if (effort === undefined) return []
-  const unchangedMessage = { role: 'system' as const, content: [], [EFFORT_FIELD]: effort }
-  return [{ ...draft, parts: AppendList.of(), unchangedMessage }]
-}
-
-/** Checks what the message after these would follow: a message of the user, or a result of a tool of the provider. */
-function followsUserMessage(drafts: readonly MessageDraft[], frozen: AppendList<TracedMessage>): boolean {
-  const draft = drafts.findLast(({ role }) => role !== 'system')
-  const before = draft === undefined ? frozen.findLast(({ message }) => message.role !== 'system') : undefined
-  const role = draft?.role ?? before?.message.role
-  if (role !== 'assistant') return role === 'user'
-  const last = draft?.parts.last?.block ?? toBlocks(before?.message.content ?? []).at(-1)
-  return isServerToolResult(last ?? { type: '' })
-}
-
-function toReminder(draft: MessageDraft): MessageDraft {
-  const parts = draft.parts
-    .toArray()
-    .map(({ block, origin }) =>
-      isTextBlock(block)
-        ? { block: { type: 'text', text: wrapInReminder(block.text) }, origin }
-        : { block, origin },
-    )
-  return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
 // If a tool call never got a result, an error result is logged before the next API request. If the real result arrives

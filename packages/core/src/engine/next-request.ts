@@ -133,6 +133,7 @@ function toAssembleQuestion(
   const { profile, source, policy, client, switches = NO_SWITCHES } = host
   const { caching, clear } = findMechanismStates(policy, switches)
   const { isUserTool } = host.modelSettings()
+  const { providerEdits } = state
   return {
     front: buildRequestPrefix(standing, { previous: state.lastRequest?.front, isUserTool }),
     flat: state.flat,
@@ -148,7 +149,10 @@ function toAssembleQuestion(
     ...(client?.repeatedUntil === undefined ? {} : { repeatedUntil: client.repeatedUntil }),
     clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (client?.markers ?? []),
     isRewritten: state.view.rewrites.length > 0,
-    extra: { ...diagnosisFields(state, host), ...providerEditFields(state, host) },
+    extra: {
+      ...diagnosisFields(state, host),
+      ...(providerEdits === null ? {} : profile.spelling.requestEdits(providerEdits.edits, profile)),
+    },
   }
 }
 
@@ -175,11 +179,6 @@ function firstClearableCall({ context, view, pins }: SessionState, { compaction 
     [...pins],
     createResultPlaceholder(SAMPLE_CALL_ID, compaction.retrieval),
   )
-}
-
-/** Returns the request fields that ask the provider to clear old tool results or thinking; empty if none is planned. */
-function providerEditFields({ providerEdits }: SessionState, { profile }: TurnHost): JsonObject {
-  return providerEdits === null ? {} : profile.spelling.requestEdits(providerEdits.edits, profile)
 }
 
 function checkMessages(

@@ -4,9 +4,9 @@
  */
 
 import type { CacheTemperature } from '../cache/cache-model.ts'
-import { countDeletedTokens } from '../clearing/cached-clearing.ts'
+import { countRemovedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
-import { countProviderCleared, type ProviderEditPlan } from '../clearing/provider-clearing.ts'
+import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -210,15 +210,6 @@ interface SizeInput {
   readonly profile: ProviderProfile
   /** Estimates the tokens of system prompt and tools; called only if no response has reported usage yet. */
   readonly prefix: () => number
-}
-
-/**
- * Counts the estimated tokens that the context shows but the provider has removed. If a response was measured, its usage
- * no longer includes what the provider had cleared before.
- */
-function countRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
-  const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })
-  return isMeasured ? deleted : deleted + countProviderCleared(register)
 }
 
 /** Returns the size of the context in tokens. Plans, status displays and receipts all use this number. */

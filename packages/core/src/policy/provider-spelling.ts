@@ -168,14 +168,14 @@ interface SummaryRequest {
 export interface ProviderFieldChecks<Profile> {
   /** State before the first message. */
   readonly start: unknown
+  /** Name of the parameter that asks the provider for a summary in place of an answer; null if there is none. */
+  readonly summaryParameter: string | null
   /** Checks all fields of a request except its messages. */
-  checkFields(request: RawFields, rules: CheckRules<Profile>): void
+  checkFields(request: ParsedFields, rules: CheckRules<Profile>): void
   /** Checks the next message and returns the new state. */
   checkMessage(state: unknown, message: ParsedMessage, rules: CheckRules<Profile>): unknown
   /** Checks what depends on all messages and the request around them. */
-  finish(state: unknown, request: RawFields, end: MessagesEnd, rules: CheckRules<Profile>): void
-  /** True if the request asks the provider for a summary in place of an answer. */
-  asksSummary(request: RawFields): boolean
+  finish(state: unknown, request: ParsedFields, end: MessagesEnd, rules: CheckRules<Profile>): void
 }
 
 interface CheckRules<Profile> {
@@ -197,6 +197,19 @@ interface MessagesEnd {
  */
 export interface RawFields {
   readonly [field: string]: unknown
+}
+
+/** The fields of a request around its messages, parsed once for all checks. */
+export interface ParsedFields {
+  readonly raw: RawFields
+  /** The blocks of the system prompt. A string becomes one text block. */
+  readonly system: readonly ParsedBlock[]
+  /** The declared tools, which may have any type; empty if there is no list. */
+  readonly tools: readonly unknown[]
+  readonly betas: readonly unknown[]
+  /** The thinking mode that the request sets, or that of the provider. */
+  readonly thinkingMode: unknown
+  readonly asksSummary: boolean
 }
 
 export interface ParsedBlock {

@@ -13,12 +13,7 @@ import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from '../validate/content-rules.ts'
 import type { Finding } from '../validate/findings.ts'
-import {
-  checkMessage,
-  finishMessageCheck,
-  type ValidationState,
-  validateRequestFields,
-} from '../validate/validate.ts'
+import { checkMessage, finishCheck, type ValidationState } from '../validate/validate.ts'
 import { type BlockIndex, indexBlocks, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
   type ClientMarker,
@@ -208,13 +203,11 @@ function listMessageMarkers({ messages, markers }: AssembledRequest): readonly P
  * depends only on the messages after them.
  */
 export function findRequestProblems(checked: ValidationState, request: AssembledRequest): readonly Finding[] {
+  const fields = toRequestFields(request)
+  const placed = listMessageMarkers(request)
   let { state } = checked
   for (const { message } of request.messages.tail) state = checkMessage(state, message)
-  const fields = toRequestFields(request)
-  return [
-    ...validateRequestFields(fields, state.profile),
-    ...finishMessageCheck(state, fields, listMessageMarkers(request)),
-  ]
+  return finishCheck(state, fields, placed)
 }
 
 /** Builds the complete payload with cache markers and cache references inserted, for codecs that cannot insert them. */

@@ -18,15 +18,8 @@ import {
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
-import {
-  listToolNames,
-  matchesRegExp,
-  type ReportFinding,
-  type RuleSet,
-  readThinkingMode,
-  toArray,
-} from './findings.ts'
+import type { ParsedBlock, ParsedFields, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
+import type { ReportFinding, RuleSet } from './findings.ts'
 
 /** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
 export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
@@ -38,8 +31,30 @@ export function parseMessage(message: ApiMessage, index: number, report: ReportF
   return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
 }
 
+/** Parses the fields of a request around its messages. */
+export function parseFields(request: RawFields, { profile, report }: RuleSet): ParsedFields {
+  const { system, tools, betas } = request
+  const { thinking, spelling } = profile
+  const { thinkingMode = thinking.whenAbsent } = spelling.readSettings(request)
+  const { summaryParameter } = spelling.checks
+  const hasSystem = typeof system === 'string' || Array.isArray(system)
+  return {
+    raw: request,
+    system: hasSystem ? parseContent(system, 'system', report) : [],
+    tools: toArray(tools),
+    betas: toArray(betas),
+    thinkingMode,
+    asksSummary: summaryParameter !== null && request[summaryParameter] != null,
+  }
+}
+
+/** Returns the array as a list, with gaps as undefined. Returns an empty list for a value that is not an array. */
+export function toArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? Array.from(value) : []
+}
+
 /** Parses the content of a message or of the system prompt into blocks. An empty string gives no blocks. */
-export function parseContent(
+function parseContent(
   content: string | readonly unknown[],
   path: string,
   report: ReportFinding,
@@ -224,7 +239,7 @@ const MARKER_FIELD_BYTES = `,"${MARKER_FIELD}":`.length
 /** Checks the totals of the request against the limits. `placed`: cache markers that are not in the byte count yet. */
 export function checkSizeLimits(
   { messages, bytes, images, large }: SizeState,
-  request: RawFields,
+  request: ParsedFields,
   placed: readonly PlacedMarker[],
   { profile: { sizes }, report }: RuleSet,
 ): void {
@@ -238,7 +253,7 @@ export function checkSizeLimits(
     const expected = `at most ${sizes.manyImagePixels} pixels a side among more than ${sizes.manyImages} images`
     for (const path of large) report('many-image-size', path, expected)
   }
-  const around = countJsonBytes({ ...request, betas: undefined, messages: [] })
+  const around = countJsonBytes({ ...request.raw, betas: undefined, messages: [] })
   const added = placed.reduce(
     (sum, { control }) => sum + MARKER_FIELD_BYTES + (countJsonBytes(control) ?? 0),
     0,
@@ -265,22 +280,17 @@ export interface PlacedMarker {
 
 // The functions below check the system prompt and the tools of a request, and which tool it asks for.
 
-export function checkPromptAndTools(request: RawFields, rules: RuleSet): void {
-  checkSystem(request.system, rules)
+export function checkPromptAndTools(request: ParsedFields, rules: RuleSet): void {
+  for (const item of request.system) checkBlock(item, 'prompt', rules)
   checkTools(request, rules)
   checkToolChoice(request, rules)
 }
 
-function checkSystem(system: unknown, rules: RuleSet): void {
-  if (typeof system !== 'string' && !Array.isArray(system)) return
-  for (const item of parseContent(system, 'system', rules.report)) checkBlock(item, 'prompt', rules)
-}
-
-function checkTools({ tools }: RawFields, { profile, report }: RuleSet): void {
-  if (tools != null && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
+function checkTools({ raw, tools }: ParsedFields, { profile, report }: RuleSet): void {
+  if (raw.tools != null && !Array.isArray(raw.tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
   let deferred = 0
-  for (const [index, tool] of toArray(tools).entries()) {
+  for (const [index, tool] of tools.entries()) {
     const path = `tools.${index}`
     if (!isObject(tool)) {
       report('tools-shape', path)
@@ -312,27 +322,42 @@ function checkTool(
   if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
 }
 
+export function listToolNames({ tools }: ParsedFields): ReadonlySet<unknown> {
+  return new Set(tools.map((tool) => (isObject(tool) ? tool.name : undefined)))
+}
+
+const compiledPatterns = new Map<string, RegExp>()
+
+/**
+ * True if `text` matches a regular expression from a provider profile. Compiled expressions are cached, because
+ * compiling takes longer than matching.
+ */
+export function matchesRegExp(text: string, pattern: string): boolean {
+  const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
+  compiledPatterns.set(pattern, known)
+  return known.test(text)
+}
+
 const TOOL_CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
 
 export function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-function checkToolChoice(request: RawFields, { profile, report }: RuleSet): void {
-  const choice = request.tool_choice
+function checkToolChoice(request: ParsedFields, { profile, report }: RuleSet): void {
+  const choice = request.raw.tool_choice
   if (choice == null) return
   if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {
     report('tool-choice', 'tool_choice', `an object of type ${TOOL_CHOICES.join(', ')}`)
     return
   }
   const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
-  if (toArray(request.tools).length === 0) report('tool-choice', 'tool_choice')
+  if (request.tools.length === 0) report('tool-choice', 'tool_choice')
   else if (choice.type === 'tool' && !isNamed) {
     report('tool-choice', 'tool_choice.name', 'the name of a declared tool')
   }
-  const mode = readThinkingMode(request, profile)
-  const isFree = profile.thinking.unforcedInModes.some((unforced) => unforced === mode)
-  if (hasForcedToolChoice(request) && (profile.tools.forcedChoice === 'refused' || isFree)) {
+  const isFree = profile.thinking.unforcedInModes.some((unforced) => unforced === request.thinkingMode)
+  if (hasForcedToolChoice(request.raw) && (profile.tools.forcedChoice === 'refused' || isFree)) {
     report('tool-choice-forced', 'tool_choice.type')
   }
 }

@@ -2,9 +2,7 @@
  * Defines findings. A finding has the code of the broken rule, the path of the faulty value in the API request, and the
  * expected value.
  */
-import { isObject } from '../log/json.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { RawFields } from '../policy/provider-spelling.ts'
 
 /**
  * The expected value for each finding code, as text. A check that knows more, such as a limit or a name, gives its own
@@ -120,38 +118,4 @@ export function createFindingReporter(add: (finding: Finding) => void): ReportFi
 export interface RuleSet {
   readonly profile: ProviderProfile
   readonly report: ReportFinding
-}
-
-/** Returns the value at a dotted path such as `thinking.type`; undefined if there is none. */
-export function readFieldAt(request: RawFields, path: string): unknown {
-  return path.split('.').reduce<unknown>((value, key) => {
-    return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
-  }, request)
-}
-
-/** Returns the array as a list, with gaps as undefined. Returns an empty list for a value that is not an array. */
-export function toArray(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? Array.from(value) : []
-}
-
-export function listToolNames({ tools }: RawFields): ReadonlySet<unknown> {
-  return new Set(toArray(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
-}
-
-/** Returns the thinking mode of a request: the one that it sets, or that of the provider. */
-export function readThinkingMode(request: RawFields, { spelling, thinking }: ProviderProfile): unknown {
-  const { thinkingMode } = spelling.readSettings(request)
-  return thinkingMode === undefined ? thinking.whenAbsent : thinkingMode
-}
-
-const compiledPatterns = new Map<string, RegExp>()
-
-/**
- * True if `text` matches a regular expression from a provider profile. Compiled expressions are cached, because
- * compiling takes longer than matching.
- */
-export function matchesRegExp(text: string, pattern: string): boolean {
-  const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
-  compiledPatterns.set(pattern, known)
-  return known.test(text)
 }

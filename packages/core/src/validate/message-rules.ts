@@ -19,16 +19,9 @@ import {
 import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { ParsedBlock, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
-import { isNonEmptyString } from './content-rules.ts'
-import {
-  listToolNames,
-  matchesRegExp,
-  type RuleSet,
-  readFieldAt,
-  readThinkingMode,
-  toArray,
-} from './findings.ts'
+import type { ParsedBlock, ParsedFields, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
+import { isNonEmptyString, listToolNames, matchesRegExp, toArray } from './content-rules.ts'
+import type { RuleSet } from './findings.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
 
@@ -70,7 +63,7 @@ export function checkRole(
 /** Checks that the model may respond to the last message. Tool calls without a result are checked by another function. */
 export function checkLastMessage(
   { last, hasContent }: RoleState,
-  request: RawFields,
+  request: ParsedFields,
   { pending }: ToolCallState,
   { profile, report }: RuleSet,
 ): void {
@@ -78,7 +71,7 @@ export function checkLastMessage(
     report('messages-empty', 'messages')
     return
   }
-  if (profile.spelling.checks.asksSummary(request)) {
+  if (request.asksSummary) {
     if (!hasContent) report('compaction-nothing', 'messages')
     return
   }
@@ -133,7 +126,8 @@ function checkSection(
   if (isTurnScopedMessage(fields) && blocks.some(({ block }) => block.type !== 'text'))
     report('turn-scoped-content', path)
   if (message.isEmpty) {
-    const setsEffort = typeof readFieldAt(fields, `${EFFORT_FIELD}.effort`) === 'string'
+    const output = fields[EFFORT_FIELD]
+    const setsEffort = isObject(output) && typeof output.effort === 'string'
     if (!setsEffort) report('message-empty', path, 'content, or an effort to set')
     return state
   }
@@ -323,12 +317,12 @@ export function checkToolChanges(
 export function checkUsedTools(
   { usesTools, waiting }: ToolCallState,
   changes: ToolChangePaths,
-  request: RawFields,
+  request: ParsedFields,
   { profile, report }: RuleSet,
 ): void {
   const names = listToolNames(request)
-  const isServed = toArray(request.mcp_servers).length > 0
-  if (toArray(request.tools).length === 0) {
+  const isServed = toArray(request.raw.mcp_servers).length > 0
+  if (request.tools.length === 0) {
     const isMissing = (usesTools && profile.tools.declaredWhenUsed) || (waiting.size > 0 && !isServed)
     if (isMissing) report('tools-undeclared', 'tools')
   } else if (!isServed) {
@@ -376,13 +370,11 @@ export function checkThinking(
 /** Checks thinking in the last turn. A request for compaction does not continue it, so it need not begin with thinking. */
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
-  request: RawFields,
-  { profile, report }: RuleSet,
+  { asksSummary, thinkingMode: mode }: ParsedFields,
+  { profile: { thinking }, report }: RuleSet,
 ): void {
-  const { thinking, spelling } = profile
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)
-  if (opening === null || opening.isThinking || spelling.checks.asksSummary(request)) return
-  const mode = readThinkingMode(request, profile)
+  if (opening === null || opening.isThinking || asksSummary) return
   if (thinking.firstInModes.some((first) => first === mode)) {
     report('thinking-not-first', opening.path, `thinking first in the last turn, while thinking is ${mode}`)
   }

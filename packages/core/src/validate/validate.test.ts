@@ -25,11 +25,10 @@ import type { PlacedMarker } from './content-rules.ts'
 import { findingCodes } from './findings.ts'
 import {
   checkMessage,
-  finishMessageCheck,
+  finishCheck,
   type MessageCheck,
   startMessageCheck,
   validateRequest,
-  validateRequestFields,
 } from './validate.ts'
 
 describe('validate', () => {
@@ -96,17 +95,14 @@ describe('the fold over messages', () => {
         someSettings,
         profiles,
         (messages, others, settings, profile) => {
-          const around = validateRequestFields(settings, profile)
           const expected = whole(settings, messages, profile)
           let state = startMessageCheck(profile)
           for (let split = 0; split <= messages.length; split += 1) {
             const [before, after] = [messages.slice(0, split), messages.slice(split)]
-            expect([...around, ...finishMessageCheck(state, settings)]).toEqual(
-              whole(settings, before, profile),
-            )
-            const strayed = finishMessageCheck(checked(others, state), settings)
-            expect([...around, ...strayed]).toEqual(whole(settings, [...before, ...others], profile))
-            expect([...around, ...finishMessageCheck(checked(after, state), settings)]).toEqual(expected)
+            expect(finishCheck(state, settings)).toEqual(whole(settings, before, profile))
+            const strayed = finishCheck(checked(others, state), settings)
+            expect(strayed).toEqual(whole(settings, [...before, ...others], profile))
+            expect(finishCheck(checked(after, state), settings)).toEqual(expected)
             if (split < messages.length) state = checkMessage(state, messages[split] as ApiMessage)
           }
         },
@@ -144,7 +140,7 @@ describe('the fold over messages', () => {
     const settled = checked([user('a'), ...round('t'), ...round('u')], startMessageCheck(fullProfile))
     looks = 0
     const state = checked([assistant([call('v')]), user([result('v'), text()])], settled)
-    expect(finishMessageCheck(state, request([]))).toEqual([])
+    expect(finishCheck(state, request([]))).toEqual([])
     expect(looks).toBe(0)
   })
 })
@@ -195,10 +191,7 @@ describe('markers placed afterwards', () => {
         }))
         const inOrder = (findings: unknown): readonly string[] =>
           (findings as readonly object[]).map((finding) => JSON.stringify(finding)).sort()
-        const found = [
-          ...validateRequestFields(settings, fullProfile),
-          ...finishMessageCheck(state, settings, placed),
-        ]
+        const found = finishCheck(state, settings, placed)
         expect(inOrder(found)).toEqual(inOrder(whole(settings, applied(placed), fullProfile)))
       }),
     )
@@ -215,7 +208,7 @@ describe('markers placed afterwards', () => {
       [bytes - 1, ['body-size']],
     ] as const) {
       const state = checked(messages, startMessageCheck(profileWith({ sizes: { bodyBytes } })))
-      expect(finishMessageCheck(state, settings, placed).map(({ code }) => code)).toEqual(codes)
+      expect(finishCheck(state, settings, placed).map(({ code }) => code)).toEqual(codes)
     }
   })
 
@@ -227,7 +220,7 @@ describe('markers placed afterwards', () => {
       block,
       control: { type: 'ephemeral' },
     })
-    const found = finishMessageCheck(state, request([]), [at(0, 9), at(4, 0)])
+    const found = finishCheck(state, request([]), [at(0, 9), at(4, 0)])
     expect(found.map(({ code, path }) => [code, path])).toEqual([
       ['marker-refused', 'messages.0.content.9.cache_control'],
       ['marker-refused', 'messages.4.content.0.cache_control'],
@@ -272,9 +265,7 @@ describe('any payload', () => {
         const bytes = countJsonBytes({ ...settings, betas: undefined, messages }) ?? 0
         const isOver = (bodyBytes: number): boolean => {
           const from = startMessageCheck(profileWith({ sizes: { bodyBytes } }))
-          return finishMessageCheck(checked(messages, from), settings).some(
-            ({ code }) => code === 'body-size',
-          )
+          return finishCheck(checked(messages, from), settings).some(({ code }) => code === 'body-size')
         }
         expect([isOver(bytes), isOver(bytes - 1)]).toEqual([false, true])
       }),

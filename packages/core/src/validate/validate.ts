@@ -19,6 +19,7 @@ import {
   checkSizeLimits,
   countMessage,
   type PlacedMarker,
+  parseFields,
   parseMessage,
   type SizeState,
 } from './content-rules.ts'
@@ -45,17 +46,7 @@ import {
  * fields first, then those about the messages in order.
  */
 export function validateRequest(request: Payload, profile: ProviderProfile): readonly Finding[] {
-  const state = request.messages.reduce(checkMessage, startMessageCheck(profile))
-  return [...validateRequestFields(request, profile), ...finishMessageCheck(state, request)]
-}
-
-/** Checks all fields of an API request except its messages. */
-export function validateRequestFields(request: RawFields, profile: ProviderProfile): readonly Finding[] {
-  const found: Finding[] = []
-  const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
-  profile.spelling.checks.checkFields(request, rules)
-  checkPromptAndTools(request, rules)
-  return found
+  return finishCheck(request.messages.reduce(checkMessage, startMessageCheck(profile)), request)
 }
 
 // Messages are checked one by one. The state after each message is immutable, so messages that no longer change are
@@ -120,23 +111,28 @@ export function checkMessage(state: MessageCheck, message: ApiMessage): MessageC
 }
 
 /**
- * Returns all findings about the messages checked so far, including rules that depend on `request`. `placed` lists
- * cache markers that were added after the messages were checked.
+ * Checks the other fields of the request, and what depends on all its messages, which were checked before. `placed` lists
+ * cache markers that were added after that. Returns all findings: those about the request fields first.
  */
-export function finishMessageCheck(
+export function finishCheck(
   state: MessageCheck,
-  request: RawFields,
+  fields: RawFields,
   placed: readonly PlacedMarker[] = [],
 ): readonly Finding[] {
   const { profile, calls } = state
-  const found = state.findings.toArray()
+  const { checks } = profile.spelling
+  let found: Finding[] = []
   const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
+  const request = parseFields(fields, rules)
+  checkPromptAndTools(request, rules)
+  checks.checkFields(request, rules)
+  found = [...found, ...state.findings.toArray()]
   reportMissingResults(calls, rules)
   checkLastMessage(state.roles, request, calls, rules)
   checkLastThinking(state.thinking, request, rules)
   checkUsedTools(calls, state.toolChanges, request, rules)
   const waiting = [...calls.waiting.values()].map(({ path }) => path)
-  profile.spelling.checks.finish(state.spelt, request, { waiting, placed }, rules)
+  checks.finish(state.spelt, request, { waiting, placed }, rules)
   checkSizeLimits(state.size, request, placed, rules)
   return found
 }

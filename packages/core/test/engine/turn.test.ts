@@ -1,6 +1,6 @@
 import { createFakeJournal, type FakeStore } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
+import { MISSING_RESULT_TEXT } from '../../src/context/message-repair.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
 import { toBlocks } from '../../src/log/block.ts'

@@ -11,7 +11,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
-import type { MessageRepair } from '../../src/context/tool-pairing.ts'
+import type { MessageRepair } from '../../src/context/message-repair.ts'
 import { isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,

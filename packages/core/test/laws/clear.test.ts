@@ -18,7 +18,7 @@ import {
   updateContextView,
 } from '../../src/context/context-view.ts'
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
-import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
+import { MISSING_RESULT_TEXT } from '../../src/context/message-repair.ts'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'

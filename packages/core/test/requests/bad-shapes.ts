@@ -237,11 +237,11 @@ export const badShapes: readonly BadRequest[] = [
       betas: [...ALL_BETAS, 'interleaved'],
     }),
     findings: [
+      ['tool-choice-forced', 'tool_choice.type'],
       ['prewarm-combination', 'stream'],
       ['prewarm-combination', 'thinking.type'],
       ['prewarm-combination', 'output_config.format'],
       ['prewarm-combination', 'tool_choice'],
-      ['tool-choice-forced', 'tool_choice.type'],
     ],
   },
   {

@@ -17,6 +17,7 @@ import { checkCacheRead } from '@tidemark/core/cache/detect-break'
 import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { readLoggedCall } from '@tidemark/core/cost/session-cost'
+import { toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
 import {
@@ -42,8 +43,6 @@ import { findClearingActor } from './context-curve.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
-  countBlocks,
-  hasStreamedResponses,
   isLoggedTogether,
   type ReplayedRequest,
   type ReplayedSession,
@@ -423,4 +422,21 @@ function toRecordedClearing(
     by,
     model: call.model,
   }
+}
+
+// Claude Code logs one record per block of a streamed response. If a response was logged as one record, the stream had
+// most likely failed and the request was sent again without streaming. That request has other settings and misses the
+// cached prefix.
+
+const STREAMED_SHARE = 0.9
+const FEWEST_RESPONSES = 10
+
+function hasStreamedResponses(records: readonly LogRecord[]): boolean {
+  const counts = records.map(({ record }) => countBlocks(record)).filter((count) => count > 0)
+  const single = counts.filter((count) => count === 1).length
+  return counts.length >= FEWEST_RESPONSES && single >= counts.length * STREAMED_SHARE
+}
+
+function countBlocks(record: SessionRecord): number {
+  return isKnownRecord(record) && record.type === 'assistant' ? toBlocks(record.message.content).length : 0
 }

@@ -270,20 +270,3 @@ export const MIN_RESPONSE_GAP_MS = 1_000
 export function isLoggedTogether(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
   return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }
-
-// Claude Code logs one record per block of a streamed response. If a response was logged as one record, the stream had
-// most likely failed and the request was sent again without streaming. That request has other settings and misses the
-// cached prefix.
-
-const STREAMED_SHARE = 0.9
-const FEWEST_RESPONSES = 10
-
-export function hasStreamedResponses(records: readonly LogRecord[]): boolean {
-  const counts = records.map(({ record }) => countBlocks(record)).filter((count) => count > 0)
-  const single = counts.filter((count) => count === 1).length
-  return counts.length >= FEWEST_RESPONSES && single >= counts.length * STREAMED_SHARE
-}
-
-export function countBlocks(record: SessionRecord): number {
-  return isKnownRecord(record) && record.type === 'assistant' ? toBlocks(record.message.content).length : 0
-}

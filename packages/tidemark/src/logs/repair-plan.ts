@@ -1,5 +1,5 @@
 /** Plans the repaired copy of a log in one pass over its records: which lines are copied, changed, left out or added. */
-import { createInterruptedResult } from '@tidemark/core/context/tool-pairing'
+import { createInterruptedResult } from '@tidemark/core/context/message-repair'
 import type { IdGenerator } from '@tidemark/core/engine/ports'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'

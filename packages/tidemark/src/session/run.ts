@@ -179,10 +179,12 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const { estimator, scaled, choice } = session.model
   const host = createTurnHost(session)
   const limit = findInputLimit(host, scaled)
+  const front = countPrefixTokens(session.state, host, estimator)
+  const content = estimator.content(prompt)
   const start = startCalibration(estimator.weights.start)
   const { estimate } = session.settings.policy
-  const prefix = calibrateSize(start, countPrefixTokens(session.state, host, estimator), estimate)
-  const own = calibrateSize(start, estimator.content(prompt), estimate)
+  const own = calibrateSize(start, content, estimate)
+  const prefix = calibrateSize(start, front, estimate)
   if (mayFitLimit({ expected: own.expected + prefix.expected, high: own.high + prefix.high }, prompt, limit))
     return null
   const message = `The prompt has about ${formatTokens(own.expected)} tokens, and the system prompt and tools before it have ${formatTokens(prefix.expected)}: ${choice.id} takes ${formatTokens(limit)}.`

@@ -18,18 +18,23 @@ import type {
   ContextEditRules,
   ProviderProfile,
 } from '@tidemark/core/policy/provider-profile'
-import type { ParsedMessage, ProviderFieldChecks, RawFields } from '@tidemark/core/policy/provider-spelling'
+import type {
+  ParsedFields,
+  ParsedMessage,
+  ProviderFieldChecks,
+  RawFields,
+} from '@tidemark/core/policy/provider-spelling'
 import {
   canCarryMarker,
   type FieldShapes,
   flagShape,
   hasForcedToolChoice,
   type PlacedMarker,
-  parseContent,
   type Shape,
   stringShape,
+  toArray,
 } from '@tidemark/core/validate/content-rules'
-import { type RuleSet, readFieldAt, readThinkingMode, toArray } from '@tidemark/core/validate/findings'
+import type { RuleSet } from '@tidemark/core/validate/findings'
 import { isTurnScopedMessage } from '@tidemark/core/validate/message-rules'
 
 /** What the checks keep between two messages. */
@@ -47,10 +52,10 @@ const START: CheckState = {
 
 export const requestChecks: ProviderFieldChecks<ProviderProfile> = {
   start: START,
-  asksSummary: ({ compaction }) => compaction != null,
+  summaryParameter: 'compaction',
   checkFields(request, rules) {
-    checkMaxTokens(request, rules)
-    checkRefusedFields(request, rules)
+    checkMaxTokens(request.raw, rules)
+    checkRefusedFields(request.raw, rules)
     checkPrefixMarkers(request, rules)
     checkThinkingSettings(request, rules)
     checkEdits(request, rules)
@@ -87,15 +92,19 @@ function checkRefusedFields(request: RawFields, rules: RuleSet): void {
   }
 }
 
+/** Returns the value at a dotted path such as `thinking.type`; undefined if there is none. */
+function readFieldAt(request: RawFields, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, key) => {
+    return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  }, request)
+}
+
 /** Checks the cache markers on system prompt and tools, each by itself. */
-function checkPrefixMarkers(request: RawFields, rules: RuleSet): void {
-  const { system } = request
-  const blocks =
-    typeof system === 'string' || Array.isArray(system) ? parseContent(system, 'system', () => {}) : []
-  for (const { block, path } of blocks) {
+function checkPrefixMarkers({ system, tools }: ParsedFields, rules: RuleSet): void {
+  for (const { block, path } of system) {
     if (block.cache_control != null) checkBlockMarker(block, path, rules)
   }
-  for (const [index, tool] of toArray(request.tools).entries()) {
+  for (const [index, tool] of tools.entries()) {
     const isMarked = isObject(tool) && tool.cache_control != null
     if (isMarked) checkMarkerTtl(tool.cache_control, `tools.${index}.cache_control`, rules)
   }
@@ -125,14 +134,14 @@ function checkMaxTokens(request: RawFields, { profile, report }: RuleSet): void 
   }
 }
 
-function checkThinkingSettings(request: RawFields, rules: RuleSet): void {
-  const { thinking } = request
+function checkThinkingSettings(request: ParsedFields, rules: RuleSet): void {
+  const { thinking } = request.raw
   if (thinking == null) return
   if (!isObject(thinking)) {
     rules.report('thinking-shape', 'thinking')
     return
   }
-  checkMode(request, thinking.type, rules)
+  checkMode(request.raw, thinking.type, rules)
   checkThinkingBudget(request, thinking, rules)
   const binding = thinking.block_binding
   if (binding == null) return
@@ -153,7 +162,7 @@ function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, r
 }
 
 function checkThinkingBudget(
-  request: RawFields,
+  { raw, betas }: ParsedFields,
   { type, budget_tokens: budget }: RawFields,
   { profile: { thinking }, report }: RuleSet,
 ): void {
@@ -166,8 +175,8 @@ function checkThinkingBudget(
     report('thinking-budget', path, `a whole number of at least ${thinking.minimumBudget}`)
     return
   }
-  const most = request.max_tokens
-  const mayExceed = thinking.budgetOverBetas.some((beta) => toArray(request.betas).includes(beta))
+  const most = raw.max_tokens
+  const mayExceed = thinking.budgetOverBetas.some((beta) => betas.includes(beta))
   if (typeof most === 'number' && budget >= most && !mayExceed) {
     report('thinking-budget', path, `less than max_tokens, which is ${most}`)
   }
@@ -190,9 +199,9 @@ function listEdits(request: RawFields): readonly Edit[] {
   )
 }
 
-function checkEdits(request: RawFields, rules: RuleSet): void {
+function checkEdits({ raw, thinkingMode }: ParsedFields, rules: RuleSet): void {
   const { profile, report } = rules
-  const management = request.context_management
+  const management = raw.context_management
   if (management == null) return
   const { clearThinking, clearToolUses, compact } = profile.contextEdits
   const known = [clearThinking, clearToolUses, compact].filter((name) => name !== null)
@@ -207,15 +216,14 @@ function checkEdits(request: RawFields, rules: RuleSet): void {
   for (const [index, edit] of toArray(edits).entries()) {
     if (!isEdit(edit)) report('edit-shape', `${EDITS_PATH}.${index}`)
   }
-  for (const [index, [edit, path]] of listEdits(request).entries()) {
+  for (const [index, [edit, path]] of listEdits(raw).entries()) {
     if (!known.some((name) => name === edit.type)) {
       report('edit-unsupported', `${path}.type`, `one of: ${known.join(', ')}`)
       continue
     }
     if (edit.type === clearThinking) {
       if (index > 0) report('edit-order', path)
-      const isOff = readThinkingMode(request, profile) === 'disabled'
-      if (isOff) report('edit-without-thinking', path)
+      if (thinkingMode === 'disabled') report('edit-without-thinking', path)
     }
     checkEditParameters(edit, path, rules)
   }
@@ -297,26 +305,26 @@ function checkCompactionBlocks(
 
 function checkCompaction(
   signed: SignedCompactionPath,
-  request: RawFields,
+  request: ParsedFields,
   waiting: readonly string[],
   rules: RuleSet,
 ): void {
   const { profile, report } = rules
   if (signed !== null) {
     checkCompactionBeta(signed, request, rules)
-    checkBeside(profile.compaction.notWithBlock, 'a signed compaction block', request, rules)
-    for (const [edit, path] of listEdits(request)) {
+    checkBeside(profile.compaction.notWithBlock, 'a signed compaction block', request.raw, rules)
+    for (const [edit, path] of listEdits(request.raw)) {
       if (edit.type === profile.contextEdits.compact) report('compaction-combination', path)
     }
   }
-  if (request.compaction == null) return
+  if (!request.asksSummary) return
   checkSummaryRequest(request, rules)
   for (const path of waiting) report('compaction-incomplete-turn', path)
 }
 
-function checkCompactionBeta(path: string, { betas }: RawFields, { profile, report }: RuleSet): void {
+function checkCompactionBeta(path: string, { betas }: ParsedFields, { profile, report }: RuleSet): void {
   const { beta } = profile.compaction
-  if (beta !== null && !toArray(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
+  if (beta !== null && !betas.includes(beta)) report('beta-missing', path, `the beta ${beta}`)
 }
 
 function checkBeside(paths: readonly string[], what: string, request: RawFields, { report }: RuleSet): void {
@@ -326,7 +334,7 @@ function checkBeside(paths: readonly string[], what: string, request: RawFields,
   }
 }
 
-function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
+function checkSummaryRequest(request: ParsedFields, rules: RuleSet): void {
   const { profile, report } = rules
   const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
   if (!onDemand) {
@@ -334,7 +342,7 @@ function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
     return
   }
   checkCompactionBeta('compaction', request, rules)
-  const { compaction } = request
+  const { compaction } = request.raw
   if (!isObject(compaction) || compaction.type !== 'summarize') {
     report('compaction-request', 'compaction')
   } else if (compaction.instructions != null) {
@@ -344,8 +352,8 @@ function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
     const path = 'compaction.instructions'
     if (!fits) report('compaction-request', path, `a string of at most ${most} characters`)
   }
-  checkBeside(notWithRequest, 'a request for a summary', request, rules)
-  if (hasForcedToolChoice(request)) {
+  checkBeside(notWithRequest, 'a request for a summary', request.raw, rules)
+  if (hasForcedToolChoice(request.raw)) {
     report('compaction-combination', 'tool_choice', 'no forced call beside a request for a summary')
   }
 }
@@ -369,11 +377,10 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
   return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
 }
 
-function checkBetas(state: BetaUses, request: RawFields, { profile, report }: RuleSet): void {
-  const named = toArray(request.betas)
+function checkBetas(state: BetaUses, { raw, betas }: ParsedFields, { profile, report }: RuleSet): void {
   for (const rule of profile.betas) {
-    if (rule.betas.some((beta) => named.includes(beta))) continue
-    const path = state.get(rule) ?? findUseInRequest(rule, request)
+    if (rule.betas.some((beta) => betas.includes(beta))) continue
+    const path = state.get(rule) ?? findUseInRequest(rule, raw)
     if (path !== null) report('beta-missing', path, `the beta ${rule.betas.join(' or ')}`)
   }
 }
@@ -470,10 +477,10 @@ function checkMarkerTtl(
 }
 
 /** Lists the cache markers on tools, then on the system prompt. Reports no findings; other checks report them. */
-function listPrefixMarkers(request: RawFields, rules: RuleSet): readonly Marker[] {
+function listPrefixMarkers({ raw }: ParsedFields, rules: RuleSet): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
-    toArray(request[zone]).flatMap((item, index): readonly Marker[] =>
+    toArray(raw[zone]).flatMap((item, index): readonly Marker[] =>
       isObject(item) && item.cache_control != null
         ? [{ path: `${zone}.${index}`, ttl: checkMarkerTtl(item.cache_control, '', silent) }]
         : [],
@@ -485,26 +492,26 @@ function listPrefixMarkers(request: RawFields, rules: RuleSet): readonly Marker[
 function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
-  request: RawFields,
+  request: ParsedFields,
   rules: RuleSet,
 ): void {
   const { profile, report } = rules
   const { maxMarkers } = profile.cache
   const markers = [...listPrefixMarkers(request, rules), ...inMessages]
   const shortest = checkMarkerOrder(markers, rules)
-  const isAutomatic = request.cache_control != null
+  const automatic = request.raw.cache_control
   const paths = markers.map(({ path }) => `${path}.cache_control`)
-  if (isAutomatic) paths.push('cache_control')
+  if (automatic != null) paths.push('cache_control')
   const surplus = paths[maxMarkers]
   if (surplus !== undefined) {
     report('marker-count', surplus, `at most ${maxMarkers} markers, found ${paths.length}`)
   }
-  if (!isAutomatic) return
+  if (automatic == null) return
   if (!profile.cache.automatic) {
     report('marker-automatic', 'cache_control')
     return
   }
-  const ttl = checkMarkerTtl(request.cache_control, 'cache_control', rules)
+  const ttl = checkMarkerTtl(automatic, 'cache_control', rules)
   if (ttl === null) return
   const automaticPath = target ?? findPrefixTarget(request, profile.cache)
   const own = markers.find(({ path }) => path === automaticPath)
@@ -532,13 +539,11 @@ function toSeconds(ttl: string, cache: CacheRules): number {
 }
 
 /** Path of the system block or tool that a top-level `cache_control` applies to if no message block can be marked. */
-function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
-  const inSystem = toArray(request.system).findLastIndex(
-    (block) => isBlock(block) && canCarryMarker(block, cache),
-  )
-  if (inSystem >= 0) return `system.${inSystem}`
-  const tools = toArray(request.tools).length
-  return tools > 0 ? `tools.${tools - 1}` : null
+function findPrefixTarget({ raw, system, tools }: ParsedFields, cache: CacheRules): string | null {
+  const blocks = Array.isArray(raw.system) ? system : []
+  const inSystem = blocks.findLast(({ block }) => canCarryMarker(block, cache))
+  if (inSystem !== undefined) return inSystem.path
+  return tools.length > 0 ? `tools.${tools.length - 1}` : null
 }
 
 // The functions below check cache markers that are added to messages after the messages were checked. Markers move

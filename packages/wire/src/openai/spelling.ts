@@ -31,7 +31,7 @@ const NO_CHECKS: OpenaiSpelling['checks'] = {
   checkFields: () => {},
   checkMessage: (state) => state,
   finish: () => {},
-  asksSummary: () => false,
+  summaryParameter: null,
 }
 
 function createSpelling({ maxOutput, spellEffort, readEffort }: SettingNames): OpenaiSpelling {

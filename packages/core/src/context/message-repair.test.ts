@@ -10,7 +10,7 @@ import {
   listWaitingCallIds,
   toApiMessages,
 } from './flatten.ts'
-import { MISSING_RESULT_TEXT } from './tool-pairing.ts'
+import { MISSING_RESULT_TEXT } from './message-repair.ts'
 
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })
 const result = (id: string) => ({ type: 'tool_result' as const, tool_use_id: id, content: id })

@@ -1,5 +1,6 @@
 /**
- * Defines message drafts, and the rule that pairs tool calls with their results. In the output, every tool call has its
+ * Defines message drafts, and the repairs that make them messages which a provider takes (`repairDrafts`). The main one
+ * pairs tool calls with their results. In the output, every tool call has its
  * result in the user message right after the response, and every result has its call there. A missing result is
  * replaced by an error result, an unpaired result is left out, and each repair is reported.
  *
@@ -8,20 +9,23 @@
  * the provider refuses, gets a new id, and so does its result; the log keeps the id that the model gave.
  */
 
+import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   EFFORT_FIELD,
   isBlankText,
   isBlock,
   isServerToolResult,
   isServerToolUse,
+  isTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
   type ToolResultBlock,
   type ToolUseBlock,
+  toBlocks,
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
-import { AppendList } from '../log/persistent-collections.ts'
+import { AppendList, type PersistentMap } from '../log/persistent-collections.ts'
 import type { MessagePart } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
@@ -66,7 +70,32 @@ export interface MessageRepair {
   readonly id?: string
 }
 
-export function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
+/** The messages that were sent before and can no longer change. */
+type SentMessages = AppendList<{ readonly message: ApiMessage }>
+
+interface RepairResult extends PairingResult {
+  /** Ids of the client tool calls in the drafts. */
+  readonly calls: readonly string[]
+}
+
+/**
+ * Makes the drafts after the frozen messages acceptable to the provider: without blank text, with system messages where
+ * they may stand, with a result for each tool call, and without a last response that says nothing. `calls`: the tool
+ * calls of the frozen messages, whose ids may not be used again.
+ */
+export function repairDrafts(
+  given: readonly MessageDraft[],
+  { frozen, calls }: { readonly frozen: SentMessages; readonly calls: PersistentMap<unknown> },
+): RepairResult {
+  const plain = withoutBlankText(given)
+  const paired = pairToolCalls(moveSystemMessages(plain.drafts), calls)
+  const tail = withoutTrailingThinking(paired.drafts)
+  const drafts = withSystemReminders(tail.drafts, frozen)
+  const repairs = [...plain.repairs, ...paired.repairs, ...tail.repairs]
+  return { ...paired, drafts, repairs, calls: drafts.flatMap(listToolCallIds) }
+}
+
+function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
   if (isSame) return draft
@@ -86,12 +115,12 @@ export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft
 }
 
 /** True if the draft has nothing to send. A system message without content still counts if it sets the effort. */
-export function isEmptyDraft(draft: MessageDraft): boolean {
+function isEmptyDraft(draft: MessageDraft): boolean {
   return draft.parts.length === 0 && draft.unchangedMessage?.[EFFORT_FIELD] === undefined
 }
 
 /** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */
-export function isBlankResponse(draft: MessageDraft): boolean {
+function isBlankResponse(draft: MessageDraft): boolean {
   if (draft.role !== 'assistant') return false
   return draft.parts.toArray().every((part) => isThinkingBlock(part.block) || isBlankText(part.block))
 }
@@ -121,16 +150,13 @@ interface PairingResult {
 }
 
 /**
- * Pairs every tool call in `drafts` with its result and reports each repair. `isKnownCall` returns true if a message
- * before `drafts` contains a tool call with the given id.
+ * Pairs every tool call in `drafts` with its result and reports each repair. `known`: the tool calls of the messages
+ * before `drafts`, by id.
  */
-export function pairToolCalls(
-  drafts: readonly MessageDraft[],
-  isKnownCall: (id: string) => boolean,
-): PairingResult {
+function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unknown>): PairingResult {
   const repairs: MessageRepair[] = []
   const seen = new Set<string>()
-  const isKnown = (id: string): boolean => seen.has(id) || isKnownCall(id)
+  const isKnown = (id: string): boolean => seen.has(id) || known.has(id)
   const paired: MessageDraft[] = []
   let responses: MessageDraft[] = []
   let renamed = new Map<string, string>()
@@ -169,7 +195,7 @@ export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   return !awaitsResults && findOpenServerCalls(drafts).length === 0
 }
 
-export function listToolCallIds(draft: MessageDraft): readonly string[] {
+function listToolCallIds(draft: MessageDraft): readonly string[] {
   return draft.parts.toArray().flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
@@ -362,6 +388,79 @@ function findOpenServerCalls(drafts: readonly MessageDraft[]): readonly Unanswer
   return open
 }
 
+// The functions below place mid-conversation system messages where the provider accepts them.
+
+/**
+ * Moves user content that arrived after a system message in front of that message, so that the system message comes
+ * directly before the response. A system message whose response was summarized becomes a reminder where it stands:
+ * moved, it would come after the user's unanswered messages, which must be last.
+ */
+function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
+  const placed: MessageDraft[] = []
+  for (const [index, given] of drafts.entries()) {
+    const draft = hasLostResponse(drafts, index) ? toReminder(given) : given
+    const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
+    const before = placed[waiting - 1]
+    if (draft.role === 'user' && before?.role === 'user') placed[waiting - 1] = joinDrafts(before, draft)
+    else if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
+    else placed.splice(waiting, 0, draft)
+  }
+  return placed
+}
+
+/** True for a kept system message of plain text that user content follows instead of its response. */
+function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolean {
+  const draft = drafts[index] as MessageDraft
+  if (draft.role !== 'system' || draft.isKept !== true) return false
+  // Tool results go in front of the system message, to the calls that they answer.
+  const isSkipped = ({ role, parts }: MessageDraft): boolean =>
+    role === 'system' || [...parts].every(({ block }) => isToolResult(block))
+  const next = drafts.slice(index).find((each) => !isSkipped(each))
+  const isPlain = draft.unchangedMessage?.[EFFORT_FIELD] === undefined
+  return isPlain && next?.role === 'user' && draft.parts.toArray().every(({ block }) => isTextBlock(block))
+}
+
+/**
+ * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because
+ * the provider would refuse a system message there. The effort that it sets stays in a system message
+ * without content, which may be anywhere.
+ */
+function withSystemReminders(drafts: readonly MessageDraft[], frozen: SentMessages): readonly MessageDraft[] {
+  return drafts.flatMap((draft, index) => {
+    const isMisplaced =
+      draft.role === 'system' && draft.parts.length > 0 && !followsUserMessage(drafts.slice(0, index), frozen)
+    return isMisplaced ? [toReminder(draft), ...toEffortOnly(draft)] : [draft]
+  })
+}
+
+function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
+  const effort = draft.unchangedMessage?.[EFFORT_FIELD]
+  if (effort === undefined) return []
+  const unchangedMessage = { role: 'system' as const, content: [], [EFFORT_FIELD]: effort }
+  return [{ ...draft, parts: AppendList.of(), unchangedMessage }]
+}
+
+/** Checks what the message after these would follow: a message of the user, or a result of a tool of the provider. */
+function followsUserMessage(drafts: readonly MessageDraft[], frozen: SentMessages): boolean {
+  const draft = drafts.findLast(({ role }) => role !== 'system')
+  const before = draft === undefined ? frozen.findLast(({ message }) => message.role !== 'system') : undefined
+  const role = draft?.role ?? before?.message.role
+  if (role !== 'assistant') return role === 'user'
+  const last = draft?.parts.last?.block ?? toBlocks(before?.message.content ?? []).at(-1)
+  return isServerToolResult(last ?? { type: '' })
+}
+
+function toReminder(draft: MessageDraft): MessageDraft {
+  const parts = draft.parts
+    .toArray()
+    .map(({ block, origin }) =>
+      isTextBlock(block)
+        ? { block: { type: 'text', text: wrapInReminder(block.text) }, origin }
+        : { block, origin },
+    )
+  return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
+}
+
 // Repairs what every provider refuses: blank text, and a last response without content.
 
 interface RepairedDrafts {
@@ -407,7 +506,7 @@ function withoutBlankPart({ block, origin }: MessagePart): readonly MessagePart[
  * response. System messages may follow it: they belong to the next response, and need the user message before it. The
  * response stays dropped in later requests, because the next response was generated without it.
  */
-export function withoutTrailingThinking(drafts: readonly MessageDraft[]): RepairedDrafts {
+function withoutTrailingThinking(drafts: readonly MessageDraft[]): RepairedDrafts {
   const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1
   const start = drafts.slice(0, end).findLastIndex((draft) => !isBlankResponse(draft)) + 1
   const dropped = drafts.slice(start, end).flatMap((draft) => draft.parts.toArray().slice(0, 1))

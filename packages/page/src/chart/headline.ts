@@ -3,6 +3,7 @@ import {
   formatCost,
   formatCount,
   formatDollars,
+  formatLimit,
   formatPercent,
   formatTokens,
   formatWholePercent,
@@ -33,7 +34,7 @@ export interface Figure {
 export function listFigures(report: PageReport): readonly Figure[] {
   const { costUsd, money, hitRate, peakContextTokens, context, apiCalls, compactions, clearings } = report
   const { lostToBreaks: lost, savedByCache: saved } = money
-  const window = context.window === null ? '' : ` of ${formatTokens(context.window)}`
+  const window = context.window === null ? '' : ` of ${formatLimit(context.window)}`
   return [
     { name: 'Cost', text: formatCost(costUsd, money.pricedUsd) },
     {

@@ -236,7 +236,8 @@ function placeFlags(
   }))
 }
 
-function listTicks(most: number): readonly number[] {
+/** Lists round numbers of tokens for the lines of a grid. */
+export function listTicks(most: number): readonly number[] {
   const rough = most / 4
   const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)))
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? 10 * power
@@ -245,8 +246,9 @@ function listTicks(most: number): readonly number[] {
   return ticks
 }
 
-function listMarks(from: number, to: number, width: number): readonly number[] {
-  const wanted = Math.max(2, Math.floor(width / 110))
+/** Lists the requests that are numbered below a chart. */
+export function listMarks(from: number, to: number, width: number): readonly number[] {
+  const wanted = Math.max(2, Math.floor(width / 90))
   const rough = Math.max(1, (to - from) / wanted)
   const power = 10 ** Math.floor(Math.log10(rough))
   const step = Math.max(

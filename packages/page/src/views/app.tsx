@@ -47,9 +47,14 @@ export function App({ source }: { readonly source: PageSource }) {
 function RoutedView({ source, route }: { readonly source: PageSource; readonly route: Route }) {
   // An exported file has one session, whatever the address says.
   if (source.isExported)
-    return <SessionView source={source} id="0" tab={route.view === 'session' ? route.tab : 'tide'} />
+    return route.view === 'session' ? (
+      <SessionView source={source} id="0" tab={route.tab} request={route.request} />
+    ) : (
+      <SessionView source={source} id="0" tab="tide" request={null} />
+    )
   if (route.view === 'live') return <LiveView source={source} />
-  if (route.view === 'session') return <SessionView source={source} id={route.id} tab={route.tab} />
+  if (route.view === 'session')
+    return <SessionView source={source} id={route.id} tab={route.tab} request={route.request} />
   return <SessionsView source={source} />
 }
 
@@ -86,8 +91,13 @@ function ThemeButton() {
     else document.documentElement.dataset.theme = theme
   }, [theme])
   return (
-    <button type="button" class="quiet" onClick={() => setTheme(NEXT_THEME[theme])}>
-      Colours: {theme}
+    <button
+      type="button"
+      class="quiet theme"
+      aria-label={`Colours: ${theme}`}
+      onClick={() => setTheme(NEXT_THEME[theme])}
+    >
+      <span aria-hidden="true">◐</span> {theme}
     </button>
   )
 }

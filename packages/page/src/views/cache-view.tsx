@@ -8,6 +8,7 @@ import {
 import { useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
 import { formatCause } from '../chart/chart-flags.ts'
+import { toRequestAddress } from './routes.ts'
 import { formatWhen } from './session-names.ts'
 
 type PageBreak = PageReport['cacheBreaks'][number]
@@ -27,7 +28,12 @@ const ADVICE: Readonly<Record<string, string>> = {
   'not-streamed': 'The stream failed, and the request was repeated with other settings.',
 }
 
-export function CacheView({ report }: { readonly report: PageReport }) {
+interface CacheViewProps {
+  readonly id: string
+  readonly report: PageReport
+}
+
+export function CacheView({ id, report }: CacheViewProps) {
   const { cacheBreaks, clearingCosts, money, hourWouldSave } = report
   const share = money.shareLostToBreaks
   return (
@@ -51,7 +57,7 @@ export function CacheView({ report }: { readonly report: PageReport }) {
       {cacheBreaks.length === 0 ? null : (
         <>
           <CauseBars breaks={cacheBreaks} />
-          <BreakTable report={report} />
+          <BreakTable id={id} report={report} />
         </>
       )}
       {clearingCosts.length === 0 ? null : <ClearingTable report={report} />}
@@ -87,14 +93,16 @@ function CauseBars({ breaks }: { readonly breaks: readonly PageBreak[] }) {
   )
 }
 
+const BREAK_COLUMNS = ['Cause', 'Request', 'Time', 'Evidence', 'Tokens again', 'Price']
+
 const ORDERS: Readonly<Record<string, (one: PageBreak, other: PageBreak) => number>> = {
   price: (one, other) => (other.costUsd ?? 0) - (one.costUsd ?? 0),
   time: (one, other) => (one.at < other.at ? -1 : 1),
 }
 
-function BreakTable({ report }: { readonly report: PageReport }) {
+function BreakTable({ id, report }: CacheViewProps) {
   const [order, setOrder] = useState('price')
-  const places = new Map(report.requests.map(({ line }, index) => [line, index + 1]))
+  const places = new Map(report.requests.map(({ line }, index) => [line, index]))
   return (
     <>
       <label class="choose">
@@ -105,11 +113,11 @@ function BreakTable({ report }: { readonly report: PageReport }) {
         </select>
       </label>
       <div class="scroll">
-        <table class="breaks">
+        <table class="breaks stacks">
           <thead>
             <tr>
-              {['Time', 'Request', 'Cause', 'Evidence', 'Tokens again', 'Price'].map((title) => (
-                <th key={title} scope="col">
+              {BREAK_COLUMNS.map((title) => (
+                <th key={title} scope="col" class={/Request|Tokens|Price/.test(title) ? 'number' : ''}>
                   {title}
                 </th>
               ))}
@@ -118,14 +126,22 @@ function BreakTable({ report }: { readonly report: PageReport }) {
           <tbody>
             {report.cacheBreaks.toSorted(ORDERS[order]).map((each) => (
               <tr key={`${each.agent ?? ''}${each.source ?? ''}${each.line}`}>
-                <td>{formatWhen(each.at)}</td>
-                <td class="number">{formatBreakPlace(each, places)}</td>
-                <td>
+                <td class="first">
                   <b>{formatCause(each.cause)}</b>
                 </td>
-                <td class="evidence">{each.evidence}</td>
-                <td class="number">{formatInteger(each.tokensRewritten)}</td>
-                <td class="number">{each.costUsd === null ? '?' : formatDollars(each.costUsd)}</td>
+                <td class="number" data-title="Request">
+                  <BreakPlace id={id} each={each} places={places} />
+                </td>
+                <td class="when" data-title="Time">
+                  {formatWhen(each.at)}
+                </td>
+                <td class="evidence first">{each.evidence}</td>
+                <td class="number" data-title="Tokens again">
+                  {formatInteger(each.tokensRewritten)}
+                </td>
+                <td class="number" data-title="Price">
+                  {each.costUsd === null ? '?' : formatDollars(each.costUsd)}
+                </td>
               </tr>
             ))}
           </tbody>
@@ -135,9 +151,19 @@ function BreakTable({ report }: { readonly report: PageReport }) {
   )
 }
 
-function formatBreakPlace({ agent, source, line }: PageBreak, places: ReadonlyMap<number, number>): string {
-  if (agent !== undefined) return 'subagent'
-  return source ?? String(places.get(line) ?? '')
+interface BreakPlaceProps {
+  readonly id: string
+  readonly each: PageBreak
+  readonly places: ReadonlyMap<number, number>
+}
+
+/** The request that paid, which leads to its place on the chart. Calls of subagents and side calls have none. */
+function BreakPlace({ id, each, places }: BreakPlaceProps) {
+  const { agent, source, line } = each
+  if (agent !== undefined) return <>subagent</>
+  const index = places.get(line)
+  if (source !== undefined || index === undefined) return <>{source ?? ''}</>
+  return <a href={toRequestAddress(id, index)}>{index + 1}</a>
 }
 
 function ClearingTable({ report }: { readonly report: PageReport }) {

@@ -13,6 +13,7 @@ import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
 import { BlockSummary, Opening } from './request-panel.tsx'
+import { toRequestAddress } from './routes.ts'
 import { UndoButton } from './undo-button.tsx'
 
 interface LeftViewProps {
@@ -107,7 +108,14 @@ function DepartureCard({ departure, source, page }: DepartureCardProps) {
   const shown = (onlyNeeded ? needed : gone).toSorted((one, other) => other.tokens - one.tokens)
   return (
     <article class="card departure">
-      <h2>{describeDeparture(departure, page.report)}</h2>
+      <h2>
+        {describeDeparture(departure, page.report)}
+        {departure.request < page.report.requests.length ? (
+          <small>
+            <a href={toRequestAddress(page.id, departure.request)}>Show on the chart</a>
+          </small>
+        ) : null}
+      </h2>
       <p>
         {formatCount(gone.length, 'block')} left, about{' '}
         {formatTokens(gone.reduce((sum, { tokens }) => sum + tokens, 0))} tokens;{' '}
@@ -119,7 +127,7 @@ function DepartureCard({ departure, source, page }: DepartureCardProps) {
         )}
       </p>
       <div class="beside">
-        {receipt === null ? null : <ReceiptLists receipt={receipt} />}
+        {receipt === null ? null : <ReceiptLists receipt={receipt} id={page.id} />}
         {summary === null ? null : (
           <div>
             <h3>The summary in its place</h3>
@@ -183,15 +191,20 @@ function describeDeparture(
   return `Compaction ${place}: ${size(logged?.preTokens)} to ${size(logged?.postTokens)} tokens${cost}${logged?.isUndone === true ? ', undone later' : ''}`
 }
 
-function ReceiptLists({ receipt }: { readonly receipt: NonNullable<Departure['receipt']> }) {
+interface ReceiptListsProps {
+  readonly receipt: NonNullable<Departure['receipt']>
+  readonly id: string
+}
+
+function ReceiptLists({ receipt, id }: ReceiptListsProps) {
   const { files, userMessages, errors, identifiers, moreIdentifiers, carried } = receipt
   return (
     <div class="receipt">
       <h3>Receipt: what the new context no longer mentions</h3>
-      <FactList title="Files" facts={files} />
-      <FactList title="Names in code" facts={identifiers} more={moreIdentifiers} isInline />
-      <FactList title="Errors" facts={errors} />
-      <FactList title="Texts of the user" facts={userMessages} />
+      <FactList id={id} title="Files" facts={files} />
+      <FactList id={id} title="Names in code" facts={identifiers} more={moreIdentifiers} isInline />
+      <FactList id={id} title="Errors" facts={errors} />
+      <FactList id={id} title="Texts of the user" facts={userMessages} />
       <p class="where">
         {carried.length === 0 ? 'Nothing was attached again.' : `Attached again: ${carried.join(', ')}.`}
       </p>
@@ -200,13 +213,14 @@ function ReceiptLists({ receipt }: { readonly receipt: NonNullable<Departure['re
 }
 
 interface FactListProps {
+  readonly id: string
   readonly title: string
   readonly facts: readonly LostFact[]
   readonly more?: number
   readonly isInline?: boolean
 }
 
-function FactList({ title, facts, more = 0, isInline = false }: FactListProps) {
+function FactList({ id, title, facts, more = 0, isInline = false }: FactListProps) {
   const sorted = facts.toSorted(
     (one, other) => Number(other.neededAt !== null) - Number(one.neededAt !== null),
   )
@@ -227,7 +241,11 @@ function FactList({ title, facts, more = 0, isInline = false }: FactListProps) {
         {sorted.map(({ text, neededAt, line }) => (
           <li key={`${line}${text}`} class={neededAt === null ? '' : 'needed'}>
             {text}
-            {neededAt === null ? null : <small class="at">request {neededAt + 1}</small>}
+            {neededAt === null ? null : (
+              <a class="at" href={toRequestAddress(id, neededAt)}>
+                request {neededAt + 1}
+              </a>
+            )}
           </li>
         ))}
       </ul>

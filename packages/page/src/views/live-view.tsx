@@ -23,7 +23,7 @@ export function LiveView({ source }: { readonly source: PageSource }) {
   return (
     <>
       {live.length < 2 ? null : <SessionChoice sessions={live} chosen={shown.id} onChoose={setChosen} />}
-      <SessionView source={source} id={shown.id} tab="tide" />
+      <SessionView source={source} id={shown.id} tab="tide" request={null} />
     </>
   )
 }

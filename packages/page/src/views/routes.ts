@@ -6,15 +6,27 @@ export type Tab = (typeof TABS)[number]
 export type Route =
   | { readonly view: 'sessions' }
   | { readonly view: 'live' }
-  | { readonly view: 'session'; readonly id: string; readonly tab: Tab }
+  | {
+      readonly view: 'session'
+      readonly id: string
+      readonly tab: Tab
+      /** The request to show on the chart, as an index; null for the newest. */
+      readonly request: number | null
+    }
 
 export function parseRoute(hash: string): Route {
   if (hash === '#/live') return { view: 'live' }
-  const [, id, tab] = /^#\/s\/([0-9a-f]+)(?:\/(\w+))?$/.exec(hash) ?? []
+  const [, id, tab, number] = /^#\/s\/([0-9a-f]+)(?:\/(\w+)(?:\/(\d+))?)?$/.exec(hash) ?? []
   if (id === undefined) return { view: 'sessions' }
-  return { view: 'session', id, tab: TABS.find((each) => each === tab) ?? 'tide' }
+  const request = number === undefined ? null : Number(number) - 1
+  return { view: 'session', id, tab: TABS.find((each) => each === tab) ?? 'tide', request }
 }
 
 export function toSessionAddress(id: string, tab: Tab = 'tide'): string {
   return `#/s/${id}/${tab}`
+}
+
+/** The address of a request on the tide chart. `request`: its index. */
+export function toRequestAddress(id: string, request: number): string {
+  return `${toSessionAddress(id)}/${request + 1}`
 }

@@ -23,17 +23,21 @@ export function formatPlace({ project }: NamedSession): string {
   return (project ?? '').split(/[/\\]/).filter(Boolean).slice(-2).join('/')
 }
 
-const WHEN = new Intl.DateTimeFormat(undefined, {
-  year: 'numeric',
-  month: 'short',
-  day: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-})
+/** The name of a model without the date of its release. */
+export function formatModel(model: string): string {
+  return model.replace(/-\d{8}$/, '')
+}
+
+const TIME = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const
+const WHEN = new Intl.DateTimeFormat(undefined, TIME)
+const WHEN_EARLIER = new Intl.DateTimeFormat(undefined, { ...TIME, year: 'numeric' })
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
 export function formatWhen(at: string | null): string {
-  return at === null || Number.isNaN(Date.parse(at)) ? '' : WHEN.format(new Date(at))
+  if (at === null || Number.isNaN(Date.parse(at))) return ''
+  const time = new Date(at)
+  // The year is news only if it is another one.
+  return (time.getFullYear() === new Date().getFullYear() ? WHEN : WHEN_EARLIER).format(time)
 }
 
 export function formatClock(at: string | null): string {

@@ -1,7 +1,8 @@
 /** The page of one session: a sentence, its figures, and one of its views. */
-import { formatDuration } from '@tidemark/terminal/render/format-numbers'
+import { formatCost, formatCount, formatDuration } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, SessionPage } from 'tidemark/report'
-import { listFigures, writeHeadline } from '../chart/headline.ts'
+import { listFigures } from '../chart/headline.ts'
+import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { CacheView } from './cache-view.tsx'
@@ -9,6 +10,7 @@ import { LeftView } from './left-view.tsx'
 import { Notice } from './notice.tsx'
 import { type Tab, toSessionAddress } from './routes.ts'
 import { formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
+import { SpendingBar } from './spending-bar.tsx'
 import { TideView } from './tide-view.tsx'
 import { WhatIfView } from './what-if-view.tsx'
 
@@ -16,6 +18,8 @@ interface SessionViewProps {
   readonly source: PageSource
   readonly id: string
   readonly tab: Tab
+  /** The request to show on the chart, as an index; null for the newest. */
+  readonly request: number | null
 }
 
 const TAB_TITLES: Readonly<Record<Tab, string>> = {
@@ -25,7 +29,7 @@ const TAB_TITLES: Readonly<Record<Tab, string>> = {
   cache: 'Cache',
 }
 
-export function SessionView({ source, id, tab }: SessionViewProps) {
+export function SessionView({ source, id, tab, request }: SessionViewProps) {
   const { value, error, reload } = useLoaded(id, () => source.loadSession(id))
   useChanges(source, id, reload)
   if (error !== null) return <Notice text={error} isError />
@@ -46,35 +50,54 @@ export function SessionView({ source, id, tab }: SessionViewProps) {
         {value.isLive ? <span class="live-dot">live</span> : null}
       </p>
       <h1>{nameSession(report)}</h1>
-      <p class="headline">{writeHeadline(report)}</p>
+      <Headline report={report} />
       {report.brokenOff === null ? null : (
         <Notice text={`Figures are partial: ${report.brokenOff}`} isError />
       )}
       <Figures report={report} />
-      <nav class="links tabs" aria-label="Views of this session">
-        {(Object.keys(TAB_TITLES) as Tab[]).map((each) => (
-          <a key={each} href={toSessionAddress(id, each)} aria-current={each === tab ? 'page' : undefined}>
-            {TAB_TITLES[each]}
-          </a>
-        ))}
-      </nav>
-      {source.isExported ? null : <ExportLinks id={id} />}
-      <TabView source={source} page={value} tab={tab} onChanged={reload} />
+      <div class="tabs">
+        <nav class="links" aria-label="Views of this session">
+          {(Object.keys(TAB_TITLES) as Tab[]).map((each) => (
+            <a key={each} href={toSessionAddress(id, each)} aria-current={each === tab ? 'page' : undefined}>
+              {TAB_TITLES[each]}
+            </a>
+          ))}
+        </nav>
+        {source.isExported ? null : <ExportLinks id={id} />}
+      </div>
+      <TabView source={source} page={value} tab={tab} request={request} onChanged={reload} />
     </article>
   )
 }
+
+/** What the session cost and where the money went, in one sentence and one bar. */
+function Headline({ report }: { readonly report: PageReport }) {
+  const { costUsd, money, apiCalls } = report
+  const parts = listSpending([report])
+  const told = writeSpending(parts)
+  return (
+    <>
+      <p class="headline">
+        {formatCost(costUsd, money.pricedUsd)} for {formatCount(apiCalls, 'call')}
+        {told === '' ? '' : `: ${told}`}.
+      </p>
+      <SpendingBar parts={parts} />
+    </>
+  )
+}
+
+const SHARED = 'To show to others: without texts, paths and names.'
 
 /** Files to share. Neither has a text of the session. */
 function ExportLinks({ id }: { readonly id: string }) {
   return (
     <p class="export">
-      <a class="button" href={`/api/session/${id}/html`} download>
+      <a class="button" href={`/api/session/${id}/html`} download title={SHARED}>
         Save as one file
       </a>
-      <a class="button" href={`/api/session/${id}/card`} download>
+      <a class="button" href={`/api/session/${id}/card`} download title={SHARED}>
         Save the picture
       </a>
-      <small>Without texts, paths and names: to show to others.</small>
     </p>
   )
 }
@@ -83,14 +106,15 @@ interface TabViewProps {
   readonly source: PageSource
   readonly page: SessionPage
   readonly tab: Tab
+  readonly request: number | null
   readonly onChanged: () => void
 }
 
-function TabView({ source, page, tab, onChanged }: TabViewProps) {
+function TabView({ source, page, tab, request, onChanged }: TabViewProps) {
   if (tab === 'left') return <LeftView source={source} page={page} onChanged={onChanged} />
   if (tab === 'if') return <WhatIfView source={source} page={page} />
-  if (tab === 'cache') return <CacheView report={page.report} />
-  return <TideView source={source} page={page} />
+  if (tab === 'cache') return <CacheView id={page.id} report={page.report} />
+  return <TideView key={request ?? 'newest'} source={source} page={page} request={request} />
 }
 
 function Figures({ report }: { readonly report: PageReport }) {

@@ -9,11 +9,13 @@ import {
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ListedSession, SessionList } from 'tidemark/report'
+import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
 import { toSessionAddress } from './routes.ts'
-import { formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
+import { formatModel, formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
+import { SpendingBar } from './spending-bar.tsx'
 
 export function SessionsView({ source }: { readonly source: PageSource }) {
   const { value, error, reload } = useLoaded('list', source.loadList)
@@ -71,7 +73,7 @@ const COLUMNS: readonly Column[] = [
     title: 'Model',
     isNumber: false,
     sortBy: ({ models }) => models[0] ?? '',
-    show: ({ models }) => models.join(', '),
+    show: ({ models }) => models.map((model) => <span key={model}>{formatModel(model)}</span>),
   },
   {
     key: 'calls',
@@ -89,7 +91,7 @@ const COLUMNS: readonly Column[] = [
   },
   {
     key: 'compactions',
-    title: 'Compactions',
+    title: 'Compacted',
     isNumber: true,
     sortBy: ({ compactions }) => compactions.length,
     show: ({ compactions }) => compactions.length,
@@ -110,7 +112,7 @@ const COLUMNS: readonly Column[] = [
   },
   {
     key: 'wasted',
-    title: 'Wasted',
+    title: 'Share lost',
     isNumber: true,
     sortBy: ({ money }) => money.shareLostToBreaks ?? 0,
     show: ({ money }) => <ShareBar share={money.shareLostToBreaks} />,
@@ -154,7 +156,7 @@ function SessionTable({ list }: { readonly list: SessionList }) {
       </div>
       <Totals sessions={rows} pending={list.pending} notRead={list.notRead} />
       {rows.length === 0 && list.pending === 0 ? <Notice text="No session to show." /> : null}
-      <table class="sessions">
+      <table class="sessions stacks">
         <thead>
           <tr>
             {COLUMNS.map(({ key, title, isNumber }) => (
@@ -174,13 +176,7 @@ function SessionTable({ list }: { readonly list: SessionList }) {
         </thead>
         <tbody>
           {rows.map((session) => (
-            <tr key={session.id}>
-              {COLUMNS.map(({ key, title, isNumber, show }) => (
-                <td key={key} class={isNumber ? 'number' : key} data-title={title}>
-                  {show(session)}
-                </td>
-              ))}
-            </tr>
+            <SessionRow key={session.id} session={session} />
           ))}
         </tbody>
       </table>
@@ -190,6 +186,22 @@ function SessionTable({ list }: { readonly list: SessionList }) {
         ))}
       </ul>
     </>
+  )
+}
+
+function SessionRow({ session }: { readonly session: ListedSession }) {
+  return (
+    <tr>
+      {COLUMNS.map(({ key, title, isNumber, show }) => (
+        <td
+          key={key}
+          class={key === 'session' ? 'session first' : isNumber ? 'number' : key}
+          data-title={title}
+        >
+          {show(session)}
+        </td>
+      ))}
+    </tr>
   )
 }
 
@@ -217,28 +229,31 @@ function sortSessions(
   })
 }
 
-function Totals({
-  sessions,
-  pending,
-  notRead,
-}: {
+interface TotalsProps {
   readonly sessions: readonly ListedSession[]
   readonly pending: number
   readonly notRead: number
-}) {
+}
+
+/** What the sessions in view cost together, and where the money went. */
+function Totals({ sessions, pending, notRead }: TotalsProps) {
   const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
-  const lost = sessions.reduce((sum, { money }) => sum + (money.lostToBreaks ?? 0), 0)
   const isPart = sessions.some(({ costUsd }) => costUsd === null)
+  const parts = listSpending(sessions)
+  const told = writeSpending(parts)
   return (
-    <p class="lead" role="status">
-      {formatCount(sessions.length, 'session')}, <b>{`${isPart ? '>' : ''}${formatDollars(cost)}`}</b>
-      {lost > 0 ? (
-        <>
-          ; <b class="bad">{formatDollars(lost)}</b> of it lost to cache breaks
-        </>
-      ) : null}
-      .{pending > 0 ? ` Reading ${formatCount(pending, 'more session')} …` : ''}
-      {notRead > 0 ? ` ${formatCount(notRead, 'older session')} not read: --limit 0 reads all.` : ''}
-    </p>
+    <>
+      <p class="headline" role="status">
+        {`${isPart ? '>' : ''}${formatDollars(cost)} for ${formatCount(sessions.length, 'session')}`}
+        {told === '' ? '' : `: ${told}`}.
+      </p>
+      <SpendingBar parts={parts} />
+      {pending + notRead === 0 ? null : (
+        <p class="lead">
+          {pending > 0 ? `Reading ${formatCount(pending, 'more session')} … ` : ''}
+          {notRead > 0 ? `${formatCount(notRead, 'older session')} not read: --limit 0 reads all.` : ''}
+        </p>
+      )}
+    </>
   )
 }

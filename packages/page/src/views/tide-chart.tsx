@@ -115,7 +115,7 @@ function describeRequest({ requests }: PageReport, index: number): string {
 }
 
 /** The width of the element that the chart stands in, followed while it changes. */
-function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
+export function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
   useEffect(() => {
@@ -238,7 +238,7 @@ const CostStrip = memo(function CostStrip({ report, from, to, width, top }: Cost
       <path class="cost-all" d={strip.all} />
       <path class="cost-uncached" d={strip.uncached} />
       <text x={4} y={10}>
-        {strip.most === 0 ? '' : `${formatDollars(strip.most)} a request`}
+        {strip.most === 0 ? '' : `up to ${formatDollars(strip.most)} a request`}
       </text>
     </g>
   )

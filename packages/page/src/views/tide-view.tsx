@@ -12,11 +12,18 @@ import { RequestTable } from './request-table.tsx'
 import { formatClock, formatWhen } from './session-names.ts'
 import { TideChart } from './tide-chart.tsx'
 
-export function TideView({ source, page }: { readonly source: PageSource; readonly page: SessionPage }) {
+interface TideViewProps {
+  readonly source: PageSource
+  readonly page: SessionPage
+  /** The request that the cursor stands at first, as an index; null for the newest. */
+  readonly request: number | null
+}
+
+export function TideView({ source, page, request }: TideViewProps) {
   const { report, id } = page
   const count = report.requests.length
   const [range, setRange] = useState<ChartRange | null>(null)
-  const [cursor, setCursor] = useState<number | null>(null)
+  const [cursor, setCursor] = useState<number | null>(request === null || request >= count ? null : request)
   const [opened, setOpened] = useState<number | null>(null)
   const open = useCallback((request: number) => setOpened(request), [])
   if (count === 0) return <Notice text="This log has no request with a size." />
@@ -67,6 +74,14 @@ function Legend({ report }: { readonly report: PageReport }) {
           Cache cold
         </li>
       ) : null}
+      <li>
+        <i class="swatch cost-all" />
+        Dollars of a request
+      </li>
+      <li>
+        <i class="swatch cost-uncached" />
+        for what was not in the cache
+      </li>
       {flags.has('break') ? <li class="flag-break">▼ Cache break</li> : null}
       {flags.has('compaction') ? <li class="flag-compaction">▼ Compaction</li> : null}
       {flags.has('clearing') ? <li class="flag-clearing">▼ Clearing</li> : null}

@@ -1,9 +1,16 @@
 /** What the session would have cost under other policies: dollars side by side, and the curve of each. */
-import { formatCount, formatDollars } from '@tidemark/terminal/render/format-numbers'
+import {
+  formatCount,
+  formatDollars,
+  formatLimit,
+  formatWholePercent,
+} from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
+import { listMarks, listTicks } from '../chart/tide-layout.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { Notice } from './notice.tsx'
+import { useWidth } from './tide-chart.tsx'
 
 interface WhatIfViewProps {
   readonly source: PageSource
@@ -63,6 +70,10 @@ export function WhatIfView({ source, page }: WhatIfViewProps) {
             run()
           }}
         >
+          <p>
+            What each policy would have sent at every call of this session, and what that would have cost.
+            Nothing is sent to a provider.
+          </p>
           {POLICIES.map(({ name, title, about }) => (
             <label key={name} class="check">
               <input
@@ -114,6 +125,7 @@ function Results({
       ))}
       {done.length === 0 ? null : (
         <>
+          <p class="headline">{writeVerdict(report, done)}</p>
           <Curves report={report} results={done} />
           <div class="card bars outcomes" role="status">
             <Bar
@@ -141,8 +153,32 @@ function Results({
   )
 }
 
-function describeRecorded({ compactions, clearings }: PageReport): string {
-  return `${formatCount(compactions.length, 'compaction')}, ${formatCount(clearings.length, 'clearing')}`
+interface NamedResult extends PolicyResult {
+  readonly title: string
+}
+
+/** Says whether another policy would have been cheaper, and what it would have cost in sight. */
+function writeVerdict({ costUsd }: PageReport, results: readonly NamedResult[]): string {
+  const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
+  const [best] = possible.toSorted((one, other) => one.usd - other.usd)
+  if (best === undefined) return 'None of these policies could have made every call.'
+  const { title, usd, anchors } = best
+  const sight =
+    anchors.used === 0 ? '' : `; ${formatSight(anchors)} of edits would still have seen the lines they change`
+  if (costUsd === null) return `Cheapest: ${title}, ${formatDollars(usd)}${sight}.`
+  if (usd >= costUsd)
+    return `No reason to change: the cheapest of these, ${title}, would have cost ${formatDollars(usd)}, and ${formatDollars(costUsd)} was paid.`
+  return `${title} would have cost ${formatDollars(usd)} instead of ${formatDollars(costUsd)}, ${formatWholePercent(1 - usd / costUsd)} less${sight}.`
+}
+
+function formatSight({ seen, used }: PolicyResult['anchors']): string {
+  return formatWholePercent(seen / used)
+}
+
+function describeRecorded({ compactions, clearings, money }: PageReport): string {
+  const lost = money.lostToBreaks ?? 0
+  const breaks = lost < 0.005 ? '' : ` · ${formatDollars(lost)} of it lost to cache breaks`
+  return `${formatCount(compactions.length, 'compaction')}, ${formatCount(clearings.length, 'clearing')}${breaks}`
 }
 
 function describeResult(
@@ -153,7 +189,7 @@ function describeResult(
   const view =
     anchors.used === 0
       ? 'no edits of lines shown before'
-      : `${Math.round((100 * anchors.seen) / anchors.used)}% of edits still saw their lines`
+      : `${formatSight(anchors)} of edits still saw the lines they change`
   const unmade = refused === 0 ? '' : ` · ${formatCount(refused, 'call')} not made: too long for the window`
   return `${change}${formatCount(compactions, 'compaction')}, ${formatCount(clearings, 'clearing')} · ${view}${unmade}`
 }
@@ -186,36 +222,73 @@ function Bar({ kind, title, usd, most, detail }: BarProps) {
   )
 }
 
-const [WIDTH, HEIGHT] = [1000, 260]
+const HEIGHT = 260
+const AXIS_HEIGHT = 20
+
+interface CurvesProps {
+  readonly report: PageReport
+  readonly results: readonly NamedResult[]
+}
 
 /** The size of each request as recorded and under each policy. */
-function Curves({
-  report,
-  results,
-}: {
-  readonly report: PageReport
-  readonly results: readonly PolicyResult[]
-}) {
+function Curves({ report, results }: CurvesProps) {
+  const [box, width] = useWidth()
   const recorded = report.requests.map(({ tokens }) => tokens)
   const lines = [recorded, ...results.map(({ points }) => points.map(({ tokens }) => tokens))]
-  const most = lines.flat().reduce((highest, tokens) => Math.max(highest, tokens), 1)
+  const highest = lines.flat().reduce((most, tokens) => Math.max(most, tokens), 1)
+  const size = { width, height: HEIGHT, most: highest * 1.05 }
   return (
-    <div class="chart curves">
+    <div class="chart curves" ref={box}>
       <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
+        width={width}
+        height={HEIGHT + AXIS_HEIGHT}
         role="img"
-        aria-label="Context over the session, as recorded and under each policy"
+        aria-label="Tokens of each request, as recorded and under each policy"
       >
-        {lines.map((values, index) => (
-          <path
-            key={index === 0 ? 'recorded' : results[index - 1]?.name}
-            class={`line-${index === 0 ? 'recorded' : `policy-${index - 1}`}`}
-            d={drawCurve(values, { width: WIDTH, height: HEIGHT, most })}
-          />
-        ))}
+        <CurveAxes size={size} count={recorded.length} />
+        {width === 0
+          ? null
+          : lines.map((values, index) => (
+              <path
+                key={index === 0 ? 'recorded' : results[index - 1]?.name}
+                class={`line-${index === 0 ? 'recorded' : `policy-${index - 1}`}`}
+                d={drawCurve(values, size)}
+              />
+            ))}
       </svg>
+      <p class="where">Tokens of each request</p>
     </div>
+  )
+}
+
+function CurveAxes({ size, count }: { readonly size: CurveSize; readonly count: number }) {
+  const { width, height, most } = size
+  return (
+    <g class="axes">
+      {listTicks(most).map((tokens) => (
+        <g key={tokens}>
+          <line
+            class="grid"
+            x2={width}
+            y1={height - (height * tokens) / most}
+            y2={height - (height * tokens) / most}
+          />
+          <text x={4} y={height - (height * tokens) / most - 4}>
+            {formatLimit(tokens)}
+          </text>
+        </g>
+      ))}
+      {listMarks(0, count, width).map((request) => (
+        <text
+          key={request}
+          x={(width * (request + 0.5)) / Math.max(1, count)}
+          y={height + 14}
+          text-anchor="middle"
+        >
+          {request + 1}
+        </text>
+      ))}
+    </g>
   )
 }
 
@@ -230,12 +303,12 @@ const COLUMN_PIXELS = 2
 
 /** A curve as path data: with more values than pixels, the largest of each column. */
 function drawCurve(values: readonly number[], { width, height, most }: CurveSize): string {
-  const size = Math.max(1, Math.ceil(values.length / Math.floor(width / COLUMN_PIXELS)))
+  const size = Math.max(1, Math.ceil(values.length / Math.max(1, Math.floor(width / COLUMN_PIXELS))))
   const vertices: string[] = []
   for (let start = 0; start < values.length; start += size) {
     const highest = Math.max(...values.slice(start, start + size))
     const x = (width * (start + 0.5)) / Math.max(1, values.length)
-    const y = height - (height * 0.96 * highest) / most
+    const y = height - (height * highest) / most
     vertices.push(`${x.toFixed(1)} ${y.toFixed(1)}`)
   }
   return vertices.length === 0 ? '' : `M${vertices.join('L')}`

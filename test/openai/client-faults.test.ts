@@ -216,6 +216,56 @@ describe('a conversation that is stored at the provider', () => {
     expect(world.simulator.requests.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(1)
   })
 
+  it.each([0, 3])(
+    'goes on in another way after a request that failed, with all that was said before (%s rounds later)',
+    async (rounds) => {
+      const world = createWorld('responses')
+      const client = world.connect('stored')
+      const tools = listTools(world)
+      const ask = (input: string | Item[], previous?: string) =>
+        client.responses.create({
+          model: 'gpt-5.4',
+          input,
+          tools,
+          ...(previous === undefined ? {} : { previous_response_id: previous }),
+        })
+      let response = await ask(PROMPT)
+      const answerCalls = (): Item[] =>
+        response.output.flatMap((item) =>
+          item.type === 'function_call'
+            ? [
+                {
+                  type: 'function_call_output',
+                  call_id: item.call_id,
+                  output: world.runTool(item.call_id, item.name, item.arguments),
+                },
+              ]
+            : [],
+        )
+      for (let round = 0; round < rounds; round += 1) response = await ask(answerCalls(), response.id)
+      const session = await world.tide.open('stored')
+      const before = session.messages().length
+      world.simulator.queueFaults({ type: 'error', status: 500 })
+      await expect(
+        ask([...answerCalls(), { role: 'user', content: 'Try one.' }], response.id),
+      ).rejects.toThrow()
+      response = await ask([...answerCalls(), { role: 'user', content: 'Try two.' }], response.id)
+      const shown = JSON.stringify(session.messages())
+      expect(shown).toContain(PROMPT)
+      expect(shown).toContain('Try two.')
+      expect(shown).not.toContain('Try one.')
+      expect(session.messages()).toHaveLength(before + 2)
+      // What is sent after a rewrite is the whole list.
+      const isWhole = () => world.bodies.at(-1)?.includes('previous_response_id') === false
+      for (let round = 0; round < 30 && !isWhole(); round += 1)
+        response = await ask(answerCalls(), response.id)
+      expect(isWhole()).toBe(true)
+      expect(world.bodies.at(-1)).toContain(PROMPT)
+      expect(world.bodies.at(-1)).toContain('Try two.')
+      expect(world.bodies.at(-1)).not.toContain('Try one.')
+    },
+  )
+
   it('whose beginning was never seen is passed on, which is said once', async () => {
     const world = createWorld('responses')
     const tools = listTools(world)

@@ -3,10 +3,10 @@
  * the log: what is new, and where the client has changed its history. It reads the log only, so a restart changes nothing.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
-import { isToolResult, isToolUse, type ToolResultBlock } from '@tidemark/core/log/block'
+import { type Block, isToolResult, isToolUse, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
 import { findJsonMember, isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
-import { listBranchRecords } from '@tidemark/core/log/session-log'
+import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
 import {
   alignParts,
@@ -141,6 +141,45 @@ export function matchLater(
     isRequired: true,
     findExactBlock: null,
   })
+}
+
+/**
+ * Returns the uuid of the last record of a response on the branch; undefined if it is not there. A response whose results were
+ * given anew is recorded again under another id (`readResponse`): it makes the same calls.
+ */
+export function findResponseEnd(session: SessionLog, id: string): string | undefined {
+  const calls = new Set(
+    toBlocks(readResponse(session, id)?.message.content ?? [])
+      .filter(isToolUse)
+      .map((call) => call.id),
+  )
+  const isOwn = (record: KnownRecord): boolean =>
+    record.type === 'assistant' &&
+    (record.message.id === id ||
+      toBlocks(record.message.content).some((block) => isToolUse(block) && calls.has(block.id)))
+  return listBranchRecords(session).findLast(isOwn)?.uuid
+}
+
+/** A response of the log as a client would send it. */
+interface LoggedResponse {
+  readonly message: ClientMessage
+  readonly findExactBlock: (block: Block) => string | undefined
+}
+
+/** Returns a response by its id, on whichever branch it is; null if the log does not have it. */
+export function readResponse({ records, responseStarts }: SessionLog, id: string): LoggedResponse | null {
+  const content: Block[] = []
+  const exact = new Map<unknown, string>()
+  for (let index = responseStarts.get(id) ?? records.length; index < records.length; index += 1) {
+    const record = records.at(index)
+    if (record === undefined || !isKnownRecord(record) || record.type !== 'assistant') continue
+    if (record.message.id !== id) break
+    const blocks = toBlocks(record.message.content)
+    for (const { index: at, text } of record.rawBlocks ?? []) exact.set(blocks[at]?.id, text)
+    content.push(...blocks)
+  }
+  if (content.length === 0) return null
+  return { message: { role: 'assistant', content }, findExactBlock: ({ id: call }) => exact.get(call) }
 }
 
 /** Returns what to remember of the messages that a client sent, once the new ones among them are in the log. */

@@ -39,7 +39,15 @@ import { compactForClient, pinSessionRecord } from '../session/rewrite.ts'
 import { switchModel } from '../session/switch-model.ts'
 import type { Toolset } from '../session/tools.ts'
 import { createTurnContext } from '../session/turn-host.ts'
-import { copyJson, type HistoryMatch, matchHistory, matchLater, toKnownHistory } from './client-history.ts'
+import {
+  copyJson,
+  findResponseEnd,
+  type HistoryMatch,
+  matchHistory,
+  matchLater,
+  readResponse,
+  toKnownHistory,
+} from './client-history.ts'
 import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
 
 export interface TakeOptions {
@@ -245,13 +253,25 @@ async function followClientList(
     await writeMessages(
       session,
       withKnownUsage(session, match.news, before.divergesAt),
-      request.findExactBlock,
+      createExactSearch(session, request),
     )
   if (request.continues === null)
     session.client = { ...asked, history: toKnownHistory(session.state, request.messages, match) }
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
   if (compaction !== null) await restoreCompaction(session, compaction)
   return match
+}
+
+/** Looks for the exact text of a call in the request, and in the response that it continues. */
+function createExactSearch(
+  { state }: OpenSession,
+  { continues, compacted, findExactBlock }: ClientRequest,
+): ClientRequest['findExactBlock'] {
+  const response =
+    continues === null || compacted !== undefined ? null : readResponse(state.session, continues)
+  return response === null
+    ? findExactBlock
+    : (block) => findExactBlock?.(block) ?? response.findExactBlock(block)
 }
 
 /**
@@ -354,11 +374,11 @@ function listRecordsToPin(
  */
 function findStart(
   { state }: OpenSession,
-  { messages }: ClientRequest,
+  { messages, continues }: ClientRequest,
   { isEmpty, change, shared, divergesAt }: HistoryMatch,
 ): 'opening' | 'compacted' | null {
   if (isEmpty || change === 'new') return 'opening'
-  if ((change === null && divergesAt === null) || shared > 0) return null
+  if (continues !== null || (change === null && divergesAt === null) || shared > 0) return null
   const isResponse = ({ role }: Part): boolean => role === 'assistant'
   const first = listLoggedParts(listBranchRecords(state.session)).find(isResponse)
   return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
@@ -374,13 +394,14 @@ function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch |
   const { state } = session
   if (request.continues === null) return matchHistory(session, request)
   if (request.compacted !== undefined) return matchCompacted(session, request, request.compacted)
-  const last = state.lastResponseIndex < 0 ? undefined : state.session.records.at(state.lastResponseIndex)
-  const response =
-    last !== undefined && isKnownRecord(last) && last.type === 'assistant' ? last.message.id : null
-  if (response !== request.continues)
-    return refuseToTake('side-call', `It continues ${request.continues}, which is not the last response.`)
+  const last = findResponseEnd(state.session, request.continues)
+  if (last === undefined)
+    return refuseToTake(
+      'side-call',
+      `It continues ${request.continues}, which is no longer part of the conversation.`,
+    )
   return {
-    ...matchLater(state, request.messages, last?.uuid),
+    ...matchLater(state, request.messages, last),
     isKnown: true,
     sharesCalls: true,
     isEmpty: false,
@@ -436,16 +457,33 @@ async function branchOff(
   { shared, divergesAt }: HistoryMatch,
   isVoid: boolean,
 ): Promise<HistoryMatch | RequestNotTaken> {
+  // A request that continues a place shares all that is before it.
   const end =
-    (shared === 0 && request.compacted === undefined) || isVoid
+    (shared === 0 && request.continues === null) || isVoid
       ? await clearSession(session, { abandon: true })
       : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
   if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
-  const match = findMatch(session, request)
+  const match = matchAfterLeftResponse(session, request) ?? findMatch(session, request)
   if ('ok' in match) return match
   return match.divergesAt === null
     ? match
     : refuseToTake('failed', 'The conversation could not be brought back to what the client has.')
+}
+
+/**
+ * Results belong to the response with their calls, so other results of the same calls follow a copy of it. Returns null if the
+ * response that a request continues was not left.
+ */
+function matchAfterLeftResponse(
+  { state }: OpenSession,
+  { continues, compacted, messages }: ClientRequest,
+): HistoryMatch | null {
+  if (continues === null || compacted !== undefined) return null
+  if (findResponseEnd(state.session, continues) !== undefined) return null
+  const response = readResponse(state.session, continues)
+  const end = listBranchRecords(state.session).at(-1)?.uuid
+  const list = response === null ? messages : [response.message, ...messages]
+  return { ...matchLater(state, list, end), isKnown: true, sharesCalls: true, isEmpty: false }
 }
 
 const CHANGES: Readonly<Record<HistoryChange, string>> = {

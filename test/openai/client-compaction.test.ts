@@ -14,10 +14,10 @@ function createWorld(window = 60_000) {
   const simulator = createSimulator({ script: withSummaries(coder.script), window })
   const model = openai('gpt-5.4', { apiKey: 'any', fetch: simulator.fetch, window })
   const tide = createTidemark({ model, memory: true })
-  const connect = () =>
+  const connect = (session = 'codex') =>
     new OpenAI({
       apiKey: 'any',
-      fetch: tide.fetch({ session: 'codex', fetch: simulator.fetch }),
+      fetch: tide.fetch({ session, fetch: simulator.fetch }),
       maxRetries: 0,
     })
   const tools = coder.tools.map(({ name, description, input_schema: parameters }) => ({
@@ -137,5 +137,95 @@ describe('a client that asks for a compaction at its own address', () => {
     await work(world, client, output as Item[], 6)
     expect(simulator.requests.every(({ status }) => status === 200)).toBe(true)
     expect(countPrompts()).toBe(before)
+  })
+})
+
+describe('a compaction that a client got from Tidemark', () => {
+  const GO_ON: Item = { role: 'user', content: 'Go on.' }
+
+  async function compact(world: World) {
+    const client = world.connect()
+    const list = await work(world, client, [RULES, { role: 'user', content: PROMPT }], 12)
+    const asked = {
+      ...SETTINGS,
+      tools: world.tools,
+      input: [...list, { type: 'compaction_trigger' } as unknown as Item],
+    }
+    return { client, answer: await client.responses.create(asked) }
+  }
+
+  it('is continued by two requests at once, each of which is answered', async () => {
+    const world = createWorld()
+    const { client, answer } = await compact(world)
+    const item = answer.output as Item[]
+    await Promise.all([
+      work(world, client, [RULES, ...item, { role: 'user', content: 'Go left.' }], 3),
+      work(world, client, [RULES, ...item, { role: 'user', content: 'Go right.' }], 3),
+    ])
+    const { simulator, tide } = world
+    expect(simulator.requests.map(({ status }) => status).filter((status) => status !== 200)).toEqual([])
+    const [left, right] = await Promise.all(
+      ['codex', 'codex.2'].map(async (id) => (await tide.open(id)).messages()),
+    )
+    for (const messages of [left, right]) expect(JSON.stringify(messages)).toContain(PROMPT)
+    expect(JSON.stringify(left)).not.toContain('Go right.')
+    expect(JSON.stringify(right)).not.toContain('Go left.')
+  })
+
+  it('is continued under another name, with all that was said', async () => {
+    const world = createWorld()
+    const { answer } = await compact(world)
+    await work(world, world.connect('fork'), [RULES, ...(answer.output as Item[]), GO_ON], 3)
+    expect(world.simulator.requests.every(({ status }) => status === 200)).toBe(true)
+    const fork = await world.tide.open('fork')
+    expect(JSON.stringify(fork.messages())).toContain(PROMPT)
+    const session = await world.tide.open('codex')
+    expect(JSON.stringify(session.messages())).not.toContain('Go on.')
+  })
+
+  it('is continued by the id of the answer that brought it', async () => {
+    const world = createWorld()
+    const { client, answer } = await compact(world)
+    const ask = (previous_response_id: string, input: Item[]) =>
+      client.responses.create({ ...SETTINGS, store: true, tools: world.tools, input, previous_response_id })
+    let response = await ask(answer.id, [GO_ON])
+    for (let round = 0; round < 3; round += 1)
+      response = await ask(response.id, [...world.runCalls(response.output)])
+    expect(world.simulator.requests.every(({ status }) => status === 200)).toBe(true)
+    const session = await world.tide.open('codex')
+    const shown = JSON.stringify(session.messages())
+    expect(shown).toContain(PROMPT)
+    expect(shown).toContain('Go on.')
+  })
+
+  it('is counted as it will be sent', async () => {
+    const world = createWorld()
+    const { client, answer } = await compact(world)
+    const input = [RULES, ...(answer.output as Item[]), GO_ON]
+    const { input_tokens: counted } = await client.responses.inputTokens.count({
+      model: 'gpt-5.4',
+      tools: world.tools,
+      input,
+    })
+    const { usage } = await client.responses.create({ ...SETTINGS, tools: world.tools, input })
+    // Messages of one side that follow each other are joined in what is sent.
+    expect(Math.abs(counted - (usage?.input_tokens ?? 0))).toBeLessThan(10)
+  })
+
+  it('is refused with one line where its log is not, and nothing reaches the provider', async () => {
+    const { answer } = await compact(createWorld())
+    const other = createWorld()
+    const client = other.connect()
+    const asked = { ...SETTINGS, tools: other.tools }
+    const input = [RULES, ...(answer.output as Item[]), GO_ON]
+    const refused =
+      /^400 The request continues a compaction that Tidemark made in the session codex, and cannot be sent without it: .* begin anew\.$/
+    await expect(client.responses.create({ ...asked, input })).rejects.toThrow(refused)
+    await expect(client.responses.stream({ ...asked, input }).finalResponse()).rejects.toThrow(refused)
+    await expect(
+      client.responses.create({ ...asked, input: [GO_ON], previous_response_id: answer.id }),
+    ).rejects.toThrow(refused)
+    await expect(client.responses.inputTokens.count({ ...asked, input } as never)).rejects.toThrow(refused)
+    expect(other.simulator.requests).toEqual([])
   })
 })

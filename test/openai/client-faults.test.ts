@@ -245,7 +245,7 @@ describe('a conversation that is stored at the provider', () => {
       for (let round = 0; round < rounds; round += 1) response = await ask(answerCalls(), response.id)
       const session = await world.tide.open('stored')
       const before = session.messages().length
-      world.simulator.queueFaults({ type: 'error', status: 500 })
+      world.simulator.queueFaults({ type: 'status', status: 500 })
       await expect(
         ask([...answerCalls(), { role: 'user', content: 'Try one.' }], response.id),
       ).rejects.toThrow()

@@ -11,13 +11,15 @@ import { sliceText } from '@tidemark/core/text/truncate-text'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createWriteQueue } from '../platform/node-ports.ts'
+import { copySession } from '../session/branches.ts'
+import type { OpenSession } from '../session/open-session.ts'
 import { isSessionId } from '../storage/home-paths.ts'
 import {
   type ClientConversation,
   type ClosableSession,
   createClientConversation,
 } from './client-conversation.ts'
-import { type HistoryMatch, isOtherConversation, matchHistory } from './client-history.ts'
+import { type HistoryMatch, isOtherConversation, matchRequest } from './client-history.ts'
 
 /** What identifies a conversation in a request. */
 interface RequestIdentity {
@@ -38,6 +40,8 @@ export interface SessionSource {
   /** Returns the session with this id, which is opened if it is not open yet. */
   readonly open: (id: string) => Promise<ClosableSession>
   readonly list: () => Promise<readonly string[]>
+  /** Runs `use` with a session, which is opened only for that if it is not open yet. */
+  readonly borrow: <T>(id: string, use: (session: OpenSession) => Promise<T>) => Promise<T>
   /** Returns the sessions that no `fetch` has open and whose logs have one of these texts near the end, the newest first. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   readonly createId: () => string
@@ -121,8 +125,29 @@ async function enterConversation(
 ): Promise<ClientConversation | null> {
   const found = await findConversation(key, all, call, source)
   found?.begin()
-  if (found !== null || call.codec.client.isSideCall(call.request)) return found
-  return beginConversation(key, all, source)
+  if (found !== null) return found
+  const { compacted } = call.request
+  if (compacted !== undefined) return copyConversation(key, all, { ...call.request, compacted }, source)
+  return call.codec.client.isSideCall(call.request) ? null : beginConversation(key, all, source)
+}
+
+/**
+ * Begins a conversation with a copy of the log that a compaction of ours stands for: another request is in flight there, or
+ * the client has forked under another id. Returns null if there is no such place.
+ */
+async function copyConversation(
+  key: string,
+  all: Conversations,
+  request: ClientRequest & Required<Pick<ClientRequest, 'compacted'>>,
+  source: SessionSource,
+): Promise<ClientConversation | null> {
+  const { session: from } = request.compacted
+  if (!(await source.list()).includes(from)) return null
+  return source.borrow(from, async (session) =>
+    matchRequest(session, request) === null
+      ? null
+      : beginConversation(key, all, source, (id) => copySession(session, id)),
+  )
 }
 
 /**
@@ -153,9 +178,11 @@ async function beginConversation(
   key: string,
   all: Conversations,
   source: SessionSource,
+  prepare: (id: string) => Promise<void> = async () => {},
 ): Promise<ClientConversation> {
   all.count += 1
   const id = key === '' ? source.createId() : all.count === 1 ? key : `${key}.${all.count}`
+  await prepare(id)
   const begun = await openConversation(id, source)
   begun.begin()
   all.list.push(begun)
@@ -322,10 +349,12 @@ function chooseConversation(
   for (const conversation of conversations) {
     const { open } = conversation
     if (request.continues === null && isOtherConversation(open, request)) continue
+    const match = matchRequest(open, request)
+    // What continues a branch that was left belongs to the conversation, too.
     const rank =
-      request.continues === null
-        ? rankMatch(matchHistory(open, request), isUnnamed)
-        : Number(hasPlace(open, request.continues))
+      match === null
+        ? Number(hasPlace(open, request.continues ?? '')) * Number.EPSILON
+        : rankMatch(match, isUnnamed)
     if (rank > (best?.rank ?? 0)) best = { conversation, rank }
   }
   return best?.conversation ?? null

@@ -43,13 +43,16 @@ const MAX_STRIKES = 2
 
 /** Answers a client's request with the engine's. */
 export async function exchangeManaged(conversation: ClientConversation, call: ClientCall): Promise<Response> {
-  if (conversation.strikes >= MAX_STRIKES) {
+  if (conversation.strikes >= MAX_STRIKES && canPass(call)) {
     reportPassed(conversation, 'The provider refused what the engine sent before.')
     return passOn(conversation, call, 'failed')
   }
   for (let changes = 0; ; changes += 1) {
     const outcome = await conversation.take(call.request, call.codec, call.signal)
-    if (!outcome.ok) return passOn(conversation, call, outcome.reason)
+    if (!outcome.ok)
+      return canPass(call)
+        ? passOn(conversation, call, outcome.reason)
+        : refuseCompacted(call, outcome.message, conversation)
     const answer = await sendRequest(conversation, call, outcome)
     const { response, refusal } = answer.ok
       ? await readRefusalInStream(answer, call.codec)
@@ -76,8 +79,24 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     if (failure.retryable || !isAboutRequest(failure)) return abandon(conversation, response, text)
     const refused = await recordRefusal(conversation.open, failure)
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
-    return retryUnchanged(conversation, call, failure)
+    return canPass(call) ? retryUnchanged(conversation, call, failure) : abandon(conversation, response, text)
   }
+}
+
+/** True if the provider can read the client's own request: it knows nothing of our compactions. */
+function canPass({ request: { compacted } }: ClientCall): boolean {
+  return compacted === undefined
+}
+
+/** Answers a request that continues a compaction of ours which cannot be shown to the model. */
+export function refuseCompacted(
+  { codec, request: { compacted } }: ClientCall,
+  reason: string,
+  conversation?: ClientConversation,
+): Response {
+  conversation?.abandon()
+  const message = `The request continues a compaction that Tidemark made in the session ${compacted?.session}, and cannot be sent without it: ${reason} Send the messages themselves instead, or begin anew.`
+  return Response.json(codec.client.refuse(400, message), { status: 400 })
 }
 
 /**
@@ -96,12 +115,13 @@ export async function exchangeCompaction(
   const last = listBranchRecords(open.state.session).at(-1)?.uuid
   const isRecorded = outcome.ok || !NOT_RECORDED.has(outcome.reason)
   if (!isRecorded || writeCompaction === undefined || last === undefined) {
+    if (!canPass(call)) return refuseCompacted(call, 'it could not be recorded.', conversation)
     reportPassed(conversation, 'The request for a compaction is passed on.')
     return passOn(conversation, call, 'side-call')
   }
   conversation.release()
   const place = { session: open.id, record: last }
-  const text = writeCompaction({ place, id: `resp_${last}`, body, kind })
+  const text = writeCompaction({ place, body, kind })
   const isStream = request.isStream && kind === 'reply'
   return new Response(text, {
     headers: { 'content-type': isStream ? 'text/event-stream' : 'application/json' },

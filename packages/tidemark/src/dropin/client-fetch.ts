@@ -28,9 +28,10 @@ import {
   exchangeManaged,
   exchangeObserved,
   type Fetch,
+  refuseCompacted,
   withPings,
 } from './client-exchange.ts'
-import { matchHistory } from './client-history.ts'
+import { matchRequest } from './client-history.ts'
 
 /** Options of `tidemark.fetch`, with the session as the library knows it. */
 export interface ClientFetchOptions {
@@ -232,6 +233,8 @@ async function answerClient(
 ): Promise<Response> {
   const conversation = await enterConversation(conversations, call, services, announceChain)
   if (conversation === null) {
+    if (call.request.compacted !== undefined && mode === 'manage')
+      return refuseCompacted(call, 'its log is not here, or no longer has that place.')
     const response = await call.upstream(call.input, call.init)
     return response.ok
       ? countResponse(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
@@ -273,7 +276,7 @@ async function enterConversation(
   try {
     const conversation = await conversations.enter(call)
     if (conversation !== null) return conversation
-    if (call.request.continues !== null)
+    if (call.request.continues !== null && call.request.compacted === undefined)
       announceChain(
         'The request continues a response that was never seen here: it is passed on, as are all like it.',
       )
@@ -290,10 +293,11 @@ async function countForClient(conversations: ClientConversations, call: ClientCa
   const { codec, input, init, url, headers, upstream, request } = call
   const conversation = await conversations.find(call).catch(() => null)
   const state = conversation?.open.state
-  if (conversation === null || state === undefined || state.view.rewrites.length === 0)
-    return upstream(input, init)
-  const match = matchHistory(conversation.open, request)
-  if (!match.isKnown || match.divergesAt !== null) return upstream(input, init)
+  const match = conversation === null ? null : matchRequest(conversation.open, request)
+  if (request.compacted !== undefined && match === null)
+    return refuseCompacted(call, 'its log is not here, or no longer has that place.')
+  const isOwn = state === undefined || (state.view.rewrites.length === 0 && request.compacted === undefined)
+  if (isOwn || match === null || !match.isKnown || match.divergesAt !== null) return upstream(input, init)
   const sent = new Headers(headers)
   sent.delete('content-length')
   const messages = [...listShownMessages(state), ...match.news]

@@ -7,7 +7,7 @@ import { type Block, isToolResult, isToolUse, type ToolResultBlock, toBlocks } f
 import { findJsonMember, isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
-import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ClientMessage, ClientRequest, CompactedPlace } from '@tidemark/wire/providers/client-request'
 import {
   alignParts,
   hasSameValue,
@@ -17,6 +17,7 @@ import {
   listGivenParts,
   listLoggedParts,
   type Part,
+  toPartKey,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
 import type { KnownHistory } from '../session/open-session.ts'
@@ -80,8 +81,37 @@ interface ComparedSession extends ThinkingSession {
   readonly client: { readonly history: KnownHistory | null } | null
 }
 
+/** Compares a request with the log of a session; null if what it continues is not on the branch. */
+export function matchRequest(session: ComparedSession, request: ClientRequest): HistoryMatch | null {
+  const { state } = session
+  const { continues, compacted, messages } = request
+  if (continues === null) return matchHistory(session, request)
+  if (compacted !== undefined) return matchCompacted(state, messages, compacted)
+  const end = findResponseEnd(state.session, continues)
+  return end === undefined ? null : matchLater(state, messages, end)
+}
+
+/**
+ * Compares a list that has an item of ours in the place of the conversation up to a record. What the client says before the item,
+ * such as its rules written anew, is new if the log did not have it there.
+ */
+function matchCompacted(
+  state: ComparedState,
+  messages: readonly ClientMessage[],
+  { record, messages: before = [] }: CompactedPlace,
+): HistoryMatch | null {
+  const branch = listBranchRecords(state.session)
+  const end = branch.findIndex(({ uuid }) => uuid === record)
+  if (end === -1) return null
+  const known = new Set(before.length === 0 ? [] : listLoggedParts(branch.slice(0, end + 1)).map(toPartKey))
+  const isNew = (message: ClientMessage): boolean =>
+    message.role === 'user' &&
+    listGivenParts([message]).some((part) => !isToolResult(part.block) && !known.has(toPartKey(part)))
+  return matchLater(state, [...before.filter(isNew), ...messages], record)
+}
+
 /** Compares the messages of a request with the log of a session. */
-export function matchHistory(session: ComparedSession, request: ClientRequest): HistoryMatch {
+function matchHistory(session: ComparedSession, request: ClientRequest): HistoryMatch {
   const { state } = session
   const known = session.client?.history ?? null
   const { messages } = request
@@ -136,11 +166,9 @@ export function matchLater(
 ): HistoryMatch {
   const branch = listBranchRecords(state.session)
   const later = branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1)
-  return matchRecords(state, messages, later, {
-    hidden: new Set(),
-    isRequired: true,
-    findExactBlock: null,
-  })
+  const rules = { hidden: new Set<string>(), isRequired: true, findExactBlock: null }
+  // What it continues is known.
+  return { ...matchRecords(state, messages, later, rules), isKnown: true, sharesCalls: true, isEmpty: false }
 }
 
 /**

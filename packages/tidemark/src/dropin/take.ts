@@ -18,7 +18,7 @@ import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import { toHostSections } from '@tidemark/core/request/system-prompt'
-import type { ClientMessage, ClientRequest, CompactedPlace } from '@tidemark/wire/providers/client-request'
+import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createModelOfClient, findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -43,8 +43,8 @@ import {
   copyJson,
   findResponseEnd,
   type HistoryMatch,
-  matchHistory,
   matchLater,
+  matchRequest,
   readResponse,
   toKnownHistory,
 } from './client-history.ts'
@@ -391,44 +391,12 @@ function isProgramText(content: MessageContent): boolean {
 }
 
 function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch | RequestNotTaken {
-  const { state } = session
-  if (request.continues === null) return matchHistory(session, request)
-  if (request.compacted !== undefined) return matchCompacted(session, request, request.compacted)
-  const last = findResponseEnd(state.session, request.continues)
-  if (last === undefined)
-    return refuseToTake(
-      'side-call',
-      `It continues ${request.continues}, which is no longer part of the conversation.`,
-    )
-  return {
-    ...matchLater(state, request.messages, last),
-    isKnown: true,
-    sharesCalls: true,
-    isEmpty: false,
-  }
-}
-
-/**
- * Compares a list that has an item of ours in the place of the conversation up to a record. What the client says before the item,
- * such as its rules written anew, is new if the log did not have it there.
- */
-function matchCompacted(
-  { state }: OpenSession,
-  { messages }: ClientRequest,
-  { record, messages: before = [] }: CompactedPlace,
-): HistoryMatch | RequestNotTaken {
-  const branch = listBranchRecords(state.session)
-  const end = branch.findIndex(({ uuid }) => uuid === record)
-  if (end === -1)
-    return refuseToTake('failed', 'It continues a compaction that is no longer part of the conversation.')
-  const known = listLoggedParts(branch.slice(0, end + 1))
-  const isNew = (message: ClientMessage): boolean =>
-    message.role === 'user' &&
-    listGivenParts([message]).some(
-      (part) => !isToolResult(part.block) && !known.some((old) => isSamePart(old, part)),
-    )
-  const match = matchLater(state, [...before.filter(isNew), ...messages], record)
-  return { ...match, isKnown: true, sharesCalls: true, isEmpty: false }
+  const { continues, compacted } = request
+  const match = matchRequest(session, request)
+  if (match !== null) return match
+  return compacted === undefined
+    ? refuseToTake('side-call', `It continues ${continues}, which is no longer part of the conversation.`)
+    : refuseToTake('failed', 'It continues a compaction that is no longer part of the conversation.')
 }
 
 /** Returns why a request is not taken; null if it is. */
@@ -483,7 +451,7 @@ function matchAfterLeftResponse(
   const response = readResponse(state.session, continues)
   const end = listBranchRecords(state.session).at(-1)?.uuid
   const list = response === null ? messages : [response.message, ...messages]
-  return { ...matchLater(state, list, end), isKnown: true, sharesCalls: true, isEmpty: false }
+  return matchLater(state, list, end)
 }
 
 const CHANGES: Readonly<Record<HistoryChange, string>> = {

@@ -240,6 +240,15 @@ function createFetchServices(
     open,
     codec: findCodec(model.choice),
     list: () => journal.list(),
+    async borrow(id, use) {
+      const isOpen = sessions.has(id)
+      const { open: session, close } = await open(id)
+      try {
+        return await use(session)
+      } finally {
+        if (!isOpen) await close()
+      }
+    },
     findRecent: async (texts) =>
       (await findRecent(texts)).filter((id) => sessions.get(id)?.openedBy !== 'fetch'),
     createId: () => ids.next('session'),

@@ -152,8 +152,11 @@ function toCallKey({ block }: Part): string | null {
 
 /** Returns what two blocks share if `isSamePart` says that they are the same; null for calls and results, which have ids. */
 function toValueKey(part: Part): string | null {
-  const { role, block } = part
-  if (toCallKey(part) !== null) return null
+  return toCallKey(part) === null ? toPartKey(part) : null
+}
+
+/** Returns what two blocks that are no calls or results share if `isSamePart` says that they are the same. */
+export function toPartKey({ role, block }: Part): string {
   return isTextBlock(block)
     ? `${role} text ${block.text.trim()}`
     : `${role} ${block.type} ${formatWithoutMarker(block)}`

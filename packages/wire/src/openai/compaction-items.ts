@@ -5,19 +5,36 @@
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { CompactedPlace, CompactionAnswer } from '../providers/client-request.ts'
 
-/** What tells our items from those of the provider, which only it can read. */
-const MARK = 'tidemark.'
+/** What tells our items and ids from those of the provider, which only it can read. */
+const ITEM_MARK = 'tidemark.'
+const ID_MARK = 'resp_tidemark_'
 
-export function createCompactionItem({ session, record }: CompactedPlace): JsonObject {
-  const place = toHex(JSON.stringify({ session, record }))
-  return { id: `cmp_${record}`, type: 'compaction', encrypted_content: MARK + place }
+export function createCompactionItem(place: CompactedPlace): JsonObject {
+  return { id: `cmp_${place.record}`, type: 'compaction', encrypted_content: ITEM_MARK + writePlace(place) }
 }
 
 /** Returns the place that an item of ours names; null for all other items. */
-export function readCompactedPlace(item: JsonObject): CompactedPlace | null {
-  const { type, encrypted_content: content } = item
-  if (type !== 'compaction' || typeof content !== 'string' || !content.startsWith(MARK)) return null
-  const place = parseJson(fromHex(content.slice(MARK.length)))
+export function readCompactedPlace({ type, encrypted_content: content }: JsonObject): CompactedPlace | null {
+  return type === 'compaction' ? readPlace(content, ITEM_MARK) : null
+}
+
+/** Returns the id of the answer that brings a compaction: a client may continue it by its id alone. */
+export function createCompactionId(place: CompactedPlace): string {
+  return ID_MARK + writePlace(place)
+}
+
+/** Returns the place that the id of an answer of ours names; null for all other ids. */
+export function readCompactedId(id: Json | undefined): CompactedPlace | null {
+  return readPlace(id, ID_MARK)
+}
+
+function writePlace({ session, record }: CompactedPlace): string {
+  return toHex(JSON.stringify({ session, record }))
+}
+
+function readPlace(text: Json | undefined, mark: string): CompactedPlace | null {
+  if (typeof text !== 'string' || !text.startsWith(mark)) return null
+  const place = parseJson(fromHex(text.slice(mark.length)))
   if (!isJsonObject(place)) return null
   const { session, record } = place
   return typeof session === 'string' && typeof record === 'string' ? { session, record } : null
@@ -47,12 +64,13 @@ export const NO_USAGE: JsonObject = {
 }
 
 /** Returns the answer to `/responses/compact`: the messages of the user, as the provider keeps them, and the item. */
-export function createCompactionBody({ place, id, body }: CompactionAnswer): JsonObject {
+export function createCompactionBody({ place, body }: CompactionAnswer): JsonObject {
+  const id = createCompactionId(place)
   const { input } = body
   const items =
     typeof input === 'string' ? [{ role: 'user', content: input }] : Array.isArray(input) ? input : []
   const users = items.filter(isUserMessage).map((item, index) => ({
-    id: `msg_${id}_${index}`,
+    id: `msg_${place.record}_${index}`,
     type: 'message',
     status: 'completed',
     ...item,

@@ -21,9 +21,11 @@ import {
 import { readInputItems } from './client-items.ts'
 import {
   createCompactionBody,
+  createCompactionId,
   createCompactionItem,
   isCompactionTrigger,
   NO_USAGE,
+  readCompactedId,
   readCompactedPlace,
 } from './compaction-items.ts'
 import { toInputItems } from './input-items.ts'
@@ -40,7 +42,11 @@ const client: ClientCodec = {
   knowsClient: hasAuthorization,
   readRequest,
   writeRequest,
-  writeCount: (body, messages) => ({ ...body, input: listItems(messages) }),
+  writeCount({ previous_response_id: _, ...body }, messages) {
+    const given = Array.isArray(body.input) ? body.input : []
+    const end = given.findIndex((item) => !isSystemMessage(item))
+    return { ...body, input: [...given.slice(0, end === -1 ? given.length : end), ...listItems(messages)] }
+  },
   betaHeader: null,
   bodyHeaders: ['content-type', 'accept'],
   argumentsAs: 'text',
@@ -55,7 +61,7 @@ const client: ClientCodec = {
     isStream ? writeEvents(toResponse(reply)) : JSON.stringify(toResponse(reply)),
   writeCompaction(answer) {
     if (answer.kind === 'compact') return JSON.stringify(createCompactionBody(answer))
-    const response = createResponse(answer.id, String(answer.body.model), [
+    const response = createResponse(createCompactionId(answer.place), String(answer.body.model), [
       createCompactionItem(answer.place),
     ])
     const whole = { ...response, usage: NO_USAGE }
@@ -99,7 +105,8 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
   const isToolList =
     tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
   if (typeof model !== 'string' || read === null || !isToolList || rest.conversation != null) return null
-  const continues = typeof previous === 'string' ? previous : null
+  const compacted = readCompactedId(previous)
+  const continues = compacted?.record ?? (typeof previous === 'string' ? previous : null)
   const { system, messages } =
     continues === null ? splitSystem(read.messages) : { system: null, messages: read.messages }
   return {
@@ -115,9 +122,14 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
     markers: [],
     ttl: undefined,
     continues,
+    ...(compacted === null ? {} : { compacted }),
     findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
     ...(asks ? { asksCompaction: true as const } : {}),
   }
+}
+
+function isSystemMessage(item: Json): boolean {
+  return isJsonObject(item) && (item.role === 'developer' || item.role === 'system')
 }
 
 function isOurCompaction(item: Json): boolean {

@@ -33,7 +33,10 @@ export interface ClientRequest {
    * Null if it has all.
    */
   readonly continues: string | null
-  /** The place in a log for which an item of the list stands, from a compaction that the client asked for. */
+  /**
+   * The place in a log for which an item of the list, or the id that it continues, stands, from a compaction that the client asked
+   * for. The provider knows neither.
+   */
   readonly compacted?: CompactedPlace
   /** True if the request asks for a compaction instead of an answer. */
   readonly asksCompaction?: true
@@ -56,8 +59,6 @@ export interface CompactedPlace {
 /** What a codec needs to answer a client that asks for a compaction. */
 export interface CompactionAnswer {
   readonly place: CompactedPlace
-  /** Id of the answer. */
-  readonly id: string
   /** The body of the request. */
   readonly body: JsonObject
   /** `reply`: the request was one for an answer, with an item that asks. `compact`: it had an address of its own. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { playSteps } from './chat-world.ts'
-import { createScreenWorld, hasTmux } from './screen-world.ts'
+import { createScreenWorld, hasTmux, waitForText } from './screen-world.ts'
 
 const READY = '% left'
 
@@ -38,7 +38,8 @@ describe.skipIf(!hasTmux)('the screen in a real terminal', () => {
       [60, 20, 40],
       [100, 30, 55],
     ] as const) {
-      await see(`Paragraph ${until}.`)
+      // Behind the visible screen too: on a busy machine it may have scrolled away before anybody looks.
+      await waitForText(lookBack, `Paragraph ${until}.`)
       resize(columns, rows)
     }
     await see('Paragraph 79.')

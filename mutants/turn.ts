@@ -134,7 +134,7 @@ export const mutants: readonly Mutant[] = [
     name: 'capped-reserve-not-said',
     law: 'where the larger reserve does not fit the window',
     file: 'packages/core/src/policy/scale-policy.ts',
-    find: "if (ladder.reserve.rule !== 'larger' || !scaled.known || scaled.offsets.reserve >= wanted) return null",
+    find: "if (ladder.reserve.rule !== 'larger' || !scaled.known || scaled.reserve >= wanted) return null",
     replace: 'if (wanted >= 0 || !scaled.known) return null',
     tests: ['test/library/options.test'],
   },

@@ -1,3 +1,8 @@
+/** Returns what was wrong, whatever was thrown. */
+export function describeThrown(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
 /** Every code of a `TidemarkError`. Codes are stable. */
 type TidemarkErrorCode =
   | 'bad-blob'

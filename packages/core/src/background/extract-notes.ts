@@ -12,7 +12,7 @@ import type { Reply } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
-import { type Block, isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
+import { type Block, isToolUse, joinTexts, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { applyNotesAnswer, applyNotesCall, writeExtractionPrompt } from '../notes/extraction-prompt.ts'
 import { checkNotes, type NotesLimits } from '../notes/notes-file.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
@@ -79,7 +79,7 @@ export async function* extractNotes(
       return failExtraction('cut-off', 'The output limit ended the answer.')
     const calls = toBlocks(reply.message.content).filter(isToolUse)
     if (calls.length === 0) {
-      const edit = applyNotesAnswer(notes, readText(reply))
+      const edit = applyNotesAnswer(notes, joinTexts(reply.message.content))
       if (edit?.ok === false) return failExtraction('bad-notes', edit.message)
       notes = edit?.notes ?? notes
       break
@@ -137,13 +137,6 @@ function toForkMessage({ message, rawBlocks }: Reply): ForkMessage {
   const raw = new Map(rawBlocks.map(({ index, text }) => [index, text]))
   const own = { role: 'assistant' as const, content: toBlocks(message.content) }
   return { message: own, origins: [], ...(raw.size === 0 ? {} : { raw }) }
-}
-
-function readText({ message }: Reply): string {
-  return toBlocks(message.content)
-    .filter(isTextBlock)
-    .map(({ text }) => text)
-    .join('\n')
 }
 
 /** Returns the uuid of the newest record in a request: the last one that the model was shown. */

@@ -3,7 +3,7 @@
  * in. The host runs the preparation; nothing is appended to the log before the swap, except the cost.
  */
 
-import { type CompactionResult, commitDraft } from '../compaction/commit-draft.ts'
+import { type CompactionResult, commitDraft, isPinnedSince } from '../compaction/commit-draft.ts'
 import { type CompactionDraft, findAddedEntries } from '../compaction/draft.ts'
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
 import { refreshDraft } from '../compaction/prepare-draft.ts'
@@ -18,6 +18,7 @@ import { type CompactCause, isPrompt } from '../log/record.ts'
 import type { ContextPlan } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import { countContextTokens } from '../tokens/usage.ts'
+import { findNewestResponseStart } from './update-notes.ts'
 
 /** The compaction that is prepared. Its cause is known only when it is swapped in. */
 export const PREPARED_COMPACTION: CompactionOptions = {
@@ -64,11 +65,7 @@ export function findReasonOvertaken(
 ): Extract<SummaryDropReason, 'rewritten' | 'pinned' | 'model-switched'> | null {
   if (models.planned !== models.current) return 'model-switched'
   if (findAddedEntries(plan, state.view) === null) return 'rewritten'
-  if (state.pins === plan.pins) return null
-  const isPinned = plan.span.summarised.some(
-    ({ record: { uuid } }) => state.pins.has(uuid) && !plan.pins.has(uuid),
-  )
-  return isPinned ? 'pinned' : null
+  return isPinnedSince(plan, state) ? 'pinned' : null
 }
 
 /**
@@ -112,26 +109,13 @@ export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionSta
  * response only; if that has written to the list, also the context before it.
  */
 export function hasCompletedTodo({ view: { entries } }: SessionState, todoTools: readonly string[]): boolean {
-  const start = findNewestResponse(entries)
+  const start = findNewestResponseStart(entries)
   const newest = listToolRuns(entries.toArray(start).map(({ record }) => record))
   if (!newest.some((run) => isTodoCall(run, todoTools))) return false
   const runs = listToolRuns(entries.toArray().map(({ record }) => record))
   const countDone = (some: readonly ToolRun[]): number =>
     readTodoList(some, todoTools)?.items.filter((item) => !isOpenTodo(item)).length ?? 0
   return countDone(runs) > countDone(runs.filter(({ callIndex }) => callIndex < start))
-}
-
-/** Returns the position of the first record of the newest response; the end if there is none. */
-function findNewestResponse(entries: SessionState['view']['entries']): number {
-  let [start, response] = [entries.length, '']
-  for (let place = entries.length - 1; place >= 0; place -= 1) {
-    const record = entries.at(place)?.record
-    if (record?.type !== 'assistant') continue
-    response ||= record.message.id
-    if (record.message.id !== response) break
-    start = place
-  }
-  return start
 }
 
 /**

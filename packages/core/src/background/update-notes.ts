@@ -4,21 +4,17 @@
  */
 
 import { createNotesLimits } from '../compaction/compact.ts'
-import {
-  addReplyUsage,
-  FREE_NOTES,
-  type NotesCost,
-  type NotesFailureReason,
-  type TurnEvent,
-} from '../engine/events.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
+import { addReplyUsage, FREE_NOTES, type NotesCost, type TurnEvent } from '../engine/events.ts'
 import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
+import { describeThrown } from '../errors.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
-import { findRecordIndex } from '../log/session-log.ts'
+import { findRecordIndex, isOnBranch } from '../log/session-log.ts'
 import { runInSlices, type Steps } from '../log/work-steps.ts'
 import { chooseTemplate, moveToTemplate } from '../notes/notes-file.ts'
 import { redact } from '../text/redact.ts'
@@ -55,15 +51,20 @@ export function isNotesUpdateDue(
 }
 
 function hasNewestResponseCalls({ view: { entries } }: SessionState): boolean {
-  let response: string | null = null
+  return entries.toArray(findNewestResponseStart(entries)).some(({ record }) => countToolCalls(record) > 0)
+}
+
+/** Returns the position of the first record of the newest response; the end if there is none. */
+export function findNewestResponseStart(entries: SessionState['view']['entries']): number {
+  let [start, response] = [entries.length, '']
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const record = entries.at(place)?.record
     if (record?.type !== 'assistant') continue
-    response ??= record.message.id
-    if (record.message.id !== response) return false
-    if (countToolCalls(record) > 0) return true
+    response ||= record.message.id
+    if (record.message.id !== response) break
+    start = place
   }
-  return false
+  return start
 }
 
 function countToolCalls(record: KnownRecord): number {
@@ -118,26 +119,16 @@ export async function* updateNotes(
       await claim.release()
     }
   } catch (thrown) {
-    const reason: NotesFailureReason = 'store'
-    yield {
-      type: 'notes-failed',
-      by,
-      reason,
-      message: thrown instanceof Error ? thrown.message : String(thrown),
-      cost,
-    }
+    yield { type: 'notes-failed', by, reason: 'store', message: describeThrown(thrown), cost }
     return null
   }
 }
 
 /** Returns true if there are notes and the conversation has messages that they do not cover. */
 export function areNotesBehind({ view: { entries } }: SessionState, stored: StoredNotes | null): boolean {
-  for (let place = entries.length - 1; place >= 0 && stored !== null; place -= 1) {
-    const { record } = entries.at(place) ?? {}
-    if (record?.uuid === stored.coveredUuid) return false
-    if (record?.type === 'user' || record?.type === 'assistant') return true
-  }
-  return false
+  const isCovered = ({ record }: ContextEntry): boolean => record.uuid === stored?.coveredUuid
+  const newest = entries.findLast((entry) => isCovered(entry) || 'message' in entry.record)
+  return stored !== null && newest !== undefined && !isCovered(newest)
 }
 
 function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
@@ -166,7 +157,7 @@ async function* writeNotes(
   }
   const template = chooseTemplate(overrides.template)
   // Notes of a branch that was left would tell of work that is no longer part of the conversation.
-  const isSameBranch = stored !== null && isOnBranch(at, stored.coveredUuid)
+  const isSameBranch = stored !== null && isCoverageOnBranch(at, stored.coveredUuid)
   return yield* extractNotes(turn, compaction, {
     state: at,
     notes: isSameBranch ? moveToTemplate(stored.text, template) : template,
@@ -193,12 +184,7 @@ function runUntilClosed<Result>({ host, signal }: TurnContext, steps: Steps<Resu
   })
 }
 
-function isOnBranch({ session, view }: SessionState, uuid: string | null): boolean {
+function isCoverageOnBranch({ session, view }: SessionState, uuid: string | null): boolean {
   const index = uuid === null ? undefined : findRecordIndex(session, uuid)
-  if (index === undefined) return uuid === null
-  for (let place = view.branch.length - 1; place >= 0; place -= 1) {
-    const found = view.branch.at(place) ?? -1
-    if (found <= index) return found === index
-  }
-  return false
+  return index === undefined ? uuid === null : isOnBranch(view.branch, index)
 }

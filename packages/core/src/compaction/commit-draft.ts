@@ -41,6 +41,7 @@ import {
   refreshSession,
   type TurnContext,
 } from '../engine/session-writer.ts'
+import { describeThrown } from '../errors.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { runAtOnce } from '../log/work-steps.ts'
 import { type CurrentPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
@@ -141,10 +142,7 @@ function prepareCommit(
   if (listUnansweredCalls(state.flat).length > 0)
     return refuseRewrite('pending-call', 'A tool call waits for its answer; compact when it is there.')
   const { plan } = draft
-  const isNewlyPinned = plan.span.summarised.some(
-    ({ record: { uuid } }) => state.pins.has(uuid) && !plan.pins.has(uuid),
-  )
-  if (isNewlyPinned) return refuseRewrite('superseded', PINNED_MESSAGE)
+  if (isPinnedSince(plan, state)) return refuseRewrite('superseded', PINNED_MESSAGE)
   const records = createDraftRecords(turn, compaction, draft)
   if (records === null) return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
   const next = previewAppend(state, records)
@@ -161,6 +159,11 @@ function prepareCommit(
   const measured = { ...boundary, compactMetadata: { ...boundary.compactMetadata, postTokens: after } }
   const states = { before: state, after: next }
   return { draft, isAsPrepared, states, records: [measured as NewRecord, ...others], after }
+}
+
+/** Returns true if a record that the compaction summarizes was pinned after it was planned. */
+export function isPinnedSince({ span, pins }: CompactionPlan, state: Pick<SessionState, 'pins'>): boolean {
+  return span.summarised.some(({ record: { uuid } }) => state.pins.has(uuid) && !pins.has(uuid))
 }
 
 /** The receipt made with the draft is reused, unless the summary was edited or messages were appended. */
@@ -240,7 +243,7 @@ function measureAccounting(
     const scale = Math.min(1, before.expected / Math.max(1, estimated))
     return { metrics: toBreakdownMetrics(count(scale)), why: null }
   } catch (thrown) {
-    return { metrics: {}, why: thrown instanceof Error ? thrown.message : String(thrown) }
+    return { metrics: {}, why: describeThrown(thrown) }
   }
 }
 

@@ -25,7 +25,8 @@ import {
   type SessionState,
 } from '../engine/session-state.ts'
 import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { isTextBlock, toBlocks } from '../log/block.ts'
+import { describeThrown } from '../errors.ts'
+import { joinTexts } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import {
   areNotesEmpty,
@@ -163,7 +164,7 @@ async function* tryNotes(
     const second = yield* compactAsPlanned(turn, compaction, fallback, hooked)
     return { end: second.ok ? second : yield* refuseNotes(fallback.plan, second), hooked }
   } catch (thrown) {
-    yield { type: 'sm-compact-refused', reason: 'error', message: readMessage(thrown) }
+    yield { type: 'sm-compact-refused', reason: 'error', message: describeThrown(thrown) }
     return { end: null, hooked }
   }
 }
@@ -315,15 +316,15 @@ async function planWithText(
   if (!plan.ok) return { reason: 'refused', message: plan.message }
   if (!(await pauseTurn(turn))) return null
   const measure = createEntryCounter(turn, compaction)
-  const sizes = measurePlan(turn, compaction, plan, text)
-  const threshold = keepsNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
-  if (threshold !== null && sizes.after >= threshold) return { tokens: sizes.after, threshold }
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
-  const { mostTokens } = request
-  if (mostTokens !== undefined) {
-    const tokens = keptTokens + createTextCounter(turn.state, turn.host, compaction)(text)
-    if (tokens > mostTokens) return { tokens, threshold: mostTokens }
-  }
+  const textTokens = createTextCounter(turn.state, turn.host, compaction)(text)
+  // The size of the result before any hook runs, without what is attached again.
+  const after = Math.round(plan.before.expected - (plan.replacedTokens - keptTokens) + textTokens)
+  const threshold = keepsNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
+  if (threshold !== null && after >= threshold) return { tokens: after, threshold }
+  const { mostTokens = Number.POSITIVE_INFINITY } = request
+  const tokens = keptTokens + textTokens
+  if (tokens > mostTokens) return { tokens, threshold: mostTokens }
   return { plan: withThinkingNote(plan, turn), by: found.by, fallbackReason: null, cut, keptTokens }
 }
 
@@ -345,7 +346,7 @@ export function hasReadyNotes(state: SessionState, host: TurnHost, { notes }: Co
   const { refusedNotes: refused } = state
   if (refused?.rewrite === use.rewrite && refused.coveredUuid === use.coveredUuid) return false
   if (notes.local !== null || notes.fallback !== undefined) return true
-  return use.coveredUuid !== null && findEntry(state, use.coveredUuid) !== null
+  return use.coveredUuid !== null && findEntry(state, use.coveredUuid) !== -1
 }
 
 function describeNotesUse(
@@ -379,7 +380,7 @@ async function* readModelNotes(
     if (areNotesEmpty(stored.text)) return EMPTY_NOTES
     return findCoverage(turn, stored)
   } catch (thrown) {
-    return { reason: 'store', message: `The notes cannot be read: ${readMessage(thrown)}` }
+    return { reason: 'store', message: `The notes cannot be read: ${describeThrown(thrown)}` }
   }
 }
 
@@ -409,7 +410,7 @@ async function* bringUpToDate(
     const claim = await store.claim(state.id, { now: host.clock.now(), deadAfterMs })
     if (claim !== null) await store.write(state.id, stored).finally(() => claim.release())
   } catch (thrown) {
-    const message = readMessage(thrown)
+    const message = describeThrown(thrown)
     yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: FREE_NOTES }
   }
   return renderNotes(turn, compaction, local, { template, use: 'summary' })
@@ -460,18 +461,16 @@ function findCoverage({ state }: TurnContext, stored: StoredNotes): UsableNotes 
   if (coveredUuid === null)
     return { reason: 'unknown-coverage', message: 'It is not known which messages the notes cover.' }
   const place = findEntry(state, coveredUuid)
-  if (place !== null) return { text, by, uncovered: place + 1 }
+  if (place !== -1) return { text, by, uncovered: place + 1 }
   return {
     reason: 'not-in-context',
     message: 'The last message that the notes cover is no longer in the context.',
   }
 }
 
-/** Returns the position of a record in the context; null if it is not there. */
-function findEntry({ view: { entries } }: SessionState, uuid: string): number | null {
-  for (let place = entries.length - 1; place >= 0; place -= 1)
-    if (entries.at(place)?.record.uuid === uuid) return place
-  return null
+/** Returns the position of a record in the context; -1 if it is not there. */
+function findEntry({ view: { entries } }: SessionState, uuid: string): number {
+  return entries.findLastIndex(({ record }) => record.uuid === uuid)
 }
 
 /**
@@ -514,10 +513,7 @@ function isSummaryOrBoundary(record: KnownRecord): boolean {
 /** Returns the id of the message if the record has a text of the user or the model; a response may have several records. */
 function listTextMessages({ record }: ContextEntry): readonly string[] {
   if ((record.type !== 'user' && record.type !== 'assistant') || record.isMeta === true) return []
-  const hasText = toBlocks(record.message.content).some(
-    (block) => isTextBlock(block) && block.text.trim() !== '',
-  )
-  if (!hasText) return []
+  if (joinTexts(record.message.content).trim() === '') return []
   return [record.type === 'assistant' ? record.message.id : record.uuid]
 }
 
@@ -533,19 +529,6 @@ function createEntryCounter(
       : 0
 }
 
-/** Estimates the size of the result before any hook runs, without what is attached again. */
-function measurePlan(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  { span, before }: CompactionPlan,
-  text: string,
-): { readonly after: number } {
-  const measure = createEntryCounter(turn, compaction)
-  const gone = span.summarised.reduce((sum, entry) => sum + measure(entry), 0)
-  const count = createTextCounter(turn.state, turn.host, compaction)
-  return { after: Math.round(before.expected - gone + count(text)) }
-}
-
 /** Adds a sentence about kept thinking, for models that accept thinking only after unchanged messages. */
 function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): CompactionPlan {
   const context = { span: plan.span, outdated: [], isBlock: false, added: [] }
@@ -553,10 +536,6 @@ function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): Compacti
   if (lost === 0) return plan
   const note = `The thinking of ${lost === 1 ? 'one kept response is' : `${lost} kept responses is`} no longer sent, because this model accepts it only after unchanged messages. The log keeps it, and an undo restores it.`
   return { ...plan, notes: [...plan.notes, note] }
-}
-
-function readMessage(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
 /** Returns the limits of the notes for the model's context window. */

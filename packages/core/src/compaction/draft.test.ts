@@ -156,7 +156,6 @@ const span = (parts: Partial<CompactionSpan>): CompactionSpan => ({
   kept: [],
   pinned: [],
   unanswered: [],
-  notSent: [],
   input: [],
   unpinned: [],
   pivot: null,

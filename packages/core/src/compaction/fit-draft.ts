@@ -241,7 +241,7 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
     const over = countExcessTokens(plan, best.after)
     if (over === 0) break
     wanted += over
-    const { kept } = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)
+    const kept = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)
     const keep = (list: readonly SourceAttachment[]) => list.filter((one) => kept.includes(one))
     const shorter: UnmeasuredDraft = {
       ...whole.draft,

@@ -177,7 +177,7 @@ export async function* runPreCompactHooks(
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   const { instructions, instructionCharacters } = turn.host.policy.compact
   const sources = { person: request.instructions, policy: instructions, hooks: added }
-  return { ok: true, instructions: composeInstructions(sources, instructionCharacters).text }
+  return { ok: true, instructions: composeInstructions(sources, instructionCharacters) }
 }
 
 async function* runSessionStartHooks(

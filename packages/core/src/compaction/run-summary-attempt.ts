@@ -19,6 +19,7 @@ import {
   type SideCall,
   toUncachedRequest,
 } from '../engine/side-call.ts'
+import { describeThrown } from '../errors.ts'
 import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -267,8 +268,7 @@ async function* streamBounded(
     )
     .then(
       (end) => queue.close(end.ok ? end.value : createReplyFailure(end.why, LIMIT_MESSAGES[end.why])),
-      (thrown: unknown) =>
-        queue.close(createReplyFailure('unknown', thrown instanceof Error ? thrown.message : String(thrown))),
+      (thrown: unknown) => queue.close(createReplyFailure('unknown', describeThrown(thrown))),
     )
   try {
     yield* queue.events()
@@ -316,17 +316,7 @@ function createReplyFailure(
   return { type: 'reply-failed', failure: { kind, retryable, message }, reply: null }
 }
 
-interface EventQueue {
-  /** Adds an event to the queue; returns false once the queue is closed. */
-  readonly push: (event: ReplyEvent) => boolean
-  /** Closes the queue. `last`: a failure event to add first; null if the reply already sent its own last event. */
-  readonly close: (last: ReplyFailed | null) => void
-  /** Resolves with null once the queue is closed. */
-  readonly closed: Promise<null>
-  readonly events: () => AsyncGenerator<ReplyEvent, void>
-}
-
-function createEventQueue(): EventQueue {
+function createEventQueue() {
   const waiting: ReplyEvent[] = []
   let isClosed = false
   let wake = (): void => {}
@@ -335,19 +325,22 @@ function createEventQueue(): EventQueue {
     finish = resolve
   })
   return {
+    /** Resolves with null once the queue is closed. */
     closed,
-    push: (event) => {
+    /** Adds an event to the queue; returns false once the queue is closed. */
+    push: (event: ReplyEvent): boolean => {
       if (!isClosed) waiting.push(event)
       wake()
       return !isClosed
     },
-    close: (last) => {
+    /** Closes the queue. `last`: a failure event to add first; null if the reply already sent its own last event. */
+    close: (last: ReplyFailed | null): void => {
       if (last !== null && !isClosed) waiting.push(last)
       isClosed = true
       finish(null)
       wake()
     },
-    events: async function* () {
+    events: async function* (): AsyncGenerator<ReplyEvent, void> {
       for (;;) {
         for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
         if (isClosed) return

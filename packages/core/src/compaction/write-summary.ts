@@ -9,6 +9,7 @@ import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } f
 import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
+import { describeThrown } from '../errors.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
@@ -123,7 +124,7 @@ async function writeByHost(
     if (text === '') return refuseRewrite('no-summary', 'The host gave no summary.')
     return toSummary(text, 'model', 'model')
   } catch (thrown) {
-    return refuseRewrite('no-summary', thrown instanceof Error ? thrown.message : String(thrown))
+    return refuseRewrite('no-summary', describeThrown(thrown))
   }
 }
 

@@ -4,7 +4,7 @@
  * that it stands for are missing from the log. Every text is without credentials and control characters.
  */
 
-import { isTextBlock, isToolResult, toBlocks } from '../log/block.ts'
+import { isTextBlock, isToolResult, joinTexts, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { createRedactor } from '../text/redact.ts'
@@ -42,20 +42,6 @@ export interface WorkStep {
   readonly end: { readonly kind: 'done' | 'committed'; readonly text: string } | null
 }
 
-interface Worklog {
-  /** Begins a step with a message of the user or of another agent. */
-  beginStep(time: string, message: Pick<WorkStep, 'text' | 'sender'>): void
-  addEdits(files: readonly string[]): void
-  /** Adds a call with its result. A commit ends the step. */
-  addRun(run: ToolRun, time: string): void
-  /** Adds the end of a command whose call was added while it ran. The call that shows the end is added for itself. */
-  continueRun(run: ToolRun, time: string): void
-  /** Ends the step with todo items that are done. */
-  endStep(done: string, time: string): void
-  /** Lists the steps, newest first. */
-  list(): readonly WorkStep[]
-}
-
 const COMMIT_COMMAND = /\bgit\b[^|;&\n]*\bcommit\b/
 /** Finds the first line of a commit's message, given in quotation marks or as a here-document. */
 const COMMIT_MESSAGE =
@@ -63,7 +49,7 @@ const COMMIT_MESSAGE =
 
 type OpenStep = { -readonly [Key in keyof WorkStep]: WorkStep[Key] } & { readonly files: Set<string> }
 
-function createWorklog(clean: (text: string) => string): Worklog {
+function createWorklog(clean: (text: string) => string) {
   const steps: WorkStep[] = []
   let step = createStep('')
 
@@ -82,21 +68,26 @@ function createWorklog(clean: (text: string) => string): Worklog {
   }
 
   return {
-    beginStep(time, message) {
+    /** Begins a step with a message of the user or of another agent. */
+    beginStep(time: string, message: Pick<WorkStep, 'text' | 'sender'>): void {
       endStep(null, time)
       step = createStep(time, message)
     },
-    addEdits(files) {
+    addEdits(files: readonly string[]): void {
       for (const file of files) step.files.add(file)
     },
-    addRun(run, time) {
+    /** Adds a call with its result. A commit ends the step. */
+    addRun(run: ToolRun, time: string): void {
       if (step.time === '') step.time = time
       step.calls += 1
       addCommand(run, time)
     },
+    /** Adds the end of a command whose call was added while it ran. The call that shows the end is added for itself. */
     continueRun: addCommand,
-    endStep: (done, time) => endStep({ kind: 'done', text: done }, time),
-    list: () => [...steps, ...(hasHappened(step) ? [step] : [])].reverse(),
+    /** Ends the step with todo items that are done. */
+    endStep: (done: string, time: string): void => endStep({ kind: 'done', text: done }, time),
+    /** Lists the steps, newest first. */
+    list: (): readonly WorkStep[] => [...steps, ...(hasHappened(step) ? [step] : [])].reverse(),
   }
 }
 
@@ -320,7 +311,10 @@ class BranchFacts implements FactsKeeper {
     if (record.type === 'attachment' && typeof record.attachment.planContent === 'string')
       this.#plan = { text: this.#clean(record.attachment.planContent), uuid: record.uuid }
     if (record.isCompactSummary === true && record.type === 'user' && this.#latest === null)
-      this.#earlierSummary = { text: this.#clean(readText(record).trim()), uuid: record.uuid }
+      this.#earlierSummary = {
+        text: this.#clean(joinTexts(record.message.content).trim()),
+        uuid: record.uuid,
+      }
   }
 
   /** Adds a record of a response. Blocks of one response may be logged after a message that it has not seen. */
@@ -402,11 +396,4 @@ function hasOwnResult({ result, touches, failed }: ToolRun): boolean {
 /** Formats the time of a record: `2026-02-14 21:28`. */
 function formatTime(timestamp: string): string {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(timestamp) ? timestamp.slice(0, 16).replace('T', ' ') : ''
-}
-
-function readText(record: KnownRecord): string {
-  if (record.type !== 'user' && record.type !== 'assistant') return ''
-  return toBlocks(record.message.content)
-    .flatMap((block) => (isTextBlock(block) ? [block.text] : []))
-    .join('\n')
 }

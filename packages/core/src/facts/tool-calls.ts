@@ -3,7 +3,7 @@
  * fields of the input decide. Tool names decide only if the input is ambiguous, as in `Edit {file_path}`.
  */
 
-import { type Block, isTextBlock, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
+import { type Block, joinTexts, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { UserRecord } from '../log/record.ts'
 import { readRefusalText } from './host-texts.ts'
@@ -289,9 +289,7 @@ export function readToolName({ name }: Block): string {
 }
 
 export function readToolResultText(content: unknown): string {
-  if (typeof content === 'string') return content
-  if (!Array.isArray(content)) return ''
-  return content.flatMap((block: Block) => (isTextBlock(block) ? [block.text] : [])).join('\n')
+  return typeof content === 'string' || Array.isArray(content) ? joinTexts(content) : ''
 }
 
 /**

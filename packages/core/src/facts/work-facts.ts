@@ -26,8 +26,7 @@ export interface TouchedFile {
   /** True if a call created the file; `isDeleted`: if the last change of a call deleted it. */
   readonly isNew: boolean
   readonly isDeleted: boolean
-  /** Index of the newest tool call that read or edited the file; `uuid` is that call's record, `time` its time. */
-  readonly place: number
+  /** The record of the newest tool call that read or edited the file, and its time. */
   readonly uuid: string
   readonly time: string
   /** The beginning of the text that the newest edit inserted; null if no tool call contains it. */
@@ -76,7 +75,6 @@ const NO_TOUCHES: Omit<TouchedFile, 'path' | 'key'> = {
   reads: 0,
   isNew: false,
   isDeleted: false,
-  place: 0,
   uuid: '',
   time: '',
   newestText: null,
@@ -152,7 +150,7 @@ function withTouch(
   // A file that was read is there, but edits that were undone are not back.
   const keepsFate = run.failed || (action === 'read' && file.editsLost !== null)
   const fate = keepsFate ? {} : { fate: '', editsLost: null }
-  const touched = { ...file, place: run.callIndex, uuid: run.uuid, ...fate }
+  const touched = { ...file, uuid: run.uuid, ...fate }
   if (action === 'read')
     return {
       ...touched,
@@ -214,7 +212,7 @@ function applyFileChanges(
     if (to === null) return [change.path]
     const { newestText, linesRead, isOutside } = file
     const known = { newestText, linesRead, isOutside, movedFrom: file.path }
-    const place = { key: to, path: clean(to), place: run.callIndex, uuid: run.uuid, time }
+    const place = { key: to, path: clean(to), uuid: run.uuid, time }
     files.delete(to)
     files.set(to, { ...NO_TOUCHES, ...known, ...place })
     return [change.path, to]
@@ -273,8 +271,6 @@ export interface FailingCommand {
   readonly isSettled: boolean
   /** Files edited between the command's last failure and its next success. */
   readonly editedSince: readonly string[]
-  /** Index of the newest call that failed. */
-  readonly place: number
   /** uuid of the record with the result of the last failure. */
   readonly uuid: string
 }
@@ -299,7 +295,6 @@ export interface FailedCall {
   readonly error: string
   /** True if the user refused the call. It did not fail, and `error` only says that it was refused. */
   readonly isRefused: boolean
-  readonly place: number
   readonly uuid: string
 }
 
@@ -404,7 +399,6 @@ export class CommandTracker {
         error: output,
         failures: (before?.failures ?? 0) + 1,
         settledAt: null,
-        place,
         uuid: run.resultUuid ?? run.uuid,
         editsBefore: this.#edits.length,
         editsAfter: null,
@@ -440,7 +434,6 @@ export class CommandTracker {
       target: this.#clean(target),
       error: sliceText(beginning, 0, CALL_ERROR_CHARACTERS),
       isRefused: run.refused,
-      place: run.callIndex,
       uuid: run.resultUuid ?? run.uuid,
     })
   }

@@ -17,7 +17,8 @@ import {
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
-import { sliceText } from '../text/truncate-text.ts'
+import { quoteBlock, quoteCode } from '../text/code-in-text.ts'
+import { toOneLine } from '../text/truncate-text.ts'
 import { formatBlock, restoreSpilledRecord } from './find-record.ts'
 import { type BlobReader, readSpilledParts } from './spill-results.ts'
 
@@ -126,7 +127,7 @@ function formatAttachment(
     (value) => typeof value === 'string',
   )
   const line = `Attached: ${toInlineHtml(`${attachment.type ?? 'unknown'} ${name ?? ''}`)} · <code>${toInlineHtml(uuid)}</code>`
-  return foldText(line, fenceText(redact(formatAttachmentText(attachment))))
+  return foldText(line, quoteCode(redact(formatAttachmentText(attachment))))
 }
 
 type MessageRecord = KnownRecord & { readonly type: 'user' | 'assistant' }
@@ -160,7 +161,7 @@ function describeAuthor(record: MessageRecord): string {
 /** Formats a system record as a quotation below a rule; returns null if it has no text to show. */
 function formatMark(record: SystemRecord, view: ContextView): string | null {
   const text = describeMark(record, view)
-  return text === null ? null : `---\n\n${quoteLines(`${text} · \`${record.uuid}\``)}`
+  return text === null ? null : `---\n\n${quoteBlock(`${text} · \`${record.uuid}\``)}`
 }
 
 function describeMark(record: SystemRecord, view: ContextView): string | null {
@@ -255,13 +256,13 @@ function formatBlockMarkdown(block: Block, words: BlockContext): string {
   const thinking = typeof block.thinking === 'string' ? block.thinking : ''
   const text = words.redact(isThinkingBlock(block) ? thinking : JSON.stringify(block, null, 2))
   const line = isThinkingBlock(block) ? 'Thinking' : toInlineHtml(block.type)
-  return text === '' ? `*${line}, hidden*` : foldText(line, fenceText(text))
+  return text === '' ? `*${line}, hidden*` : foldText(line, quoteCode(text))
 }
 
 function formatCall(block: Block & { readonly id: string }, { redact }: BlockContext): string {
   const { id, name, input } = block
   const line = `Call: ${toInlineHtml(`${String(name)}${redact(describeSubject(input))}`)} · ${formatCode(id)}`
-  return foldText(line, fenceText(redact(JSON.stringify(input, null, 2) ?? ''), 'json'))
+  return foldText(line, quoteCode(redact(JSON.stringify(input, null, 2) ?? ''), 'json'))
 }
 
 /** Returns the path, command or query in a tool call's input; empty if there is none. */
@@ -282,19 +283,12 @@ function formatResult(block: Block & { readonly tool_use_id: string }, words: Bl
   const length = parts.reduce((sum, part) => sum + (isTextBlock(part) ? part.text.length : 0), 0)
   const line = `Result of ${tool === undefined ? 'a call' : toInlineHtml(tool)}${failed} · ${formatCode(id)} · ${formatNumber(length)} characters`
   const bodies = parts.map((part) =>
-    isTextBlock(part) ? fenceText(words.redact(part.text)) : formatBlockMarkdown(part, words),
+    isTextBlock(part) ? quoteCode(words.redact(part.text)) : formatBlockMarkdown(part, words),
   )
   return foldText(line, bodies.length === 0 ? '*nothing*' : bodies.join('\n\n'))
 }
 
 // Functions that embed any text in Markdown without breaking its structure.
-
-/** Encloses text in a code fence that is longer than any run of backticks in the text. */
-export function fenceText(text: string, language = ''): string {
-  const runs = text.match(/`{3,}/g) ?? []
-  const fence = '`'.repeat(Math.max(3, ...runs.map((run) => run.length + 1)))
-  return `${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
-}
 
 /**
  * Creates a collapsed HTML section with a one-line title. The body must not contain a closing tag, so text from
@@ -306,20 +300,11 @@ function foldText(line: string, body: string): string {
 
 /** Escapes text for HTML and shortens it to one line of at most 120 characters. */
 function toInlineHtml(text: string): string {
-  const flat = text.replace(/\s+/g, ' ').trim()
-  const short = flat.length > 120 ? `${sliceText(flat, 0, 119)}…` : flat
-  return short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return toOneLine(text, 119).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
 function formatCode(id: string): string {
   return `<code>${toInlineHtml(id)}</code>`
-}
-
-function quoteLines(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => (line === '' ? '>' : `> ${line}`))
-    .join('\n')
 }
 
 /** Formats a number with thousands separators: 1234567 becomes 1,234,567. */

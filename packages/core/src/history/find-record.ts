@@ -51,14 +51,9 @@ export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<
   const response = session.responseStarts.get(id)
   if (response !== undefined) return describeRecords(shelf, listResponseRecords(session, id, response))
   if (hasSpilled(session, ({ blob }) => blob === id)) return describeBlob(shelf, id)
-  const stray = findStrayRecord(session, id)
+  // The index of uuids leaves some records out, such as those of a side agent.
+  const stray = session.records.findLast(({ uuid }) => uuid === id)
   return stray === undefined ? null : describeRecords(shelf, [stray])
-}
-
-/** Finds a record by scanning the log, for records that the uuid index leaves out, such as those of a side agent. */
-function findStrayRecord({ records }: SessionLog, id: string): SessionRecord | undefined {
-  for (const record of records) if (record.uuid === id) return record
-  return undefined
 }
 
 function listResponseRecords({ records }: SessionLog, id: string, first: number): readonly SessionRecord[] {

@@ -4,6 +4,7 @@
  */
 
 import { HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
+import { describeThrown } from '../errors.ts'
 import type { Block } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { sliceText, takeHead } from '../text/truncate-text.ts'
@@ -85,7 +86,7 @@ export async function runHistoryTool(input: unknown, source: HistorySource): Pro
     const page = await findPage(query, source)
     return typeof page === 'string' ? createErrorAnswer(page) : createPageAnswer(page)
   } catch (thrown) {
-    return createErrorAnswer(thrown instanceof Error ? thrown.message : String(thrown))
+    return createErrorAnswer(describeThrown(thrown))
   }
 }
 

@@ -4,6 +4,7 @@
  * model has the history tool.
  */
 import { type RetrievalPaths, retrievalHint } from '../clearing/clear-candidates.ts'
+import { describeThrown } from '../errors.ts'
 import {
   type Block,
   isBlock,
@@ -92,7 +93,7 @@ async function spillPart(question: SpillInput, block: Block, part: number | null
     const spilled = { toolUseId, part, blob, holds: large.holds, bytes: bytes.length }
     return { block: isTextBlock(block) ? { ...block, text: shown } : { type: 'text', text: shown }, spilled }
   } catch (thrown) {
-    return { block, failed: thrown instanceof Error ? thrown.message : String(thrown) }
+    return { block, failed: describeThrown(thrown) }
   }
 }
 

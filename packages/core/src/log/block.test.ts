@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readImageSize } from './block.ts'
+import { readImageSize } from './image-size.ts'
 
 const encoded = (...parts: readonly (string | readonly number[])[]): string =>
   Buffer.concat(

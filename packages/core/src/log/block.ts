@@ -113,24 +113,26 @@ function ofType(...types: readonly string[]): BlockTest {
 /** True for thinking in any form: with text, with only a signature, or redacted. */
 export const isThinkingBlock: BlockTest = ofType('thinking', 'redacted_thinking')
 export const isMediaBlock: BlockTest = ofType('image', 'document')
+/** Returns true for a block that counts as an image: every image, and every paged document such as a PDF. */
+export function countsAsImage({ type, source }: Block): boolean {
+  if (type === 'image') return true
+  if (type !== 'document' || !isObject(source)) return false
+  return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
+}
+
 /** True for a compaction block: a summary that the provider wrote. It may be the first block of a conversation. */
 export const isCompactionBlock: BlockTest = ofType('compaction')
 
-/** Returns true for a block of a system message that tells the provider to add or remove a tool. */
-export function isToolChangeBlock({ type }: Block): boolean {
-  return type === 'tool_addition' || type === 'tool_removal'
-}
+/** True for a block of a system message that tells the provider to add or remove a tool. */
+export const isToolChangeBlock: BlockTest = ofType('tool_addition', 'tool_removal')
 
+/** Type of a block with deletions; the subtype of the record that ends them begins with it. */
+export const DELETION_TYPE = 'cache_edits'
 /**
  * True for a block with deletions of cached clearing (`clearing/cached-clearing.ts`). It is an instruction to the cache and
  * not part of the prompt.
  */
-export function isDeletionBlock({ type }: Block): boolean {
-  return type === DELETION_TYPE
-}
-
-/** Type of a block with deletions; the subtype of the record that ends them begins with it. */
-export const DELETION_TYPE = 'cache_edits'
+export const isDeletionBlock: BlockTest = ofType(DELETION_TYPE)
 
 /** True for the content of a message that only deletes. */
 export function isDeletionContent(content: MessageContent): boolean {
@@ -169,119 +171,9 @@ export function toBlocks(content: MessageContent): readonly Block[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-// Decides which blocks count as images, and reads the width and height of an image from the first bytes of its base64
-// data, without decoding the rest.
-
-/** Width and height of an image in pixels. */
-interface ImageSize {
-  readonly width: number
-  readonly height: number
-}
-
-/** Returns true for a block that counts as an image: every image, and every paged document such as a PDF. */
-export function countsAsImage({ type, source }: Block): boolean {
-  if (type === 'image') return true
-  if (type !== 'document' || !isObject(source)) return false
-  return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
-}
-
-/**
- * Returns the longer side of an image in pixels. Returns 0 if the block does not contain the image data, or if the size
- * cannot be read from it.
- */
-export function measureLongestSide({ type, source }: Block): number {
-  if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
-  const size = readImageSize(source.data)
-  return size === null ? 0 : Math.max(size.width, size.height)
-}
-
-/**
- * Returns the width and height of a base64 image. Returns null if the data is not PNG, JPEG, GIF or WebP, or is cut off
- * too early.
- */
-export function readImageSize(base64: string): ImageSize | null {
-  const byte = createByteReader(base64)
-  const size = readPngSize(byte) ?? readGifSize(byte) ?? readWebpSize(byte) ?? readJpegSize(byte)
-  return size !== null && size.width > 0 && size.height > 0 ? size : null
-}
-
-/**
- * Returns the byte at an offset. Returns NaN after the end of the data and for invalid base64; comparisons with NaN are
- * false.
- */
-type ReadByte = (offset: number) => number
-
-/**
- * Creates a function that returns single bytes of base64 data. It decodes only the group of three bytes that contains
- * the byte.
- */
-function createByteReader(base64: string): ReadByte {
-  return (offset) => {
-    if (Number.isNaN(offset)) return Number.NaN
-    const start = Math.floor(offset / 3) * 4
-    try {
-      return atob(base64.slice(start, start + 4)).charCodeAt(offset % 3)
-    } catch {
-      return Number.NaN
-    }
-  }
-}
-
-function hasTextAt(byte: ReadByte, offset: number, text: string): boolean {
-  return [...text].every((letter, index) => byte(offset + index) === letter.charCodeAt(0))
-}
-
-function readBigEndian(byte: ReadByte, offset: number, length: number): number {
-  return Array.from({ length }, (_, index) => byte(offset + index)).reduce((sum, part) => sum * 256 + part, 0)
-}
-
-function readLittleEndian(byte: ReadByte, offset: number, length: number): number {
-  return Array.from({ length }, (_, index) => byte(offset + length - 1 - index)).reduce(
-    (sum, part) => sum * 256 + part,
-    0,
-  )
-}
-
-function readPngSize(byte: ReadByte): ImageSize | null {
-  if (!hasTextAt(byte, 0, '\x89PNG\r\n\x1a\n')) return null
-  return { width: readBigEndian(byte, 16, 4), height: readBigEndian(byte, 20, 4) }
-}
-
-function readGifSize(byte: ReadByte): ImageSize | null {
-  if (!hasTextAt(byte, 0, 'GIF8')) return null
-  return { width: readLittleEndian(byte, 6, 2), height: readLittleEndian(byte, 8, 2) }
-}
-
-function readWebpSize(byte: ReadByte): ImageSize | null {
-  if (!hasTextAt(byte, 0, 'RIFF') || !hasTextAt(byte, 8, 'WEBP')) return null
-  if (hasTextAt(byte, 12, 'VP8X')) {
-    return { width: readLittleEndian(byte, 24, 3) + 1, height: readLittleEndian(byte, 27, 3) + 1 }
-  }
-  if (hasTextAt(byte, 12, 'VP8L')) {
-    const bits = readLittleEndian(byte, 21, 4)
-    return { width: (bits % 0x4000) + 1, height: (Math.floor(bits / 0x4000) % 0x4000) + 1 }
-  }
-  return { width: readLittleEndian(byte, 26, 2) % 0x4000, height: readLittleEndian(byte, 28, 2) % 0x4000 }
-}
-
-/** Reads the size of a JPEG from its first frame header, after skipping the segments before that header. */
-function readJpegSize(byte: ReadByte): ImageSize | null {
-  if (byte(0) !== 0xff || byte(1) !== 0xd8) return null
-  for (let offset = 2; byte(offset) === 0xff; ) {
-    const marker = byte(offset + 1)
-    if (isFrameMarker(marker))
-      return { width: readBigEndian(byte, offset + 7, 2), height: readBigEndian(byte, offset + 5, 2) }
-    offset += marker === 0xff ? 1 : 2 + readSegmentLength(byte, offset, marker)
-  }
-  return null
-}
-
-function isFrameMarker(marker: number): boolean {
-  return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
-}
-
-/** Returns the length of a JPEG segment. Returns 0 for a marker without a body, because it has no length field. */
-function readSegmentLength(byte: ReadByte, offset: number, marker: number): number {
-  const bare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
-  return bare ? 0 : readBigEndian(byte, offset + 2, 2)
+/** Returns the texts of a message, each from a line of its own on. */
+export function joinTexts(content: MessageContent): string {
+  return toBlocks(content)
+    .flatMap((block) => (isTextBlock(block) ? [block.text] : []))
+    .join('\n')
 }

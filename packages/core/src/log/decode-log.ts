@@ -31,7 +31,8 @@ export type DecodeResult =
   | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
   | { readonly ok: false; readonly why: string }
 
-type LineFields = { readonly [key: string]: unknown }
+/** A parsed log line that has not been decoded yet. */
+type ParsedLine = { readonly [field: string]: unknown }
 
 /**
  * Returns the record in a parsed log line, or the reason why the line is not a record. Checks only the fields that the
@@ -55,11 +56,11 @@ export function decodeRecord(value: unknown): DecodeResult {
 
 /** A line without the parts that are not as expected, and a note on each of these. */
 interface RepairedLine {
-  readonly value: LineFields
+  readonly value: ParsedLine
   readonly notes: readonly string[]
 }
 
-function checkRecord(value: LineFields, type: string): string | null {
+function checkRecord(value: ParsedLine, type: string): string | null {
   switch (type) {
     case 'user':
       return checkLinks(value) ?? checkUserMessage(value.message)
@@ -86,7 +87,7 @@ const BOOLEAN_FIELDS = [
   'isApiErrorMessage',
 ]
 
-function checkLinks(value: LineFields): string | null {
+function checkLinks(value: ParsedLine): string | null {
   const { uuid, parentUuid } = value
   if (typeof uuid !== 'string' || uuid === '') return 'a record has a uuid'
   if (parentUuid != null && typeof parentUuid !== 'string') return 'parentUuid is a uuid or null'
@@ -144,7 +145,7 @@ function isUserInput(value: unknown): boolean {
 }
 
 /** Leaves out each optional field that has another type, so that the rest of the record counts. Null means the same as none. */
-function withoutBadFields(value: LineFields): RepairedLine {
+function withoutBadFields(value: ParsedLine): RepairedLine {
   const fields =
     value.type === 'assistant' ? [...OPTIONAL_FIELDS, ...OPTIONAL_RESPONSE_FIELDS] : OPTIONAL_FIELDS
   const bad = fields.filter(([field, isGood]) => field in value && !isGood(value[field]))
@@ -163,13 +164,13 @@ function withoutBadFields(value: LineFields): RepairedLine {
 }
 
 /** Gives a boundary without metadata an empty one, because the kind of a boundary is known by its subtype alone. */
-function withMetadata(value: LineFields): RepairedLine {
+function withMetadata(value: ParsedLine): RepairedLine {
   const lacks = value.subtype === 'compact_boundary' && value.compactMetadata === undefined
   return { value: lacks ? { ...value, compactMetadata: {} } : value, notes: [] }
 }
 
 /** Repairs blocks of a message without which the message could not be read: a call without a name, a result that is no text. */
-function withRepairedBlocks(value: LineFields): RepairedLine {
+function withRepairedBlocks(value: ParsedLine): RepairedLine {
   const { message } = value
   if (!isObject(message) || !Array.isArray(message.content)) return { value, notes: [] }
   const given: readonly unknown[] = message.content
@@ -197,7 +198,7 @@ function checkContent(content: unknown): string | null {
   return bad === -1 ? null : `block ${bad} of the content is an object with a type`
 }
 
-function checkSystemRecord(value: LineFields): string | null {
+function checkSystemRecord(value: ParsedLine): string | null {
   switch (value.subtype) {
     case 'compact_boundary':
       return checkCompactMetadata(value.compactMetadata)
@@ -281,9 +282,6 @@ interface LogHeader {
   readonly sessionId: string
   readonly timestamp: string
 }
-
-/** A parsed log line that has not been decoded yet. */
-type ParsedLine = { readonly [field: string]: unknown }
 
 /** Converts a parsed log line from one format version to the next. */
 export type Upcast = (line: ParsedLine) => ParsedLine

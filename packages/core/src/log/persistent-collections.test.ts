@@ -17,6 +17,12 @@ describe('List', () => {
     ])
   })
 
+  it('finds the last item that matches, and nothing if none does', () => {
+    const list = AppendList.of(['a', 'b', 'ab'])
+    const find = (text: string) => list.take(2).findLast((item) => item.includes(text))
+    expect([find('a'), find('b'), find('c')]).toEqual(['a', 'b', undefined])
+  })
+
   it('keeps two lists made from one apart', () => {
     const root = AppendList.of(['a'])
     const left = root.push('left')

@@ -32,9 +32,9 @@ export class AppendList<T> implements Iterable<T> {
     return this.at(-1)
   }
 
-  /** Returns the last item that matches. Takes as long as there are items behind it. */
+  /** Returns the last item that matches; undefined if none does. Takes as long as there are items behind it. */
   findLast(matches: (item: T) => boolean): T | undefined {
-    return this.at(this.findLastIndex(matches))
+    return this.#items[this.findLastIndex(matches)]
   }
 
   /** Returns the index of the last item that matches; -1 if there is none. */

@@ -387,7 +387,7 @@ const OWN_REWRITES = new Set([
 ])
 
 /** Returns true if the record is on the branch. Uses binary search, because the indexes of a branch are ascending. */
-function isOnBranch(branch: AppendList<number>, index: number): boolean {
+export function isOnBranch(branch: AppendList<number>, index: number): boolean {
   let low = 0
   let high = branch.length - 1
   while (low <= high) {

@@ -3,6 +3,7 @@
  * there. The file stays readable after any edit by a user or a model: text outside the known sections is kept. Also its
  * limits: what an update must condense, which new notes may replace the old ones, how notes are cut to stand in a context.
  */
+import { closeCodeBlock } from '../text/code-in-text.ts'
 import { type FitItem, fitItems, sliceText, type TokenCounter } from '../text/truncate-text.ts'
 
 /** Short names of the sections, in the order of the file. */
@@ -252,9 +253,7 @@ function cutBody(body: string, characters: number, path: string): string {
   const start = sliceText(body, 0, characters)
   const lineEnd = start.lastIndexOf('\n')
   const kept = (lineEnd > characters / 2 ? start.slice(0, lineEnd) : start).trimEnd()
-  const fences = kept.split('\n').filter((line) => /^\s*(```|~~~)/.test(line))
-  const closing = fences.length % 2 === 1 ? [(fences.at(-1) ?? '').trim().slice(0, 3)] : []
-  return [kept, ...closing, `[This section was cut here. Its whole text is in ${path}]`].join('\n')
+  return `${closeCodeBlock(kept)}\n[This section was cut here. Its whole text is in ${path}]`
 }
 
 /**

@@ -39,19 +39,14 @@ interface PolicyRule {
   describeAllowed(policy: Policy): string
 }
 
-function requireAtMost(low: string, high: string): PolicyRule {
+function requireOrder(low: string, order: 'at most' | 'less than', high: string): PolicyRule {
   return {
     fields: [low, high],
-    holds: (policy) => readNumber(policy, low) <= readNumber(policy, high),
-    describeAllowed: (policy) => `at most ${high}, which is ${readPolicyValue(policy, high)}`,
-  }
-}
-
-function requireBelow(low: string, high: string): PolicyRule {
-  return {
-    fields: [low, high],
-    holds: (policy) => readNumber(policy, low) < readNumber(policy, high),
-    describeAllowed: (policy) => `less than ${high}, which is ${readPolicyValue(policy, high)}`,
+    holds: (policy) => {
+      const above = readNumber(policy, high) - readNumber(policy, low)
+      return order === 'at most' ? above >= 0 : above > 0
+    },
+    describeAllowed: (policy) => `${order} ${high}, which is ${readPolicyValue(policy, high)}`,
   }
 }
 
@@ -60,10 +55,10 @@ function readNumber(policy: Policy, path: string): number {
 }
 
 const RULES: readonly PolicyRule[] = [
-  requireBelow('ladder.blocking.tokens', 'ladder.autoCompact.tokens'),
-  requireBelow('ladder.blocking.maximumPercent', 'ladder.autoCompact.maximumPercent'),
-  requireAtMost('ladder.error.tokens', 'ladder.warning.tokens'),
-  requireAtMost('ladder.error.maximumPercent', 'ladder.warning.maximumPercent'),
+  requireOrder('ladder.blocking.tokens', 'less than', 'ladder.autoCompact.tokens'),
+  requireOrder('ladder.blocking.maximumPercent', 'less than', 'ladder.autoCompact.maximumPercent'),
+  requireOrder('ladder.error.tokens', 'at most', 'ladder.warning.tokens'),
+  requireOrder('ladder.error.maximumPercent', 'at most', 'ladder.warning.maximumPercent'),
   {
     fields: ['warning', 'autoCompact', 'reserve'].map((line) => `ladder.${line}.maximumPercent`),
     holds: ({ ladder: { warning, autoCompact, reserve } }) =>
@@ -71,8 +66,8 @@ const RULES: readonly PolicyRule[] = [
     describeAllowed: ({ ladder: { autoCompact, reserve } }) =>
       `at most ${90 - autoCompact.maximumPercent - reserve.maximumPercent}: with those of autoCompact and reserve no more than 90, so that a small window has room to work in`,
   },
-  requireBelow('clear.cached.keep', 'clear.cached.fireAt'),
-  requireBelow('clear.native.keepTokens', 'clear.native.triggerTokens'),
+  requireOrder('clear.cached.keep', 'less than', 'clear.cached.fireAt'),
+  requireOrder('clear.native.keepTokens', 'less than', 'clear.native.triggerTokens'),
   {
     fields: ['clear.idle.afterMinutes', 'cache.ttl', 'switches.promptCachingEnabled'],
     holds: ({ clear: { idle }, cache, switches }) =>
@@ -90,11 +85,11 @@ const RULES: readonly PolicyRule[] = [
     describeAllowed: ({ spill }) =>
       `more than spill.headTokens and spill.tailTokens together, which are ${spill.headTokens + spill.tailTokens}`,
   },
-  requireAtMost('request.imagesInSmallWindow', 'request.images'),
-  requireAtMost('estimate.narrowestHighFactor', 'estimate.highFactor'),
-  requireBelow('compact.waiting.keepAliveSeconds', 'compact.waiting.attemptSeconds'),
-  requireAtMost('compact.waiting.stallSeconds', 'compact.waiting.attemptSeconds'),
-  requireAtMost('turn.network.firstDelayMs', 'turn.network.maximumDelayMs'),
+  requireOrder('request.imagesInSmallWindow', 'at most', 'request.images'),
+  requireOrder('estimate.narrowestHighFactor', 'at most', 'estimate.highFactor'),
+  requireOrder('compact.waiting.keepAliveSeconds', 'less than', 'compact.waiting.attemptSeconds'),
+  requireOrder('compact.waiting.stallSeconds', 'at most', 'compact.waiting.attemptSeconds'),
+  requireOrder('turn.network.firstDelayMs', 'at most', 'turn.network.maximumDelayMs'),
 ]
 
 /** Rules for the context window sizes that the policy sets: each must be large enough for the policy's thresholds. */

@@ -132,12 +132,14 @@ describe('the worked table, with a maximum output of 64,000', () => {
   })
 
   it('has the distances between the thresholds', () => {
-    expect(known(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 }).offsets).toEqual({
-      reserve: 20_000,
-      autoCompact: 13_000,
-      warning: 20_000,
-      error: 20_000,
-      blocking: 3_000,
+    const { reserve, lines } = known(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
+    expect(reserve).toBe(20_000)
+    expect(lines).toMatchObject({
+      effective: 180_000,
+      autoCompact: 180_000 - 13_000,
+      warning: lines.limit - 20_000,
+      error: lines.limit - 20_000,
+      blocking: 180_000 - 3_000,
     })
   })
 })
@@ -156,8 +158,8 @@ describe('the reserve', () => {
     ['none', 64_000, 0],
   ] as const)('%s of 20,000 and %d is %d in a window of 200,000', (rule, maxOutput, reserve) => {
     const policy = createPolicy({ ladder: { reserve: { rule } } })
-    const { lines, offsets } = known(policy, { window: 200_000, maxOutput })
-    expect([offsets.reserve, lines.effective]).toEqual([reserve, 200_000 - reserve])
+    const scaled = known(policy, { window: 200_000, maxOutput })
+    expect([scaled.reserve, scaled.lines.effective]).toEqual([reserve, 200_000 - reserve])
   })
 
   it('of none puts the auto-compact threshold at 187,000', () => {

@@ -115,8 +115,8 @@ export function describeCappedReserve(
   maxOutput: number | null,
 ): string | null {
   const wanted = findWantedReserve(ladder, maxOutput)
-  if (ladder.reserve.rule !== 'larger' || !scaled.known || scaled.offsets.reserve >= wanted) return null
-  return `ladder.reserve asks for ${wanted} tokens of the window of ${scaled.lines.window}; ${scaled.offsets.reserve} are reserved, because ladder.reserve.maximumPercent is ${ladder.reserve.maximumPercent}. Responses have at most that many tokens.`
+  if (ladder.reserve.rule !== 'larger' || !scaled.known || scaled.reserve >= wanted) return null
+  return `ladder.reserve asks for ${wanted} tokens of the window of ${scaled.lines.window}; ${scaled.reserve} are reserved, because ladder.reserve.maximumPercent is ${ladder.reserve.maximumPercent}. Responses have at most that many tokens.`
 }
 
 function scaleOffset({ tokens, maximumPercent }: ThresholdOffsetPolicy, window: number): number {
@@ -132,20 +132,6 @@ export interface ModelLimits {
   readonly maxOutput: number | null
 }
 
-/** Distances between the thresholds, in tokens. */
-interface ThresholdOffsets {
-  /** Tokens of the context window that are reserved for output. */
-  readonly reserve: number
-  /** Tokens from the auto-compact threshold up to the effective window. */
-  readonly autoCompact: number
-  /** Tokens from the warning threshold up to the limit of the context meter. */
-  readonly warning: number
-  /** Tokens from the error threshold up to the limit of the context meter. */
-  readonly error: number
-  /** Tokens from the blocking threshold up to the effective window. */
-  readonly blocking: number
-}
-
 interface CommonLimits {
   readonly budgets: ContentBudgets
   /** Maximum number of images and documents in an API request. */
@@ -155,7 +141,8 @@ interface CommonLimits {
 export interface KnownWindowLimits extends CommonLimits {
   readonly known: true
   readonly lines: Thresholds
-  readonly offsets: ThresholdOffsets
+  /** Tokens of the context window that are reserved for output. */
+  readonly reserve: number
   /** Maximum output tokens of a summary request that does not share the conversation's cache. */
   readonly summaryOutput: number
   /** Number of input tokens at which the provider clears tool results itself (native clearing). */
@@ -212,13 +199,7 @@ function scaleToWindow(policy: Policy, lines: Thresholds, maxOutput: number | nu
   return {
     known: true,
     lines,
-    offsets: {
-      reserve: lines.window - lines.effective,
-      autoCompact: lines.effective - lines.autoCompact,
-      warning: lines.limit - lines.warning,
-      error: lines.limit - lines.error,
-      blocking: lines.effective - lines.blocking,
-    },
+    reserve: lines.window - lines.effective,
     budgets: computeContentBudgets(policy, lines),
     images: lines.window <= request.smallWindowTokens ? request.imagesInSmallWindow : request.images,
     summaryOutput: Math.min(compact.direct.outputTokens, maxOutput || answerShare, answerShare),

@@ -5,20 +5,23 @@
 import type { Policy } from './policy.ts'
 import type { SwitchPolicy } from './turn-policy.ts'
 
-export type SwitchName =
-  | 'DISABLE_COMPACT'
-  | 'DISABLE_AUTO_COMPACT'
-  | 'DISABLE_MICROCOMPACT'
-  | 'ENABLE_PROMPT_CACHING_1H'
-  | 'ENABLE_PROMPT_CACHING_1H_BEDROCK'
-  | 'FORCE_PROMPT_CACHING_5M'
-  | 'DISABLE_PROMPT_CACHING'
+const SWITCH_NAMES = [
+  'DISABLE_COMPACT',
+  'DISABLE_AUTO_COMPACT',
+  'DISABLE_MICROCOMPACT',
+  'ENABLE_PROMPT_CACHING_1H',
+  'ENABLE_PROMPT_CACHING_1H_BEDROCK',
+  'FORCE_PROMPT_CACHING_5M',
+  'DISABLE_PROMPT_CACHING',
+] as const
+export type SwitchName = (typeof SWITCH_NAMES)[number]
 
 /**
  * Environment variables that set the auto-compact threshold. The second name is the one that other tools use. If both
  * hold a valid percentage, the first applies.
  */
-type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
+const PERCENT_NAMES = ['TIDEMARK_AUTOCOMPACT_PCT', 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'] as const
+type PercentName = (typeof PERCENT_NAMES)[number]
 
 export interface Switches {
   /** Names of the switches that are turned on. */
@@ -43,16 +46,6 @@ export const NO_SWITCHES: Switches = { set: [], autoCompactPercent: null }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const SWITCH_NAMES: readonly SwitchName[] = [
-  'DISABLE_COMPACT',
-  'DISABLE_AUTO_COMPACT',
-  'DISABLE_MICROCOMPACT',
-  'ENABLE_PROMPT_CACHING_1H',
-  'ENABLE_PROMPT_CACHING_1H_BEDROCK',
-  'FORCE_PROMPT_CACHING_5M',
-  'DISABLE_PROMPT_CACHING',
-]
-const PERCENT_NAMES: readonly PercentName[] = ['TIDEMARK_AUTOCOMPACT_PCT', 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE']
 const ON_VALUES: readonly string[] = ['1', 'true', 'yes', 'on']
 const OFF_VALUES: readonly string[] = ['', '0', 'false', 'no', 'off']
 

@@ -6,7 +6,8 @@
 
 import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
-import { countsAsImage, isBlock, isToolResult, measureLongestSide } from '../log/block.ts'
+import { countsAsImage, isBlock, isToolResult } from '../log/block.ts'
+import { measureLongestSide } from '../log/image-size.ts'
 import { countJsonBytes, countUnchangingBytes, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Steps } from '../log/work-steps.ts'

@@ -6,7 +6,7 @@
 
 import { formatAttachmentText } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { TidemarkError } from '../errors.ts'
+import { describeThrown, TidemarkError } from '../errors.ts'
 import { findNonJsonPath } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 import type { CompactTargetPolicy } from '../policy/compact-policy.ts'
@@ -46,7 +46,6 @@ export async function collectSources(
   const sorted = rendered.map((one) => compareWithShown(one, shown))
   return {
     carried: sortAttachmentsByKind(sorted.flatMap(({ carried }) => carried)),
-    alreadyShown: sorted.flatMap(({ alreadyShown }) => alreadyShown),
     superseded: sorted.flatMap(({ superseded }) => superseded),
     skipped: rendered.flatMap(({ skipped }) => skipped),
     failed: listSourceFailures(rendered),
@@ -67,9 +66,8 @@ export function sortAttachmentsByKind(carried: readonly SourceAttachment[]): rea
 function compareWithShown(
   one: SourceRendering,
   shown: ShownAttachments,
-): Pick<CollectedSources, 'carried' | 'alreadyShown' | 'superseded'> {
+): Pick<CollectedSources, 'carried' | 'superseded'> {
   const carried: SourceAttachment[] = []
-  const alreadyShown: SkippedAttachment[] = []
   const superseded: string[] = findEndedItems(one, shown).flatMap(([, attachments]) =>
     attachments.map(({ uuid }) => uuid),
   )
@@ -77,12 +75,10 @@ function compareWithShown(
     const before = isDelta ? [] : (shown.byKey.get(rendering.key) ?? [])
     const last = before.at(-1)
     const isSame = last !== undefined && isSameAttachmentText(last.attachment, rendering.attachment)
-    if (isSame)
-      alreadyShown.push({ carrier: one.carrier.name, key: rendering.key, why: `is shown by ${last.uuid}` })
-    else carried.push(rendering)
+    if (!isSame) carried.push(rendering)
     superseded.push(...before.slice(0, isSame ? -1 : undefined).map(({ uuid }) => uuid))
   }
-  return { carried, alreadyShown, superseded }
+  return { carried, superseded }
 }
 
 /**
@@ -173,8 +169,7 @@ async function renderSource(carrier: ContextSource, context: SourceContext): Pro
     }
     return { carrier, renderings, skipped, failed: null }
   } catch (thrown) {
-    const failed = thrown instanceof Error ? thrown.message : String(thrown)
-    return { carrier, renderings, skipped, failed }
+    return { carrier, renderings, skipped, failed: describeThrown(thrown) }
   }
 }
 
@@ -202,20 +197,15 @@ function fitSourceItem(
 
 // Dropping of optional attachments if the compacted context is above its target. Most attachments are never dropped.
 
-interface DroppedAttachments {
-  readonly kept: readonly SourceAttachment[]
-  readonly shed: readonly SourceAttachment[]
-}
-
 /**
- * Drops attachments kind by kind, in the order that policy gives, until at least `overBy` tokens are freed. Within a
- * kind, the oldest are dropped first.
+ * Returns the attachments that are left after dropping some kind by kind, in the order that policy gives, until at least
+ * `overBy` tokens are freed. Within a kind, the oldest are dropped first.
  */
 export function dropOptionalAttachments(
   carried: readonly SourceAttachment[],
   overBy: number,
   policy: CompactTargetPolicy,
-): DroppedAttachments {
+): readonly SourceAttachment[] {
   const gone = new Set<SourceAttachment>()
   let freedTokens = 0
   for (const next of policy.shed.flatMap((kind) => listDroppable(carried, kind, policy))) {
@@ -223,7 +213,7 @@ export function dropOptionalAttachments(
     gone.add(next)
     freedTokens += next.tokens
   }
-  return { kept: carried.filter((one) => !gone.has(one)), shed: [...gone] }
+  return carried.filter((one) => !gone.has(one))
 }
 
 /**
@@ -252,8 +242,6 @@ interface PreviousAttachments {
 interface AttachmentOrder {
   /** Attachments to place before the summary, in this order. */
   readonly front: readonly SourceAttachment[]
-  /** Number of attachments at the start of `front` that are still cached, because they have not changed or moved. */
-  readonly cached: number
   /** Attachments to place after the summary and the kept messages. */
   readonly behind: readonly SourceAttachment[]
 }
@@ -286,9 +274,7 @@ export function arrangeAttachments(
     (one) => !before.includes(one) && former.behind.some((attachment) => isSameAttachment(one, attachment)),
   )
   const front = [...before, ...joining]
-  const moved = front.findIndex((one, index) => one !== stayed[index])
-  const cached = moved === -1 ? front.length : moved
-  return { front, cached, behind: carried.filter((one) => !front.includes(one)) }
+  return { front, behind: carried.filter((one) => !front.includes(one)) }
 }
 
 /** Returns true for the reminder in front of the conversation, and false for a change of it that is appended. */

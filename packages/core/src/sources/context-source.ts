@@ -142,8 +142,6 @@ export interface SkippedAttachment {
 
 export interface CollectedSources {
   readonly carried: readonly SourceAttachment[]
-  /** Items that are not attached, because kept messages already show their current state. */
-  readonly alreadyShown: readonly SkippedAttachment[]
   /** uuids of outdated attachments, which the compacted context leaves out. */
   readonly superseded: readonly string[]
   readonly skipped: readonly SkippedAttachment[]

@@ -4,7 +4,12 @@
  * skipped and reported.
  */
 import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
-import { isFileUnchangedNotice, normalizePath, readToolResultText } from '../facts/tool-calls.ts'
+import {
+  type FileTouch,
+  isFileUnchangedNotice,
+  normalizePath,
+  readToolResultText,
+} from '../facts/tool-calls.ts'
 import { hasToolRunSucceeded, listPrintedByCall, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { type Attachment, isCompactBoundary, type KnownRecord } from '../log/record.ts'
@@ -78,7 +83,7 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   let tries = 0
   const history = listBranchRecords(context.session)
   const runs = listToolRuns(history, policy.rehydrate.files).filter(hasToolRunSucceeded)
-  const touches = findTouches(runs, options.folder ?? null)
+  const touches = runs.flatMap((run) => listTouches(run, options.folder ?? null)).toReversed()
   const isNever = createExclusion(options, policy.memoryFiles, touches)
   const isUnused = willGoUnused(options, context, { history, runs })
   let rank = 0
@@ -153,7 +158,7 @@ function findCandidates(
   touches: readonly FocusedTouch[],
 ): ReadonlySet<string> {
   const shown = findShownFiles(touches, [...kept], isStub)
-  const written = touches.filter(({ isWrite }) => isWrite)
+  const written = touches.filter(isWrite)
   const paths =
     recent?.().map((path) => normalizePath(path, folder)) ??
     [...written, ...findUsed(session, touches)].map(({ path }) => path)
@@ -176,7 +181,7 @@ function createExclusion(
   touches: readonly FocusedTouch[],
 ): (path: string) => boolean {
   const own = new Set((never?.() ?? []).map((path) => normalizePath(path, folder)))
-  const edited = new Set(touches.filter(({ isWrite }) => isWrite).map(({ path }) => path))
+  const edited = new Set(touches.filter(isWrite).map(({ path }) => path))
   return (path) =>
     own.has(normalizePath(path, folder)) ||
     (!edited.has(normalizePath(path, folder)) &&
@@ -237,53 +242,41 @@ function toFileItem(
 
 // Search for files that tool calls read or wrote, most recent first, and for files that kept messages show.
 
-interface SourceFileTouch {
+interface FocusedTouch {
   readonly path: string
-  readonly isWrite: boolean
+  readonly action: FileTouch['action']
   readonly callId: string
   /** Index of the tool call's record in the list of records. */
   readonly index: number
-}
-
-interface FocusedTouch extends SourceFileTouch {
   /** Texts that an edit put into the file, the last one first. */
   readonly newTexts: readonly string[]
   /** The lines that a read asked for; null for the whole file. */
   readonly lines: LineRange | null
 }
 
-/** Lists each read or write of a file, newest first. `runs`: the tool calls that succeeded. */
-function findTouches(runs: readonly ToolRun[], folder: string | null): readonly FocusedTouch[] {
-  const touches = runs.flatMap((run) => {
-    const call = { callId: run.id, index: run.callIndex }
-    return [
-      ...run.touches.map(({ path, action, edits = run.edits }) => ({
-        ...call,
-        path: normalizePath(path, folder),
-        isWrite: action !== 'read',
-        newTexts: action === 'edit' ? edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
-        lines: action === 'read' ? readRequestedLines(run.range) : null,
-      })),
-      ...listPrintedLines(run).map(({ path, lines }) => ({
-        ...call,
-        path: normalizePath(path, folder),
-        lines,
-        isWrite: false,
-        newTexts: [],
-      })),
-    ]
-  })
-  return touches.toReversed()
+/** Lists what a call that succeeded did with files. A file that a command printed counts as read. */
+function listTouches(run: ToolRun, folder: string | null): readonly FocusedTouch[] {
+  const call = { callId: run.id, index: run.callIndex }
+  return [
+    ...run.touches.map(({ path, action, edits = run.edits }) => ({
+      ...call,
+      path: normalizePath(path, folder),
+      action,
+      newTexts: action === 'edit' ? edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
+      lines: action === 'read' ? readRequestedLines(run.range) : null,
+    })),
+    ...listPrintedByCall(run).map(({ path, from, to }) => ({
+      ...call,
+      path: normalizePath(path, folder),
+      action: 'read' as const,
+      newTexts: [],
+      lines: from === 1 && to === null ? null : { from, to: to ?? Number.POSITIVE_INFINITY },
+    })),
+  ]
 }
 
-/** Returns the files that a shell command printed, with their lines; null for all lines. */
-function listPrintedLines(
-  run: ToolRun,
-): readonly { readonly path: string; readonly lines: LineRange | null }[] {
-  return listPrintedByCall(run).map(({ path, from, to }) => ({
-    path,
-    lines: from === 1 && to === null ? null : { from, to: to ?? Number.POSITIVE_INFINITY },
-  }))
+function isWrite({ action }: FocusedTouch): boolean {
+  return action !== 'read'
 }
 
 /** Returns the edits and the last read of a file. `touches`: reads and writes, newest first. */
@@ -291,7 +284,7 @@ function findFocus(touches: readonly FocusedTouch[], path: string): FileFocus {
   const own = touches.filter((touch) => touch.path === path)
   return {
     edits: own.flatMap(({ newTexts }) => newTexts),
-    read: own.find(({ isWrite }) => !isWrite)?.lines ?? null,
+    read: own.find(({ action }) => action === 'read')?.lines ?? null,
   }
 }
 
@@ -317,18 +310,19 @@ function isLineNumber(value: unknown): value is number {
  * later write to the file.
  */
 function findShownFiles(
-  touches: readonly (SourceFileTouch & { readonly lines?: LineRange | null })[],
+  touches: readonly FocusedTouch[],
   kept: readonly ContextEntry[],
   isStub: (text: string) => boolean,
 ): ReadonlySet<string> {
   const answered = listCallsWithContent(kept, isStub)
   const calls = listCallIds(kept)
   const readAt = new Map<string, number>()
-  for (const { path, isWrite, callId, index, lines = null } of touches)
-    if (!isWrite && lines === null && answered.has(callId) && !readAt.has(path)) readAt.set(path, index)
+  for (const { path, action, callId, index, lines } of touches)
+    if (action === 'read' && lines === null && answered.has(callId) && !readAt.has(path))
+      readAt.set(path, index)
   const isStale = (path: string, at: number): boolean =>
     touches.some(
-      (touch) => touch.path === path && touch.isWrite && touch.index > at && !calls.has(touch.callId),
+      (touch) => touch.path === path && isWrite(touch) && touch.index > at && !calls.has(touch.callId),
     )
   return new Set([...readAt].filter(([path, at]) => !isStale(path, at)).map(([path]) => path))
 }
@@ -384,7 +378,7 @@ function measureFileUse(
   { history, runs }: { readonly history: readonly KnownRecord[]; readonly runs: readonly ToolRun[] },
   folder: string | null = null,
 ): number | null {
-  const calls = listFileCalls(runs, folder)
+  const calls = runs.map((run) => ({ index: run.callIndex, touches: listTouches(run, folder) }))
   const [returned, reread] = [measureReturns(calls), measureRereading(history, calls, folder)]
   if (returned === null && reread === null) return null
   return 100 * (returned ?? 1) * (1 - (reread ?? 0))
@@ -394,19 +388,7 @@ interface FileCall {
   /** Index of the call's record in the history. */
   readonly index: number
   /** What the call read or wrote; nothing for most commands. */
-  readonly uses: readonly { readonly path: string; readonly action: 'read' | 'edit' | 'write' }[]
-}
-
-/** Lists the calls with the files that they used; a file that a command printed counts as read. */
-function listFileCalls(runs: readonly ToolRun[], folder: string | null): readonly FileCall[] {
-  return runs.map((run) => {
-    const read = listPrintedByCall(run).map(({ path }) => ({ path, action: 'read' as const }))
-    const uses = [...run.touches, ...read]
-    return {
-      index: run.callIndex,
-      uses: uses.map(({ path, action }) => ({ path: normalizePath(path, folder), action })),
-    }
-  })
+  readonly touches: readonly FocusedTouch[]
 }
 
 /**
@@ -414,7 +396,7 @@ function listFileCalls(runs: readonly ToolRun[], folder: string | null): readonl
  * before it, those used in as many calls after it.
  */
 function measureReturns(calls: readonly FileCall[]): number | null {
-  const used = calls.map(({ uses }) => uses.map(({ path }) => path))
+  const used = calls.map(({ touches }) => touches.map(({ path }) => path))
   const shares: number[] = []
   for (let point = calls.length - SPAN_CALLS; point > 0; point -= POINT_CALLS) {
     const files = new Set<string>()
@@ -443,9 +425,9 @@ function measureRereading(
   const lastUse = new Map<string, number>()
   const returns: Record<'attached' | 'inView', boolean[]> = { attached: [], inView: [] }
   let [calls, next] = [0, 0]
-  const addCall = (uses: FileCall['uses']): void => {
+  const addCall = (touches: FileCall['touches']): void => {
     calls += 1
-    for (const { path, action } of uses) {
+    for (const { path, action } of touches) {
       const pause = calls - (lastUse.get(path) ?? calls)
       const list = pause === Number.POSITIVE_INFINITY ? returns.attached : returns.inView
       if (pause > PAUSE_CALLS && action !== 'write') list.push(action === 'read')
@@ -456,7 +438,7 @@ function measureRereading(
     if (isCompactBoundary(record)) lastUse.clear()
     if (record.type === 'attachment' && record.attachment.type === 'file')
       lastUse.set(normalizePath(String(record.attachment.filename), folder), Number.NEGATIVE_INFINITY)
-    for (; fileCalls[next]?.index === index; next += 1) addCall(fileCalls[next]?.uses ?? [])
+    for (; fileCalls[next]?.index === index; next += 1) addCall(fileCalls[next]?.touches ?? [])
   }
   const isEnough = returns.attached.length >= LEAST_RETURNS
   const newest = (isEnough ? returns.attached : returns.inView).slice(-NEWEST_RETURNS)

@@ -3,7 +3,7 @@
  * stays unchanged.
  */
 
-import { type Block, isCompactionBlock, isServerToolUse, isTextBlock, isToolUse } from '../log/block.ts'
+import { type Block, isCompactionBlock, isServerToolUse, isToolUse, joinTexts } from '../log/block.ts'
 import type { ReplyStop } from '../log/model-report.ts'
 import { findSections } from './summary-prompt.ts'
 
@@ -22,22 +22,7 @@ export interface AcceptanceRules {
   readonly countTokens: (text: string) => number
 }
 
-export type SummaryRefusalReason =
-  | 'cut-off'
-  | 'window-full'
-  | 'tool-call'
-  | 'refusal'
-  | 'odd-stop'
-  | 'no-text'
-  | 'tool-protocol'
-  | 'error-text'
-  | 'refusal-text'
-  | 'echo'
-  | 'no-structure'
-  | 'analysis'
-  | 'too-large'
-
-type FixedRefusalReason = Exclude<SummaryRefusalReason, 'too-large'>
+export type SummaryRefusalReason = FixedRefusalReason | 'too-large'
 
 type AcceptanceVerdict =
   | { readonly ok: true; readonly summary: string; readonly tokens: number; readonly block?: Block }
@@ -47,10 +32,7 @@ type AcceptanceVerdict =
 export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
   const stopped = findStopProblem(answer, ['done', 'sequence'])
   if (stopped !== null) return refuseAnswer(stopped)
-  const text = answer.content
-    .filter(isTextBlock)
-    .map((block) => block.text)
-    .join('\n')
+  const text = joinTexts(answer.content)
   const parsed = parseSummary(text)
   if (parsed === null) return refuseAnswer(isShortMatch(text, ERROR_PATTERNS) ? 'error-text' : 'no-text')
   const wrong = findTextProblem(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
@@ -134,7 +116,7 @@ function refuseAnswer(reason: FixedRefusalReason): AcceptanceVerdict & { readonl
   return { ok: false, reason, message: REFUSAL_MESSAGES[reason] }
 }
 
-const REFUSAL_MESSAGES: Readonly<Record<FixedRefusalReason, string>> = {
+const REFUSAL_MESSAGES = {
   'cut-off': 'The summary broke off before its end.',
   'window-full': 'The window was full before the summary was at its end.',
   'tool-call': 'The model called a tool where it was to write a summary.',
@@ -147,7 +129,9 @@ const REFUSAL_MESSAGES: Readonly<Record<FixedRefusalReason, string>> = {
   echo: 'The model gave the task back in place of an answer.',
   'no-structure': 'The answer has neither the tags nor the sections of a summary.',
   analysis: 'The answer has an analysis beside the summary, which would stay in the conversation.',
-}
+} as const
+
+type FixedRefusalReason = keyof typeof REFUSAL_MESSAGES
 
 // Detection of responses that are not summaries: a tool call written as text, an error, a refusal, the prompt itself.
 

@@ -93,7 +93,6 @@ describe('which rung comes first', () => {
       ok: true,
       summarizer: 'model',
       fallbackReason: null,
-      calls: 1,
       coveredLocally: [],
     })
   })
@@ -240,11 +239,11 @@ describe('after a failure', () => {
     expect(asks.map((ask) => (ask as DirectAttempt).payload.model)).toEqual(['small', 'model-a'])
   })
 
-  it('a request that would be refused is made otherwise, and is no call', () => {
+  it('a request that would be refused is made otherwise', () => {
     const refused: AttemptResult = { kind: 'unavailable', message: 'The provider would refuse the request.' }
     const { asks, done } = runAttempts(createContext({ context: { isWarm: false } }), [refused, GOOD_SUMMARY])
     expect(asks.map((ask) => (ask as DirectAttempt).payload.tools?.length)).toEqual([1, undefined])
-    expect(done).toMatchObject({ ok: true, calls: 1, fallbackReason: 'api_error' })
+    expect(done).toMatchObject({ ok: true, fallbackReason: 'api_error' })
   })
 
   it('an overflow of the fork says nothing of another model', () => {
@@ -252,7 +251,7 @@ describe('after a failure', () => {
       failWith('overflow', { over: 500 }),
       GOOD_SUMMARY,
     ])
-    expect(asks[1]).toMatchObject({ rung: 2, dropped: 0 })
+    expect(asks[1]).toMatchObject({ rung: 2 })
   })
 
   it('what stripping saves need not be dropped', () => {
@@ -266,7 +265,7 @@ describe('after a failure', () => {
       failWith('overflow', { over: 5_000 }),
       GOOD_SUMMARY,
     ])
-    expect(asks[1]).toMatchObject({ rung: 2, dropped: 0 })
+    expect(asks[1]).toMatchObject({ rung: 2 })
   })
 
   it('a failure of the one rung allowed ends it, with what to do', () => {
@@ -306,7 +305,7 @@ describe('what no model was shown', () => {
     const { done, asks } = runAttempts(createContext(), [failWith('overflow', { over: 200 }), GOOD_SUMMARY])
     if (!done.ok) throw new Error(done.message)
     expect(done.coveredLocally.map((entry) => entry.record.uuid)).toEqual(['q1', 'a0', 'r0'])
-    expect(asks[1]).toMatchObject({ dropped: 3 })
+    expect(asks[1]).toMatchObject({ rung: 3 })
     expect(JSON.stringify(asks[1])).toContain('[earlier conversation truncated for compaction retry]')
   })
 
@@ -316,11 +315,12 @@ describe('what no model was shown', () => {
     ['leaves half of a window that is smaller than the longest answer', 1_000, 15],
   ])('%s', (_, limit, dropped) => {
     const direct = { model: 'model-a', window: 200_000, outputTokens: 500 }
-    const { asks } = runAttempts(createContext({ direct }), [
+    const { asks, done } = runAttempts(createContext({ direct }), [
       failWith('overflow', { over: 200, limit }),
       GOOD_SUMMARY,
     ])
-    expect(asks[1]).toMatchObject({ kind: 'direct', dropped })
+    expect(asks[1]).toMatchObject({ kind: 'direct', rung: 3 })
+    expect(done.ok && done.coveredLocally.length).toBe(dropped)
   })
 
   it('kept messages may be dropped at no loss', () => {
@@ -339,8 +339,9 @@ describe('what no model was shown', () => {
     builder.user('two')
     builder.assistant('m-two', 'done '.repeat(100))
     const context = createContext({ span: selectSpan(builder), context: { isWarm: false } })
-    const { asks } = runAttempts(context, [failWith('overflow', { over: 1 }), GOOD_SUMMARY])
-    expect(asks.map((ask) => (ask as DirectAttempt).dropped)).toEqual([0, 2])
+    const { asks, done } = runAttempts(context, [failWith('overflow', { over: 1 }), GOOD_SUMMARY])
+    expect(asks.map(({ rung }) => rung)).toEqual([2, 3])
+    expect(done.ok && done.coveredLocally.length).toBe(2)
     expect(JSON.stringify(asks[0])).not.toBe(JSON.stringify(asks[1]))
   })
 

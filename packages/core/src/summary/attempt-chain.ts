@@ -50,7 +50,6 @@ export function startAttempts(context: AttemptsInput): SummaryAttemptState {
     asText: false,
     usesConversationModel: false,
     remark: null,
-    calls: 0,
     requestKeys: [],
     trace: [],
     fallbackReason: null,
@@ -174,8 +173,7 @@ function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
     return advanceToNextAttempt(dropRounds({ ...chain, drops: chain.drops - 1 }, null))
   const key = createRequestKey(chain, made)
   if (chain.requestKeys.includes(key)) return advanceToNextAttempt(skipStage(chain, SENT_BEFORE))
-  const calls = chain.calls + (made.kind === 'local' ? 0 : 1)
-  return { ...chain, next: made, calls, requestKeys: [...chain.requestKeys, key] }
+  return { ...chain, next: made, requestKeys: [...chain.requestKeys, key] }
 }
 
 const ATTEMPT_PLANNERS: Readonly<
@@ -215,16 +213,15 @@ function finishWithSummary(
   chain: SummaryAttemptState,
   summary: Pick<AcceptedSummary, 'summarizer' | 'summary' | 'block'>,
 ): SummaryAttemptState {
-  const { trace, calls, fallbackReason, coveredLocally } = chain
+  const { trace, fallbackReason, coveredLocally } = chain
   return {
     ...chain,
-    next: { done: true, ok: true, ...summary, coveredLocally, trace, calls, fallbackReason },
+    next: { done: true, ok: true, ...summary, coveredLocally, trace, fallbackReason },
   }
 }
 
 function createAttemptsFailure({
   trace,
-  calls,
   fallbackReason,
   context,
 }: Omit<SummaryAttemptState, 'next'>): AttemptsFailure {
@@ -235,7 +232,7 @@ function createAttemptsFailure({
       ? ', or allow the summary without a model (compact.chain.local)'
       : ''
   const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again${allowLocal}.`
-  return { done: true, ok: false, aborted: false, message, trace, calls, fallbackReason }
+  return { done: true, ok: false, aborted: false, message, trace, fallbackReason }
 }
 
 function withStep(
@@ -263,10 +260,7 @@ function handleFailure(
   return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)
 }
 
-/**
- * Stores an attempt without a summary. If the API request could not be built, no model call is counted; for a fork or a
- * compaction block, no failure is counted either.
- */
+/** Stores an attempt without a summary. A fork or a compaction block whose request could not be built is no failure. */
 function withFailedStep(
   chain: SummaryAttemptState,
   ask: SummaryAttempt,
@@ -274,7 +268,7 @@ function withFailedStep(
 ): SummaryAttemptState {
   const isUnavailable = refusal.reason === 'unavailable'
   const outcome = isUnavailable ? 'skipped' : refusal.failed ? 'failed' : 'refused'
-  const next = { ...withStep(chain, ask, outcome, refusal), calls: chain.calls - (isUnavailable ? 1 : 0) }
+  const next = withStep(chain, ask, outcome, refusal)
   if (isUnavailable && ask.kind !== 'direct') return next
   const otherReason: FallbackReason = refusal.failed ? 'api_error' : 'no_summary'
   return { ...next, fallbackReason: isOverflow(refusal) ? 'prompt_too_long' : otherReason }

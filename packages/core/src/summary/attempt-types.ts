@@ -78,10 +78,6 @@ export interface ForkAttempt extends AttemptBase {
 
 export interface DirectAttempt extends AttemptBase, SummaryRequest {
   readonly kind: 'direct'
-  /**
-   * Number of records that the summary replaces but that this model call does not send, because the input was too long.
-   */
-  readonly dropped: number
 }
 
 /**
@@ -138,8 +134,6 @@ export interface SummaryAttemptStep {
 interface AttemptsEndBase {
   readonly done: true
   readonly trace: readonly SummaryAttemptStep[]
-  /** Number of model calls made by all attempts together. */
-  readonly calls: number
   /** Why the last unsuccessful attempt failed; null if none failed. */
   readonly fallbackReason: FallbackReason | null
 }
@@ -197,7 +191,6 @@ export interface SummaryAttemptState {
    * attempt.
    */
   readonly remark: string | null
-  readonly calls: number
   /** Keys of the summary requests already sent, so that none is sent twice. */
   readonly requestKeys: readonly string[]
   readonly trace: readonly SummaryAttemptStep[]

@@ -71,7 +71,6 @@ describe('the end', () => {
       ok: true,
       summarizer: 'local',
       fallbackReason: null,
-      calls: 0,
     })
   })
 

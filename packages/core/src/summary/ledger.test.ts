@@ -21,20 +21,11 @@ describe('the ledger', () => {
     ])
   })
 
-  it('has the files and their symbols as data too', () => {
-    const work = new CodingSession()
-    work.edits('/app/a.ts', 'const firstName = 1')
-    expect(buildLedger(work.history, rules)).toMatchObject({
-      files: [{ path: '/app/a.ts', symbols: ['firstName'] }],
-      names: [],
-    })
-  })
-
   it('takes bare and relative names for the whole path they end', () => {
     const work = new CodingSession()
     work.edits('/app/src/parser.ts', 'x')
     work.answers('parser.ts is done, and so is src/parser.ts, b/src/parser.ts in the diff.')
-    expect(buildLedger(work.history, rules).files.map(({ path }) => path)).toEqual(['/app/src/parser.ts'])
+    expect(buildLedger(work.history, rules).lines).toEqual(['In use', '/app/src/parser.ts'])
   })
 
   it('tells files of the same name in several folders apart, and a path of which only the end is known', () => {
@@ -91,13 +82,13 @@ describe('the ledger', () => {
   it('lets a name that a text has often go before one that it has once', () => {
     const work = new CodingSession()
     work.answers('onceNamed oftenNamed oftenNamed oftenNamed')
-    expect(buildLedger(work.history, rules).names).toEqual(['oftenNamed', 'onceNamed'])
+    expect(buildLedger(work.history, rules).lines).toEqual(['In use', 'Also: oftenNamed onceNamed'])
   })
 
   it('is nothing where nothing was named, and where there is no room', () => {
     const work = new CodingSession()
     work.says('hello')
-    expect(buildLedger(work.history, rules)).toEqual({ files: [], names: [], lines: [], text: '', tokens: 0 })
+    expect(buildLedger(work.history, rules)).toEqual({ lines: [], text: '', tokens: 0 })
     work.edits('/app/a.ts', 'aName')
     expect(buildLedger(work.history, { ...rules, tokens: 3 }).text).toBe('')
   })

@@ -19,9 +19,6 @@ import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
 interface Ledger {
-  readonly files: readonly LedgerFileLine[]
-  /** Code identifiers that belong to none of the listed files. */
-  readonly names: readonly string[]
   readonly lines: readonly string[]
   readonly text: string
   readonly tokens: number
@@ -94,10 +91,9 @@ function renderLedger(chosen: readonly RankedName[], rules: LedgerBudget): Ledge
   const files = chosen.flatMap(({ file }) =>
     file === null ? [] : [{ ...file, symbols: symbols.get(file.path) ?? [] }],
   )
-  const rest = symbols.get('') ?? []
-  const lines = chosen.length === 0 ? [] : formatLedger(files, rest)
+  const lines = chosen.length === 0 ? [] : formatLedger(files, symbols.get('') ?? [])
   const text = lines.join('\n')
-  return { files, names: rest, lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
+  return { lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
 }
 
 /**
@@ -296,10 +292,7 @@ function listPassages(record: KnownRecord): readonly Passage[] {
         resultOf: block.tool_use_id,
       }),
     )
-  if (typed !== null) return [...results, ...work]
-  // Texts that a program added, such as the instructions of a skill.
-  const added = toBlocks(record.message.content).filter(isTextBlock).map(readBlockText)
-  return added.length === 0 ? results : [...results, { by: 'result', texts: added, touches: [] }]
+  return [...results, ...work]
 }
 
 function readBlockText(block: Block): string {

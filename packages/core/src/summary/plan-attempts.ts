@@ -49,7 +49,7 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
       remark: chain.remark,
     })
   const characters = maxInstructionCharacters - [...promptWith('x')].length + 1
-  const text = promptWith(limitInstructions(instructions ?? '', Math.max(0, characters)).text)
+  const text = promptWith(limitInstructions(instructions ?? '', Math.max(0, characters)))
   const last = span.summarised.at(-1)
   if ([...text].length > maxInstructionCharacters || last === undefined)
     return skipAttempt('no-room', 'The provider takes no instructions of this length.')
@@ -119,8 +119,7 @@ export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<Dir
     tools,
     asText: chain.asText,
   })
-  const dropped = chain.coveredLocally.length
-  return { kind: 'direct', rung: hasDropped ? 3 : 2, dropped, deadlines: toDeadlines(chain), ...request }
+  return { kind: 'direct', rung: hasDropped ? 3 : 2, deadlines: toDeadlines(chain), ...request }
 }
 
 export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<LocalAttempt> {

@@ -43,8 +43,6 @@ export interface CompactionSpan {
    * the new context.
    */
   readonly unanswered: readonly ContextEntry[]
-  /** Entries that are never sent to a model, such as notices. */
-  readonly notSent: readonly ContextEntry[]
   /** Entries sent to the summarizer, in the order of the context. */
   readonly input: readonly ContextEntry[]
   /** Pinned entries that exceed the pin budget; they are summarised like unpinned ones and reported. */
@@ -150,7 +148,6 @@ function createSpan(
     kept: on('kept'),
     pinned: entries.filter((_, at) => pinned.has(at)),
     unanswered: on('unanswered'),
-    notSent: on('aside'),
     input: entries.filter((entry, at) => isVisibleToModel(entry) && (form !== 'up_to' || at < cut.position)),
     unpinned: unpinned.flatMap((at) => entries[at] ?? []),
     pivot: cut.pivot,

@@ -59,20 +59,15 @@ const COMMON_SECTIONS = [
   'only what the user asked for and is not done.',
 ]
 
-const CLOSING_SECTIONS: Readonly<Record<CompactionForm, readonly string[]>> = {
-  full: [
-    'the work in progress at the very end of the conversation, with file names and snippets.',
-    'what comes next, only if it follows from the latest request; with a direct quote from the latest messages that shows it. If the last task is finished, say so and name no step.',
-  ],
-  from: [
-    'the work in progress at the very end of the conversation, with file names and snippets.',
-    'what comes next, only if it follows from the latest request; with a direct quote from the latest messages that shows it. If the last task is finished, say so and name no step.',
-  ],
-  up_to: [
-    'what had been done and achieved by the end of this part.',
-    'what a reader needs to know to understand the messages that follow: decisions, conventions, the current state.',
-  ],
-}
+/** The last two sections, if nothing follows the summary, and if newer messages do (`up_to`). */
+const LAST_SECTIONS = [
+  'the work in progress at the very end of the conversation, with file names and snippets.',
+  'what comes next, only if it follows from the latest request; with a direct quote from the latest messages that shows it. If the last task is finished, say so and name no step.',
+]
+const LAST_SECTIONS_BEFORE_OTHERS = [
+  'what had been done and achieved by the end of this part.',
+  'what a reader needs to know to understand the messages that follow: decisions, conventions, the current state.',
+]
 
 export function writeSummaryPrompt(task: SummaryTask): string {
   const { instructions = null, remark = null, analysis = true } = task
@@ -101,7 +96,7 @@ function writeIntroduction({ form, beginsWith = null }: SummaryTask): string {
 }
 
 function listSectionLines(form: CompactionForm): readonly string[] {
-  const texts = [...COMMON_SECTIONS, ...CLOSING_SECTIONS[form]]
+  const texts = [...COMMON_SECTIONS, ...(form === 'up_to' ? LAST_SECTIONS_BEFORE_OTHERS : LAST_SECTIONS)]
   const titles = listSectionTitles(form).map((title, index) => ({ title, number: index + 1 }))
   return titles
     .filter(({ number }) => number !== MESSAGES_SECTION)
@@ -123,15 +118,12 @@ const COMMON_TITLES = [
   'Pending tasks',
 ] as const
 
-const CLOSING_TITLES: Readonly<Record<CompactionForm, readonly [string, string]>> = {
-  full: ['Current work', 'Optional next step'],
-  from: ['Current work', 'Optional next step'],
-  up_to: ['Work completed', 'Context for continuing work'],
-}
+const LAST_TITLES = ['Current work', 'Optional next step']
+const LAST_TITLES_BEFORE_OTHERS = ['Work completed', 'Context for continuing work']
 
 /** Returns the titles of the nine sections in order. The last two differ for `up_to`, since newer messages follow such a summary. */
 export function listSectionTitles(form: CompactionForm): readonly string[] {
-  return [...COMMON_TITLES, ...CLOSING_TITLES[form]]
+  return [...COMMON_TITLES, ...(form === 'up_to' ? LAST_TITLES_BEFORE_OTHERS : LAST_TITLES)]
 }
 
 /** Patterns that recognise the title of each section, even if the model rephrases the title. */
@@ -171,16 +163,9 @@ export function quoteHeadings(text: string): string {
 
 // Custom instructions for a summary, limited in length: the user's first, then the policy's, then the hooks'.
 
-interface LimitedInstructions {
-  /** The custom instructions within their limit; null if there are none. */
-  readonly text: string | null
-  /** Number of characters cut from the end. The user's instructions come first, so they are cut last. */
-  readonly cutCharacters: number
-}
-
 /**
- * Joins custom instructions and cuts the result to `characters`. `person`: the user's, for this compaction; `policy`:
- * for every compaction.
+ * Joins custom instructions and cuts the result to `characters`; null if there are none. `person`: the user's, for this
+ * compaction, which come first, so that they are cut last; `policy`: for every compaction.
  */
 export function composeInstructions(
   sources: {
@@ -189,20 +174,16 @@ export function composeInstructions(
     readonly hooks?: readonly string[]
   },
   characters: number,
-): LimitedInstructions {
+): string | null {
   const texts = [sources.person, sources.policy, ...(sources.hooks ?? [])]
     .map((text) => text?.trim() ?? '')
     .filter((text) => text !== '')
   return limitInstructions(texts.join('\n\n').toWellFormed(), characters)
 }
 
-/** Cuts custom instructions to `characters` code points, so that no surrogate pair is split. */
-
-export function limitInstructions(text: string, characters: number): LimitedInstructions {
-  const all = [...text]
-  const kept = all.slice(0, characters).join('').trim()
-  const cutCharacters = Math.max(0, all.length - characters)
-  return kept === '' ? { text: null, cutCharacters: all.length } : { text: kept, cutCharacters }
+/** Cuts custom instructions to `characters` code points, so that no surrogate pair is split; null if nothing is left. */
+export function limitInstructions(text: string, characters: number): string | null {
+  return [...text].slice(0, characters).join('').trim() || null
 }
 
 /** Reason why a summary was refused that would leave the compacted context above its target. */

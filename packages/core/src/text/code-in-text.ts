@@ -83,9 +83,9 @@ export function quoteBlock(text: string): string {
 }
 
 /** Puts a text into a code block whose fence is longer than any in the text. */
-export function quoteCode(text: string): string {
+export function quoteCode(text: string, language = ''): string {
   const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length + 1)))
-  return `${fence}\n${text}\n${fence}`
+  return `${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
 }
 
 // Finds names in a text: files, and identifiers in camelCase or snake_case. Plain words are not names, since they do not

@@ -9,9 +9,9 @@ import {
   isToolResult,
   isToolUse,
   type MessageContent,
-  readImageSize,
   toBlocks,
 } from '../log/block.ts'
+import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 

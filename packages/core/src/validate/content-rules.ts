@@ -13,8 +13,8 @@ import {
   isServerToolResult,
   isServerToolUse,
   MARKER_FIELD,
-  measureLongestSide,
 } from '../log/block.ts'
+import { measureLongestSide } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'

@@ -48,7 +48,7 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
     },
   })
   // An answer gets the tokens that the policy reserves for a response. More would leave less space for input.
-  const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_OUTPUT_LIMIT
+  const reserve = scaled.known ? scaled.reserve : DEFAULT_OUTPUT_LIMIT
   const { profile } = choice
   const limit = profile.spelling.settings(
     { maxOutput: Math.max(1, Math.min(maxOutput ?? reserve, reserve)) },

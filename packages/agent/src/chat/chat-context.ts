@@ -14,6 +14,15 @@ import type { GuardedProcess } from '../screen/terminal-guard.ts'
 import type { ScreenTheme, Tone } from '../screen/theme.ts'
 import type { Transcript } from '../screen/transcript.ts'
 
+/**
+ * Undoes a compaction or clearing of a session that the chat has open, for the page that is served beside it; null if it has
+ * not. A refusal is an outcome.
+ */
+export type UndoInChat = (
+  session: string,
+  target: string,
+) => Promise<{ readonly ok: boolean; readonly message: string } | null>
+
 /** What `tidemark chat` was started with. */
 export interface ChatStart extends ModelOptions {
   readonly terminal: Terminal
@@ -29,6 +38,8 @@ export interface ChatStart extends ModelOptions {
   readonly cwd?: string
   /** Called with what is under way. */
   readonly onWork?: (work: string) => void
+  /** Called with the undo of this chat as soon as it can be used. */
+  readonly onUndo?: (undo: UndoInChat) => void
   /** Set by the tour, whose session is in a temporary folder and whose model is simulated. */
   readonly simulation?: ChatSimulation
   /** What the screen draws on. Default: the terminal of this process. */

@@ -62,6 +62,20 @@ async function takeStep(chat: ChatContext, step: UndoStep, verb: 'Undo' | 'Redo'
     chat.show(describeSize(chat, chat.agent.session.contextRemaining().tokens, 'has'), 'warning')
 }
 
+/** Undoes a compaction or clearing that the user has chosen, and confirmed, on the page that is served beside the chat. */
+export async function undoFromPage(
+  chat: ChatContext,
+  target: string,
+): Promise<{ readonly ok: boolean; readonly message: string }> {
+  if (chat.isBusy)
+    return { ok: false, message: 'A turn is running in the chat: interrupt it there, or wait for its end.' }
+  const outcome = await chat.work('undoing', (signal) => chat.agent.session.undo(target, { signal }))
+  if (outcome === null) return { ok: false, message: 'It was not undone: the chat shows why.' }
+  if (!outcome.ok) return { ok: false, message: outcome.message }
+  await markLeftItems(chat)
+  return { ok: true, message: 'It is undone.' }
+}
+
 function describeTaken({ name, leaving }: UndoStep, verb: 'Undo' | 'Redo'): string {
   const what = verb === 'Undo' ? `Undone: ${name}.` : `Redone: ${name}.`
   const back = verb === 'Undo' ? '/redo' : '/undo'

@@ -34,6 +34,7 @@ import {
   startRunning,
 } from './chat-state.ts'
 import { switchMode } from './command-permissions.ts'
+import { undoFromPage } from './commands-branch.ts'
 import { createCompletion } from './completion.ts'
 import { openLines } from './open-lines.ts'
 import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
@@ -244,6 +245,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   state.agent = agent
   state.sessionId = id
   state.isMeterOld = true
+  start.onUndo?.(async (session, target) => (session === id ? undoFromPage(chat, target) : null))
   const known = new Set(history.prompts)
   for (const item of transcript.items)
     if (item.kind === 'prompt' && !known.has(item.text)) screen.input.remember(item.text)

@@ -22,7 +22,7 @@ import {
 } from '../agent/chat-output.ts'
 import { findRuleProblem, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
-import type { ScreenDevice } from '../chat/chat-context.ts'
+import type { ScreenDevice, UndoInChat } from '../chat/chat-context.ts'
 import { startWatchdog } from '../threads/watchdog.ts'
 import { findNearestNames } from '../tools/file-content.ts'
 import { offerTrust } from './trust.ts'
@@ -44,6 +44,8 @@ export interface ChatCommandOptions {
   readonly cwd?: string
   /** What the screen draws on, as in `ChatStart`. */
   readonly device?: ScreenDevice
+  /** Called with the undo of this chat, for a page that is served beside it. */
+  readonly onUndo?: (undo: UndoInChat) => void
 }
 
 export async function runChatCommand(
@@ -175,6 +177,12 @@ async function converse(talk: Conversation): Promise<number> {
       if (agent === null) eventsOfOpening.push(event)
       else output.event(event, agent)
     },
+  })
+  const { session } = agent
+  choices.onUndo?.(async (id, target) => {
+    if (id !== sessionId) return null
+    const undone = await session.undo(target)
+    return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
   })
   try {
     await writeAgentFacts(home, sessionId, folder)

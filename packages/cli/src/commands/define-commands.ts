@@ -9,6 +9,7 @@ import type { TrustCommandOptions } from '@tidemark/agent/trust'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { SortKey } from 'tidemark/internal'
+import type { UndoHere } from '../ui/page-undo.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import type { ExportCommandOptions } from './export.ts'
 import type { InspectCommandOptions } from './inspect.ts'
@@ -132,21 +133,41 @@ const addChat: AddCommand = (program, terminal, outcome) => {
     .option('--ui', 'also serve the page of the sessions, and print its address')
     .action(async ({ ui, ...choices }: ChatCommandOptions & { readonly ui?: boolean }) => {
       const { runChatCommand } = await import('@tidemark/agent/chat')
-      const page = ui === true ? await startChatPage(terminal) : null
-      try {
+      if (ui !== true) {
         outcome.code = await runChatCommand(choices, terminal, process.stdin)
+        return
+      }
+      const page = await startChatPage(terminal)
+      try {
+        outcome.code = await runChatCommand({ ...choices, onUndo: page.setUndo }, terminal, process.stdin)
       } finally {
-        await page?.close()
+        await page.close()
       }
     })
 }
 
-async function startChatPage(terminal: Terminal): Promise<{ close(): Promise<void> }> {
+interface ChatPage {
+  /** Sets what undoes in the session of the chat. The page is served before it is open. */
+  setUndo(undo: UndoHere): void
+  close(): Promise<void>
+}
+
+async function startChatPage(terminal: Terminal): Promise<ChatPage> {
   const { tidemarkHome } = await import('tidemark/logs')
   const { serveOwnPage } = await import('../ui/start-page.ts')
-  const page = await serveOwnPage({ home: tidemarkHome(terminal.env), timeZone: terminal.env.TZ })
+  let undoHere: UndoHere = async () => null
+  const page = await serveOwnPage({
+    home: tidemarkHome(terminal.env),
+    timeZone: terminal.env.TZ,
+    undoHere: (session, target) => undoHere(session, target),
+  })
   terminal.warn(`The page: ${page.url}\n`)
-  return page
+  return {
+    setUndo(undo) {
+      undoHere = undo
+    },
+    close: page.close,
+  }
 }
 
 const addTrust: AddCommand = (program, terminal, outcome) => {

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import WholeSessionsFirst from './scripts/test-order.ts'
 
 /** What every run shares. Tests run on the sources: the `tidemark-source` condition of each package names them. */
 export const shared = {
@@ -13,6 +14,7 @@ export const shared = {
     execArgv: ['--max-semi-space-size=64'],
     // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
     isolate: false,
+    sequence: { sequencer: WholeSessionsFirst },
     globalSetup: ['./scripts/test-environment.ts'],
     setupFiles: ['./scripts/property-runs.ts'],
     // On a busy machine everything takes longer. Only what never ends should meet these limits.

@@ -336,8 +336,8 @@ export const mutants: readonly Mutant[] = [
     name: 'edits-without-their-beta',
     law: 'are named where thinking is bound',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'if (client !== undefined || !mayUseProviderEdits({ policy, profile })) return parameters',
-    replace: 'if (client !== undefined || mayUseProviderEdits({ policy, profile })) return parameters',
+    find: 'const needsBetas = client === undefined && mayUseProviderEdits({ policy, profile })',
+    replace: 'const needsBetas = client === undefined && !mayUseProviderEdits({ policy, profile })',
     tests: ['packages/core/src/engine/announce-updates.test'],
   },
   {

@@ -41,11 +41,10 @@ const talkSpelling: ProviderSpelling<ProviderProfile> = {
   requestSummary: (): { parameters: JsonObject; extra: JsonObject } => refuse('write summaries'),
   checks: {
     start: null,
-    checkFields: ({ raw: { ceiling } }, { profile, report }) => {
+    checkMessage: (state) => state,
+    finish: (_state, { raw: { ceiling } }, _end, { profile, report }) => {
       if (typeof ceiling !== 'number' && profile.maxOutputRequired) report('ceiling', 'ceiling')
     },
-    checkMessage: (state) => state,
-    finish: () => {},
     summaryParameter: null,
   },
 }

@@ -3,13 +3,9 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
+import { hasContextEditBetas } from '../request/prefix-snapshot.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
-import {
-  announcePrefixSnapshot,
-  hasContextEditBetas,
-  limitSourceTime,
-  withEngineBetas,
-} from './announce-updates.ts'
+import { announcePrefixSnapshot, limitSourceTime, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices } from './host.ts'
 import type { Deadlines } from './ports.ts'
 

@@ -17,7 +17,6 @@ import { TidemarkError } from '../errors.ts'
 import { isToolUse, toBlocks, withoutCacheMarker } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
-import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { ProviderZone } from '../policy/provider-spelling.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countMessages, messageAt } from '../request/block-index.ts'
@@ -29,7 +28,7 @@ import {
   type DesiredPrefix,
   hasBoundThinking,
   isLoadedUpfront,
-  readBetas,
+  withContextEditBetas,
 } from '../request/prefix-snapshot.ts'
 import {
   createSnapshotRecord,
@@ -350,26 +349,8 @@ export function withEngineBetas(
   parameters: JsonObject,
   { policy, profile, client }: Pick<TurnHost, 'policy' | 'profile' | 'client'>,
 ): JsonObject {
-  if (client !== undefined || !mayUseProviderEdits({ policy, profile })) return parameters
-  const given = readBetas(parameters)
-  const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
-  return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
-}
-
-/** Returns true if the parameters name all betas that context edits need. */
-export function hasContextEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
-  return missingEditBetas(readBetas(parameters), profile).length === 0
-}
-
-function missingEditBetas(
-  named: readonly string[],
-  { betas, contextEdits }: ProviderProfile,
-): readonly BetaRule[] {
-  const edits: readonly (string | null)[] = [contextEdits.clearThinking, contextEdits.clearToolUses]
-  return betas.filter(
-    ({ where, name, betas: any }) =>
-      where === 'edit' && edits.includes(name) && !any.some((beta) => named.includes(beta)),
-  )
+  const needsBetas = client === undefined && mayUseProviderEdits({ policy, profile })
+  return needsBetas ? withContextEditBetas(parameters, profile) : parameters
 }
 
 // Appends the context sources of a session: the reminder in front of an empty conversation, and later what changed

@@ -40,10 +40,9 @@ import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
-  type RequestPrefix,
   updateAnnouncedPrefix,
 } from '../request/prefix-snapshot.ts'
-import type { MediaTally } from '../request/request-size.ts'
+import type { RequestSizeState } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
 import {
@@ -199,14 +198,6 @@ function isResponse(record: SessionRecord): boolean {
 interface CalledTools {
   readonly frozen: FlattenedContext['frozen']
   readonly names: ReadonlySet<string>
-}
-
-/** Size of the last request, from which the size of the next request is computed incrementally. */
-export interface RequestSizeState {
-  readonly tally: MediaTally
-  readonly front: RequestPrefix | null
-  /** Bytes of the request without its messages. */
-  readonly prefixBytes: number
 }
 
 /**

@@ -170,11 +170,9 @@ export interface ProviderFieldChecks<Profile> {
   readonly start: unknown
   /** Name of the parameter that asks the provider for a summary in place of an answer; null if there is none. */
   readonly summaryParameter: string | null
-  /** Checks all fields of a request except its messages. */
-  checkFields(request: ParsedFields, rules: CheckRules<Profile>): void
   /** Checks the next message and returns the new state. */
   checkMessage(state: unknown, message: ParsedMessage, rules: CheckRules<Profile>): unknown
-  /** Checks what depends on all messages and the request around them. */
+  /** Checks the fields of the request around its messages, and what depends on all messages. */
   finish(state: unknown, request: ParsedFields, end: MessagesEnd, rules: CheckRules<Profile>): void
 }
 
@@ -206,6 +204,7 @@ export interface ParsedFields {
   readonly system: readonly ParsedBlock[]
   /** The declared tools, which may have any type; empty if there is no list. */
   readonly tools: readonly unknown[]
+  readonly toolNames: ReadonlySet<unknown>
   readonly betas: readonly unknown[]
   /** The thinking mode that the request sets, or that of the provider. */
   readonly thinkingMode: unknown

@@ -17,8 +17,7 @@ import { type Block, isToolResult, isToolUse } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
 import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
-import { canCarryMarker } from '../validate/content-rules.ts'
-import { isTurnScopedMessage } from '../validate/message-rules.ts'
+import { canCarryMarker, isTurnScopedMessage } from '../validate/content-rules.ts'
 import {
   type BlockIndex,
   countMessages,

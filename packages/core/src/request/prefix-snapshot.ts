@@ -113,6 +113,29 @@ export function readBetas({ betas }: JsonObject): readonly string[] {
   return Array.isArray(betas) ? betas.filter((beta) => typeof beta === 'string') : []
 }
 
+/** Adds the betas that context edits need. */
+export function withContextEditBetas(parameters: JsonObject, profile: ProviderProfile): JsonObject {
+  const given = readBetas(parameters)
+  const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
+  return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
+}
+
+/** Returns true if the parameters name all betas that context edits need. */
+export function hasContextEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
+  return missingEditBetas(readBetas(parameters), profile).length === 0
+}
+
+function missingEditBetas(
+  named: readonly string[],
+  { betas, contextEdits }: ProviderProfile,
+): readonly BetaRule[] {
+  const edits: readonly (string | null)[] = [contextEdits.clearThinking, contextEdits.clearToolUses]
+  return betas.filter(
+    ({ where, name, betas: any }) =>
+      where === 'edit' && edits.includes(name) && !any.some((beta) => named.includes(beta)),
+  )
+}
+
 const TOOL_CHANGE_BLOCKS = new Set(['tool_addition', 'tool_removal'])
 
 /** Returns all beta features that the provider profile requires for adding or removing tools during a conversation. */
@@ -495,10 +518,4 @@ const SECTION_PARTS = new Set<unknown>(['static', 'dynamic', 'volatile'])
 function isSnapshotSection(value: unknown): value is SnapshotSection {
   if (!isObject(value) || !SECTION_PARTS.has(value.part)) return false
   return typeof value.name === 'string' && typeof value.text === 'string'
-}
-
-/** Returns the text of each section as the model knows it: in the prefix snapshot, or as announced since. */
-export function listKnownSections(told: AnnouncedPrefix): ReadonlyMap<string, string | null> {
-  const texts = (told.current?.epoch.sections ?? []).map(({ name, text }) => [name, text] as const)
-  return new Map<string, string | null>([...texts, ...told.sections])
 }

@@ -24,7 +24,6 @@ import {
   createNextPrefixSnapshot,
   type DesiredPrefix,
   hasOtherOrigin,
-  listKnownSections,
   listToolChangeBetas,
   listToolsToDeclare,
   readBetas,
@@ -323,6 +322,12 @@ function withoutOwnBetas(
   const betas = readBetas(parameters).filter((beta) => !own.includes(beta))
   const { betas: _, ...rest } = parameters
   return betas.length === 0 && present.parameters.betas === undefined ? rest : { ...parameters, betas }
+}
+
+/** Returns the text of each section as the model knows it: in the prefix snapshot, or as announced since. */
+function listKnownSections(told: AnnouncedPrefix): ReadonlyMap<string, string | null> {
+  const texts = (told.current?.epoch.sections ?? []).map(({ name, text }) => [name, text] as const)
+  return new Map<string, string | null>([...texts, ...told.sections])
 }
 
 function diffSections(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['sections'] {

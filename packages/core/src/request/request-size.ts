@@ -16,7 +16,7 @@ import type { RequestLimitsPolicy } from '../policy/window-policy.ts'
 import { type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import { toRequestFields } from './build-request.ts'
 import { findLastResponseIndex } from './cache-markers.ts'
-import type { RequestPrefix } from './prefix-snapshot.ts'
+import { type AnnouncedPrefix, buildRequestPrefix, type RequestPrefix } from './prefix-snapshot.ts'
 
 export interface RequestSize {
   readonly bytes: number
@@ -52,6 +52,35 @@ interface RequestSizeInput {
 
 /** Bytes of one cache marker with a lifetime and a scope. */
 const MARKER_BYTES = 80
+
+/** Size of the last request, from which the size of the next request is computed incrementally. */
+export interface RequestSizeState {
+  readonly tally: MediaTally
+  readonly front: RequestPrefix | null
+  /** Bytes of the request without its messages. */
+  readonly prefixBytes: number
+}
+
+interface NextRequestSizeInput {
+  readonly flat: MessageList
+  readonly prefix: Pick<AnnouncedPrefix, 'current'>
+  readonly lastRequest: { readonly front: RequestPrefix } | null
+  readonly maxMarkers: number
+}
+
+/** Measures the size of the next request. Counts only new messages, unless the prefix changed. */
+export function* updateRequestSize(
+  before: RequestSizeState | null,
+  { flat, prefix, lastRequest, maxMarkers }: NextRequestSizeInput,
+): Steps<RequestSizeState> {
+  const tally = yield* updateMediaTally(before?.tally ?? EMPTY_MEDIA_TALLY, flat)
+  const front =
+    prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
+  const isSamePrefix =
+    before?.front?.current.epoch === front?.current.epoch && before?.front?.parameters === front?.parameters
+  if (before !== null && isSamePrefix) return { ...before, tally }
+  return { tally, front, prefixBytes: front === null ? 0 : measureNonMessageBytes(front, maxMarkers) }
+}
 
 /**
  * Measures a request without its messages. `maxMarkers`: number of cache markers to reserve bytes for, because they are

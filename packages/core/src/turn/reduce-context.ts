@@ -29,7 +29,7 @@ import {
   measureInSlices,
 } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
-import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
+import type { SessionState } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   finishTurnSteps,
@@ -41,18 +41,14 @@ import {
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
-import type { Steps } from '../log/work-steps.ts'
 import { type ContextPlan, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
-import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
 import {
-  EMPTY_MEDIA_TALLY,
   isRequestTooLarge,
   type MediaDropProposal,
-  measureNonMessageBytes,
   proposeFullMediaDrop,
   proposeMediaDrop,
-  updateMediaTally,
+  updateRequestSize,
   withDroppedMedia,
 } from '../request/request-size.ts'
 import { readCalibrationScale } from '../tokens/usage.ts'
@@ -298,25 +294,11 @@ export async function* dropRefusedMedia(
 
 async function sizeRequest(turn: TurnContext) {
   const { host, state } = turn
-  const size = await finishTurnSteps(turn, updateSize(state, host.profile.cache.maxMarkers))
+  const { maxMarkers } = host.profile.cache
+  const size = await finishTurnSteps(turn, updateRequestSize(state.requestSize, { ...state, maxMarkers }))
   turn.state = { ...turn.state, requestSize: size }
   const rules = { profile: host.profile, policy: host.policy.request, pins: state.pins }
   return { size, rules, sized: { messages: state.flat, around: size.prefixBytes } }
-}
-
-/** Measures the size of the next request. Counts only new messages, unless the prefix changed. */
-function* updateSize(
-  { requestSize, flat, prefix, lastRequest }: SessionState,
-  maxMarkers: number,
-): Steps<RequestSizeState> {
-  const tally = yield* updateMediaTally(requestSize?.tally ?? EMPTY_MEDIA_TALLY, flat)
-  const front =
-    prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
-  const isSamePrefix =
-    requestSize?.front?.current.epoch === front?.current.epoch &&
-    requestSize?.front?.parameters === front?.parameters
-  if (requestSize !== null && isSamePrefix) return { ...requestSize, tally }
-  return { tally, front, prefixBytes: front === null ? 0 : measureNonMessageBytes(front, maxMarkers) }
 }
 
 /**

@@ -33,7 +33,8 @@ export function parseMessage(message: ApiMessage, index: number, report: ReportF
 
 /** Parses the fields of a request around its messages. */
 export function parseFields(request: RawFields, { profile, report }: RuleSet): ParsedFields {
-  const { system, tools, betas } = request
+  const { system, betas } = request
+  const tools = toArray(request.tools)
   const { thinking, spelling } = profile
   const { thinkingMode = thinking.whenAbsent } = spelling.readSettings(request)
   const { summaryParameter } = spelling.checks
@@ -41,7 +42,8 @@ export function parseFields(request: RawFields, { profile, report }: RuleSet): P
   return {
     raw: request,
     system: hasSystem ? parseContent(system, 'system', report) : [],
-    tools: toArray(tools),
+    tools,
+    toolNames: new Set(tools.map((tool) => (isObject(tool) ? tool.name : undefined))),
     betas: toArray(betas),
     thinkingMode,
     asksSummary: summaryParameter !== null && request[summaryParameter] != null,
@@ -268,6 +270,11 @@ export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolea
   return !unmarkable.includes(block.type) && !isBlankText(block)
 }
 
+/** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
+export function isTurnScopedMessage({ role, clear_at: clearAt }: RawFields): boolean {
+  return role === 'system' && clearAt === 'next_user_message'
+}
+
 /** A cache marker to add to a block without one. The message's content must be a list of blocks. */
 export interface PlacedMarker {
   readonly message: ApiMessage
@@ -322,10 +329,6 @@ function checkTool(
   if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
 }
 
-export function listToolNames({ tools }: ParsedFields): ReadonlySet<unknown> {
-  return new Set(tools.map((tool) => (isObject(tool) ? tool.name : undefined)))
-}
-
 const compiledPatterns = new Map<string, RegExp>()
 
 /**
@@ -351,7 +354,7 @@ function checkToolChoice(request: ParsedFields, { profile, report }: RuleSet): v
     report('tool-choice', 'tool_choice', `an object of type ${TOOL_CHOICES.join(', ')}`)
     return
   }
-  const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
+  const isNamed = typeof choice.name === 'string' && request.toolNames.has(choice.name)
   if (request.tools.length === 0) report('tool-choice', 'tool_choice')
   else if (choice.type === 'tool' && !isNamed) {
     report('tool-choice', 'tool_choice.name', 'the name of a declared tool')

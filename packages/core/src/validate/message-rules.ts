@@ -19,8 +19,8 @@ import {
 import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { ParsedBlock, ParsedFields, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
-import { isNonEmptyString, listToolNames, matchesRegExp, toArray } from './content-rules.ts'
+import type { ParsedBlock, ParsedFields, ParsedMessage } from '../policy/provider-spelling.ts'
+import { isNonEmptyString, isTurnScopedMessage, matchesRegExp, toArray } from './content-rules.ts'
 import type { RuleSet } from './findings.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
@@ -320,7 +320,7 @@ export function checkUsedTools(
   request: ParsedFields,
   { profile, report }: RuleSet,
 ): void {
-  const names = listToolNames(request)
+  const names = request.toolNames
   const isServed = toArray(request.raw.mcp_servers).length > 0
   if (request.tools.length === 0) {
     const isMissing = (usesTools && profile.tools.declaredWhenUsed) || (waiting.size > 0 && !isServed)
@@ -378,9 +378,4 @@ export function checkLastThinking(
   if (thinking.firstInModes.some((first) => first === mode)) {
     report('thinking-not-first', opening.path, `thinking first in the last turn, while thinking is ${mode}`)
   }
-}
-
-/** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
-export function isTurnScopedMessage({ role, clear_at: clearAt }: RawFields): boolean {
-  return role === 'system' && clearAt === 'next_user_message'
 }

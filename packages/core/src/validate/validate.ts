@@ -42,8 +42,7 @@ import {
 } from './message-rules.ts'
 
 /**
- * Checks a whole API request. Never throws, whatever its fields and blocks hold. Returns the findings about the request
- * fields first, then those about the messages in order.
+ * Checks a whole API request. Never throws, whatever its fields and blocks hold.
  */
 export function validateRequest(request: Payload, profile: ProviderProfile): readonly Finding[] {
   return finishCheck(request.messages.reduce(checkMessage, startMessageCheck(profile)), request)
@@ -112,7 +111,8 @@ export function checkMessage(state: MessageCheck, message: ApiMessage): MessageC
 
 /**
  * Checks the other fields of the request, and what depends on all its messages, which were checked before. `placed` lists
- * cache markers that were added after that. Returns all findings: those about the request fields first.
+ * cache markers that were added after that. Returns all findings: those about prompt, tools and sizes, then those about
+ * the messages, then those about the provider's own fields.
  */
 export function finishCheck(
   state: MessageCheck,
@@ -120,20 +120,18 @@ export function finishCheck(
   placed: readonly PlacedMarker[] = [],
 ): readonly Finding[] {
   const { profile, calls } = state
-  const { checks } = profile.spelling
-  let found: Finding[] = []
+  const found: Finding[] = []
   const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
   const request = parseFields(fields, rules)
   checkPromptAndTools(request, rules)
-  checks.checkFields(request, rules)
-  found = [...found, ...state.findings.toArray()]
+  checkSizeLimits(state.size, request, placed, rules)
+  found.push(...state.findings)
   reportMissingResults(calls, rules)
   checkLastMessage(state.roles, request, calls, rules)
   checkLastThinking(state.thinking, request, rules)
   checkUsedTools(calls, state.toolChanges, request, rules)
   const waiting = [...calls.waiting.values()].map(({ path }) => path)
-  checks.finish(state.spelt, request, { waiting, placed }, rules)
-  checkSizeLimits(state.size, request, placed, rules)
+  profile.spelling.checks.finish(state.spelt, request, { waiting, placed }, rules)
   return found
 }
 

@@ -29,13 +29,13 @@ import {
   type FieldShapes,
   flagShape,
   hasForcedToolChoice,
+  isTurnScopedMessage,
   type PlacedMarker,
   type Shape,
   stringShape,
   toArray,
 } from '@tidemark/core/validate/content-rules'
 import type { RuleSet } from '@tidemark/core/validate/findings'
-import { isTurnScopedMessage } from '@tidemark/core/validate/message-rules'
 
 /** What the checks keep between two messages. */
 interface CheckState {
@@ -53,13 +53,6 @@ const START: CheckState = {
 export const requestChecks: ProviderFieldChecks<ProviderProfile> = {
   start: START,
   summaryParameter: 'compaction',
-  checkFields(request, rules) {
-    checkMaxTokens(request.raw, rules)
-    checkRefusedFields(request.raw, rules)
-    checkPrefixMarkers(request, rules)
-    checkThinkingSettings(request, rules)
-    checkEdits(request, rules)
-  },
   checkMessage(given, message, rules) {
     const state = given as CheckState
     checkDeletions(message, rules)
@@ -71,6 +64,11 @@ export const requestChecks: ProviderFieldChecks<ProviderProfile> = {
   },
   finish(given, request, { waiting, placed }, rules) {
     const { cache, summary, betas } = given as CheckState
+    checkMaxTokens(request.raw, rules)
+    checkRefusedFields(request.raw, rules)
+    checkPrefixMarkers(request, rules)
+    checkThinkingSettings(request, rules)
+    checkEdits(request, rules)
     checkCompaction(summary, request, waiting, rules)
     checkBetas(betas, request, rules)
     checkMarkers(

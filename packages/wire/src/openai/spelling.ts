@@ -28,7 +28,6 @@ const CACHE_LEVELS: ReadonlyMap<string, CacheLevel> = new Map([
 /** Requests have no fields beside those that the engine sets: what a caller adds, the provider judges. */
 const NO_CHECKS: OpenaiSpelling['checks'] = {
   start: null,
-  checkFields: () => {},
   checkMessage: (state) => state,
   finish: () => {},
   summaryParameter: null,

@@ -178,12 +178,7 @@ async function converse(talk: Conversation): Promise<number> {
       else output.event(event, agent)
     },
   })
-  const { session } = agent
-  choices.onUndo?.(async (id, target) => {
-    if (id !== sessionId) return null
-    const undone = await session.undo(target)
-    return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
-  })
+  choices.onUndo?.(createUndo(agent, sessionId))
   try {
     await writeAgentFacts(home, sessionId, folder)
     output.begin(agent, folder)
@@ -200,6 +195,14 @@ async function converse(talk: Conversation): Promise<number> {
   } finally {
     progress.clear()
     await agent.close()
+  }
+}
+
+function createUndo({ session }: Agent, sessionId: string): UndoInChat {
+  return async (id, target) => {
+    if (id !== sessionId) return null
+    const undone = await session.undo(target)
+    return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
   }
 }
 

@@ -236,12 +236,13 @@ const FIRST_SENTENCE = /^.{12,}?[.!?](?=\s|$)|^.{6,}?[。！？]/u
 
 /** Returns the first words of the first line that is no heading above others, as "Implement this plan:" is. */
 function toTitle(text: string): string {
-  const lines = text
-    .split('\n')
-    .map((line) => line.replace(/^[#>*\-\s]+/, '').trim())
-    .filter((line) => line !== '')
-  const isSaying = (line: string): boolean => line.length >= LEAST_TITLE_CHARACTERS && !/[:：]$/.test(line)
-  const line = lines.find(isSaying) ?? lines[0] ?? ''
+  let line = ''
+  for (const given of text.split('\n')) {
+    const bare = given.replace(/^[#>*\-\s]+/, '').trim()
+    const isSaying = bare.length >= LEAST_TITLE_CHARACTERS && !/[:：]$/.test(bare)
+    if (isSaying || line === '') line = bare
+    if (isSaying) break
+  }
   const sentence = FIRST_SENTENCE.exec(line)?.[0].replace(/[.!。！]$/u, '') ?? line
   const words = sentence.split(/\s+/)
   const start = truncateEnd(words.slice(0, TITLE_WORDS).join(' '), TITLE_CHARACTERS)

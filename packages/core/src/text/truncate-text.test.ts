@@ -8,6 +8,7 @@ import {
   sliceText,
   takeHead,
   takeTail,
+  toOneLine,
   truncateEnd,
   truncateMiddle,
   truncateStart,
@@ -101,5 +102,26 @@ describe('a record', () => {
     expect(repairRecordText(broken)).toEqual({ message: { content: [{ type: 'text', text: '\ufffd' }] } })
     const whole = { message: { content: [{ type: 'text', text: EMOJI }] }, rawBlocks }
     expect(repairRecordText(whole)).toBe(whole)
+  })
+})
+
+describe('a text on one line', () => {
+  it.each([
+    ['a'.repeat(100), `${'a'.repeat(12)}…`],
+    [`${'\n'.repeat(40)}first second third`, 'first second…'],
+    [`one${' '.repeat(40)}two three four five`, 'one two thre…'],
+    ['twelve chars', 'twelve chars'],
+  ])('of %j begins with its words', (text, expected) => {
+    expect(toOneLine(text, 12)).toBe(expected)
+  })
+
+  it('is as if the whole text were read, however much white space it begins with', () => {
+    const piece = fc.constantFrom('word', ' ', '\n\n', '\t', '😀', 'a')
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 60 }), fc.integer({ min: 12, max: 40 }), (pieces, most) => {
+        const text = pieces.join('')
+        expect(toOneLine(text, most)).toBe(truncateEnd(text.replace(/\s+/g, ' ').trim(), most))
+      }),
+    )
   })
 })

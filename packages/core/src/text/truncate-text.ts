@@ -52,10 +52,17 @@ export function cutMiddle(text: string, head: number, tail: number): string {
 
 /** Returns a text on one line, with each run of white space as one blank, cut to `most` characters. */
 export function toOneLine(text: string, most: number = Number.POSITIVE_INFINITY): string {
-  // Only the beginning of a long text is read. It has enough characters unless nearly all are white space.
+  // Notes quote the beginnings of all messages, at every call: where it is enough, no more than that is read.
+  const start = text.length > 2 * most ? joinWhiteSpace(sliceText(text, 0, 2 * most)) : ''
+  if (start.length > most) return truncateEnd(start, most)
+  // Of a long text with much white space, the beginning has enough characters unless nearly all are white space.
   const isLong = text.length > 20 * most
-  const line = (isLong ? sliceText(text, 0, 20 * most) : text).replace(/\s+/g, ' ').trim()
+  const line = joinWhiteSpace(isLong ? sliceText(text, 0, 20 * most) : text)
   return isLong && line.length <= most ? `${line}${ELLIPSIS}` : truncateEnd(line, most)
+}
+
+function joinWhiteSpace(text: string): string {
+  return text.replace(/\s+/g, ' ').trim()
 }
 
 /** Returns a text in quotation marks on one line. */

@@ -8,8 +8,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
-  'prompt to bytes': { files: 81, changes: 264 },
-  'automatic compaction': { files: 112, changes: 525 },
+  'prompt to bytes': { files: 81, changes: 266 },
+  'automatic compaction': { files: 112, changes: 526 },
   inspect: { files: 77, changes: 309 },
   "client's request to bytes": { files: 82, changes: 294 },
   'chat turn with a question, CLI part': { files: 48, changes: 159 },

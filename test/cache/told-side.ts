@@ -71,6 +71,7 @@ export class ToldSide {
   #edge: FirstClearableMarker = NO_FIRST_CLEARABLE
   #sent: AssembledRequest | undefined
   #answeredAt = -1
+  #answeredRequest: number | null = null
 
   constructor(options: ToldSideOptions) {
     this.#options = options
@@ -92,9 +93,10 @@ export class ToldSide {
     const isAnswered = this.#answeredAt > rewrittenAt
     this.#edge = updateFirstClearable(this.#edge, {
       firstClearable: this.clearable[0] ?? null,
-      rewrittenAt,
+      position: this.builder.records.length,
+      answeredAt: this.#answeredRequest,
       isAnswered,
-      flat,
+      restore: () => null,
     })
     const question = {
       front: buildRequestPrefix(changed(standing, ask.epoch), { previous: this.#sent?.front }),
@@ -113,6 +115,7 @@ export class ToldSide {
   respond({ content, usage }: { readonly content: readonly Block[]; readonly usage: TokenUsage }): void {
     const id = this.builder.id('msg')
     const message = { id, role: 'assistant' as const, model: this.present.model, content }
+    this.#answeredRequest = this.builder.records.length
     this.builder.assistant(id, content, { message, usage })
     this.#answeredAt = this.builder.session.newestRecord
   }

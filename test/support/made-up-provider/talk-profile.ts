@@ -56,7 +56,7 @@ export function createTalkProfile(window: number, maxOutput: number, account: st
     origin: { vendor: VENDOR, account },
     window,
     maxOutput,
-    roles: { first: 'user', consecutive: 'merged', prefill: 'refused', system: 'refused' },
+    roles: { first: 'user', consecutive: 'refused', prefill: 'refused', system: 'refused' },
     thinking: {
       modes: ['adaptive'],
       whenAbsent: 'adaptive',

@@ -186,7 +186,9 @@ function findTrouble(
   if (typeof talk.ceiling !== 'number') return muddle('ceiling is missing')
   if (talk.entries[0]?.who !== 'person') return muddle('the first entry is not of a person')
   let open: string[] = []
-  for (const entry of talk.entries) {
+  for (const [index, entry] of talk.entries.entries()) {
+    if (entry.who !== 'instrument' && entry.who === talk.entries[index - 1]?.who)
+      return muddle(`the ${entry.who} speaks twice in a row`)
     if (entry.who === 'instrument') {
       if (!open.includes(entry.ref)) return muddle(`nothing wanted ${entry.ref}`)
       open = open.filter((ref) => ref !== entry.ref)

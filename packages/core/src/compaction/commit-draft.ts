@@ -22,7 +22,7 @@ import {
 } from '../engine/events.ts'
 import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
 import { measureContext, withContextState } from '../engine/measure-context.ts'
-import { buildNextRequest, countPrefixTokens } from '../engine/next-request.ts'
+import { buildNextRequest, countPrefixTokens, listSentMessages } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import {
   type CompactionSpacing,
@@ -217,8 +217,9 @@ function withProbePrompt(turn: TurnContext): SessionState {
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, toNextPrefix(current, host), host).findings
-  let { state: checked } = runAtOnce(updateValidation(startValidation(host.profile), state.flat))
-  for (const { message } of state.flat.tail) checked = checkMessage(checked, message)
+  const sent = listSentMessages(state, host)
+  let { state: checked } = runAtOnce(updateValidation(startValidation(host.profile), sent))
+  for (const { message } of sent.tail) checked = checkMessage(checked, message)
   return checked.findings.toArray()
 }
 

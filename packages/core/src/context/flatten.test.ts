@@ -1,7 +1,13 @@
 import { listRepairs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import { flattenContext, listTracedMessages, MISSING_PROMPT_TEXT, toApiMessages } from './flatten.ts'
+import {
+  fitRoles,
+  flattenContext,
+  listTracedMessages,
+  MISSING_PROMPT_TEXT,
+  toApiMessages,
+} from './flatten.ts'
 import { createInterruptedResult } from './message-repair.ts'
 
 const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
@@ -396,5 +402,74 @@ describe('clearings', () => {
         ],
       },
     ])
+  })
+})
+
+describe('what a provider refuses in the order of messages', () => {
+  const builder = new SessionBuilder('fit')
+  builder.user('go')
+  const brief = {
+    role: 'system' as const,
+    content: 'be brief',
+    clear_at: 'never',
+    output_config: { effort: 'low' },
+  }
+  builder.system('be brief', { message: brief })
+  builder.assistant('m1', [text('one')])
+  builder.assistant('m2', [call('c1')])
+  builder.result('c1', 'c1')
+  builder.user('and?')
+  builder.system([], { message: LOW })
+  const flat = flattenContext(builder.view)
+  const all = {
+    first: 'user',
+    consecutive: 'merged',
+    prefill: 'refused',
+    system: 'placed',
+    turnScoped: true,
+    messageEffort: true,
+  } as const
+  const fit = (rules: Partial<Parameters<typeof fitRoles>[1]>) =>
+    listTracedMessages(fitRoles(flat, { ...all, ...rules })).map(({ message }) => message)
+  const replies = [
+    { role: 'assistant', content: [text('one')] },
+    { role: 'assistant', content: [call('c1')] },
+  ]
+  const last = { role: 'user', content: [result('c1'), text('and?')] }
+  const reminder = text('<system-reminder>\nbe brief\n</system-reminder>')
+
+  it('changes nothing that it takes', () => {
+    expect(fitRoles(flat, all)).toBe(flat)
+  })
+
+  it('sends system messages without the fields that it does not have', () => {
+    const { clear_at: _, output_config: __, ...plain } = brief
+    expect(fit({ turnScoped: false, messageEffort: false })).toEqual([
+      { role: 'user', content: 'go' },
+      plain,
+      ...replies,
+      last,
+    ])
+    expect(fit({ turnScoped: false })[1]).toEqual({ ...plain, output_config: brief.output_config })
+  })
+
+  it('sends system messages as reminders of the user', () => {
+    expect(fit({ system: 'refused' })).toEqual([
+      { role: 'user', content: 'go' },
+      { role: 'user', content: [reminder] },
+      ...replies,
+      last,
+    ])
+  })
+
+  it('joins messages of one role, and still finds the result of a call', () => {
+    const fitted = fitRoles(flat, { ...all, system: 'refused', consecutive: 'refused' })
+    expect(listTracedMessages(fitted).map(({ message }) => message)).toEqual([
+      { role: 'user', content: [text('go'), reminder] },
+      { role: 'assistant', content: [text('one'), call('c1')] },
+      last,
+    ])
+    expect(fitted.tail.map(({ origins }) => origins.length)).toEqual([2, 2, 2])
+    expect(fitted.calls.get('c1')).toBe(1)
   })
 })

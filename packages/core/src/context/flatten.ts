@@ -12,12 +12,15 @@ import {
   isCompactionBlock,
   isServerToolResult,
   isServerToolUse,
+  isToolChangeBlock,
   isToolResult,
   isToolUse,
+  TURN_SCOPE_FIELD,
   toBlocks,
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
 import {
@@ -27,6 +30,7 @@ import {
   type MessageDraft,
   type MessageRepair,
   repairDrafts,
+  toReminderPart,
   type UnansweredCall,
   withoutBlankText,
 } from './message-repair.ts'
@@ -286,6 +290,93 @@ function toTracedMessage(draft: MessageDraft): TracedMessage {
     content: parts.map((part) => part.block),
   }
   return { message, origins: parts.map((part) => part.origin), ...(raw.size > 0 ? { raw } : {}) }
+}
+
+// The functions below put messages into the form that one provider accepts. The context itself is the same for all.
+
+type RoleRules = ProviderProfile['roles']
+
+/** Messages to send. `calls` maps the id of a tool call to a message index from which to search for its result. */
+interface FittedMessages extends Pick<FlattenedContext, 'frozen' | 'tail'> {
+  readonly calls: { get(id: string): number | undefined }
+}
+
+/**
+ * Returns the messages as a provider with these rules accepts them, without leaving out anything that the model should
+ * read. If the provider refuses system messages, they become user messages with a `<system-reminder>`; if it refuses
+ * messages of the same role one after the other, they are joined. Returns `flat` itself if nothing has to change.
+ */
+export function fitRoles(flat: FlattenedContext, rules: RoleRules): FittedMessages {
+  const messages = listTracedMessages(flat)
+  const tail = fitMessages(messages, rules)
+  if (tail === messages) return flat
+  const calls = new Map<string, number>()
+  for (const [index, { message }] of tail.entries())
+    for (const id of toBlocks(message.content).flatMap((block) => (isToolUse(block) ? block.id : [])))
+      if (!calls.has(id)) calls.set(id, index)
+  return { frozen: AppendList.of(), tail, calls }
+}
+
+/** As `fitRoles`, for a list of messages. */
+export function fitMessages(messages: readonly TracedMessage[], rules: RoleRules): readonly TracedMessage[] {
+  const isPlain = messages.every(({ message }) => message.role !== 'system')
+  const fitted = isPlain ? messages : messages.flatMap((message) => fitSystemMessage(message, rules))
+  const joined = rules.consecutive === 'refused' ? joinSameRole(fitted) : fitted
+  return joined.length === messages.length && joined.every((message, at) => message === messages[at])
+    ? messages
+    : joined
+}
+
+function joinSameRole(messages: readonly TracedMessage[]): readonly TracedMessage[] {
+  const joined: TracedMessage[] = []
+  for (const message of messages) {
+    const last = joined.at(-1)
+    if (last?.message.role === message.message.role) joined.splice(-1, 1, joinMessages(last, message))
+    else joined.push(message)
+  }
+  return joined
+}
+
+/** Appends the blocks of `other` to those of `one`. Blocks that come from no record have the empty origin. */
+export function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
+  const [blocks, others] = [toBlocks(one.message.content), toBlocks(other.message.content)]
+  const raw = new Map(one.raw)
+  for (const [index, text] of other.raw ?? []) raw.set(blocks.length + index, text)
+  const toOrigins = ({ origins }: TracedMessage, count: number): readonly string[] =>
+    Array.from({ length: count }, (_, index) => origins[index] ?? '')
+  return {
+    message: { ...one.message, content: [...blocks, ...others] },
+    origins: [...toOrigins(one, blocks.length), ...toOrigins(other, others.length)],
+    ...(raw.size > 0 ? { raw } : {}),
+  }
+}
+
+/**
+ * Returns a system message without the fields that the provider refuses, or as a reminder if it refuses the message. An
+ * effort and changes of tools are no text to read: what the provider has no place for is left out.
+ */
+function fitSystemMessage(traced: TracedMessage, rules: RoleRules): readonly TracedMessage[] {
+  const { message, origins } = traced
+  if (message.role !== 'system') return [traced]
+  if (rules.system === 'refused') {
+    const parts = toBlocks(message.content).flatMap((block, index) =>
+      isToolChangeBlock(block) ? [] : [toReminderPart({ block, origin: origins[index] ?? '' })],
+    )
+    const content = parts.map(({ block }) => block)
+    const reminder = {
+      message: { role: 'user' as const, content },
+      origins: parts.map(({ origin }) => origin),
+    }
+    return parts.length === 0 ? [] : [reminder]
+  }
+  const left = Object.fromEntries(
+    Object.entries(message).filter(
+      ([field]) =>
+        (field !== TURN_SCOPE_FIELD || rules.turnScoped) && (field !== EFFORT_FIELD || rules.messageEffort),
+    ),
+  ) as ApiMessage
+  if (Object.keys(left).length === Object.keys(message).length) return [traced]
+  return left.content.length === 0 ? [] : [{ ...traced, message: left }]
 }
 
 // If a tool call never got a result, an error result is logged before the next API request. If the real result arrives

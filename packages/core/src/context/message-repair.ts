@@ -451,14 +451,12 @@ function followsUserMessage(drafts: readonly MessageDraft[], frozen: SentMessage
 }
 
 function toReminder(draft: MessageDraft): MessageDraft {
-  const parts = draft.parts
-    .toArray()
-    .map(({ block, origin }) =>
-      isTextBlock(block)
-        ? { block: { type: 'text', text: wrapInReminder(block.text) }, origin }
-        : { block, origin },
-    )
+  const parts = draft.parts.toArray().map(toReminderPart)
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
+}
+
+export function toReminderPart({ block, origin }: MessagePart): MessagePart {
+  return { block: isTextBlock(block) ? { type: 'text', text: wrapInReminder(block.text) } : block, origin }
 }
 
 // Repairs what every provider refuses: blank text, and a last response without content.

@@ -26,7 +26,7 @@ import { measureUsualOutput, readReportedPrefix } from '../tokens/context-meter.
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { withEngineBetas } from './announce-updates.ts'
 import { type CompactionServices, findCurrentRates, type TurnHost } from './host.ts'
-import { buildNextRequest, countPrefixTokens } from './next-request.ts'
+import { buildNextRequest, countPrefixTokens, listSentMessages } from './next-request.ts'
 import {
   type ContextState,
   NO_COMPACTION_FAILURES,
@@ -165,7 +165,7 @@ export function gatherPlanContext(
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
     sent,
-    flat: known.flat,
+    flat: listSentMessages(known, host),
     profile,
     policy: policy.clear,
     ttl,

@@ -3,6 +3,7 @@
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/clear-candidates.ts'
 import type { ContextView } from '../context/context-view.ts'
+import { fitRoles } from '../context/flatten.ts'
 import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
 import type { JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isKnownRecord, type PrefixSnapshot } from '../log/record.ts'
@@ -19,6 +20,7 @@ import {
 } from '../request/build-request.ts'
 import {
   type FirstClearableMarker,
+  type MessagesWithCalls,
   type OwnMarkers,
   type PlannedMarker,
   updateFirstClearable,
@@ -30,7 +32,7 @@ import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
-import { type SessionState, updateContextState } from './session-state.ts'
+import { restoreStateAt, type SessionState, updateContextState } from './session-state.ts'
 
 export interface NextRequest {
   readonly request: AssembledRequest
@@ -136,7 +138,7 @@ function toAssembleQuestion(
   const { providerEdits } = state
   return {
     front: buildRequestPrefix(standing, { previous: state.lastRequest?.front, isUserTool }),
-    flat: state.flat,
+    flat: listSentMessages(state, host),
     profile,
     markers: policy.cache.markers,
     ttl: caching.on
@@ -156,22 +158,51 @@ function toAssembleQuestion(
   }
 }
 
+/** Returns the messages in the form that the provider accepts. Those of a client are sent as it gave them. */
+export function listSentMessages({ flat }: Pick<SessionState, 'flat'>, host: TurnHost): MessagesWithCalls {
+  return host.client === undefined ? fitRoles(flat, host.profile.roles) : flat
+}
+
 function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
-  const { rewrittenAt } = state.view
-  const isAnswered = state.lastResponseIndex > rewrittenAt
+  const { session, view, lastResponseIndex } = state
+  const answeredAt = findResponseStart(session, lastResponseIndex)
+  const find = (at: SessionState): string | null =>
+    host.firstClearable?.(at) ?? findFirstClearableCall(at, host)
   return updateFirstClearable(state.clearingEdge, {
-    firstClearable: host.firstClearable?.(state) ?? firstClearableCall(state, host),
-    rewrittenAt,
-    isAnswered,
-    flat: state.flat,
+    firstClearable: find(state),
+    position: session.records.length,
+    answeredAt,
+    isAnswered: lastResponseIndex > view.rewrittenAt,
+    restore: () => find(restoreStateAt(state, answeredAt ?? 0)),
   })
+}
+
+/** Returns the index of the first record of the response whose last record is at `last`; null if there is none. */
+function findResponseStart({ records }: SessionLog, last: number): number | null {
+  const readId = (index: number): string | null => {
+    const record = records.at(index)
+    return record !== undefined && isKnownRecord(record) && record.type === 'assistant'
+      ? record.message.id
+      : null
+  }
+  if (last < 0) return null
+  let start = last
+  for (let index = last - 1; index >= 0; index -= 1) {
+    const id = readId(index)
+    if (id === readId(last)) start = index
+    else if (id !== null) break
+  }
+  return start
 }
 
 /**
  * Returns the id of the tool call whose result would be cleared first; null if there is none. Computed from the current
  * context, because the last plan may be out of date.
  */
-function firstClearableCall({ context, view, pins }: SessionState, { compaction }: TurnHost): string | null {
+function findFirstClearableCall(
+  { context, view, pins }: SessionState,
+  { compaction }: TurnHost,
+): string | null {
   if (compaction === undefined) return null
   const { register } = updateContextState(context, view, compaction)
   return findFirstClearable(

@@ -12,7 +12,12 @@ import {
   type ToolResultRules,
 } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
-import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
+import {
+  buildContextView,
+  type ContextView,
+  emptyContextView,
+  updateContextView,
+} from '../context/context-view.ts'
 import { type FlattenedContext, flattenContext, listUnansweredCalls } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
@@ -28,6 +33,7 @@ import {
 } from '../log/record.ts'
 import {
   appendRecord,
+  buildSessionLog,
   emptySessionLog,
   NO_PARENT,
   readRecordAt,
@@ -163,6 +169,19 @@ export function applyRecords(
 ): SessionState {
   const session = records.reduce((before, record) => appendRecord(before, record), state.session)
   return { ...applySession(state, session), position }
+}
+
+/** Returns context and pins as they were when the log had only its first `position` records. Reads these records again. */
+export function restoreStateAt(state: SessionState, position: number): SessionState {
+  const records = state.session.records.toArray(0, position)
+  const session = buildSessionLog(records)
+  return {
+    ...state,
+    session,
+    view: buildContextView(session),
+    pins: applyPinRecords(NO_PINS, records),
+    context: null,
+  }
 }
 
 /** Updates the state to `session`, which extends `state.session`. Only the added records are processed. */

@@ -48,7 +48,13 @@ import {
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { buildNextRequest, diagnosisFields, findNewestResponse, omitHostFindings } from './next-request.ts'
+import {
+  buildNextRequest,
+  diagnosisFields,
+  findNewestResponse,
+  listSentMessages,
+  omitHostFindings,
+} from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import { pauseTurn, type TurnContext } from './session-writer.ts'
@@ -177,7 +183,8 @@ export function buildForkRequest(
   const state = restoreLastRequest(given, host)
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
-  const since = asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, state.flat)
+  const since =
+    asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, listSentMessages(state, host))
   if (since === null) return { ok: false, reason: 'rewritten' }
   const { overrides } = asked
   const options = {

@@ -146,6 +146,9 @@ export const MARKER_FIELD = 'cache_control'
 /** The field of a system message among the messages that sets the effort from there on. Its value belongs to the provider. */
 export const EFFORT_FIELD = 'output_config'
 
+/** The field of such a message that says how long it applies. */
+export const TURN_SCOPE_FIELD = 'clear_at'
+
 /** Returns the provider's own word for why a reply ended; null if there is none. It is passed on and never interpreted. */
 export function readStopWord(message: object): string | null {
   const { stop_reason: word } = message as { readonly stop_reason?: unknown }

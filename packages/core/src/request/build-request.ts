@@ -66,7 +66,7 @@ export interface AssembleRequestInput {
   /** True if the policy clears old tool results. */
   readonly clears: boolean
   /** The first tool result that may be cleared. A cache marker is kept before that result. */
-  readonly edge?: FirstClearableMarker
+  readonly edge?: Pick<FirstClearableMarker, 'result' | 'left'>
   /**
    * After a compaction: uuid of the last record at the start of the context that comes from a context source and did
    * not change.

@@ -257,50 +257,59 @@ export function findAskedTtl(ttl: string, { defaultTtl, ttls }: CacheRules): str
   return ttl !== defaultTtl && ttls.some(({ name }) => name === ttl) ? ttl : null
 }
 
-// The cache marker before the first clearable tool result stays in place until a compaction or clearing, even if
-// other results become clearable or pinned. If it moved earlier, the cached prefix would not be found. The first API
-// request after a clearing gets a marker at the old and at the new place, because the remaining prefix was cached up to
-// the old place.
+// A cache marker stands before the first clearable tool result, so that what is before it stays cached after a clearing.
+// The first API request after a clearing or compaction gets a marker at the old and at the new place, because the
+// remaining prefix was cached up to the old place. Both places follow from the log: a session that is opened again
+// marks the same blocks.
 
 export interface FirstClearableMarker {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
   /**
-   * Id of the tool call whose result was the first clearable one before the last clearing or compaction; null once the
-   * first API request after that has been answered.
+   * The same for the last answered request, if the context was rewritten since then; null once a request after the rewrite
+   * has been answered.
    */
   readonly left: string | null
-  readonly rewrittenAt: number
+  /** The last request, and the last one that was answered, as far as this process has assembled them. */
+  readonly asked: AskedRequest | null
+  readonly answered: AskedRequest | null
+}
+
+/** A request by its position in the log: the number of records before it. `result`: its first clearable one. */
+interface AskedRequest {
+  readonly position: number
+  readonly result: string | null
 }
 
 export const NO_FIRST_CLEARABLE: FirstClearableMarker = {
   result: null,
   left: null,
-  rewrittenAt: Number.NEGATIVE_INFINITY,
+  asked: null,
+  answered: null,
 }
 
 export interface ClearableMarkerInput {
   /** Id of the tool call whose result would be the first to be cleared now; null if there is none. */
   readonly firstClearable: string | null
-  /** Index in the log of the last record that rewrote the context, such as a compaction or clearing. */
-  readonly rewrittenAt: number
+  /** Number of records in the log. */
+  readonly position: number
+  /** Position of the request that the newest response answers; null if there is no response. */
+  readonly answeredAt: number | null
   /** True if a response arrived after the context was last rewritten. */
   readonly isAnswered: boolean
-  readonly flat: MessagesWithCalls
+  /** Finds the first clearable result of the request at `answeredAt` in the log. Called if no process remembers it. */
+  readonly restore: () => string | null
 }
 
 export function updateFirstClearable(
   held: FirstClearableMarker,
-  question: ClearableMarkerInput,
+  { firstClearable: result, position, answeredAt, isAnswered, restore }: ClearableMarkerInput,
 ): FirstClearableMarker {
-  const { firstClearable, rewrittenAt, isAnswered, flat } = question
-  if (held.rewrittenAt !== rewrittenAt) {
-    return { result: firstClearable, left: isAnswered ? null : held.result, rewrittenAt }
-  }
-  const stays = held.result !== null && findResultPlace(flat, held.result) !== null
-  const left = isAnswered ? null : held.left
-  if (stays && left === held.left) return held
-  return { result: stays ? held.result : firstClearable, left, rewrittenAt }
+  const asked = { position, result }
+  const known = [held.asked, held.answered].find((request) => request?.position === answeredAt) ?? null
+  if (answeredAt === null || isAnswered) return { result, left: null, asked, answered: known }
+  const answered = known ?? { position: answeredAt, result: restore() }
+  return { result, left: answered.result, asked, answered }
 }
 
 // The declarations below describe and find positions in an API request.

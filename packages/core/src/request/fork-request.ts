@@ -3,7 +3,7 @@
  * copies everything that the parent actually sent and adds its own messages. Overriding a field is refused, because it
  * could change the cache key.
  */
-import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import { joinMessages, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { TokenUsage } from '../log/model-report.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -172,22 +172,6 @@ function toFlatMessage(message: ForkMessage): TracedMessage {
 
 function isFlatMessage(message: ForkMessage): message is TracedMessage {
   return 'origins' in message && 'message' in message
-}
-
-function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
-  const [blocks, others] = [toMessageBlocks(one), toMessageBlocks(other)]
-  const raw = new Map(one.raw)
-  for (const [at, text] of other.raw ?? []) raw.set(blocks.length + at, text)
-  // A new message of the fork comes from no record, so its blocks have the empty origin.
-  const toOrigins = ({ origins }: TracedMessage, count: number): readonly string[] =>
-    Array.from({ length: count }, (_, at) => origins[at] ?? '')
-  const { raw: _, ...rest } = one
-  return {
-    ...rest,
-    message: { ...one.message, content: [...blocks, ...others] },
-    origins: [...toOrigins(one, blocks.length), ...toOrigins(other, others.length)],
-    ...(raw.size > 0 ? { raw } : {}),
-  }
 }
 
 const REFUSAL_REASONS: Readonly<Record<string, string>> = {

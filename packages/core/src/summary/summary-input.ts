@@ -2,10 +2,10 @@
 
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import {
+  fitMessages,
   flattenContext,
   groupEntriesIntoRounds,
   listTracedMessages,
-  type TracedMessage,
 } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import { wrapInReminder } from '../facts/host-texts.ts'
@@ -64,7 +64,7 @@ export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)
   const task: ContextEntry = { record: createUnstoredUserRecord('summary-task', prompt), index: -1 }
   const all = listTracedMessages(flattenContext({ entries: AppendList.of([...shown, task]) }))
-  const flat = summariser.profile.roles.consecutive === 'refused' ? joinSameRole(all) : all
+  const flat = fitMessages(all, summariser.profile.roles)
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
@@ -74,27 +74,6 @@ export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
     messages,
   }
   return { payload, raw: flat.map(({ raw }) => raw) }
-}
-
-/** Joins consecutive messages of the same role, since some providers refuse them. */
-function joinSameRole(messages: readonly TracedMessage[]): readonly TracedMessage[] {
-  const joined: TracedMessage[] = []
-  for (const message of messages) {
-    const last = joined.at(-1)
-    if (last?.message.role === message.message.role) joined.splice(-1, 1, joinMessages(last, message))
-    else joined.push(message)
-  }
-  return joined
-}
-
-function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
-  const blocks = toBlocks(one.message.content)
-  const behind = [...(other.raw ?? [])].map(([index, text]) => [blocks.length + index, text] as const)
-  return {
-    message: { ...one.message, content: [...blocks, ...toBlocks(other.message.content)] },
-    origins: [...one.origins, ...other.origins],
-    raw: new Map([...(one.raw ?? []), ...behind]),
-  }
 }
 
 /** Declares one tool if messages contain tool blocks, as providers require. More tools would invite the model to call them. */

@@ -15,6 +15,7 @@ import {
   isToolChangeBlock,
   isToolResult,
   isToolUse,
+  TURN_SCOPE_FIELD,
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
@@ -149,7 +150,7 @@ function checkMessageFields(
   const allowed = role === 'system' ? listSystemFields(roles) : MESSAGE_FIELDS
   for (const field of Object.keys(fields)) {
     if (allowed.includes(field) || fields[field] === undefined) continue
-    if (field === 'clear_at' && roles.turnScoped) report('clear-at-role', `${path}.${field}`)
+    if (field === TURN_SCOPE_FIELD && roles.turnScoped) report('clear-at-role', `${path}.${field}`)
     else report('message-field', `${path}.${field}`, `no field but ${allowed.join(', ')}`)
   }
 }
@@ -157,7 +158,11 @@ function checkMessageFields(
 const MESSAGE_FIELDS = ['role', 'content']
 
 function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles']): readonly string[] {
-  return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? [EFFORT_FIELD] : [])]
+  return [
+    ...MESSAGE_FIELDS,
+    ...(turnScoped ? [TURN_SCOPE_FIELD] : []),
+    ...(messageEffort ? [EFFORT_FIELD] : []),
+  ]
 }
 
 // The functions below check tool calls. A client tool call needs exactly one result, at the start of the next user

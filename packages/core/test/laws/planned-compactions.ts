@@ -96,7 +96,7 @@ export function requestBytes(state: SessionState, host: TurnHost): string {
   return JSON.stringify([payload, raw?.map((texts) => (texts === undefined ? null : [...texts]))])
 }
 
-/** The messages without markers, whose places depend on earlier requests. */
+/** The messages without markers, which also stand where the last answered request ended. */
 export function messageBytes(state: SessionState): string {
   return JSON.stringify(
     listTracedMessages(state.flat).map(({ message, raw }) => [message, raw === undefined ? null : [...raw]]),

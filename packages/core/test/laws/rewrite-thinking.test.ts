@@ -1,9 +1,10 @@
-import { SessionBuilder } from '@tidemark/core/testing'
+import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { listTracedMessages } from '../../src/context/flatten.ts'
+import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { toBlocks } from '../../src/log/block.ts'
-import { reduceContext } from '../../src/turn/reduce-context.ts'
+import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   BOUND,
@@ -11,6 +12,7 @@ import {
   LENIENT,
   openTestSession,
   perform,
+  reopen,
   type TestSession,
   undoNow,
 } from '../engine/test-session.ts'
@@ -20,6 +22,7 @@ import {
   compactionPlans,
   messageBytes,
   openPlanned,
+  requestBytes,
   toCompactAsked,
 } from './planned-compactions.ts'
 
@@ -27,26 +30,54 @@ describe('clearings of generated sessions', () => {
   it.each([
     ['', LENIENT],
     [', bound thinking and all', BOUND],
-  ])('law 7: undo gives exactly the former request%s', async (_, profile) => {
-    let cleared = 0
-    await fc.assert(
-      fc.asyncProperty(compactionPlans(1), async (story) => {
-        const builder = buildSession(story)
-        for (let round = 0; round < 7; round += 1) addLargeRound(builder, 1_500, true)
-        const policy = { clear: { keptFiles: 0 } }
-        const made = await openTestSession(builder.records, { profile, policy })
-        const was = messageBytes(made.run.state)
-        await perform(made, reduceContext(made.run, 'prompt'))
-        if (messageBytes(made.run.state) === was) return
-        cleared += 1
-        expect(await undoNow(made)).toMatchObject({ ok: true, kind: 'clear' })
-        expect(messageBytes(made.run.state)).toBe(was)
-      }),
-      { numRuns: 15 },
-    )
-    expect(cleared).toBeGreaterThan(5)
-  })
+  ])(
+    'law 1 and 7: a process that opens the log sends the same bytes, and undo gives exactly the former request%s',
+    async (_, profile) => {
+      let cleared = 0
+      await fc.assert(
+        fc.asyncProperty(compactionPlans(1), async (story) => {
+          const builder = buildSession(story)
+          const policy = { clear: { keptFiles: 0 } }
+          const clock = createFakeClock(Date.UTC(2026, 5, 1))
+          const made = await openTestSession(builder.records, { profile, policy, host: { clock } })
+          for (let round = 0; round < 9; round += 1) {
+            const was = messageBytes(made.run.state)
+            await perform(made, prepareNextRequest(made.run, 'prompt'))
+            expect(await reopenedBytes(made)).toBe(requestBytes(made.run.state, made.host))
+            if (made.events.some(({ type }) => type === 'microcompact')) {
+              cleared += 1
+              expect(await undoNow(made)).toMatchObject({ ok: true, kind: 'clear' })
+              expect(messageBytes(made.run.state)).toBe(was)
+              expect(await reopenedBytes(made)).toBe(requestBytes(made.run.state, made.host))
+              return
+            }
+            await perform(made, appendUnlinkedRecords(made.run, createRound(round)))
+            // After a pause nothing is cached any more, and clearing costs nothing.
+            if (round > 6) await clock.advance(2 * 3_600_000)
+          }
+        }),
+        { numRuns: 15 },
+      )
+      expect(cleared).toBeGreaterThan(5)
+    },
+  )
 })
+
+/** The next request of a process that has sent none yet, markers included. */
+async function reopenedBytes(made: TestSession): Promise<string> {
+  return requestBytes(await reopen(made), made.host)
+}
+
+function createRound(round: number): readonly UnlinkedRecord[] {
+  const call = { type: 'tool_use', id: `late-${round}`, name: 'Read', input: { file_path: `/${round}.ts` } }
+  const result = { type: 'tool_result', tool_use_id: call.id, content: 'abc '.repeat(1_500) }
+  const thinking = { type: 'thinking', thinking: 'hm', signature: `late-${round}` }
+  const message = { id: `late-${round}`, role: 'assistant', model: 'model-a', content: [thinking, call] }
+  return [
+    { type: 'assistant', message },
+    { type: 'user', message: { role: 'user', content: [result] } },
+  ] as readonly UnlinkedRecord[]
+}
 
 function plainTeller(): SessionBuilder {
   const builder = new SessionBuilder('told')

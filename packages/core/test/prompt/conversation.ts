@@ -105,6 +105,7 @@ export class Conversation {
   edge: FirstClearableMarker = NO_FIRST_CLEARABLE
   #checked: ValidationState
   #answeredAt = -1
+  #answeredRequest: number | null = null
 
   constructor(profile: ProviderProfile = PROFILE, builder: SessionBuilder = new SessionBuilder('led')) {
     this.builder = builder
@@ -173,6 +174,7 @@ export class Conversation {
 
   answer(blocks: readonly Block[]): string {
     const id = this.builder.id('msg')
+    this.#answeredRequest = this.builder.records.length
     this.builder.assistant(id, blocks)
     this.#answeredAt = this.builder.session.newestRecord
     return id
@@ -204,8 +206,13 @@ export class Conversation {
     if (told.current === null || flat === undefined) throw new Error('no epoch')
     const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
-    const firstClearable = this.firstClearable()
-    this.edge = updateFirstClearable(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
+    this.edge = updateFirstClearable(this.edge, {
+      firstClearable: this.firstClearable(),
+      position: this.builder.records.length,
+      answeredAt: this.#answeredRequest,
+      isAnswered,
+      restore: () => null,
+    })
     this.front = buildRequestPrefix(told.current, { previous: this.front })
     const { markers } = POLICY.cache
     const question = { front: this.front, flat, profile, markers, ttl, clears, edge: this.edge }

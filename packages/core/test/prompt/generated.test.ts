@@ -59,7 +59,6 @@ describe('law 2: wire, on generated sessions', () => {
             const edge = {
               result: typeof result?.tool_use_id === 'string' ? result.tool_use_id : null,
               left: null,
-              rewrittenAt: 0,
             }
             const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
             const payload = toPayload(request)

@@ -136,8 +136,9 @@ function hasServerResult(turn: ConversationTurn | undefined, call: RequestBlock)
 
 /**
  * Returns the state of a server tool call that has no result in its own turn. `waiting`: the conversation ends before
- * the result. `answered`: a turn with client tool results follows, and the assistant turn after it has the result.
- * `broken`: the result is missing.
+ * the result. `answered`: a turn with client tool results follows, and the assistant turn after it has the result; so it
+ * is if that turn calls client tools again, as code does that calls them, or holds a compaction, after which the
+ * provider pauses. `broken`: the result is missing.
  */
 function serverCallState(
   turns: readonly ConversationTurn[],
@@ -149,8 +150,12 @@ function serverCallState(
   const onlyResults = next.blocks.every(({ block }) => block.type === 'tool_result')
   if (!onlyResults) return 'broken'
   if (turns[index + 2] === undefined) return 'waiting'
-  return hasServerResult(turns[index + 2], call) ? 'answered' : 'broken'
+  if (hasServerResult(turns[index + 2], call)) return 'answered'
+  const isPaused = turns[index + 2]?.blocks.some(({ block }) => PAUSING_TYPES.has(block.type))
+  return isPaused === true ? serverCallState(turns, index + 2, call) : 'broken'
 }
+
+const PAUSING_TYPES: ReadonlySet<string> = new Set(['tool_use', 'compaction'])
 
 function hasMcpServers({ mcp_servers: servers }: MessagesBody): boolean {
   return Array.isArray(servers) && servers.length > 0

@@ -102,7 +102,7 @@ describe('a request that grows', () => {
           // The marker before the results that may be cleared stands somewhere else at each request.
           const result = results[dice % results.length]
           const first = typeof result?.tool_use_id === 'string' ? result.tool_use_id : null
-          const edge = { result: first, left: null, rewrittenAt: 0 }
+          const edge = { result: first, left: null }
           const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
           grown = extendRequest(request, { fields: STREAM, previous: grown })
           expect(joinIncrementalRequest(grown)).toBe(plainBody(request))

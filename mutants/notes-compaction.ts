@@ -89,8 +89,8 @@ export const mutants: readonly Mutant[] = [
     name: 'notes-of-unknown-coverage-used',
     law: 'coverage of a record',
     file: 'packages/core/src/compaction/compact.ts',
-    find: 'if (entries.at(place)?.record.uuid === uuid) return',
-    replace: 'if (entries.at(place) !== undefined) return',
+    find: 'entries.findLastIndex(({ record }) => record.uuid === uuid)',
+    replace: 'entries.findLastIndex(({ record }) => uuid !== record.type)',
     tests: COMPACT_TESTS,
   },
   {

@@ -168,8 +168,8 @@ export const mutants: readonly Mutant[] = [
     name: 'a-settled-command-stays-settled',
     law: 'fail again after they were settled',
     file: 'packages/core/src/facts/work-facts.ts',
-    find: 'settledAt: null,\n        place',
-    replace: 'settledAt: before?.settledAt ?? null,\n        place',
+    find: 'settledAt: null,\n        uuid',
+    replace: 'settledAt: before?.settledAt ?? null,\n        uuid',
     tests: ['packages/core/src/facts/session-facts.test'],
   },
   {

@@ -8,12 +8,13 @@ import {
   ABORTED_REWRITE,
   addReplyUsage,
   emitDonePhase,
+  listHookEvents,
   NO_SUMMARY_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
 } from '../engine/events.ts'
-import { type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
+import { createHookLimits, type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { createTextCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
@@ -160,18 +161,14 @@ export async function* runPreCompactHooks(
     sessionId: turn.state.id,
   }
   const vetoes: string[] = []
-  const limits = hookLimits(turn, compaction)
+  const limits = createHookLimits(turn, compaction)
   for await (const end of runHooks(hooks, input, limits, () => vetoes.length > 0)) {
-    if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
-    else if (end.output !== undefined) {
-      const { newCustomInstructions, userDisplayMessage, block } = end.output
-      if (userDisplayMessage !== undefined)
-        yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
-      if (newCustomInstructions !== undefined) added.push(newCustomInstructions)
-      if (block !== undefined && request.isForced !== true)
-        vetoes.push(`The hook ${end.name} does not want a compaction now: ${block}`)
-      else if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
-    }
+    yield* listHookEvents(end)
+    const { newCustomInstructions, block } = (end.ok ? end.output : undefined) ?? {}
+    if (newCustomInstructions !== undefined) added.push(newCustomInstructions)
+    if (block !== undefined && request.isForced !== true)
+      vetoes.push(`The hook ${end.name} does not want a compaction now: ${block}`)
+    else if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
   }
   if (vetoes.length > 0) return refuseRewrite('blocked', vetoes.join('\n'))
   if (isTurnAborted(turn)) return ABORTED_REWRITE
@@ -215,24 +212,14 @@ async function* collectHookContext<Input>(
   input: Input,
 ): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
   const outputs: HookOutput[] = []
-  for await (const end of runHooks(hooks, input, hookLimits(turn, compaction))) {
-    if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
-    else if (end.output !== undefined) {
-      const { additionalContext, userDisplayMessage } = end.output
-      if (userDisplayMessage !== undefined)
-        yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
-      outputs.push({ hook: end.name, text: additionalContext ?? '' })
-    }
+  for await (const end of runHooks(hooks, input, createHookLimits(turn, compaction))) {
+    yield* listHookEvents(end)
+    if (end.ok) outputs.push({ hook: end.name, text: end.output?.additionalContext ?? '' })
   }
   return attachHookOutputs(outputs, {
     budgets: compaction.scaled.budgets,
     measure: compaction.estimator.text,
   })
-}
-
-function hookLimits({ host, signal }: TurnContext, { deadlines, scaled }: CompactionServices) {
-  const { timeoutSeconds } = host.policy.turn.hooks
-  return { deadlines, timeoutSeconds, outputCharacters: scaled.budgets.hookOutputCharacters, signal }
 }
 
 // Reduction of the draft to its target size.

@@ -27,6 +27,7 @@ import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
 import type { Finding } from '../validate/findings.ts'
+import type { HookResult } from './hooks.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
 import type { ModelFailure, Reply, ReplyEvent, RetryInfo } from './reply.ts'
@@ -582,3 +583,12 @@ export type NotesRefusalReason =
 
 /** The cost of notes that are kept from the log: no model is called. */
 export const FREE_NOTES: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
+
+/** Returns what to report of a hook that has run: that it failed, or its message for the user. */
+export function listHookEvents(
+  end: HookResult<{ readonly userDisplayMessage?: string } | null>,
+): readonly TurnEvent[] {
+  const message = end.ok ? end.output?.userDisplayMessage : end.message
+  const type = end.ok ? 'hook-said' : 'hook-failed'
+  return message === undefined ? [] : [{ type, hook: end.name, message }]
+}

@@ -7,7 +7,9 @@ import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block
 import type { JsonObject } from '../log/json.ts'
 import type { ReplyStop } from '../log/model-report.ts'
 import type { CompactTrigger } from '../log/record.ts'
+import type { Policy } from '../policy/policy.ts'
 import { formatErrorValue } from '../policy/policy-fields.ts'
+import type { ScaledPolicy } from '../policy/scale-policy.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { truncateEnd } from '../text/truncate-text.ts'
 import type { Deadlines, Signal } from './ports.ts'
@@ -213,6 +215,15 @@ interface HookLimits {
   /** Maximum characters of each message and reason of a hook. `attachHookOutputs` limits `additionalContext`. */
   readonly outputCharacters: number
   readonly signal: Signal | undefined
+}
+
+/** Returns the limits of hooks, as policy has them. */
+export function createHookLimits(
+  { host, signal }: { readonly host: { readonly policy: Policy }; readonly signal?: Signal | undefined },
+  { deadlines, scaled }: { readonly deadlines: Deadlines; readonly scaled: ScaledPolicy },
+): HookLimits {
+  const { timeoutSeconds } = host.policy.turn.hooks
+  return { deadlines, timeoutSeconds, outputCharacters: scaled.budgets.hookOutputCharacters, signal }
 }
 
 export type HookResult<Output> =

@@ -5,6 +5,7 @@
 
 import { formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { buildContextView, type ContextRewrite, type ContextView } from '../context/context-view.ts'
+import { formatCount } from '../cost/prices.ts'
 import {
   type Block,
   isMediaBlock,
@@ -93,9 +94,9 @@ function formatOverview({ records }: SessionLog, { rewrites }: ContextView): str
     rewrites.filter((rewrite) => rewrite.kind === kind).length
   const agents = all.filter(({ isSidechain }) => isSidechain === true).length
   const lines = [
-    `- ${formatNumber(records.length)} records${times.length === 0 ? '' : `, ${times.at(0)} to ${times.at(-1)}`}`,
-    `- ${formatNumber(count('compact'))} compactions and ${formatNumber(count('clear'))} clearings are in force`,
-    ...(agents === 0 ? [] : [`- ${formatNumber(agents)} records of side agents are not shown`]),
+    `- ${formatCount(records.length)} records${times.length === 0 ? '' : `, ${times.at(0)} to ${times.at(-1)}`}`,
+    `- ${formatCount(count('compact'))} compactions and ${formatCount(count('clear'))} clearings are in force`,
+    ...(agents === 0 ? [] : [`- ${formatCount(agents)} records of side agents are not shown`]),
   ]
   return lines.join('\n')
 }
@@ -200,8 +201,8 @@ function describeCompaction({ compactMetadata }: SystemRecord, act: ContextRewri
 function describeSizes(metadata: SystemRecord['compactMetadata']): string {
   const { preTokens, postTokens } = metadata ?? {}
   if (typeof preTokens !== 'number') return ''
-  const after = typeof postTokens === 'number' ? ` to ${formatNumber(postTokens)}` : ''
-  return `, from ${formatNumber(preTokens)}${after} tokens`
+  const after = typeof postTokens === 'number' ? ` to ${formatCount(postTokens)}` : ''
+  return `, from ${formatCount(preTokens)}${after} tokens`
 }
 
 function describeSummarised(
@@ -216,9 +217,9 @@ function describeSummarised(
   const gone = shown.filter(({ record }) => !kept.has(record.uuid))
   const [first, last] = [gone.at(0), gone.at(-1)]
   if (first === undefined || last === undefined) return 'A summary replaces what came before.'
-  const stayed = kept.size === 0 ? '' : ` ${formatNumber(kept.size)} were kept word for word.`
+  const stayed = kept.size === 0 ? '' : ` ${formatCount(kept.size)} were kept word for word.`
   const range = `\`${first.record.uuid}\` to \`${last.record.uuid}\``
-  return `A summary replaces ${formatNumber(gone.length)} records, ${range}.${stayed} All of them are in this document.`
+  return `A summary replaces ${formatCount(gone.length)} records, ${range}.${stayed} All of them are in this document.`
 }
 
 function describeClearing({ microcompactMetadata }: SystemRecord): string {
@@ -229,14 +230,14 @@ function describeClearing({ microcompactMetadata }: SystemRecord): string {
   const ids = [...results, ...inputs.map(({ toolUseId }) => toolUseId)].map((id) => `\`${id}\``).join(', ')
   const freed =
     typeof microcompactMetadata?.tokensSaved === 'number'
-      ? `, ${formatNumber(microcompactMetadata.tokensSaved)} tokens freed`
+      ? `, ${formatCount(microcompactMetadata.tokensSaved)} tokens freed`
       : ''
   const media = Array.isArray(microcompactMetadata?.clearedMedia)
     ? microcompactMetadata.clearedMedia.length
     : 0
   const isMedia = media > 0 && results.length + inputs.length === 0
-  const texts = `${formatNumber(results.length)} tool results${inputs.length === 0 ? '' : ` and ${formatNumber(inputs.length)} inputs`}`
-  const what = isMedia ? `${formatNumber(media)} images and documents` : texts
+  const texts = `${formatCount(results.length)} tool results${inputs.length === 0 ? '' : ` and ${formatCount(inputs.length)} inputs`}`
+  const what = isMedia ? `${formatCount(media)} images and documents` : texts
   return `**Cleared** ${what} from what the model is shown${freed}${ids === '' ? '' : `: ${ids}`}. They are in this document in full.`
 }
 
@@ -281,7 +282,7 @@ function formatResult(block: Block & { readonly tool_use_id: string }, words: Bl
   const tool = words.tools.get(id)
   const failed = is_error === true ? ', which failed' : ''
   const length = parts.reduce((sum, part) => sum + (isTextBlock(part) ? part.text.length : 0), 0)
-  const line = `Result of ${tool === undefined ? 'a call' : toInlineHtml(tool)}${failed} · ${formatCode(id)} · ${formatNumber(length)} characters`
+  const line = `Result of ${tool === undefined ? 'a call' : toInlineHtml(tool)}${failed} · ${formatCode(id)} · ${formatCount(length)} characters`
   const bodies = parts.map((part) =>
     isTextBlock(part) ? quoteCode(words.redact(part.text)) : formatBlockMarkdown(part, words),
   )
@@ -305,9 +306,4 @@ function toInlineHtml(text: string): string {
 
 function formatCode(id: string): string {
   return `<code>${toInlineHtml(id)}</code>`
-}
-
-/** Formats a number with thousands separators: 1234567 becomes 1,234,567. */
-function formatNumber(number: number): string {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }

@@ -198,24 +198,21 @@ function checkContent(content: unknown): string | null {
   return bad === -1 ? null : `block ${bad} of the content is an object with a type`
 }
 
+/** A field that a system record must have, with the check of it; by subtype. */
+type RequiredField = readonly [field: string, accepts: (value: unknown) => boolean, why: string]
+const SYSTEM_FIELDS: ReadonlyMap<unknown, RequiredField> = new Map<unknown, RequiredField>([
+  ['compact_undone', ['of', isText, 'an undo names the boundary it takes back']],
+  ['clear_undone', ['of', isText, 'an undo names the boundary it takes back']],
+  ['reply_dropped', ['response', isText, 'a dropped reply has the id of its response']],
+  ['pin', ['pin', isPin, 'a pin names its target and says whether it is pinned']],
+  ['epoch', ['epoch', isObject, 'an epoch record has an epoch']],
+  ['delta', ['delta', isObject, 'a delta record has a delta']],
+])
+
 function checkSystemRecord(value: ParsedLine): string | null {
-  switch (value.subtype) {
-    case 'compact_boundary':
-      return checkCompactMetadata(value.compactMetadata)
-    case 'compact_undone':
-    case 'clear_undone':
-      return typeof value.of === 'string' ? null : 'an undo names the boundary it takes back'
-    case 'reply_dropped':
-      return typeof value.response === 'string' ? null : 'a dropped reply has the id of its response'
-    case 'pin':
-      return checkPin(value.pin)
-    case 'epoch':
-      return isObject(value.epoch) ? null : 'an epoch record has an epoch'
-    case 'delta':
-      return isObject(value.delta) ? null : 'a delta record has a delta'
-    default:
-      return null
-  }
+  if (value.subtype === 'compact_boundary') return checkCompactMetadata(value.compactMetadata)
+  const [field = '', accepts, why = ''] = SYSTEM_FIELDS.get(value.subtype) ?? []
+  return accepts === undefined || accepts(value[field]) ? null : why
 }
 
 function checkCompactMetadata(metadata: unknown): string | null {
@@ -234,9 +231,8 @@ function isInvalidKeptList(kept: unknown): boolean {
   return !kept.uuids.every((uuid) => typeof uuid === 'string')
 }
 
-function checkPin(pin: unknown): string | null {
-  const good = isObject(pin) && typeof pin.target === 'string' && typeof pin.pinned === 'boolean'
-  return good ? null : 'a pin names its target and says whether it is pinned'
+function isPin(pin: unknown): boolean {
+  return isObject(pin) && isText(pin.target) && typeof pin.pinned === 'boolean'
 }
 
 // What the provider reported, in neutral terms.

@@ -228,30 +228,22 @@ export function findNearestName(given: string, known: readonly string[]): string
 
 /** Computes the edit distance of two strings: the number of letters to insert, delete, replace, or swap with a neighbour. */
 function measureEditDistance(from: string, to: string): number {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: to.length + 1 }, (_, index) => index)
-  for (let row = 1; row <= from.length; row += 1) {
-    const current = [row]
-    for (let column = 1; column <= to.length; column += 1) {
-      const change = readCell(last, column - 1) + (from[row - 1] === to[column - 1] ? 0 : 1)
-      const swap = isSwap(from.slice(0, row), to.slice(0, column))
-        ? readCell(beforeLast, column - 2) + 1
-        : change
-      current.push(Math.min(readCell(last, column) + 1, readCell(current, column - 1) + 1, change, swap))
+  // By row and column: the distance of the first so many letters of `from` and of `to`.
+  const distances: number[][] = []
+  const read = (row: number, column: number): number => distances[row]?.[column] ?? 0
+  for (let row = 0; row <= from.length; row += 1) {
+    const current: number[] = []
+    distances.push(current)
+    for (let column = 0; column <= to.length; column += 1) {
+      const [letter, other] = [from[row - 1], to[column - 1]]
+      const ways = [read(row - 1, column) + 1, read(row, column - 1) + 1]
+      ways.push(read(row - 1, column - 1) + (letter === other ? 0 : 1))
+      const isSwap = row > 1 && column > 1 && letter === to[column - 2] && from[row - 2] === other
+      if (isSwap) ways.push(read(row - 2, column - 2) + 1)
+      current.push(row === 0 || column === 0 ? row + column : Math.min(...ways))
     }
-    beforeLast = last
-    last = current
   }
-  return readCell(last, to.length)
-}
-
-/** Returns true if both strings end with the same two letters in opposite order, as `ab` and `ba`. */
-function isSwap(from: string, to: string): boolean {
-  return from.length > 1 && to.length > 1 && from.at(-1) === to.at(-2) && from.at(-2) === to.at(-1)
-}
-
-function readCell(row: readonly number[], index: number): number {
-  return row[index] ?? 0
+  return read(from.length, to.length)
 }
 
 const LONGEST_VALUE = 60

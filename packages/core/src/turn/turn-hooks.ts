@@ -2,8 +2,9 @@
  * Runs the hooks of a turn: before a prompt is sent, before and after a tool call, when the model wants to stop, and at
  * the start of a session. Hooks of a compaction run in `compaction/prepare-draft.ts`.
  */
-import type { CompletedTurn, TurnEvent, TurnFailure } from '../engine/events.ts'
+import { type CompletedTurn, listHookEvents, type TurnEvent, type TurnFailure } from '../engine/events.ts'
 import {
+  createHookLimits,
   groupHooks,
   type Hook,
   type HookContextOutput,
@@ -46,22 +47,12 @@ async function callHooks<Input, Output extends Partial<HookContextOutput>>(
   const outputs: Output[] = []
   const events: TurnEvent[] = []
   const context: HookOutput[] = []
-  const limits = {
-    deadlines: compaction.deadlines,
-    timeoutSeconds: host.policy.turn.hooks.timeoutSeconds,
-    outputCharacters: compaction.scaled.budgets.hookOutputCharacters,
-    signal,
-  }
+  const limits = createHookLimits({ host, signal }, compaction)
   for await (const end of runHooks(hooks, input, limits, () => outputs.some(isLast))) {
-    const { name } = end
-    if (!end.ok) events.push({ type: 'hook-failed', hook: name, message: end.message })
-    else if (end.output !== undefined && end.output !== null) {
-      const { userDisplayMessage, additionalContext = '' } = end.output
-      if (userDisplayMessage !== undefined)
-        events.push({ type: 'hook-said', hook: name, message: userDisplayMessage })
-      context.push({ hook: name, text: additionalContext })
-      outputs.push(end.output)
-    }
+    events.push(...listHookEvents(end))
+    if (!end.ok || end.output === undefined || end.output === null) continue
+    context.push({ hook: end.name, text: end.output.additionalContext ?? '' })
+    outputs.push(end.output)
   }
   return { outputs, events, context }
 }

@@ -202,7 +202,7 @@ export const mutants: readonly Mutant[] = [
     name: 'refused-request-not-sent-as-the-client-wrote-it',
     law: 'what the provider takes directly is answered',
     file: 'packages/tidemark/src/dropin/client-exchange.ts',
-    find: 'return retryUnchanged(conversation, call, failure)',
+    find: 'return canPass(call) ? retryUnchanged(conversation, call, failure) : abandon(conversation, response, text)',
     replace: 'return abandon(conversation, response, text)',
     tests: ['test/drop-in/client-fetch.test'],
   },
@@ -313,9 +313,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'delta-of-a-client-taken-twice',
     law: 'is recovered from an overflow that was not foreseen',
-    file: 'packages/tidemark/src/dropin/take.ts',
-    find: 'matchLater(state, request.messages, last?.uuid)',
-    replace: 'matchHistory(state, request.messages), news: request.messages, divergesAt: null, change: null',
+    file: 'packages/tidemark/src/dropin/client-history.ts',
+    find: 'return end === undefined ? null : matchLater(state, messages, end)',
+    replace:
+      'return end === undefined ? null : { ...matchLater(state, messages, end), news: messages, divergesAt: null, change: null }',
     tests: ['test/drop-in/compacted-client.test'],
   },
   {

@@ -6,8 +6,10 @@
 export {
   createPostgresBlobs,
   createPostgresJournal,
+  createPostgresLocks,
   createPostgresTables,
   type PostgresJournal,
   type PostgresJournalOptions,
+  type PostgresLocks,
   type PostgresPool,
 } from './storage/postgres-journal.ts'

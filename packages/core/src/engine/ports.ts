@@ -64,6 +64,11 @@ export interface Journal {
   list(): Promise<readonly string[]>
   /** Releases the lock of the session, so that another writer can open it. */
   release(session: string): Promise<void>
+  /**
+   * Returns the sessions whose logs have one of these texts near the end, the newest first. Without it, the conversation of
+   * a client that names none begins anew in another process.
+   */
+  findRecent?(texts: readonly string[]): Promise<readonly string[]>
 }
 
 /** Content-addressed storage: equal bytes have the same id, and the content of an id never changes. */

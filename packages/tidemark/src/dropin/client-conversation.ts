@@ -87,10 +87,11 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     },
     release() {
       own.isInFlight = false
+      void keepRecording(Promise.resolve())
     },
     withdraw: () => open.awaited.abandon(),
     abandon() {
-      own.isInFlight = false
+      own.release()
       open.awaited.abandon()
     },
     take: (request, codec, signal) => takeOrPass(open, request, codec, signal),
@@ -111,7 +112,8 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
         (thrown: unknown) => void reportUnrecorded(own, thrown),
       )
       await own.recording
-      own.isInFlight = false
+      own.release()
+      await own.recording
     },
     async recordCut(reply) {
       const { request } = open.awaited
@@ -125,9 +127,19 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
 
   /** Waits for what is being recorded, and has others wait for it, too. */
   async function keepRecording(counting: Promise<void>): Promise<void> {
-    own.recording = Promise.all([own.recording, counting]).then(() => {})
+    own.recording = Promise.all([own.recording, counting]).then(() =>
+      own.isInFlight ? undefined : leaveToOthers(open),
+    )
     await counting
   }
+}
+
+/**
+ * Releases the write lock between two requests if others may write the log, too: the next request may come to any process.
+ * A store that fails now is noticed by the next append.
+ */
+async function leaveToOthers({ settings, id, withLock }: OpenSession): Promise<void> {
+  if (!settings.locks) await withLock(() => settings.journal.release(id)).catch(() => {})
 }
 
 /** A session that was closed must not keep the client from its answer. */

@@ -45,6 +45,8 @@ export interface SessionSource {
   /** Returns the sessions that no `fetch` has open and whose logs have one of these texts near the end, the newest first. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   readonly createId: () => string
+  /** True if other processes may begin sessions at the same time. */
+  readonly isShared: boolean
 }
 
 export interface ClientConversations {
@@ -123,7 +125,8 @@ async function enterConversation(
   call: ReadRequest,
   source: SessionSource,
 ): Promise<ClientConversation | null> {
-  const found = await findConversation(key, all, call, source)
+  const found =
+    (await findConversation(key, all, call, source)) ?? (await findBegunElsewhere(key, all, call, source))
   found?.begin()
   if (found !== null) return found
   const { compacted } = call.request
@@ -148,6 +151,22 @@ async function copyConversation(
       ? null
       : beginConversation(key, all, source, (id) => copySession(session, id)),
   )
+}
+
+/** Looks among the conversations of the same id that another process has begun meanwhile. */
+async function findBegunElsewhere(
+  key: string,
+  all: Conversations,
+  call: ReadRequest,
+  source: SessionSource,
+): Promise<ClientConversation | null> {
+  if (!source.isShared || key === '') return null
+  const stored = await listNumbered(key, source)
+  const news = stored.filter(({ id }) => !all.list.some(({ open }) => open.id === id))
+  if (news.length === 0) return null
+  all.list.push(...(await Promise.all(news.map(({ id }) => openConversation(id, source)))))
+  all.count = Math.max(all.count, ...stored.map(({ number }) => number))
+  return findConversation(key, all, call, source)
 }
 
 /**
@@ -269,10 +288,19 @@ async function openConversation(id: string, source: SessionSource): Promise<Clie
 
 /** Opens the sessions that the store has under this key: after a restart, the conversations go on. */
 async function openStored(key: string, source: SessionSource): Promise<Conversations> {
-  const ids = key === '' ? [] : (await source.list()).filter((id) => id === key || isNumbered(id, key))
-  const numbers = ids.map((id) => (id === key ? 1 : Number(id.slice(key.length + 1))))
-  const list = await Promise.all(ids.map((id) => openConversation(id, source)))
-  return { list, count: Math.max(0, ...numbers), inOrder: createWriteQueue(), waiting: [] }
+  const stored = key === '' ? [] : await listNumbered(key, source)
+  const list = await Promise.all(stored.map(({ id }) => openConversation(id, source)))
+  const count = Math.max(0, ...stored.map(({ number }) => number))
+  return { list, count, inOrder: createWriteQueue(), waiting: [] }
+}
+
+/** Returns the sessions that the store has under this key: the key itself is the first one. */
+async function listNumbered(
+  key: string,
+  source: SessionSource,
+): Promise<readonly { readonly id: string; readonly number: number }[]> {
+  const ids = (await source.list()).filter((id) => id === key || isNumbered(id, key))
+  return ids.map((id) => ({ id, number: id === key ? 1 : Number(id.slice(key.length + 1)) }))
 }
 
 /**

@@ -222,7 +222,7 @@ function findOpened(session: Session): ClosableSession {
 
 /** Returns what `fetch` needs. It closes no session that the caller has, too. */
 function createFetchServices(
-  { journal, ids, clock, options, findRecent }: TidemarkSettings,
+  { journal, ids, clock, options, findRecent, locks }: TidemarkSettings,
   model: SessionModel,
   sessions: OpenSessions,
   openSession: (id: string) => Promise<Session>,
@@ -249,6 +249,7 @@ function createFetchServices(
         if (!isOpen) await close()
       }
     },
+    isShared: !locks,
     findRecent: async (texts) =>
       (await findRecent(texts)).filter((id) => sessions.get(id)?.openedBy !== 'fetch'),
     createId: () => ids.next('session'),

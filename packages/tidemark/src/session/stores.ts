@@ -28,7 +28,7 @@ export interface Stores {
   readonly notes: NotesStore
   /** Returns the path of a session's log; null if logs are not files. */
   readonly logPath: (session: string) => string | null
-  /** Returns the sessions whose logs have one of these texts near the end, the newest first; none if logs are not files. */
+  /** Returns the sessions whose logs have one of these texts near the end, the newest first; none if the store cannot tell. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   /** Saves the diff of a cache break beside the session's log; null if logs are not files. */
   readonly saveDiff: ((session: string, diff: string, at: number) => Promise<void>) | null
@@ -65,6 +65,7 @@ export function createStores(options: StoreOptions): Stores {
       blobs: folder,
       notes: notesStore ?? createMemoryNotes(),
       ...NO_FILES,
+      ...(journal.findRecent === undefined ? {} : { findRecent: (texts) => findIn(journal, texts) }),
     }
   const files = createFileJournal({ home })
   return {
@@ -77,6 +78,10 @@ export function createStores(options: StoreOptions): Stores {
     saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
     close: () => files.close(),
   }
+}
+
+async function findIn(journal: Journal, texts: readonly string[]): Promise<readonly string[]> {
+  return texts.length === 0 ? [] : ((await journal.findRecent?.(texts)) ?? [])
 }
 
 const NO_FILES: Pick<Stores, 'logPath' | 'findRecent' | 'saveDiff' | 'close'> = {

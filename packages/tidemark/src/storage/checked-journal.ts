@@ -52,10 +52,12 @@ export interface RawJournal {
 export function checkedJournal(store: RawJournal, options: { readonly clock?: Clock } = {}): Journal {
   const clock = options.clock ?? systemClock
   const logs = new Map<string, CheckedLog>()
+  const released = new Set<string>()
   function open(session: string): CheckedLog {
     checkSessionId(session)
     const log = logs.get(session) ?? new CheckedLog(store, session, clock)
     logs.set(session, log)
+    released.delete(session)
     return log
   }
   return {
@@ -73,10 +75,19 @@ export function checkedJournal(store: RawJournal, options: { readonly clock?: Cl
     list: async () => store.list(),
     async release(session) {
       await open(session).release()
-      logs.delete(session)
+      // The end of a log that was released is kept: the next request of a conversation need not read all of it again.
+      released.add(session)
+      for (const oldest of released) {
+        if (released.size <= MOST_RELEASED) break
+        released.delete(oldest)
+        logs.delete(oldest)
+      }
     },
   }
 }
+
+/** Released sessions whose ends are remembered. */
+const MOST_RELEASED = 1_000
 
 /** What is known of the lines that were read: the end of the log, unless another writer has appended since. */
 interface KnownLog extends LogResumePoint {
@@ -134,6 +145,8 @@ class CheckedLog {
         return outcomes
       }
       await this.#readOn()
+      // A log that has become shorter was deleted meanwhile.
+      if (this.#known.line === line) this.#known = NOTHING_READ
     }
   }
 

@@ -2,7 +2,9 @@
  * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores
  * its lines only if the session has as many as the writer knows; a writer whose lock was lost is therefore refused.
  */
+import { setTimeout } from 'node:timers/promises'
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
+import { badOptionError } from '../platform/argument-errors.ts'
 import { createWriteQueue } from '../platform/node-ports.ts'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import { checkProgramName } from './check-records.ts'
@@ -31,6 +33,16 @@ export interface PostgresJournalOptions {
   readonly scope?: string
   /** Name of this program, which others see while it writes a session. Default: `tidemark`. */
   readonly program?: string
+  /** Seconds for which an append waits while another process writes the session. Default: 0, it is refused at once. */
+  readonly waitSeconds?: number
+  /** Locks that several journals share, so that all of them need one connection. Default: its own. */
+  readonly locks?: PostgresLocks
+}
+
+/** Write locks of the sessions of several journals, on one connection. */
+export interface PostgresLocks {
+  /** Releases all write locks, with the connection that holds them. */
+  close(): Promise<void>
 }
 
 export interface PostgresJournal extends Journal {
@@ -74,14 +86,44 @@ export function createPostgresJournal(
   pool: PostgresPool,
   options: PostgresJournalOptions = {},
 ): PostgresJournal {
-  const { scope = '' } = options
-  const locks = new AdvisoryLocks(pool, scope, checkProgramName(options.program ?? 'tidemark'))
+  const { scope = '', waitSeconds = 0 } = options
+  const program = checkProgramName(options.program ?? 'tidemark')
+  const locks =
+    options.locks === undefined ? new AdvisoryLocks(pool, program, false) : findLocks(options.locks)
+  const toKey = (session: string): string => `tidemark ${scope} ${session}`
   const store: RawJournal = {
-    ...createLineTable((session) => locks.findConnection(session) ?? pool, pool, scope),
-    lock: (session) => locks.take(session),
-    unlock: (session) => locks.release(session),
+    ...createLineTable((session) => locks.findConnection(toKey(session)) ?? pool, pool, scope),
+    lock: (session) => takeWithin(waitSeconds * 1000, () => locks.take(toKey(session))),
+    unlock: (session) => locks.release(toKey(session)),
   }
-  return { ...checkedJournal(store), close: () => locks.close() }
+  const close = options.locks === undefined ? () => locks.close() : async () => {}
+  return { ...checkedJournal(store), close }
+}
+
+/** Returns locks for `createPostgresJournal`. They keep a connection of `pool` from the first write until `close`. */
+export function createPostgresLocks(
+  pool: Pick<PostgresPool, 'connect'>,
+  options: Pick<PostgresJournalOptions, 'program'> = {},
+): PostgresLocks {
+  return new AdvisoryLocks(pool, checkProgramName(options.program ?? 'tidemark'), true)
+}
+
+function findLocks(locks: PostgresLocks): AdvisoryLocks {
+  if (locks instanceof AdvisoryLocks) return locks
+  throw badOptionError('locks', 'createPostgresJournal: locks: expected what createPostgresLocks returns.')
+}
+
+/** Milliseconds between two attempts to take a lock that another process holds. */
+const RETRY_MS = 25
+
+/** Takes a lock, again and again while another process holds it. Returns null, or the name of the last holder. */
+async function takeWithin(ms: number, take: () => Promise<string | null>): Promise<string | null> {
+  const end = performance.now() + ms
+  for (;;) {
+    const holder = await take()
+    if (holder === null || performance.now() >= end) return holder
+    await setTimeout(RETRY_MS)
+  }
 }
 
 /** Lines that one read returns at most. */
@@ -118,9 +160,16 @@ function createLineTable(
       }
     },
     async list() {
-      const { rows } = await pool.query('select distinct session from tidemark_lines where scope = $1', [
-        scope,
-      ])
+      // Jumps from one session to the next in the index, instead of reading every line.
+      const { rows } = await pool.query(
+        `with recursive found (session) as (
+           (select session from tidemark_lines where scope = $1 order by session limit 1)
+           union all
+           select (select session from tidemark_lines where scope = $1 and session > found.session order by session limit 1)
+           from found where found.session is not null
+         ) select session from found where session is not null`,
+        [scope],
+      )
       return rows.map(({ session }) => String(session))
     },
   }
@@ -134,56 +183,56 @@ function hasCode(error: unknown, code: string): boolean {
  * Write locks of sessions, held by one connection for all: Postgres releases them when the process or the connection
  * dies. A lost lock is noticed at the next append, which takes it again.
  */
-class AdvisoryLocks {
-  readonly #pool: PostgresPool
-  readonly #scope: string
+class AdvisoryLocks implements PostgresLocks {
+  readonly #pool: Pick<PostgresPool, 'connect'>
   readonly #program: string
+  readonly #keepsConnection: boolean
   #connection: Promise<PostgresConnection> | null = null
   #opened: PostgresConnection | null = null
   readonly #inTurn = createWriteQueue()
   readonly #held = new Set<string>()
 
-  constructor(pool: PostgresPool, scope: string, program: string) {
+  constructor(pool: Pick<PostgresPool, 'connect'>, program: string, keepsConnection: boolean) {
     this.#pool = pool
-    this.#scope = scope
     this.#program = program
+    this.#keepsConnection = keepsConnection
   }
 
-  /** Takes the lock of the session. Returns null if it is held now, otherwise the name of the holder. */
-  take(session: string): Promise<string | null> {
+  /** Takes the lock. Returns null if it is held now, otherwise the name of the holder. */
+  take(key: string): Promise<string | null> {
     return this.#inTurn(async () => {
       const connection = await this.#connect()
-      if (this.#held.has(session)) return null
+      if (this.#held.has(key)) return null
       const { rows } = await connection.query(
         'select pg_try_advisory_lock(hashtextextended($1, 0)) as taken',
-        [this.#key(session)],
+        [key],
       )
-      if (rows[0]?.taken !== true) return this.#findHolder(connection, session)
-      this.#held.add(session)
+      if (rows[0]?.taken !== true) return this.#findHolder(connection, key)
+      this.#held.add(key)
       return null
     })
   }
 
-  /** Releases the lock of the session, and the connection with the last lock. */
-  release(session: string): Promise<void> {
+  /** Releases the lock, and with the last one the connection unless it is kept. */
+  release(key: string): Promise<void> {
     return this.#inTurn(async () => {
-      if (!this.#held.has(session)) return
+      if (!this.#held.has(key)) return
       const connection = await this.#connect()
       // The lock is released here and not by the end of the connection, which the server notices a little later.
       await connection
-        .query('select pg_advisory_unlock(hashtextextended($1, 0))', [this.#key(session)])
+        .query('select pg_advisory_unlock(hashtextextended($1, 0))', [key])
         .catch((error: unknown) => {
           this.#drop(connection)
           throw error
         })
-      this.#held.delete(session)
-      if (this.#held.size === 0) this.#drop(connection)
+      this.#held.delete(key)
+      if (this.#held.size === 0 && !this.#keepsConnection) this.#drop(connection)
     })
   }
 
-  /** Returns the connection that holds the lock of the session; null if this journal does not hold it. */
-  findConnection(session: string): PostgresConnection | null {
-    return this.#held.has(session) ? this.#opened : null
+  /** Returns the connection that holds the lock; null if it is not held here. */
+  findConnection(key: string): PostgresConnection | null {
+    return this.#held.has(key) ? this.#opened : null
   }
 
   close(): Promise<void> {
@@ -226,20 +275,16 @@ class AdvisoryLocks {
     connection.release(true)
   }
 
-  async #findHolder(connection: PostgresConnection, session: string): Promise<string> {
+  async #findHolder(connection: PostgresConnection, key: string): Promise<string> {
     const { rows } = await connection.query(
       `select application_name as name, client_addr as address from pg_locks join pg_stat_activity using (pid)
        where locktype = 'advisory' and granted and objsubid = 1
          and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)`,
-      [this.#key(session)],
+      [key],
     )
     const name = String(rows[0]?.name ?? 'another process')
     const address = rows[0]?.address
     return typeof address === 'string' ? `${name} (${address})` : name
-  }
-
-  #key(session: string): string {
-    return `tidemark ${this.#scope} ${session}`
   }
 }
 

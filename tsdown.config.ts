@@ -28,6 +28,7 @@ const packages = {
     'watchdog-worker': 'src/threads/watchdog-worker.ts',
     'network-bridge': 'src/sandbox/network-bridge.ts',
   },
+  gateway: { index: 'src/index.ts' },
   cli: { index: 'src/index.ts' },
 }
 

@@ -90,6 +90,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'chat',
     'commands',
   ],
+  gateway: ['database', 'keys', 'spending', 'operation', 'server', 'index.ts'],
   page: ['data', 'chart', 'views', 'main.tsx'],
   cli: ['.', 'pages', 'ui', 'commands'],
 }

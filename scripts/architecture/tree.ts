@@ -16,6 +16,7 @@ export const PACKAGE_ORDER: readonly string[] = [
   'terminal',
   'page',
   'agent',
+  'gateway',
   'cli',
 ]
 export const PURE_PACKAGES: ReadonlySet<string> = new Set(['core', 'wire'])

@@ -13,6 +13,7 @@ export type {
   WrittenLog,
 } from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
+export { copyHead, isEventStream } from './dropin/client-response.ts'
 export {
   findDepartedText,
   listDepartedTexts,
@@ -48,6 +49,7 @@ export {
   type UnreadableLog,
 } from './inspect/inspect-files.ts'
 export type { ClearingCost, LoggedCacheBreak } from './inspect/report.ts'
+export { type ClientTidemark, createClientTidemark } from './library/client-tidemark.ts'
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { BlobCopyReport } from './logs/log-blobs.ts'
@@ -55,7 +57,18 @@ export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.t
 export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { createRefusal, LIMIT_STATUS } from './models/client-error.ts'
 export { createHttpModel } from './models/http-model.ts'
+export { createModelOfClient, findRouteByPath, PROVIDERS } from './models/providers.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
+export {
+  type AdmittedRequest,
+  closeServer,
+  createClientHost,
+  createUpstreamFinder,
+  listenOn,
+  PROVIDER_UPSTREAMS,
+  type RefusedRequest,
+  sendUpstream,
+} from './proxy/client-host.ts'
 export { serveLoopbackProxy } from './proxy/loopback-proxy.ts'
 export { countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
 export { listEditAnchors, listLines, listStrings } from './replay/edit-anchors.ts'
@@ -83,6 +96,7 @@ export {
   replaySession,
   type TooLongRequest,
 } from './replay/replay-session.ts'
+export { copyBlobBytes, createBlobId } from './storage/blob-folder.ts'
 export { createSingleLogJournal } from './storage/file-journal.ts'
 export { type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'
 export { isSessionId, sessionPaths, tidemarkHome } from './storage/home-paths.ts'

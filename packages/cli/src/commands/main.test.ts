@@ -61,6 +61,8 @@ describe('help and version', () => {
                                       working prompt cache
         watch [options]               stand between an agent and the API on this machine, and show what
                                       its requests cost
+        gateway [options]             serve many users: sessions, keys and budgets in Postgres, for any
+                                      number of processes
         sample [options]              show a sample session three ways: its log, the context of the model,
                                       and the request
         tour [options]                see it work: the same job without and with Tidemark, on real files

@@ -39,6 +39,8 @@ function createProgram(terminal: Terminal): Command {
     .version(manifest.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
+    // An option behind the name of a command is that command's, also where the command above has one of the same name.
+    .enablePositionalOptions()
     .exitOverride()
     .configureHelp({
       styleTitle: colors.bold,

@@ -87,7 +87,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     },
     release() {
       own.isInFlight = false
-      void keepRecording(Promise.resolve())
+      void keepRecording(own, Promise.resolve())
     },
     withdraw: () => open.awaited.abandon(),
     abandon() {
@@ -119,19 +119,19 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       const { request } = open.awaited
       own.abandon()
       if (reply !== null || request === null) return own.count(reply)
-      await keepRecording(countLostCall(open, request))
+      await keepRecording(own, countLostCall(open, request))
     },
-    count: (reply, isEmitted) => keepRecording(countReply(open, reply, isEmitted)),
+    count: (reply, isEmitted) => keepRecording(own, countReply(open, reply, isEmitted)),
   }
   return own
+}
 
-  /** Waits for what is being recorded, and has others wait for it, too. */
-  async function keepRecording(counting: Promise<void>): Promise<void> {
-    own.recording = Promise.all([own.recording, counting]).then(() =>
-      own.isInFlight ? undefined : leaveToOthers(open),
-    )
-    await counting
-  }
+/** Waits for what is being recorded, and has others wait for it, too. */
+async function keepRecording(own: OwnConversation, counting: Promise<void>): Promise<void> {
+  own.recording = Promise.all([own.recording, counting]).then(() =>
+    own.isInFlight ? undefined : leaveToOthers(own.open),
+  )
+  await counting
 }
 
 /**

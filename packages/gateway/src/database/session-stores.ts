@@ -1,0 +1,156 @@
+/**
+ * The sessions of one key in Postgres: log, blobs and the time of their last use. The key is part of every row's primary key,
+ * so that equal ids of two keys never meet.
+ */
+import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
+import { copyBlobBytes, createBlobId } from 'tidemark/internal'
+import { createPostgresJournal, type PostgresLocks } from 'tidemark/postgres'
+import { appendAudit } from './audit.ts'
+import { type Database, runTransaction } from './database.ts'
+
+export interface SessionStoreOptions {
+  /** The id of the key. */
+  readonly scope: string
+  readonly locks: PostgresLocks
+  /** Seconds for which a request waits while another process answers one of the same session. */
+  readonly waitSeconds: number
+  /** Called if the log could not be read or written, with the reason. */
+  readonly onFailure: (message: string) => void
+}
+
+/** Milliseconds in which the last use of a session is stored once. */
+const TOUCH_MS = 10_000
+
+export function createSessionJournal(pool: Database, options: SessionStoreOptions): Journal {
+  const { scope, locks, waitSeconds, onFailure } = options
+  const journal = createPostgresJournal(pool, { scope, locks, waitSeconds })
+  const touched = new Map<string, number>()
+  const report = (thrown: unknown): never => {
+    onFailure(thrown instanceof Error ? thrown.message : String(thrown))
+    throw thrown
+  }
+  async function touch(session: string): Promise<void> {
+    const now = performance.now()
+    if (now - (touched.get(session) ?? Number.NEGATIVE_INFINITY) < TOUCH_MS) return
+    await pool.query(
+      `insert into gateway_sessions (scope, session) values ($1, $2)
+       on conflict (scope, session) do update set used_at = now()`,
+      [scope, session],
+    )
+    touched.set(session, now)
+  }
+  return {
+    read: (session, visit, from) => journal.read(session, visit, from).catch(report),
+    list: () => journal.list().catch(report),
+    async release(session) {
+      touched.delete(session)
+      await journal.release(session)
+    },
+    async append(session, after, records) {
+      const [outcome] = await Promise.all([journal.append(session, after, records), touch(session)]).catch(
+        report,
+      )
+      if (!outcome.ok && outcome.reason === 'locked') onFailure(outcome.message)
+      return outcome
+    },
+    findRecent: (texts) => findRecent(pool, scope, texts).catch(report),
+  }
+}
+
+/** Sessions that are searched for a conversation that names none, and lines of each. */
+const SEARCHED = { sessions: 100, lines: 60 }
+
+async function findRecent(
+  pool: Database,
+  scope: string,
+  texts: readonly string[],
+): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ session: string }>(
+    `select recent.session from
+       (select session, used_at from gateway_sessions where scope = $1 order by used_at desc limit $3) recent
+     where exists (
+       select 1 from (
+         select text from tidemark_lines l where l.scope = $1 and l.session = recent.session order by line desc limit $4
+       ) line, unnest($2::text[]) wanted (text)
+       where position(wanted.text in line.text) > 0
+     ) order by recent.used_at desc`,
+    [scope, texts, SEARCHED.sessions, SEARCHED.lines],
+  )
+  return rows.map(({ session }) => session)
+}
+
+export function createSessionBlobs(pool: Database, scope: string): BlobStore {
+  return {
+    async put(given) {
+      const bytes = copyBlobBytes(given)
+      const id = createBlobId(bytes)
+      await pool.query(
+        'insert into gateway_blobs (scope, id, bytes) values ($1, $2, $3) on conflict do nothing',
+        [scope, id, Buffer.from(bytes)],
+      )
+      return id
+    },
+    async get(id) {
+      const { rows } = await pool.query('select bytes from gateway_blobs where scope = $1 and id = $2', [
+        scope,
+        id,
+      ])
+      const bytes = rows[0]?.bytes
+      return bytes instanceof Uint8Array ? Uint8Array.from(bytes) : null
+    },
+    async has(id) {
+      const found = await pool.query('select 1 from gateway_blobs where scope = $1 and id = $2', [scope, id])
+      return found.rows.length > 0
+    },
+  }
+}
+
+export interface DeletedSession {
+  readonly lines: number
+  readonly blobs: number
+}
+
+/**
+ * Deletes a session with the blobs that no other session of the key has. Returns null, and deletes nothing, if a process
+ * answers a request of it just now, if it was used after `unusedSince`, or if there is none.
+ */
+export async function deleteSession(
+  pool: Database,
+  { scope, session, actor, unusedSince }: DeleteSessionInput,
+): Promise<DeletedSession | null> {
+  return runTransaction(pool, async (connection) => {
+    const { rows } = await connection.query(
+      `select pg_try_advisory_xact_lock(hashtextextended($3, 0)) as taken from gateway_sessions
+       where scope = $1 and session = $2 and used_at <= coalesce($4, 'infinity'::timestamptz) for update`,
+      [scope, session, `tidemark ${scope} ${session}`, unusedSince ?? null],
+    )
+    if (rows[0]?.taken !== true) return null
+    const blobs = await connection.query(
+      `delete from gateway_blobs b where scope = $1
+         and exists (select 1 from tidemark_lines l where l.scope = $1 and l.session = $2 and position(b.id in l.text) > 0)
+         and not exists (select 1 from tidemark_lines l where l.scope = $1 and l.session <> $2 and position(b.id in l.text) > 0)`,
+      [scope, session],
+    )
+    const lines = await connection.query('delete from tidemark_lines where scope = $1 and session = $2', [
+      scope,
+      session,
+    ])
+    await connection.query('delete from gateway_sessions where scope = $1 and session = $2', [scope, session])
+    const deleted = { lines: lines.rowCount ?? 0, blobs: blobs.rowCount ?? 0 }
+    const details = `${deleted.lines} lines, ${deleted.blobs} blobs`
+    await appendAudit(connection, {
+      actor,
+      action: 'session-deleted',
+      subject: `${scope} ${session}`,
+      details,
+    })
+    return deleted
+  })
+}
+
+interface DeleteSessionInput {
+  readonly scope: string
+  readonly session: string
+  readonly actor: string
+  readonly unusedSince?: Date
+}

@@ -1,0 +1,168 @@
+/**
+ * Keys of the gateway: one for each consumer, with a budget, a period and a list of models. Only a hash of a key is stored; it
+ * is looked up for each request, so that a revoked key ends at once in every process.
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { TidemarkError } from '@tidemark/core/errors'
+import { appendAudit } from '../database/audit.ts'
+import { type Database, runTransaction } from '../database/database.ts'
+
+export const PERIODS = ['day', 'week', 'month', 'total'] as const
+export type Period = (typeof PERIODS)[number]
+
+export interface GatewayKey {
+  /** The scope of the sessions of this key. */
+  readonly id: string
+  readonly name: string
+  /** Most dollars in a period; null for no limit. */
+  readonly budget: number | null
+  readonly period: Period
+  /** Names of the models that may be called, `*` at the end for all with that beginning; null for all. */
+  readonly models: readonly string[] | null
+  readonly isRevoked: boolean
+}
+
+export interface NewKey {
+  readonly name: string
+  readonly budget?: number
+  readonly period?: Period
+  readonly models?: readonly string[]
+  readonly actor: string
+}
+
+/** What a key begins with, by which it is told apart from the credentials of providers. */
+const KEY_PREFIX = 'tmk_'
+const KEY_PATTERN = /^tmk_[\w-]{43}$/
+const UNIQUE_VIOLATION = '23505'
+
+/** Adds a key and returns it: it cannot be read again later. */
+export async function addKey(
+  pool: Database,
+  given: NewKey,
+): Promise<{ readonly key: string; readonly id: string }> {
+  checkNewKey(given)
+  const key = `${KEY_PREFIX}${randomBytes(32).toString('base64url')}`
+  const id = randomUUID()
+  const { name, budget = null, period = 'month', models = null, actor } = given
+  try {
+    await runTransaction(pool, async (connection) => {
+      await connection.query(
+        'insert into gateway_keys (id, name, hash, hint, budget, period, models) values ($1, $2, $3, $4, $5, $6, $7)',
+        [id, name, hashKey(key), key.slice(0, KEY_PREFIX.length + 4), budget, period, models],
+      )
+      const details = `budget ${budget ?? 'none'}, period ${period}, models ${models?.join(' ') ?? 'all'}`
+      await appendAudit(connection, { actor, action: 'key-added', subject: name, details })
+    })
+  } catch (thrown) {
+    if (isObjectWithCode(thrown, UNIQUE_VIOLATION))
+      throw badKeyError(`A key named ${name} exists. Revoke it first, or choose another name.`)
+    throw thrown
+  }
+  return { key, id }
+}
+
+function checkNewKey({ name, budget, period, models }: NewKey): void {
+  if (!/^[\w.@ -]{1,100}$/.test(name))
+    throw badKeyError(
+      `The name ${JSON.stringify(name)}: expected 1 to 100 letters, digits, spaces and . _ - @ characters.`,
+    )
+  if (budget !== undefined && !(budget > 0 && budget <= 1e9))
+    throw badKeyError(`--budget ${budget}: expected dollars above 0.`)
+  if (period !== undefined && !PERIODS.includes(period))
+    throw badKeyError(`--period ${period}: expected one of ${PERIODS.join(', ')}.`)
+  const bad = models?.find((model) => !/^[\w.:/@-]{1,200}\*?$/.test(model))
+  if (bad !== undefined || models?.length === 0)
+    throw badKeyError(`--models ${bad ?? ''}: expected names of models, such as claude-sonnet-5-5 or gpt-6*.`)
+}
+
+function badKeyError(message: string): TidemarkError {
+  return new TidemarkError('bad-option', message)
+}
+
+function isObjectWithCode(thrown: unknown, code: string): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === code
+}
+
+/** Revokes a key by its name. Its sessions and its spending stay. Throws `bad-option` if there is none. */
+export async function revokeKey(pool: Database, name: string, actor: string): Promise<void> {
+  await runTransaction(pool, async (connection) => {
+    const { rowCount } = await connection.query(
+      'update gateway_keys set revoked_at = now() where name = $1 and revoked_at is null',
+      [name],
+    )
+    if (rowCount === 0)
+      throw badKeyError(`There is no key named ${JSON.stringify(name)}: see tidemark gateway keys list.`)
+    await appendAudit(connection, { actor, action: 'key-revoked', subject: name })
+  })
+}
+
+export interface ListedKey extends GatewayKey {
+  readonly hint: string
+  readonly createdAt: string
+  /** Dollars of the current period, with those of calls that run. */
+  readonly spent: number
+  readonly reserved: number
+}
+
+export async function listKeys(pool: Database): Promise<readonly ListedKey[]> {
+  const { rows } = await pool.query(
+    `select k.*, coalesce(s.spent, 0) as spent, coalesce(s.reserved, 0) as reserved from gateway_keys k
+     left join gateway_spending s on s.key = k.id and s.period = ${sqlPeriod('k.period')} order by k.created_at`,
+  )
+  return rows.map((row) => ({
+    ...toKey(row),
+    hint: row.hint,
+    createdAt: row.created_at.toISOString(),
+    spent: Number(row.spent),
+    reserved: Number(row.reserved),
+  }))
+}
+
+/** The first day, in UTC, of the period that runs now, as SQL. `period`: SQL of the name of the period. */
+export function sqlPeriod(period: string): string {
+  return `case ${period} when 'total' then date '1970-01-01'
+    else date_trunc(${period}, now() at time zone 'utc')::date end`
+}
+
+/** Returns the key with this secret, also if it is revoked; null if there is none. */
+export async function findKey(pool: Pick<Database, 'query'>, secret: string): Promise<GatewayKey | null> {
+  if (!isGatewayKey(secret)) return null
+  const { rows } = await pool.query('select * from gateway_keys where hash = $1', [hashKey(secret)])
+  return rows[0] === undefined ? null : toKey(rows[0])
+}
+
+/** True if a text has the form of a key of the gateway. */
+export function isGatewayKey(text: string): boolean {
+  return KEY_PATTERN.test(text)
+}
+
+/** True if the key may call the model. */
+export function allowsModel({ models }: Pick<GatewayKey, 'models'>, model: string): boolean {
+  if (models === null) return true
+  return models.some((name) => (name.endsWith('*') ? model.startsWith(name.slice(0, -1)) : name === model))
+}
+
+/** A key has 256 random bits: nothing is gained by a slow hash. */
+function hashKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}
+
+interface KeyRow {
+  readonly id: string
+  readonly name: string
+  readonly budget: string | null
+  readonly period: Period
+  readonly models: readonly string[] | null
+  readonly revoked_at: Date | null
+}
+
+function toKey({ id, name, budget, period, models, revoked_at }: KeyRow): GatewayKey {
+  return {
+    id,
+    name,
+    period,
+    models,
+    budget: budget === null ? null : Number(budget),
+    isRevoked: revoked_at !== null,
+  }
+}

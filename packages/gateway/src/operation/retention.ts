@@ -1,0 +1,63 @@
+/**
+ * Work that no request waits for, as jobs of pg-boss in the same database: sessions that nobody has used for long are deleted,
+ * and calls of dead processes are settled. A job of a process that is killed is taken up by another one.
+ */
+import { PgBoss } from 'pg-boss'
+import type { Database } from '../database/database.ts'
+import { deleteSession } from '../database/session-stores.ts'
+import { settleDeadProcesses } from '../spending/budget.ts'
+
+export interface JobOptions {
+  readonly database: Database
+  /** Days without a request after which a session is deleted; null to keep all. */
+  readonly retentionDays: number | null
+  readonly onError: (message: string) => void
+}
+
+export interface Jobs {
+  close(): Promise<void>
+}
+
+const QUEUE = 'tidemark-gateway-upkeep'
+/** Every minute: pg-boss sends one job for all processes. */
+const SCHEDULE = '* * * * *'
+/** Sessions that one job deletes at most, so that no job runs for long. */
+const BATCH = 500
+
+export async function startJobs({ database, retentionDays, onError }: JobOptions): Promise<Jobs> {
+  const boss = new PgBoss({
+    // The jobs use the connections of the gateway, so that a process has one limit of them.
+    db: {
+      executeSql: async (text, values) => database.query(text, values === undefined ? [] : [...values]),
+    },
+    schema: 'tidemark_jobs',
+  })
+  boss.on('error', (error) => onError(error instanceof Error ? error.message : String(error)))
+  await boss.start()
+  await boss.createQueue(QUEUE, { policy: 'short', retryLimit: 2, expireInSeconds: 300 })
+  await boss.schedule(QUEUE, SCHEDULE)
+  await boss.work(QUEUE, async () => {
+    await runUpkeep(database, retentionDays)
+  })
+  return { close: () => boss.stop({ graceful: true, timeout: 5_000 }) }
+}
+
+/** Does what is due now. Safe in several processes at once. */
+export async function runUpkeep(
+  database: Database,
+  retentionDays: number | null,
+): Promise<{ readonly settled: number; readonly deleted: number }> {
+  const settled = await settleDeadProcesses(database)
+  await database.query("delete from gateway_processes where seen_at < now() - interval '1 day'")
+  if (retentionDays === null) return { settled, deleted: 0 }
+  const unusedSince = new Date(Date.now() - retentionDays * 86_400_000)
+  const { rows } = await database.query<{ scope: string; session: string }>(
+    'select scope, session from gateway_sessions where used_at <= $1 order by used_at limit $2',
+    [unusedSince, BATCH],
+  )
+  let deleted = 0
+  for (const { scope, session } of rows)
+    if ((await deleteSession(database, { scope, session, actor: 'retention', unusedSince })) !== null)
+      deleted += 1
+  return { settled, deleted }
+}

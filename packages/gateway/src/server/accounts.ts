@@ -1,0 +1,75 @@
+/** The accounts of one process: what could not be stored because the database was away is stored once it is back. */
+import { setTimeout } from 'node:timers/promises'
+import type { Database } from '../database/database.ts'
+import type { GatewayKey } from '../keys/keys.ts'
+import type { Metrics } from '../operation/metrics.ts'
+import { noteProcess, reserveCall, type SettledCall, settleCall } from '../spending/budget.ts'
+import type { CallCost } from '../spending/call-price.ts'
+import type { CallAccounts } from '../spending/metered-send.ts'
+
+export interface ProcessAccounts extends CallAccounts {
+  /** Waits for what is not stored yet, at most so many milliseconds. */
+  close(ms: number): Promise<void>
+}
+
+export interface AccountsOptions {
+  readonly database: Database
+  /** Id of this process. */
+  readonly process: string
+  readonly metrics: Metrics
+  /** Called once in a period when the spending of a key reaches the share at which it is warned. */
+  readonly onWarning: (key: GatewayKey, spent: number) => void
+}
+
+/** Milliseconds between two signs of life of a process. */
+const BEAT_MS = 10_000
+const RETRY_MS = { first: 100, most: 5_000 }
+
+export async function openAccounts(options: AccountsOptions): Promise<ProcessAccounts> {
+  const { database, process, metrics } = options
+  await noteProcess(database, process)
+  const beat = setInterval(() => void noteProcess(database, process).catch(() => {}), BEAT_MS)
+  const unsettled = new Set<Promise<void>>()
+  let isClosed = false
+
+  async function settleLater(key: GatewayKey, id: string, cost: CallCost): Promise<void> {
+    for (let wait = RETRY_MS.first; !isClosed; wait = Math.min(2 * wait, RETRY_MS.most)) {
+      await setTimeout(wait)
+      metrics.count('tidemark_gateway_settle_retries_total')
+      const end = await settleCall(database, id, cost).catch(() => undefined)
+      if (end !== undefined) return note(options, key, end)
+    }
+  }
+  return {
+    reserve: (key, amount, model) => reserveCall(database, key, { amount, model, process }),
+    async settle(key, { id }, cost) {
+      countCost(metrics, cost)
+      try {
+        note(options, key, await settleCall(database, id, cost))
+      } catch {
+        const later: Promise<void> = settleLater(key, id, cost).finally(() => unsettled.delete(later))
+        unsettled.add(later)
+      }
+    },
+    onRefused: (_key, reason) => metrics.count('tidemark_gateway_refusals_total', { reason }),
+    async close(ms) {
+      clearInterval(beat)
+      await Promise.race([Promise.all(unsettled), setTimeout(ms, undefined, { ref: false })])
+      isClosed = true
+      await database.query('delete from gateway_processes where id = $1', [process]).catch(() => {})
+    },
+  }
+}
+
+function note({ metrics, onWarning }: AccountsOptions, key: GatewayKey, end: SettledCall | null): void {
+  if (end?.isWarning !== true) return
+  metrics.count('tidemark_gateway_budget_warnings_total')
+  onWarning(key, end.spent)
+}
+
+function countCost(metrics: Metrics, { cost, input, cacheRead, cacheWrite, output }: CallCost): void {
+  metrics.count('tidemark_gateway_calls_total')
+  metrics.count('tidemark_gateway_dollars_total', {}, cost)
+  for (const [name, tokens] of Object.entries({ input, cacheRead, cacheWrite, output }))
+    metrics.count('tidemark_gateway_tokens_total', { class: name }, tokens)
+}

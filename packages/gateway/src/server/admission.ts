@@ -1,0 +1,130 @@
+/** Decides which requests are answered: known paths, known keys, and a credential for the provider. */
+import type { IncomingMessage } from 'node:http'
+import {
+  type AdmittedRequest,
+  createUpstreamFinder,
+  findRouteByPath,
+  PROVIDERS,
+  type RefusedRequest,
+  sendUpstream,
+} from 'tidemark/internal'
+import type { Database } from '../database/database.ts'
+import { findKey, type GatewayKey } from '../keys/keys.ts'
+import { type CallAccounts, createMeteredSend } from '../spending/metered-send.ts'
+import { type CallerCredentials, KEY_HEADER, readCredentials, writeCredentials } from './credentials.ts'
+import { type Tenants, toOwnScope } from './tenants.ts'
+
+export interface AdmissionOptions {
+  readonly tenants: Tenants
+  /** Null: there are no keys, and callers bring their own credentials. */
+  readonly keys: { readonly database: Database; readonly accounts: CallAccounts } | null
+  readonly upstreams: { readonly anthropic: string; readonly openai: string }
+  /** The gateway's own credentials; null for callers' own only. */
+  readonly credentials: { readonly anthropic: string | null; readonly openai: string | null }
+}
+
+type Admit = (request: IncomingMessage, headers: Headers) => Promise<AdmittedRequest | RefusedRequest>
+
+export function createAdmission(options: AdmissionOptions): Admit {
+  const findUpstream = createUpstreamFinder(options.upstreams)
+  return async (request, headers) => {
+    const path = readPath(request)
+    if (path === null) return refuse(404, UNKNOWN_PATH)
+    const upstream = findUpstream(path, request.headers)
+    const url = `${upstream}${path}`
+    const isAnthropic = upstream === options.upstreams.anthropic && isFirstProvider(path, upstream, options)
+    const credential = isAnthropic ? options.credentials.anthropic : options.credentials.openai
+    const { codec } =
+      findRouteByPath(path.split('?')[0] ?? '')?.provider ?? PROVIDERS[isAnthropic ? 0 : 1] ?? PROVIDERS[0]
+    if (options.keys === null) return admitWithoutKey(url, headers, options)
+    const caller = readCredentials(headers)
+    let key: GatewayKey | null
+    try {
+      key = await findKey(options.keys.database, caller.key)
+    } catch {
+      return { ...refuse(503, 'The keys of the gateway cannot be read now.'), headers: RETRY }
+    }
+    const refusal = refuseCaller(key, caller, credential)
+    if (refusal !== null || key === null) return refusal ?? refuse(401, UNKNOWN_KEY)
+    const { accounts } = options.keys
+    const known = key
+    return {
+      ok: true,
+      url,
+      headers: writeCredentials(headers, caller, codec, credential),
+      answer: (address, init) =>
+        options.tenants.run((readFailure) => {
+          const send = createMeteredSend({ key: known, accounts, readFailure })
+          return options.tenants.find(known.id).answer(address, init, send)
+        }),
+    }
+  }
+}
+
+/** Without a database there are no keys: what a caller sends is his own credential, and his sessions are kept by it. */
+function admitWithoutKey(
+  url: string,
+  headers: Headers,
+  { tenants }: AdmissionOptions,
+): AdmittedRequest | RefusedRequest {
+  const secret = headers.get('x-api-key') ?? headers.get('authorization')
+  if (secret === null) return refuse(401, 'The request has no credential in x-api-key or authorization.')
+  const sent = writeCredentials(headers, { key: '', isOwn: true }, PROVIDERS[0].codec, null)
+  const tide = tenants.find(toOwnScope(secret))
+  return {
+    ok: true,
+    url,
+    headers: sent,
+    answer: (address, init) => tide.answer(address, init, sendUpstream),
+  }
+}
+
+/** Where one address serves both providers, as a simulator does, the path tells whose credential is meant. */
+function isFirstProvider(
+  path: string,
+  upstream: string,
+  { upstreams }: Pick<AdmissionOptions, 'upstreams'>,
+): boolean {
+  if (upstreams.anthropic !== upstreams.openai) return upstream === upstreams.anthropic
+  const route = findRouteByPath(path.split('?')[0] ?? '')
+  return route === null || route.provider === PROVIDERS[0]
+}
+
+/** Paths of models, which every SDK may ask for. */
+const MODELS_PATH = /^\/v1\/models(?:\/[\w.:@-]+)?$/
+
+/** Returns the path of a request that the gateway serves, with its query; null for any other. */
+function readPath({ url = '', method }: IncomingMessage): string | null {
+  const [path = '', ...query] = url.split('?')
+  // Nothing that a server further on could read as another path.
+  if (!/^\/v1(?:\/[\w.:@-]+)+$/.test(path) || path.split('/').some((part) => part === '..' || part === '.'))
+    return null
+  const isServed =
+    method === 'POST' ? findRouteByPath(path) !== null : method === 'GET' && MODELS_PATH.test(path)
+  return isServed ? [path, ...query].join('?') : null
+}
+
+const UNKNOWN_PATH =
+  'The gateway serves /v1/messages, /v1/messages/count_tokens, /v1/responses, /v1/chat/completions and /v1/models.'
+const UNKNOWN_KEY =
+  'Unknown key of the gateway. Send one that `tidemark gateway keys add` printed, as x-api-key or Authorization: Bearer.'
+const RETRY = { 'x-should-retry': 'true', 'retry-after': '1' }
+
+function refuseCaller(
+  key: GatewayKey | null,
+  { isOwn }: CallerCredentials,
+  credential: string | null,
+): RefusedRequest | null {
+  if (key === null) return refuse(401, UNKNOWN_KEY)
+  if (key.isRevoked) return refuse(403, `The key ${key.name} of the gateway was revoked.`)
+  if (!isOwn && credential === null)
+    return refuse(
+      403,
+      `The gateway has no credential for this provider. Send the key as ${KEY_HEADER}, and your own credential beside it.`,
+    )
+  return null
+}
+
+function refuse(status: number, message: string): RefusedRequest {
+  return { ok: false, status, message, headers: { 'x-should-retry': 'false' } }
+}

@@ -1,0 +1,237 @@
+/**
+ * Serves the gateway: requests of many users through their sessions, on one Postgres. Processes hold no state that another
+ * one needs; as many as wanted run side by side.
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { TidemarkError } from '@tidemark/core/errors'
+import type { SessionEvent } from 'tidemark'
+import { closeServer, createClientHost, listenOn, PROVIDER_UPSTREAMS } from 'tidemark/internal'
+import type { Telemetry } from 'tidemark/telemetry'
+import { type Database, describeDatabaseError, openDatabase } from '../database/database.ts'
+import { migrateDatabase } from '../database/migrations.ts'
+import type { GatewayKey } from '../keys/keys.ts'
+import { createMetrics, type Metrics } from '../operation/metrics.ts'
+import { type Jobs, startJobs } from '../operation/retention.ts'
+import { openAccounts, type ProcessAccounts } from './accounts.ts'
+import { createAdmission } from './admission.ts'
+import { createTenants, type Tenants } from './tenants.ts'
+
+export interface GatewayOptions {
+  /** Address of the database. Without it, one process keeps sessions in files, and there are no keys. */
+  readonly database?: string
+  /** Folder for sessions without a database. */
+  readonly home: string
+  /** Default: 127.0.0.1. */
+  readonly host?: string
+  /** Default: one that is free. */
+  readonly port?: number
+  /** Address of the Messages API, without `/v1`. Default: Anthropic's own. */
+  readonly upstream?: string
+  /** Address of OpenAI's APIs, without `/v1`. Default: OpenAI's own. */
+  readonly upstreamOpenai?: string
+  /** Credentials are read from `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly maxBodyBytes?: number
+  /** Largest context window to use, in tokens. Default: that of each model. */
+  readonly windowTokens?: number
+  /** Days without a request after which a session is deleted. Default: sessions are kept. */
+  readonly retentionDays?: number
+  /** Seconds without a request after which a session is closed in this process. Default: 300. */
+  readonly idleSeconds?: number
+  /** Seconds for which running answers may go on after `close`. Default: 30. */
+  readonly drainSeconds?: number
+  /** Called for what an operator should know, as one line. */
+  readonly onLog?: (line: GatewayLogLine) => void
+}
+
+export interface GatewayLogLine {
+  readonly level: 'info' | 'warning' | 'error'
+  readonly event: string
+  readonly message: string
+}
+
+export interface Gateway {
+  readonly url: string
+  /** Answers that are being sent. */
+  readonly running: number
+  /** Takes no more requests, lets running answers end, settles what is open, and closes the sessions. */
+  close(): Promise<void>
+}
+
+/** Seconds for which a request waits while another process answers one of the same session. */
+const WAIT_SECONDS = 10
+const DEFAULT_IDLE_SECONDS = 300
+const DEFAULT_DRAIN_SECONDS = 30
+
+export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
+  const { host = '127.0.0.1', port = 0, onLog = () => {} } = options
+  const metrics = createMetrics()
+  const services = await openServices(options, metrics, onLog)
+  const { tenants, database, accounts } = services
+  const client = createClientHost({
+    ...(options.maxBodyBytes === undefined ? {} : { maxBodyBytes: options.maxBodyBytes }),
+    onError: (status, message) =>
+      onLog({ level: 'warning', event: 'refused', message: `${status} ${message}` }),
+    admit: createAdmission({
+      tenants,
+      keys: database === null || accounts === null ? null : { database, accounts },
+      upstreams: {
+        anthropic: trimAddress(options.upstream) ?? PROVIDER_UPSTREAMS.anthropic,
+        openai: trimAddress(options.upstreamOpenai) ?? PROVIDER_UPSTREAMS.openai,
+      },
+      credentials: {
+        anthropic: options.env.ANTHROPIC_API_KEY || null,
+        openai: options.env.OPENAI_API_KEY || null,
+      },
+    }),
+  })
+  let isDraining = false
+  const server = createServer((request, response) => {
+    if (answerOperator(request, response, { database, metrics, isDraining, running: client.running })) return
+    const begun = performance.now()
+    response.on('close', () => {
+      metrics.count('tidemark_gateway_responses_total', { status: String(response.statusCode) })
+      metrics.observeSeconds((performance.now() - begun) / 1000)
+    })
+    // A proxy in front sends the next request of the connection to another process.
+    if (isDraining) response.setHeader('connection', 'close')
+    void client.handle(request, response)
+  })
+  await listenOn(server, host, port).catch(async (thrown: unknown) => {
+    await closeServices(services)
+    throw thrown
+  })
+  const { address, port: bound } = server.address() as AddressInfo
+  return {
+    url: `http://${address.includes(':') ? `[${address}]` : address}:${bound}`,
+    get running() {
+      return client.running
+    },
+    async close() {
+      isDraining = true
+      await closeServer(server, (options.drainSeconds ?? DEFAULT_DRAIN_SECONDS) * 1000)
+      await closeServices(services)
+    },
+  }
+}
+
+interface GatewayServices {
+  readonly database: Database | null
+  readonly accounts: ProcessAccounts | null
+  readonly jobs: Jobs | null
+  readonly tenants: Tenants
+}
+
+async function openServices(
+  options: GatewayOptions,
+  metrics: Metrics,
+  onLog: (line: GatewayLogLine) => void,
+): Promise<GatewayServices> {
+  const database = options.database === undefined ? null : openDatabase(options.database)
+  const tenants = createTenants({
+    database,
+    home: options.home,
+    env: options.env,
+    idleSeconds: options.idleSeconds ?? DEFAULT_IDLE_SECONDS,
+    waitSeconds: WAIT_SECONDS,
+    windowTokens: options.windowTokens ?? null,
+    telemetry: await loadTelemetry(),
+    onEvent: (event, session) => noteEvent(event, session, metrics, onLog),
+  })
+  if (database === null) return { database, tenants, accounts: null, jobs: null }
+  try {
+    const steps = await migrateDatabase(database)
+    for (const step of steps) onLog({ level: 'info', event: 'migrated', message: step })
+    const onWarning = ({ name, budget }: GatewayKey, spent: number): void =>
+      onLog({
+        level: 'warning',
+        event: 'budget',
+        message: `The key ${name} has used $${spent.toFixed(2)} of $${budget}.`,
+      })
+    const accounts = await openAccounts({ database, process: randomUUID(), metrics, onWarning })
+    const onError = (message: string): void => onLog({ level: 'error', event: 'jobs', message })
+    const jobs = await startJobs({ database, retentionDays: options.retentionDays ?? null, onError })
+    return { database, tenants, accounts, jobs }
+  } catch (thrown) {
+    await database.end().catch(() => {})
+    if (thrown instanceof TidemarkError) throw thrown
+    throw new TidemarkError('io-failed', describeDatabaseError(thrown), { cause: thrown })
+  }
+}
+
+async function closeServices({ database, accounts, jobs, tenants }: GatewayServices): Promise<void> {
+  await tenants.close()
+  await jobs?.close().catch(() => {})
+  await accounts?.close(SETTLE_MS)
+  await database?.end().catch(() => {})
+}
+
+/** Milliseconds that the costs of the last calls get to be stored. */
+const SETTLE_MS = 5_000
+
+/** Sessions are reported to OpenTelemetry where its package is installed; without a provider that costs nothing. */
+async function loadTelemetry(): Promise<Telemetry | null> {
+  try {
+    const { openTelemetry } = await import('tidemark/telemetry')
+    return openTelemetry()
+  } catch {
+    return null
+  }
+}
+
+function noteEvent(
+  event: SessionEvent,
+  session: string,
+  metrics: Metrics,
+  onLog: (line: GatewayLogLine) => void,
+): void {
+  if (event.type === 'rewritten') metrics.count('tidemark_gateway_rewrites_total')
+  if (event.type === 'request-passed' && event.reason !== 'side-call')
+    onLog({ level: 'warning', event: 'passed', message: `${session}: ${event.message}` })
+}
+
+interface OperatorView {
+  readonly database: Database | null
+  readonly metrics: Metrics
+  readonly isDraining: boolean
+  readonly running: number
+}
+
+/** Answers what is asked by who runs the gateway. Returns false for other requests. */
+function answerOperator(
+  { url = '', method }: IncomingMessage,
+  response: ServerResponse,
+  { database, metrics, isDraining, running }: OperatorView,
+): boolean {
+  const send = (status: number, text: string): void => {
+    response.writeHead(status, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    response.end(text)
+  }
+  if (method !== 'GET') return false
+  if (url === '/healthz') send(200, 'ok\n')
+  else if (url === '/metrics')
+    send(
+      200,
+      metrics.render({
+        running,
+        heap_bytes: process.memoryUsage().heapUsed,
+        database_waiting: database?.waitingCount ?? 0,
+      }),
+    )
+  else if (url === '/readyz') {
+    if (isDraining) send(503, 'draining\n')
+    else if (database === null) send(200, 'ready\n')
+    else
+      database.query('select 1').then(
+        () => send(200, 'ready\n'),
+        () => send(503, 'the database does not answer\n'),
+      )
+  } else return false
+  return true
+}
+
+function trimAddress(address: string | undefined): string | undefined {
+  return address?.replace(/(?:\/v1)?\/*$/, '')
+}

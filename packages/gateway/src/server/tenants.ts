@@ -1,0 +1,93 @@
+/**
+ * The sessions of each key. Every key has a Tidemark object of its own, on stores that have only its sessions: an id that a
+ * caller sends can name no session of another key.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { SessionEvent } from 'tidemark'
+import { type ClientTidemark, createClientTidemark } from 'tidemark/internal'
+import { createPostgresLocks } from 'tidemark/postgres'
+import type { Telemetry } from 'tidemark/telemetry'
+import type { Database } from '../database/database.ts'
+import { createSessionBlobs, createSessionJournal } from '../database/session-stores.ts'
+
+export interface TenantOptions {
+  /** Null: sessions are files below `home`. */
+  readonly database: Database | null
+  readonly home: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly idleSeconds: number
+  readonly waitSeconds: number
+  /** Largest context window to use; null for that of each model. */
+  readonly windowTokens: number | null
+  readonly telemetry: Telemetry | null
+  readonly onEvent: (event: SessionEvent, session: string, scope: string) => void
+}
+
+export interface Tenants {
+  /** Returns the sessions of a scope: the id of a key. */
+  find(scope: string): ClientTidemark
+  /** Runs `work` for one request. `readFailure` tells why its session could not be read or written; null if it could. */
+  run<T>(work: (readFailure: () => string | null) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+interface RequestState {
+  failure: string | null
+}
+
+export function createTenants(options: TenantOptions): Tenants {
+  const { database } = options
+  const byScope = new Map<string, ClientTidemark>()
+  const requests = new AsyncLocalStorage<RequestState>()
+  const locks = database === null ? null : createPostgresLocks(database, { program: 'tidemark gateway' })
+  const onFailure = (message: string): void => {
+    const state = requests.getStore()
+    if (state !== undefined) state.failure ??= message
+  }
+
+  function createStores(scope: string) {
+    if (database === null || locks === null) return { home: join(options.home, 'gateway', scope) }
+    const { waitSeconds } = options
+    return {
+      journal: createSessionJournal(database, { scope, locks, waitSeconds, onFailure }),
+      blobs: createSessionBlobs(database, scope),
+    }
+  }
+
+  return {
+    find(scope) {
+      const known = byScope.get(scope)
+      if (known !== undefined) return known
+      const { env, idleSeconds, windowTokens, telemetry } = options
+      const tide = createClientTidemark({
+        ...createStores(scope),
+        env,
+        idleSeconds,
+        // What a session costs is part of the request that caused it: nothing calls the model between two requests.
+        policy: {
+          compact: { background: false },
+          ...(windowTokens === null ? {} : { window: { capTokens: windowTokens } }),
+        },
+        ...(telemetry === null ? {} : { telemetry }),
+        onEvent: (event, session) => options.onEvent(event, session, scope),
+      })
+      byScope.set(scope, tide)
+      return tide
+    },
+    run(work) {
+      const state: RequestState = { failure: null }
+      return requests.run(state, () => work(() => state.failure))
+    },
+    async close() {
+      await Promise.allSettled([...byScope.values()].map((tide) => tide.close()))
+      await locks?.close()
+    },
+  }
+}
+
+/** The scope of a caller without a key, by his own credential. */
+export function toOwnScope(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex').slice(0, 32)
+}

@@ -1,0 +1,238 @@
+/**
+ * Sends requests to the provider for one request of a client, its own and those of the engine: each is reserved before, and
+ * settled by what the provider reports, whichever way it ends. Bytes are passed on as they come, without a copy.
+ */
+import type { Reply } from '@tidemark/core/engine/reply'
+import { isObject, parseJson } from '@tidemark/core/log/json'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import { copyHead, findRouteByPath, isEventStream, sendUpstream } from 'tidemark/internal'
+import { allowsModel, type GatewayKey } from '../keys/keys.ts'
+import { type Reservation, WARNING_SHARE } from './budget.ts'
+import {
+  boundCallCost,
+  type CallCost,
+  estimateLostCall,
+  FREE_CALL,
+  type PricedRequest,
+  priceReply,
+  readPricedRequest,
+} from './call-price.ts'
+
+/** The accounts that calls are charged to. */
+export interface CallAccounts {
+  /** Reserves dollars; null if the budget does not have them. Throws if the database does not answer. */
+  reserve(key: GatewayKey, amount: number, model: string): Promise<Reservation | null>
+  /** Charges what a call cost. Never rejects: what cannot be stored now is stored later. */
+  settle(key: GatewayKey, reservation: Reservation, cost: CallCost): Promise<void>
+  /** Called for a call that is not sent. */
+  onRefused(key: GatewayKey, reason: RefusalReason): void
+}
+
+export type RefusalReason = 'budget' | 'model' | 'no-price' | 'unreadable' | 'database' | 'session'
+
+export interface MeteredRequest {
+  readonly key: GatewayKey
+  readonly accounts: CallAccounts
+  /** Returns why the session of the request could not be read or written; null if it could. */
+  readonly readFailure: () => string | null
+  /** Sends a request. Default: over the network. */
+  readonly fetch?: typeof globalThis.fetch
+}
+
+export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetch {
+  const { fetch = sendUpstream, readFailure, accounts, key } = given
+  return async (input, init) => {
+    const url = input instanceof Request ? input.url : String(input)
+    const route = findRouteByPath(new URL(url).pathname)
+    if (route === null || init?.method !== 'POST') return fetch(input, init)
+    const refuse = (status: number, reason: RefusalReason, message: string): Response => {
+      accounts.onRefused(key, reason)
+      return refuseCall(route.codec, status, message)
+    }
+    const failure = readFailure()
+    // A request whose session is not stored would be one without memory: the client tries again instead.
+    if (failure !== null) return refuse(503, 'session', `The session cannot be used now: ${failure}`)
+    const text = typeof init.body === 'string' ? init.body : ''
+    const body = parseJson(text)
+    const call = readPricedRequest(body)
+    if (call === null) return refuse(400, 'unreadable', 'The body is no JSON object with a model.')
+    if (!allowsModel(key, call.model)) return refuse(403, 'model', describeModels(key, call.model))
+    if (route.kind === 'count') return fetch(input, init)
+    const bytes = Buffer.byteLength(text)
+    const bound = boundCallCost(call, bytes)
+    if (bound === null && key.budget !== null)
+      return refuse(403, 'no-price', `No price is known for ${call.model}, and this key has a budget.`)
+    let held: Reservation | null
+    try {
+      held = await accounts.reserve(key, bound ?? 0, call.model)
+    } catch {
+      return refuse(503, 'database', 'The accounts of the gateway cannot be read now.')
+    }
+    if (held === null) return refuse(402, 'budget', describeBudget(key, bound ?? 0))
+    const charge = createCharge(given, held)
+    const request = withUsageAsked(init, route.codec, call, body)
+    return sendHeld(() => fetch(input, request), { codec: route.codec, call, bytes, charge, init, held, key })
+  }
+}
+
+/** Statuses of 402 and 403 are tried again by no SDK; 503 is by all. */
+function refuseCall({ client }: ProviderCodec, status: number, message: string): Response {
+  const isTemporary = status === 503
+  return new Response(JSON.stringify(client.refuse(status, message)), {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      'x-should-retry': String(isTemporary),
+      ...(isTemporary ? { 'retry-after': '1' } : {}),
+    },
+  })
+}
+
+function describeModels({ name, models }: GatewayKey, model: string): string {
+  return `The key ${name} may not call ${model}. It may call ${models?.join(', ')}.`
+}
+
+function describeBudget({ name, budget, period }: GatewayKey, bound: number): string {
+  const when = period === 'total' ? 'in total' : `for this ${period}`
+  return `The budget of the key ${name} is used up: it has $${budget} ${when}, and this call could cost up to $${bound.toFixed(4)}. Ask who runs the gateway for more, or ask for fewer output tokens.`
+}
+
+/** Charges a call once. */
+type Charge = (cost: CallCost) => Promise<void>
+
+function createCharge({ accounts, key }: MeteredRequest, held: Reservation): Charge {
+  let charged: Promise<void> | null = null
+  return (cost) => {
+    charged ??= accounts.settle(key, held, cost)
+    return charged
+  }
+}
+
+/** A server of Chat Completions reports the usage of a stream only if it is asked to. */
+function withUsageAsked(
+  init: RequestInit,
+  { paths }: ProviderCodec,
+  { isStream }: PricedRequest,
+  body: unknown,
+): RequestInit {
+  if (!isStream || paths.reply !== '/chat/completions' || !isObject(body)) return init
+  const options = isObject(body.stream_options) ? body.stream_options : {}
+  if (options.include_usage === true) return init
+  const stream_options = { ...options, include_usage: true }
+  return { ...init, body: JSON.stringify({ ...body, stream_options }) }
+}
+
+interface HeldCall {
+  readonly codec: ProviderCodec
+  readonly call: PricedRequest
+  readonly bytes: number
+  readonly charge: Charge
+  readonly init: RequestInit
+  readonly held: Reservation
+  readonly key: GatewayKey
+}
+
+async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<Response> {
+  const { charge, call, bytes, init, codec } = held
+  let response: Response
+  try {
+    response = await send()
+  } catch (thrown) {
+    // The provider works on what it was sent, and bills it, although the client no longer waits.
+    await charge(init.signal?.aborted === true ? estimateLostCall(call.model, bytes) : FREE_CALL)
+    throw thrown
+  }
+  const headers = listBudgetHeaders(held)
+  if (!response.ok || response.body === null) {
+    await charge(FREE_CALL)
+    return withHeaders(response, response.body, headers)
+  }
+  if (isEventStream(response)) return withHeaders(response, meterStream(response.body, held), headers)
+  const text = await response.text().catch(async (thrown: unknown) => {
+    await charge(estimateLostCall(call.model, bytes))
+    throw thrown
+  })
+  const read = codec.decodeBody(text)
+  await charge(priceOrEstimate(read.ok ? read.reply : null, held))
+  return withHeaders(response, text, headers)
+}
+
+/** What the key has spent, and a warning where its budget is nearly used up. */
+function listBudgetHeaders({ key, held }: HeldCall): Readonly<Record<string, string>> {
+  if (key.budget === null) return {}
+  const spent = { 'x-tidemark-budget': String(key.budget), 'x-tidemark-spent': held.spent.toFixed(4) }
+  const share = held.spent / key.budget
+  if (share < WARNING_SHARE) return spent
+  return { ...spent, 'x-tidemark-warning': `${Math.floor(share * 100)}% of the budget is used or reserved` }
+}
+
+function withHeaders(
+  response: Response,
+  body: ReadableStream<Uint8Array> | string | null,
+  added: Readonly<Record<string, string>>,
+): Response {
+  const head = copyHead(response)
+  for (const [name, value] of Object.entries(added)) (head.headers as Headers).set(name, value)
+  return new Response(body, head)
+}
+
+function priceOrEstimate(reply: Reply | null, { call, codec, bytes }: HeldCall): CallCost {
+  const priced = reply === null ? null : priceReply(reply, call.model, codec)
+  return priced ?? estimateLostCall(call.model, bytes)
+}
+
+/** Returns the stream, which is charged before its end is passed on, or when it breaks or is no longer read. */
+function meterStream(body: ReadableStream<Uint8Array>, held: HeldCall): ReadableStream<Uint8Array> {
+  const { charge, codec, init } = held
+  const reader = body.getReader()
+  const chunks: Uint8Array[] = []
+  const finish = (): Promise<void> => charge(priceOrEstimate(readStreamedReply(chunks, codec), held))
+  // Whoever reads the stream may drop it without a word when the client has gone.
+  init.signal?.addEventListener('abort', () => void finish(), { once: true })
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const step = await reader.read().catch(async (thrown: unknown) => {
+          await finish()
+          throw thrown
+        })
+        if (!step.done) {
+          chunks.push(step.value)
+          return controller.enqueue(step.value)
+        }
+        await finish()
+        controller.close()
+      },
+      async cancel(reason) {
+        await finish()
+        await reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/**
+ * Returns the reply as far as it arrived; null if nothing of it did. The session parses the stream already: here only the frames
+ * with figures are parsed, and all of them only for a stream that broke off, whose output must be estimated.
+ */
+function readStreamedReply(chunks: readonly Uint8Array[], codec: ProviderCodec): Reply | null {
+  const text = new TextDecoder().decode(Buffer.concat(chunks))
+  const frames = text.split(/(?<=\n\r?\n)/)
+  const figures = frames.filter((frame, index) => frame.includes('"usage"') || index >= frames.length - 2)
+  const short = decodeFrames(figures.join(''), codec)
+  return short?.isEnded === true && short.reply.usage !== undefined && short.reply.stop !== undefined
+    ? short.reply
+    : (decodeFrames(text, codec)?.reply ?? null)
+}
+
+function decodeFrames(
+  text: string,
+  { decode: decoder }: ProviderCodec,
+): { readonly reply: Reply; readonly isEnded: boolean } | null {
+  const [state, events] = decoder.step(decoder.initial, Buffer.from(text))
+  const all = [...events, ...decoder.finish(state)]
+  const end = all.find((event) => event.type === 'reply-ended' || event.type === 'reply-failed')
+  if (end?.type === 'reply-ended') return { reply: end.reply, isEnded: true }
+  return end?.type === 'reply-failed' && end.reply !== null ? { reply: end.reply, isEnded: false } : null
+}

@@ -1,0 +1,53 @@
+/** Keys and sessions of the gateway, on a real Postgres. */
+import { listKeys, revokeKey } from '@tidemark/gateway'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+import { createGatewayWorld, type GatewayWorld, SdkAgent } from './gateway-world.ts'
+
+const missing = explainMissingPostgres()
+if (missing !== null) console.log(missing)
+
+describe.skipIf(missing !== null)('keys of the gateway', () => {
+  let server: PostgresServer
+  const worlds: GatewayWorld[] = []
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterEach(async () => {
+    for (const world of worlds.splice(0)) await world.close()
+  })
+  afterAll(() => server?.stop())
+  async function createWorld(options: Parameters<typeof createGatewayWorld>[1] = {}): Promise<GatewayWorld> {
+    const world = await createGatewayWorld(server, options)
+    worlds.push(world)
+    return world
+  }
+
+  it('equal session ids of two keys never meet', async () => {
+    const world = await createWorld()
+    const { url } = await world.startGateway()
+    const agents = await Promise.all(
+      ['ann', 'bob'].map(async (name) => {
+        const agent = new SdkAgent(url, await world.addKey(name), world.coder, 'shared-id')
+        agent.messages.push({ role: 'user', content: `I am ${name}. Fix the sums.` })
+        return agent
+      }),
+    )
+    for (let step = 0; step < 4; step += 1) for (const agent of agents) await agent.step()
+    const { rows } = await world.pool.query(
+      `select k.name, l.session, count(*)::int as lines,
+         bool_or(l.text like '%I am ann%') as ann, bool_or(l.text like '%I am bob%') as bob
+       from tidemark_lines l join gateway_keys k on k.id = l.scope group by 1, 2 order by 1`,
+    )
+    expect(rows).toEqual([
+      { name: 'ann', session: 'shared-id', lines: expect.any(Number), ann: true, bob: false },
+      { name: 'bob', session: 'shared-id', lines: expect.any(Number), ann: false, bob: true },
+    ])
+    const keys = await listKeys(world.pool)
+    expect(keys.reduce((sum, { spent }) => sum + spent, 0)).toBeCloseTo(world.readBill(), 8)
+    expect(keys.map(({ reserved }) => reserved)).toEqual([0, 0])
+    await revokeKey(world.pool, 'bob', 'test')
+    await expect(agents[1]?.step()).rejects.toMatchObject({ status: 403 })
+    expect(await agents[0]?.step()).toBe(true)
+  })
+})

@@ -5,7 +5,14 @@
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { copyHead, findRouteByPath, isEventStream, sendUpstream } from 'tidemark/internal'
+import {
+  copyHead,
+  createRefusal,
+  findRouteByPath,
+  isEventStream,
+  LIMIT_STATUS,
+  sendUpstream,
+} from 'tidemark/internal'
 import { allowsModel, type GatewayKey } from '../keys/keys.ts'
 import { type Reservation, WARNING_SHARE } from './budget.ts'
 import {
@@ -68,24 +75,21 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
     } catch {
       return refuse(503, 'database', 'The accounts of the gateway cannot be read now.')
     }
-    if (held === null) return refuse(402, 'budget', describeBudget(key, bound ?? 0))
+    if (held === null) return refuse(LIMIT_STATUS, 'budget', describeBudget(key, bound ?? 0))
     const charge = createCharge(given, held)
     const request = withUsageAsked(init, route.codec, call, body)
     return sendHeld(() => fetch(input, request), { codec: route.codec, call, bytes, charge, init, held, key })
   }
 }
 
-/** Statuses of 402 and 403 are tried again by no SDK; 503 is by all. */
-function refuseCall({ client }: ProviderCodec, status: number, message: string): Response {
-  const isTemporary = status === 503
-  return new Response(JSON.stringify(client.refuse(status, message)), {
-    status,
-    headers: {
-      'content-type': 'application/json',
-      'x-should-retry': String(isTemporary),
-      ...(isTemporary ? { 'retry-after': '1' } : {}),
-    },
-  })
+/** What may work later, here or in another process, is refused with a status that SDKs try again; nothing else is. */
+function refuseCall(codec: ProviderCodec, status: number, message: string): Response {
+  const refusal = createRefusal(codec, status, message)
+  if (status === 503) {
+    refusal.headers.set('x-should-retry', 'true')
+    refusal.headers.set('retry-after', '1')
+  }
+  return refusal
 }
 
 function describeModels({ name, models }: GatewayKey, model: string): string {

@@ -7,14 +7,25 @@ import type { ChatCommandOptions } from '@tidemark/agent/chat'
 import type { TourCommandOptions } from '@tidemark/agent/tour'
 import type { TrustCommandOptions } from '@tidemark/agent/trust'
 import type { Terminal } from '@tidemark/terminal/terminal'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import type { SortKey } from 'tidemark/internal'
 import type { UndoHere } from '../ui/page-undo.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
+import { addGateway } from './define-gateway.ts'
 import type { ExportCommandOptions } from './export.ts'
-import type { AddKeyOptions, DatabaseOptions, GatewayCommandOptions } from './gateway.ts'
 import type { InspectCommandOptions } from './inspect.ts'
 import type { NotesCommandOptions } from './notes.ts'
+import {
+  MAX_BODY_HELP,
+  parseMegabytes,
+  parsePercent,
+  parsePort,
+  parsePositive,
+  parseSessionChoice,
+  parseTokenCount,
+  parseUrl,
+  parseWholeNumber,
+} from './option-parsers.ts'
 import type { RepairCommandOptions } from './repair.ts'
 import type { ReplayCommandOptions } from './replay.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
@@ -438,90 +449,6 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     })
 }
 
-const addGateway: AddCommand = (program, terminal, outcome) => {
-  const gateway = program
-    .command('gateway')
-    .description('serve many users: sessions, keys and budgets in Postgres, for any number of processes')
-    .option('--database <url>', 'postgres://…; without it, one process keeps sessions in files, without keys')
-    .option('--port <number>', 'port to listen on; default: 8788, 0 for any free port', parsePort)
-    .option('--host <address>', 'address to listen on; default: 127.0.0.1')
-    .option('--upstream <url>', 'the Messages API; default: https://api.anthropic.com', parseUrl)
-    .option('--upstream-openai <url>', "OpenAI's APIs; default: https://api.openai.com", parseUrl)
-    .option('--max-body <megabytes>', MAX_BODY_HELP, parseMegabytes)
-    .option('--window <tokens>', "a context window smaller than the catalogue's", parseTokenCount)
-    .option(
-      '--retention <days>',
-      'delete sessions without a request for so long; default: never',
-      parsePositive,
-    )
-    .option('--idle <seconds>', 'close a session in memory after so long; default: 300', parsePositive)
-    .option(
-      '--drain <seconds>',
-      'time for running answers to end after SIGTERM; default: 30',
-      parseWholeNumber,
-    )
-    .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens; logs are JSON lines')
-    .action(async (choices: GatewayCommandOptions) => {
-      const { runGatewayCommand } = await import('./gateway.ts')
-      outcome.code = await runGatewayCommand(choices, terminal)
-    })
-  addGatewayKeys(gateway, terminal, outcome)
-  gateway
-    .command('delete')
-    .description('delete a session of a key, with its blobs')
-    .argument('<key>', 'the name of the key')
-    .argument('<session>', 'the id of the session')
-    .requiredOption('--database <url>', 'postgres://…')
-    .action(async (key: string, session: string, choices: DatabaseOptions) => {
-      const { deleteGatewaySession } = await import('./gateway.ts')
-      outcome.code = await deleteGatewaySession({ key, session }, choices, terminal)
-    })
-  gateway
-    .command('audit')
-    .description('list who added and revoked keys and deleted sessions, the newest first')
-    .requiredOption('--database <url>', 'postgres://…')
-    .option('--json', 'print one JSON value: { audit }')
-    .action(async (choices: DatabaseOptions) => {
-      const { printGatewayAudit } = await import('./gateway.ts')
-      outcome.code = await printGatewayAudit(choices, terminal)
-    })
-}
-
-const addGatewayKeys: AddCommand = (gateway, terminal, outcome) => {
-  const keys = gateway.command('keys').description('add, list and revoke keys')
-  keys
-    .command('add')
-    .description('add a key and print it: it cannot be read again')
-    .argument('<name>', 'who or what uses it')
-    .requiredOption('--database <url>', 'postgres://…')
-    .option('--budget <usd>', 'most dollars in a period; default: no limit', Number)
-    .option('--period <name>', 'day, week, month or total; default: month')
-    .option('--models <names...>', 'models that it may call, as claude-sonnet-5-5 or gpt-6*; default: all')
-    .option('--json', 'print one JSON value: { key }')
-    .action(async (name: string, choices: AddKeyOptions) => {
-      const { addGatewayKey } = await import('./gateway.ts')
-      outcome.code = await addGatewayKey(name, choices, terminal)
-    })
-  keys
-    .command('list', { isDefault: true })
-    .description('list the keys with their spending')
-    .requiredOption('--database <url>', 'postgres://…')
-    .option('--json', 'print one JSON value: { keys }')
-    .action(async (choices: DatabaseOptions) => {
-      const { printGatewayKeys } = await import('./gateway.ts')
-      outcome.code = await printGatewayKeys(choices, terminal)
-    })
-  keys
-    .command('revoke')
-    .description('revoke a key: its next request is refused by every process')
-    .argument('<name>', 'the name of the key')
-    .requiredOption('--database <url>', 'postgres://…')
-    .action(async (name: string, choices: DatabaseOptions) => {
-      const { revokeGatewayKey } = await import('./gateway.ts')
-      outcome.code = await revokeGatewayKey(name, choices, terminal)
-    })
-}
-
 const addSample: AddCommand = (program, terminal) => {
   program
     .command('sample')
@@ -544,54 +471,6 @@ const addTour: AddCommand = (program, terminal, outcome) => {
       const { runTourCommand } = await import('@tidemark/agent/tour')
       outcome.code = await runTourCommand(options, terminal)
     })
-}
-
-// Parsers for the values of options.
-
-function parseWholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
-  return Number(text)
-}
-
-const MAX_BODY_HELP = 'size of a request above which it is refused; default: 32'
-
-function parseMegabytes(text: string): number {
-  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of megabytes.')
-  return Number(text)
-}
-
-function parseTokenCount(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
-  return Number(text)
-}
-
-function parsePercent(text: string): number {
-  if (!/^(?:[1-9]\d?|100)$/.test(text))
-    throw new InvalidArgumentError('Expected a whole number from 1 to 100.')
-  return Number(text)
-}
-
-function parsePositive(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number above 0.')
-  return Number(text)
-}
-
-function parseUrl(text: string): string {
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new InvalidArgumentError('Expected an http or https URL.')
-  return text
-}
-
-function parsePort(text: string): number {
-  const port = Number(text)
-  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port from 0 to 65535.')
-  return port
-}
-
-function parseSessionChoice(text: string): string {
-  if (text.trim() === '')
-    throw new InvalidArgumentError('Expected the number of a session, or the beginning of its id.')
-  return text
 }
 
 /** Reads the value of `--since`. It is read after the other options, because its parser is loaded with the command. */

@@ -34,27 +34,29 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
 
 function createProgram(terminal: Terminal): Command {
   const colors = createColors(terminal)
-  return new Command('tidemark')
-    .description('A context engine for long-running LLM agents.')
-    .version(manifest.version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand('help [command]', 'print the help of a command')
-    // An option behind the name of a command is that command's, also where the command above has one of the same name.
-    .enablePositionalOptions()
-    .exitOverride()
-    .configureHelp({
-      styleTitle: colors.bold,
-      styleSubcommandTerm: colors.cyan,
-      styleOptionTerm: colors.cyan,
-    })
-    .configureOutput({
-      writeOut: (text) => terminal.write(text),
-      writeErr: (text) => terminal.warn(text),
-      getOutHelpWidth: () => terminal.columns,
-      getErrHelpWidth: () => terminal.columns,
-      getOutHasColors: () => wantsColors(terminal),
-      getErrHasColors: () => wantsColors(terminal),
-    })
+  return (
+    new Command('tidemark')
+      .description('A context engine for long-running LLM agents.')
+      .version(manifest.version, '-V, --version', 'print the version')
+      .helpOption('-h, --help', 'print this help')
+      .helpCommand('help [command]', 'print the help of a command')
+      // An option behind the name of a command is that command's, also where the command above has one of the same name.
+      .enablePositionalOptions()
+      .exitOverride()
+      .configureHelp({
+        styleTitle: colors.bold,
+        styleSubcommandTerm: colors.cyan,
+        styleOptionTerm: colors.cyan,
+      })
+      .configureOutput({
+        writeOut: (text) => terminal.write(text),
+        writeErr: (text) => terminal.warn(text),
+        getOutHelpWidth: () => terminal.columns,
+        getErrHelpWidth: () => terminal.columns,
+        getOutHasColors: () => wantsColors(terminal),
+        getErrHasColors: () => wantsColors(terminal),
+      })
+  )
 }
 
 /** Prints each usage error as one sentence, followed by a reference to the `--help` of the command. */

@@ -1,0 +1,48 @@
+/** Parsers for the values of options. Each throws one sentence that says what was expected. */
+import { InvalidArgumentError } from 'commander'
+
+export function parseWholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
+  return Number(text)
+}
+
+export const MAX_BODY_HELP = 'size of a request above which it is refused; default: 32'
+
+export function parseMegabytes(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of megabytes.')
+  return Number(text)
+}
+
+export function parseTokenCount(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
+  return Number(text)
+}
+
+export function parsePercent(text: string): number {
+  if (!/^(?:[1-9]\d?|100)$/.test(text))
+    throw new InvalidArgumentError('Expected a whole number from 1 to 100.')
+  return Number(text)
+}
+
+export function parsePositive(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number above 0.')
+  return Number(text)
+}
+
+export function parseUrl(text: string): string {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new InvalidArgumentError('Expected an http or https URL.')
+  return text
+}
+
+export function parsePort(text: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port from 0 to 65535.')
+  return port
+}
+
+export function parseSessionChoice(text: string): string {
+  if (text.trim() === '')
+    throw new InvalidArgumentError('Expected the number of a session, or the beginning of its id.')
+  return text
+}

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
 import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
+import { listFaintTexts, measureOverflow, readFocus } from './page-look.ts'
 
 const executable = findBrowser()
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-'))
@@ -165,6 +166,135 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await expect.poll(() => bars.count()).toBe(1 + expected.length)
     expect((await bars.allInnerTexts()).slice(1)).toEqual(expected.map(dollars))
     expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('shows the request under the pointer, zooms by dragging, and opens by a click what was sent', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    const chart = page.getByRole('slider')
+    await chart.waitFor()
+    const { requests } = inspect(hostile)
+    const box = await chart.boundingBox()
+    if (box === null) throw new Error('The chart has no place.')
+    const place = (request: number) => box.x + (box.width * (request + 0.5)) / requests.length
+    await page.mouse.move(place(4), box.y + 200)
+    await expect.poll(() => page.locator('.request-card h2').innerText()).toContain('Request 5')
+    await page.mouse.move(place(2), box.y + 200)
+    await page.mouse.down()
+    await page.mouse.move(place(9), box.y + 200, { steps: 4 })
+    await page.mouse.up()
+    await expect.poll(() => page.locator('.range').first().innerText()).toContain('Requests 3 to 10 of 15')
+    await page.getByRole('button', { name: 'All', exact: true }).click()
+    await chart.click({ position: { x: place(1) - box.x, y: 200 } })
+    const dialog = page.getByRole('dialog', { name: 'Request 2' })
+    const result = dialog.locator('.blocks').first().locator('.opening', { hasText: 'Read result' })
+    await result.locator('summary').click()
+    const whole = `export const needle0 = '${ATTACK}'\n`.repeat(40)
+    expect((await result.locator('pre').textContent())?.trim()).toBe(whole.trim())
+    expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('has the figures of inspect on every view, and leads from a cache break to its request', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    const report = inspect(hostile)
+    const { costUsd, money, apiCalls, requests, compactions, clearings } = report
+    const figures = await page.locator('.figures dd').allInnerTexts()
+    expect(figures.slice(0, 3)).toEqual([costUsd, money.lostToBreaks, money.savedByCache].map(dollars))
+    expect(figures.slice(5)).toEqual([apiCalls, compactions.length, clearings.length].map(String))
+    const parts = await page.locator('.spending b').allInnerTexts()
+    const sum = parts.reduce((total, text) => total + Number(text.slice(1)), 0)
+    expect(Math.abs(sum - (costUsd ?? 0))).toBeLessThan(0.02)
+    expect(await page.locator('.headline').innerText()).toContain(`${dollars(costUsd)} for ${apiCalls} calls`)
+    await page.getByText('All requests as a table').click()
+    const rows = page.locator('.request-table tbody tr')
+    await expect.poll(() => rows.count()).toBe(requests.length)
+    const costs = await rows.locator('td:nth-child(5)').allInnerTexts()
+    expect(costs).toEqual(requests.map((each) => dollars(each.costUsd)))
+    await page.getByRole('link', { name: 'Cache' }).click()
+    await page.locator('.breaks tbody a').first().click()
+    const paid = requests.findIndex(({ line }) => line === report.cacheBreaks[0]?.line) + 1
+    await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe(String(paid))
+    expect(await page.locator('.request-card').innerText()).toContain('Cache break')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('can be used with the keyboard alone, with the focus always in sight', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('row', { name: /Fix the login/ }).waitFor()
+    const hidden: string[] = []
+    const goTo = async (name: RegExp): Promise<void> => {
+      for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press('Tab')
+        const focus = await readFocus(page)
+        if (!focus.isShown) hidden.push(focus.name)
+        if (name.test(focus.name)) return
+      }
+      throw new Error(`Tab does not reach ${name}.`)
+    }
+    await goTo(/^Skip to content/)
+    await goTo(/^Colours/)
+    await goTo(/^INPUT/)
+    await page.keyboard.type('login')
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
+    await goTo(/^Cost/)
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.locator('th[aria-sort=descending]').innerText()).toContain('Cost')
+    await goTo(/^Fix the login/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('slider').waitFor()
+    await goTo(/^Context by request/)
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog')
+    await dialog.locator('.opening').first().waitFor()
+    await goTo(/^(?:Read|reply)\b/)
+    await page.keyboard.press('Enter')
+    await expect.poll(() => dialog.locator('pre').count()).toBe(1)
+    await page.keyboard.press('Escape')
+    await expect.poll(() => dialog.count()).toBe(0)
+    expect((await readFocus(page)).name).toBe('Context by request')
+    expect([hidden, faults]).toEqual([[], []])
+    await page.context().close()
+  })
+
+  it.each([
+    ['light', { colorScheme: 'light' }],
+    ['dark', { colorScheme: 'dark' }],
+    ['narrow', { viewport: { width: 380, height: 800 } }],
+    ['narrow and dark', { viewport: { width: 380, height: 800 }, colorScheme: 'dark' }],
+  ] as const)('is as wide as the window and can be read: %s', async (_, options) => {
+    const { page, faults } = await openPage(browser, served.url, options)
+    const look = async (view: string): Promise<void> =>
+      expect({ view, faint: await listFaintTexts(page), tooWide: await measureOverflow(page) }).toEqual({
+        view,
+        faint: [],
+        tooWide: 0,
+      })
+    await page.getByRole('link', { name: /Fix the login/ }).waitFor()
+    await look('list')
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.locator('.flag-break').first().waitFor()
+    await look('tide')
+    await page.getByRole('slider').press('Enter')
+    await page.getByRole('dialog').locator('.opening').first().waitFor()
+    await look('request')
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'What left' }).click()
+    await page.locator('.departure').waitFor()
+    await look('left')
+    await page.getByRole('link', { name: 'Cache' }).click()
+    await page.locator('.breaks').waitFor()
+    await look('cache')
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page
+      .getByRole('checkbox', { name: /Economy|Claude/ })
+      .first()
+      .uncheck()
+    await look('if')
+    expect(faults).toEqual([])
     await page.context().close()
   })
 

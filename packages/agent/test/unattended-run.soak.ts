@@ -1,9 +1,12 @@
 /** A thousand turns alone, in a window of 60,000 tokens, with one request in twenty failing. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { expectGoodRun, runUnattended } from './unattended-run.ts'
+import { expectGoodRun, type UnattendedOptions, type UnattendedRun } from './unattended-run.ts'
 
 it('an agent left alone for a thousand turns finishes its task, and its memory grows with what it was shown', async () => {
-  const run = await runUnattended({
+  const run = await runInOwnProcess({
     turns: 1_000,
     window: 60_000,
     resultTokens: 2_000,
@@ -17,3 +20,10 @@ it('an agent left alone for a thousand turns finishes its task, and its memory g
   expect(events.compactions).toBeGreaterThanOrEqual(15)
   expect(heap?.bytes).toBeLessThanOrEqual(2 * (heap?.appended ?? 0))
 })
+
+async function runInOwnProcess(options: UnattendedOptions): Promise<UnattendedRun> {
+  const file = join(import.meta.dirname, 'unattended-process.ts')
+  const args = ['--conditions=tidemark-source', file, JSON.stringify(options)]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 64 * 1024 * 1024 })
+  return JSON.parse(stdout) as UnattendedRun
+}

@@ -1,7 +1,7 @@
 /** The rules of notes and of compactions with them, each with code broken so that a test must notice. */
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
-const COMPACT_TESTS = ['packages/core/src/compaction/compact-with-notes.test']
+const COMPACT_TESTS = ['packages/core/src/compaction/compact.test']
 const EXTRACT = 'packages/core/src/background/extract-notes.ts'
 const UPDATE = 'packages/core/src/background/update-notes.ts'
 const UPDATE_TESTS = ['packages/core/src/background/update-notes.test']

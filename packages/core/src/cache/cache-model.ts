@@ -437,11 +437,6 @@ export function measureCacheTemperature(question: CacheTemperatureInput): CacheT
   }
 }
 
-/** Returns true if something was cached and has expired, so that the next request writes it again. */
-export function hasExpired({ expiresAt, isWarm }: CacheTemperature): boolean {
-  return expiresAt !== null && !isWarm
-}
-
 function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: number): number {
   const { short } = findCacheLifetimes(profile.cache)
   return seconds > short.seconds ? policy.expectedCallsOneHour : policy.expectedCallsFiveMinutes

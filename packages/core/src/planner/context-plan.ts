@@ -3,7 +3,7 @@
  * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it; with
  * policy `compact.economy` and a prepared summary, it compacts. The engine carries out the plan.
  */
-import { hasExpired } from '../cache/cache-model.ts'
+import type { CacheTemperature } from '../cache/cache-model.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
@@ -550,4 +550,9 @@ function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTo
   if (!tracking.justUndone) return null
   const must = scaled.known && (expected >= scaled.lines.autoCompact || high >= scaled.lines.blocking)
   return must ? null : 'an act was undone, and nothing has been answered since'
+}
+
+/** Returns true if something was cached and has expired, so that the next request writes it again. */
+export function hasExpired({ expiresAt, isWarm }: CacheTemperature): boolean {
+  return expiresAt !== null && !isWarm
 }

@@ -10,7 +10,6 @@ import {
   measureTurnGrowth,
   swapInPrepared,
 } from '../background/prepare-summary.ts'
-import { hasExpired } from '../cache/cache-model.ts'
 import {
   countDeletedTokens,
   createDeletionMessage,
@@ -41,7 +40,7 @@ import {
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
-import { type ContextPlan, makeContextPlan as planNext } from '../planner/context-plan.ts'
+import { type ContextPlan, hasExpired, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import {
   isRequestTooLarge,

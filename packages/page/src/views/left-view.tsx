@@ -37,10 +37,36 @@ export function LeftView({ source, page, onChanged }: LeftViewProps) {
       {value.length === 0 ? (
         <Notice text="The rewrites of this log had no request before or after them to compare." />
       ) : null}
+      <LeftTotals departures={value} />
       {value.map((departure) => (
         <DepartureCard key={departure.id} departure={departure} source={source} page={page} />
       ))}
     </section>
+  )
+}
+
+/** What all rewrites removed together, and how much of it was missed. */
+function LeftTotals({ departures }: { readonly departures: readonly Departure[] }) {
+  if (departures.length < 2) return null
+  const gone = departures.flatMap((departure) => departure.gone)
+  const facts = departures.flatMap(({ receipt }) =>
+    receipt === null ? [] : [...receipt.files, ...receipt.identifiers],
+  )
+  const needed = gone.filter(({ neededAt }) => neededAt !== null).length
+  const named = facts.filter(({ neededAt }) => neededAt !== null).length
+  return (
+    <p class="lead">
+      {formatCount(departures.length, 'rewrite')} removed {formatCount(gone.length, 'block')}, about{' '}
+      {formatTokens(gone.reduce((sum, { tokens }) => sum + tokens, 0))} tokens.{' '}
+      {needed + named === 0 ? (
+        <b class="good">No later call needed any of it again.</b>
+      ) : (
+        <b class="bad">
+          Needed again: {formatCount(needed, 'block')},{' '}
+          {formatCount(named, 'name or file', 'names and files')}.
+        </b>
+      )}
+    </p>
   )
 }
 
@@ -103,8 +129,8 @@ interface DepartureCardProps {
 
 function DepartureCard({ departure, source, page }: DepartureCardProps) {
   const { gone, summary, receipt, kept } = departure
-  const [onlyNeeded, setOnlyNeeded] = useState(false)
   const needed = gone.filter(({ neededAt }) => neededAt !== null)
+  const [onlyNeeded, setOnlyNeeded] = useState(needed.length > 0)
   const shown = (onlyNeeded ? needed : gone).toSorted((one, other) => other.tokens - one.tokens)
   return (
     <article class="card departure">

@@ -1,6 +1,6 @@
 /** The tide chart of a session: what filled the context at each request, and what each request was like. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
-import { useCallback, useMemo, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { PageReport, SessionPage } from 'tidemark/report'
 import { type ChartFlag, listFlags } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
@@ -25,12 +25,17 @@ export function TideView({ source, page, request }: TideViewProps) {
   const [range, setRange] = useState<ChartRange | null>(null)
   const [cursor, setCursor] = useState<number | null>(request === null || request >= count ? null : request)
   const [opened, setOpened] = useState<number | null>(null)
+  const section = useRef<HTMLElement>(null)
+  useEffect(() => {
+    // Whoever follows a link to a request wants to see it, and what the card below the chart says about it.
+    if (request !== null) section.current?.scrollIntoView()
+  }, [request])
   const open = useCallback((request: number) => setOpened(request), [])
   if (count === 0) return <Notice text="This log has no request with a size." />
   const shown = range === null ? { from: 0, to: count } : { from: range.from, to: Math.min(range.to, count) }
   const at = Math.min(cursor ?? count - 1, count - 1)
   return (
-    <section aria-label="Tide chart">
+    <section aria-label="Tide chart" ref={section}>
       <TideChart
         report={report}
         range={shown}

@@ -103,6 +103,34 @@ export const BOUND: ProviderProfile = defineMessagesProfile({
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'prefix' },
 })
 
+const OPEN_ROLES = { first: 'any', consecutive: 'merged', prefill: 'allowed' } as const
+const OPAQUE_THINKING = { signed: false, closing: 'allowed', firstInModes: [], unforcedInModes: [] } as const
+const OWN_CACHE = { kind: 'prefix', maxMarkers: 0, softSeconds: 300, stepTokens: 128 } as const
+
+/** The rules of each provider that has a codec, in the words of one: laws of the engine are drawn with any of them. */
+export const PROVIDER_RULES: Readonly<Record<string, ProviderProfile>> = {
+  messages: LENIENT,
+  responses: defineMessagesProfile({
+    maxOutputRequired: false,
+    roles: { ...OPEN_ROLES, system: 'placed' },
+    tools: { declaredWhenUsed: false },
+    thinking: { ...OPAQUE_THINKING, binding: 'model' },
+    cache: { kind: 'breakpoints', automatic: true },
+  }),
+  chat: defineMessagesProfile({
+    maxOutputRequired: false,
+    roles: { ...OPEN_ROLES, system: 'refused' },
+    tools: { declaredWhenUsed: false },
+    thinking: { ...OPAQUE_THINKING, binding: 'none' },
+    cache: OWN_CACHE,
+  }),
+  madeUp: defineMessagesProfile({
+    roles: { first: 'user', consecutive: 'refused', prefill: 'allowed', system: 'refused' },
+    thinking: { ...OPAQUE_THINKING, closing: 'not-at-end', binding: 'none' },
+    cache: { ...OWN_CACHE, softSeconds: null, stepTokens: 64, minimumTokens: 256 },
+  }),
+}
+
 export interface TestSessionOptions {
   readonly policy?: DeepPartial<Policy>
   readonly profile?: ProviderProfile

@@ -18,6 +18,7 @@ import {
   compactNow,
   LENIENT,
   openTestSession,
+  PROVIDER_RULES,
   perform,
   SUMMARY,
   type TestSession,
@@ -30,6 +31,8 @@ export interface CompactionPlan {
   /** The compactions, one after the other. */
   readonly acts: readonly PlannedCompaction[]
   readonly carriersFirst: boolean
+  /** Whose rules the requests follow (`PROVIDER_RULES`). */
+  readonly provider: string
 }
 
 export interface PlannedCompaction {
@@ -56,6 +59,7 @@ export function compactionPlans(rounds = 3): fc.Arbitrary<CompactionPlan> {
     numbers: fc.array(fc.nat({ max: 0xffff }), { minLength: 0, maxLength: 120, size: 'max' }),
     acts: fc.array(plannedCompaction, { minLength: 1, maxLength: rounds }),
     carriersFirst: fc.boolean(),
+    provider: fc.constantFrom(...Object.keys(PROVIDER_RULES)),
   })
 }
 
@@ -112,7 +116,7 @@ export interface OpenedSession extends TestSession {
 
 export async function openPlanned(
   story: CompactionPlan,
-  profile = LENIENT,
+  profile = PROVIDER_RULES[story.provider] ?? LENIENT,
   builder = buildSession(story),
 ): Promise<OpenedSession> {
   const questions: HostSummaryInput[] = []
@@ -195,9 +199,8 @@ async function checkCompactions(
       readonly question: HostSummaryInput
     },
   ) => Promise<void> | void,
-  profile = LENIENT,
 ): Promise<void> {
-  const made = await openPlanned(story, profile)
+  const made = await openPlanned(story)
   for (const asked of story.acts) {
     const words = await addWork(made, asked)
     const before = made.run.state
@@ -224,16 +227,14 @@ const LOST_RESPONSE: CompactionPlan = {
     { form: 'full', pivot: 0, prompts: 0, rounds: 1, pin: null },
   ],
   carriersFirst: false,
+  provider: 'messages',
 }
 
 /** Checks every compaction of generated plans, of which there must be enough. */
-export async function checkEachCompaction(
-  check: Parameters<typeof checkCompactions>[1],
-  profile = LENIENT,
-): Promise<void> {
+export async function checkEachCompaction(check: Parameters<typeof checkCompactions>[1]): Promise<void> {
   done = 0
   await fc.assert(
-    fc.asyncProperty(compactionPlans(), (story) => checkCompactions(story, check, profile)),
+    fc.asyncProperty(compactionPlans(), (story) => checkCompactions(story, check)),
     { numRuns: 30, examples: [[LOST_RESPONSE]] },
   )
   expect(done).toBeGreaterThan(15)

@@ -12,7 +12,9 @@ import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   compactNow,
+  LENIENT,
   openTestSession,
+  PROVIDER_RULES,
   perform,
   playTurn,
   reopen,
@@ -123,7 +125,10 @@ async function opened(
   room: Partial<CompactionServices>,
   signal?: Signal,
 ): Promise<TestSession> {
-  const made = await openTestSession(buildSession(story).records, { room })
+  const made = await openTestSession(buildSession(story).records, {
+    room,
+    profile: PROVIDER_RULES[story.provider] ?? LENIENT,
+  })
   await perform(made, prepareNextRequest(made.run, 'prompt'))
   return signal === undefined ? made : { ...made, run: { ...made.run, signal } }
 }
@@ -176,7 +181,11 @@ async function turnOn(
 ): Promise<readonly [unknown, boolean]> {
   const builder = buildSession(story)
   for (let round = 0; round < 9; round += 1) addLargeRound(builder, 5_000)
-  const made = await openTestSession(builder.records, { host: changes, replies: [reply(text('Fine.'))] })
+  const made = await openTestSession(builder.records, {
+    host: changes,
+    profile: PROVIDER_RULES[story.provider] ?? LENIENT,
+    replies: [reply(text('Fine.'))],
+  })
   const { compaction: room, ...without } = made.host
   const host: TurnHost = hasRoom && room !== undefined ? { ...without, compaction: room } : without
   const { events } = await playTurn(await openSession(host.journal, SESSION), { prompt: 'and now?' }, host)

@@ -1,17 +1,19 @@
 /** Drives one golden session through the library against the simulator and keeps what could be observed. */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createCoder, createSimulator, type Fault, withSummaries } from '@tidemark/simulator'
+import { createCoder, createSimulator, type Fault, type Script, withSummaries } from '@tidemark/simulator'
 import {
   anthropic,
   attachment,
   createTidemark,
   type ModelChoice,
+  openai,
   type Session,
   type Tidemark,
   toolResult,
   user,
 } from 'tidemark'
+import { chooseMadeUpModel, createMadeUpWorld } from '../support/made-up-provider/talk-world.ts'
 import {
   carriersFor,
   createFixedClock,
@@ -114,6 +116,14 @@ function policyFor({ policy }: SessionPlan): object {
   }
 }
 
+function chooseServer(
+  { provider, window = 60_000 }: SessionPlan,
+  script: Script,
+  simulator: Pick<Stage['simulator'], 'fetch'>,
+): typeof globalThis.fetch {
+  return provider === 'made-up' ? createMadeUpWorld({ script, window }).server.fetch : simulator.fetch
+}
+
 async function openStage(plan: SessionPlan, { folder, home, requests }: Places): Promise<Stage> {
   const clock = createFixedClock()
   const project = join(folder, 'project')
@@ -126,18 +136,20 @@ async function openStage(plan: SessionPlan, { folder, home, requests }: Places):
   const model = createScriptedModel(plan.name, { thinks: plan.thinks === true, parallel })
   const coder = createCoder({ seed: plan.name, turns: 4, resultTokens: Math.ceil(plan.resultSize / 6) })
   const script = plan.coder === true ? coder.script : model.script
+  const answers = withSummaries(script, SUMMARISERS[plan.summariser ?? 'good'])
   const simulator = createSimulator({
-    script: withSummaries(script, SUMMARISERS[plan.summariser ?? 'good']),
+    script: answers,
     clock,
     seed: plan.name,
     models: simulateLocalModel(LOCAL_MODEL),
     ...(plan.realWindow === undefined ? {} : { window: plan.realWindow }),
     ...(plan.cacheEdits === true ? { cachedClearing: true } : {}),
   })
+  const server = chooseServer(plan, answers, simulator)
   const fetch: typeof globalThis.fetch = (input, init) => {
     const betas = new Headers(init?.headers).get('anthropic-beta') ?? ''
     requests.push(`betas: ${betas}\n${String(init?.body)}`)
-    return simulator.fetch(input, init)
+    return server(input, init)
   }
   const tide = createTidemark({
     model: chooseModel(plan, fetch),
@@ -176,12 +188,16 @@ async function openStage(plan: SessionPlan, { folder, home, requests }: Places):
 function chooseModel(
   {
     model,
+    provider,
     window,
     parameters,
     cacheEdits,
-  }: Pick<SessionPlan, 'model' | 'window' | 'parameters' | 'cacheEdits'>,
+  }: Pick<SessionPlan, 'model' | 'provider' | 'window' | 'parameters' | 'cacheEdits'>,
   fetch: typeof globalThis.fetch,
 ): ModelChoice {
+  if (provider === 'made-up') return chooseMadeUpModel(fetch, window ?? 60_000)
+  if (provider !== undefined)
+    return openai(model, { apiKey: 'any', fetch, window: window ?? 60_000, maxOutput: 4_000, api: provider })
   const choice = anthropic(model, {
     apiKey: 'any',
     baseUrl: 'http://simulator.test',

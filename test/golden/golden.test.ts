@@ -1,6 +1,6 @@
 /**
  * Observable behaviour, pinned: every request body, every record appended and what the commands print, for 40
- * generated sessions and 6 sample logs. After a change of behaviour that is meant: `npm run golden`, and read the
+ * generated sessions with the Messages API, one with each other codec, and 6 sample logs. After a change of behaviour that is meant: `npm run golden`, and read the
  * difference. `GOLDEN_DUMP=folder` writes the full texts, so that two runs can be compared.
  */
 import { describe, expect, it } from 'vitest'

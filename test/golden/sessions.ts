@@ -1,4 +1,4 @@
-/** The 40 golden sessions as data: ten kinds, four of each, each a setting and a list of steps. */
+/** The golden sessions as data: ten kinds with the Messages API, four of each, and one with each other codec. */
 import type { SystemKind } from './harness.ts'
 import { createRandom, type Random } from './random.ts'
 
@@ -24,6 +24,8 @@ export interface SessionPlan {
   /** Exported as Markdown at the end; compacted by command otherwise. */
   readonly exported: boolean
   readonly model: string
+  /** Whose API the session is sent to. Default: the Messages API. */
+  readonly provider?: 'responses' | 'chat' | 'made-up'
   readonly window?: number
   /** The window that the simulated provider really has. */
   readonly realWindow?: number
@@ -233,10 +235,45 @@ const KINDS: Readonly<Record<string, Kind>> = {
   }),
 }
 
-export const SESSIONS: readonly SessionPlan[] = Object.entries(KINDS).flatMap(([kind, plan], place) =>
+/** The same session with every other codec: what is sent, recorded and reported must not change by itself either. */
+const OTHER_CODECS: readonly (readonly [name: string, plan: Pick<SessionPlan, 'provider' | 'model'>])[] = [
+  ['responses by prefix', { provider: 'responses', model: 'gpt-5.4' }],
+  ['responses with breakpoints', { provider: 'responses', model: 'gpt-6-sol' }],
+  ['chat completions', { provider: 'chat', model: 'gpt-4.1' }],
+  ['made-up provider', { provider: 'made-up', model: 'lumen-2' }],
+]
+
+const MESSAGES_SESSIONS: readonly SessionPlan[] = Object.entries(KINDS).flatMap(([kind, plan], place) =>
   [0, 1, 2, 3].map((seed) => {
     const number = String(place * 4 + seed + 1).padStart(2, '0')
     const own = plan(createRandom(`${kind}/${seed}`), seed)
     return { ...own, name: `${number} ${kind}`, exported: seed % 2 === 1 }
   }),
 )
+
+export const SESSIONS: readonly SessionPlan[] = [
+  ...MESSAGES_SESSIONS,
+  ...OTHER_CODECS.map(
+    ([name, plan], place): SessionPlan => ({
+      ...COMMON,
+      ...plan,
+      name: `${MESSAGES_SESSIONS.length + place + 1} ${name}`,
+      exported: place % 2 === 1,
+      tools: BASIC,
+      window: 60_000,
+      resultSize: 8_000,
+      steps: [
+        ...prompts(3, 3),
+        { do: 'compact', form: 'full' },
+        ...prompts(1, 2),
+        { do: 'undo' },
+        ...prompts(1, 2),
+        { do: 'reopen' },
+        { do: 'wait', minutes: 90 },
+        ...prompts(2, 3),
+        { do: 'compact', form: 'full', local: true },
+        ...prompts(1, 1),
+      ],
+    }),
+  ),
+]

@@ -33,11 +33,15 @@ export function createMadeUpWorld(options: MadeUpOptions = {}): MadeUpWorld {
     server,
     coder,
     tools: { tools: coder.tools, runTool: (call) => String(coder.toolResult(call).content) },
-    choose: (account = 'north') => describeModel(server.fetch, window, account),
+    choose: (account = 'north') => chooseMadeUpModel(server.fetch, window, account),
   }
 }
 
-function describeModel(fetch: typeof globalThis.fetch, window: number, account: string): ModelChoice {
+export function chooseMadeUpModel(
+  fetch: typeof globalThis.fetch,
+  window: number,
+  account = 'north',
+): ModelChoice {
   const maxOutput = 1_000
   return {
     id: ENGINE,

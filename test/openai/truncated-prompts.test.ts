@@ -10,13 +10,19 @@ const SYSTEM = 'You repair programs. '.repeat(40)
 type Truncated = Extract<SessionEvent, { type: 'prompt-truncated' }>
 
 /** A server with this window, of which Tidemark believes that it has 64k. */
-function createWorld(window: number, { turns = 60, text = '' } = {}) {
+function createWorld(window: number, { turns = 60, text = '', thinking = '', serve = passOn } = {}) {
   const coder = createCoder({ turns, resultTokens: 900 })
-  const simulator = createSimulator({
-    script: withSummaries(coder.script),
+  const script = withSummaries(coder.script)
+  const simulated = createSimulator({
+    script: async (...given) => {
+      const reply = await script(...given)
+      const blocks = thinking === '' ? [] : [{ type: 'text' as const, text: thinking }]
+      return { ...reply, blocks: [...blocks, ...(reply.blocks ?? [])] }
+    },
     window,
     openai: { dialect: 'ollama' },
   })
+  const simulator = { ...simulated, fetch: serve(simulated.fetch) }
   const model = compatible('qwen3-coder', {
     baseUrl: 'http://localhost:11434/v1',
     window: 64_000,
@@ -39,8 +45,41 @@ function createWorld(window: number, { turns = 60, text = '' } = {}) {
 
 type World = ReturnType<typeof createWorld>
 
+type Fetch = typeof globalThis.fetch
+
+function passOn(fetch: Fetch): Fetch {
+  return fetch
+}
+
+/** A server whose template leaves out the thinking in the text of earlier answers. */
+function withoutThinking(fetch: Fetch): Fetch {
+  return (input, init) =>
+    fetch(input, { ...init, body: String(init?.body).replaceAll(/<think>.*?<\/think>/g, '') })
+}
+
+/** A server that runs a search within its fourth call, whose results are part of that prompt only. */
+function withSearch(fetch: Fetch): Fetch {
+  let calls = 0
+  return async (input, init) => {
+    calls += 1
+    const own = String(init?.body).replace(',{"type":"web_search"}', '')
+    const response = await fetch(input, { ...init, body: own })
+    if (calls !== 4) return response
+    const counted = (await response.text()).replaceAll(
+      /"prompt_tokens":(\d+)/g,
+      (_, tokens) => `"prompt_tokens":${Number(tokens) + 9_000}`,
+    )
+    return new Response(counted, { status: response.status, headers: response.headers })
+  }
+}
+
 /** Works as an agent of the `openai` SDK does. */
-async function workAsClient({ tide, simulator, runTool }: World, mode: 'manage' | 'observe', rounds: number) {
+async function workAsClient(
+  { tide, simulator, runTool }: World,
+  mode: 'manage' | 'observe',
+  rounds: number,
+  hosted: readonly object[] = [],
+) {
   const fetch = tide.fetch({ session: 'client', mode, fetch: simulator.fetch })
   const client = new OpenAI({ apiKey: 'any', baseURL: 'http://localhost:11434/v1', fetch, maxRetries: 0 })
   const tools = createCoder().tools.map(({ name, description, input_schema: parameters }) => ({
@@ -59,7 +98,7 @@ async function workAsClient({ tide, simulator, runTool }: World, mode: 'manage' 
     const stream = client.chat.completions.stream({
       model: 'qwen3-coder',
       messages,
-      tools,
+      tools: [...tools, ...(hosted as typeof tools)],
       stream_options: { include_usage: true },
     })
     const { message } = (await stream.finalChatCompletion()).choices[0] ?? {}
@@ -142,4 +181,26 @@ describe('a server that drops the beginning of a prompt', () => {
     for await (const _ of run);
     expect(listTruncated()).toEqual([])
   })
+
+  it.each([
+    [
+      'thinking in the text of earlier answers',
+      {
+        serve: withoutThinking,
+        thinking: `<think>${'Is it the sum? Or the rounding? '.repeat(400)}</think>`,
+      },
+      [],
+    ],
+    ['results of a tool that the server runs', { serve: withSearch }, [{ type: 'web_search' }]],
+  ] as const)(
+    'is not suspected where the server leaves out what is its own: %s',
+    async (_name, options, hosted) => {
+      for (const mode of ['manage', 'observe'] as const) {
+        const world = createWorld(64_000, { turns: 14, ...options })
+        await workAsClient(world, mode, 10, hosted)
+        expect(world.simulator.requests.length).toBeGreaterThanOrEqual(10)
+        expect(world.listTruncated()).toEqual([])
+      }
+    },
+  )
 })

@@ -3,8 +3,10 @@
  * tokens than the prompt can have. From then on the session keeps to the window that this shows.
  */
 import { toApiMessages } from '../context/flatten.ts'
+import type { ApiMessage } from '../context/payload.ts'
 import { formatCount } from '../cost/prices.ts'
-import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { type Block, isOpaqueBlock, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
 import type { TokenUsage } from '../log/model-report.ts'
 import { calibrateSize, countContextTokens, readLowerBound, type TokenEstimate } from '../tokens/usage.ts'
 import type { TurnEvent } from './events.ts'
@@ -37,7 +39,7 @@ export function measurePrompt(
 ): PromptSize | null {
   const { compaction, profile, policy } = host
   if (compaction === undefined || profile.capabilities.tooLong === 'refused') return null
-  const { parameters } = host.modelSettings()
+  const { parameters, tools } = host.modelSettings()
   // Where the provider is asked to edit the context, it counts what is left.
   if (parameters[profile.spelling.editsParameter] != null) return null
   const { meter } = withContextState(state, compaction).context
@@ -48,17 +50,44 @@ export function measurePrompt(
   // Thinking of earlier responses need not be part of the prompt.
   const whole = estimate(prefix + all - (thinkingBefore.last ?? 0))
   const since = measuredResponse === null ? 0 : (tokensBefore.at(measuredResponse.firstEntry) ?? 0)
-  const { flat } = state
+  const messages = toApiMessages(state.flat)
+  // What the provider adds to a prompt, or leaves out of it, need not be so in the next one.
+  const isFixed = !tools.some(isHostedTool) && !messages.some(hasChangingPart)
   return {
     ...whole,
     before: measuredResponse?.context ?? null,
     added: estimate(all - since),
-    isExtended: isSamePrefix && thinkingBefore.last === 0,
+    isExtended: isSamePrefix && thinkingBefore.last === 0 && isFixed,
     countLeast: () => {
-      const blocks = toApiMessages(flat).flatMap(({ content }) => [...toBlocks(content)])
+      const blocks = messages.flatMap(({ role, content }) =>
+        toBlocks(content).map((block) => (role === 'assistant' ? withoutInlineThinking(block) : block)),
+      )
       return blocks.reduce((sum, block) => sum + countLeastTokens(block), 0)
     },
   }
+}
+
+/** A tool that the provider runs: its results are in the prompt of one call, and not in that of the next. */
+export function isHostedTool({ name, function: definition }: JsonObject): boolean {
+  return name === undefined && definition === undefined
+}
+
+/** True if a message has results of a tool that the provider ran, or thinking within its text. */
+function hasChangingPart({ role, content }: ApiMessage): boolean {
+  return (
+    role === 'assistant' &&
+    toBlocks(content).some((block) => isOpaqueBlock(block) || withoutInlineThinking(block) !== block)
+  )
+}
+
+/** Some servers leave thinking in the text, and take it out of earlier answers. */
+const END_OF_THINKING = '</think>'
+
+function withoutInlineThinking(block: Block): Block {
+  const end = isTextBlock(block) ? block.text.lastIndexOf(END_OF_THINKING) : -1
+  return isTextBlock(block) && end !== -1
+    ? { ...block, text: block.text.slice(end + END_OF_THINKING.length) }
+    : block
 }
 
 function hasSamePrefix({ prefix, whenRequested }: SessionState): boolean {

@@ -11,6 +11,7 @@ import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost
 import { toLossRecords, withCosts } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
+import { isHostedTool } from '@tidemark/core/engine/truncated-prompt'
 import { toBlocks, withoutCacheMarker } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
@@ -23,7 +24,7 @@ import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 
 export interface CacheObserver {
-  /** True if the last request had the same system prompt and tools as the one before it. */
+  /** True if the last request had the same system prompt and tools as the one before it, none of which the provider runs. */
   readonly isSamePrefix: boolean
   /** Notes a request that is about to be sent. */
   noteRequest(request: ClientRequest): void
@@ -38,12 +39,14 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
   const { settings, listeners } = session
   const source = session.options.source ?? 'sdk'
   let prefixes: readonly [string, string] = ['', '']
+  let isFixed = true
   return {
     get isSamePrefix() {
-      return prefixes[0] === prefixes[1]
+      return isFixed && prefixes[0] === prefixes[1]
     },
     noteRequest(request) {
       prefixes = [prefixes[1], JSON.stringify([request.system, request.tools])]
+      isFixed = !(request.tools ?? []).some(isHostedTool)
       const { profile } = session.model.choice
       const sent = toSentRequest(request, { session, source })
       forecast = forecastLoggedRead(model, sent, profile)

@@ -29,8 +29,7 @@ export function createKillWorld({ home, api, way }: KillInput) {
       ? anthropic('claude-sonnet-5-5', { ...options, fetch })
       : openai('gpt-5.4', { ...options, fetch, api })
   const open = (fetch: Fetch) => createTidemark({ model: createModel(fetch), home })
-  const runTool = (id: string, name: string, args: object) =>
-    String(coder.toolResult({ type: 'tool_use', id, name, input: args as Record<string, never> }).content)
+  const runTool = createToolRunner(coder)
 
   /** Works without end; `print` gets each answer that the agent has read to its end. */
   async function work(fetch: Fetch, print: (line: string) => void, rounds = Number.POSITIVE_INFINITY) {
@@ -57,7 +56,9 @@ export function createKillWorld({ home, api, way }: KillInput) {
     const connection = { apiKey: 'any', fetch, maxRetries: 0 }
     const items: object[] = list.length === 0 ? [{ role: 'user', content: PROMPT }] : [...list]
     const ask =
-      api === 'messages' ? askMessages(new Anthropic(connection)) : askOpenai(new OpenAI(connection))
+      api === 'messages'
+        ? askMessages(new Anthropic(connection), coder)
+        : (api === 'chat' ? askChat : askResponses)(new OpenAI(connection), coder)
     for (let round = 0; round < rounds; round += 1) {
       const calls = await ask(items)
       print(`answered ${calls[0]}`)
@@ -65,66 +66,73 @@ export function createKillWorld({ home, api, way }: KillInput) {
     }
   }
 
-  const schema = ({ name, input_schema: parameters }: (typeof coder.tools)[number]) => ({
-    name: String(name),
-    parameters: Object(parameters) as Record<string, unknown>,
-  })
-
-  function askOpenai(client: OpenAI) {
-    return api === 'chat' ? askChat(client) : askResponses(client)
-  }
-
-  function askResponses(client: OpenAI) {
-    const tools = coder.tools.map((tool) => ({ type: 'function' as const, ...schema(tool), strict: false }))
-    return async (items: object[]): Promise<string[]> => {
-      const settings = { model: 'gpt-5.4', store: false, include: ['reasoning.encrypted_content' as const] }
-      const input = items as OpenAI.Responses.ResponseInputItem[]
-      const { output } = await client.responses.stream({ ...settings, input, tools }).finalResponse()
-      items.push(...toPlain(output))
-      const calls = output.filter((item) => item.type === 'function_call')
-      for (const { call_id, name, arguments: text } of calls)
-        items.push({
-          type: 'function_call_output',
-          call_id,
-          output: runTool(call_id, name, JSON.parse(text)),
-        })
-      return calls.map((call) => call.call_id)
-    }
-  }
-
-  function askChat(client: OpenAI) {
-    const tools = coder.tools.map((tool) => ({ type: 'function' as const, function: schema(tool) }))
-    return async (items: object[]): Promise<string[]> => {
-      const messages = items as OpenAI.ChatCompletionMessageParam[]
-      const stream = client.chat.completions.stream({ model: 'gpt-5.4', messages, tools })
-      const { message } = (await stream.finalChatCompletion()).choices[0] ?? {}
-      const calls = (message?.tool_calls ?? []).filter((call) => call.type === 'function')
-      items.push({ role: 'assistant', content: message?.content ?? null, tool_calls: calls })
-      for (const {
-        id,
-        function: { name, arguments: text },
-      } of calls)
-        items.push({ role: 'tool', tool_call_id: id, content: runTool(id, name, JSON.parse(text)) })
-      return calls.map(({ id }) => id)
-    }
-  }
-
-  function askMessages(client: Anthropic) {
-    const tools = coder.tools as unknown as Anthropic.Tool[]
-    return async (items: object[]): Promise<string[]> => {
-      const messages = items as Anthropic.MessageParam[]
-      const settings = { model: 'claude-sonnet-5-5', max_tokens: 2_000 }
-      const { content } = await client.messages.stream({ ...settings, messages, tools }).finalMessage()
-      const calls = content.filter((block) => block.type === 'tool_use')
-      const results = calls.map(({ id, name, input }) => ({
-        type: 'tool_result',
-        tool_use_id: id,
-        content: runTool(id, name, Object(input)),
-      }))
-      items.push({ role: 'assistant', content }, { role: 'user', content: results })
-      return calls.map(({ id }) => id)
-    }
-  }
-
   return { simulator, open, work, workAsClient }
+}
+
+type Coder = ReturnType<typeof createCoder>
+/** Sends the list, adds the answer and the results of its calls to it, and returns the ids of the calls. */
+type Ask = (items: object[]) => Promise<string[]>
+
+function createToolRunner(coder: Coder) {
+  return (id: string, name: string, args: object): string =>
+    String(coder.toolResult({ type: 'tool_use', id, name, input: args as Record<string, never> }).content)
+}
+
+function toSchema({ name, input_schema: parameters }: Coder['tools'][number]) {
+  return { name: String(name), parameters: Object(parameters) as Record<string, unknown> }
+}
+
+function askResponses(client: OpenAI, coder: Coder): Ask {
+  const runTool = createToolRunner(coder)
+  const tools = coder.tools.map((tool) => ({ type: 'function' as const, ...toSchema(tool), strict: false }))
+  return async (items: object[]): Promise<string[]> => {
+    const settings = { model: 'gpt-5.4', store: false, include: ['reasoning.encrypted_content' as const] }
+    const input = items as OpenAI.Responses.ResponseInputItem[]
+    const { output } = await client.responses.stream({ ...settings, input, tools }).finalResponse()
+    items.push(...toPlain(output))
+    const calls = output.filter((item) => item.type === 'function_call')
+    for (const { call_id, name, arguments: text } of calls)
+      items.push({
+        type: 'function_call_output',
+        call_id,
+        output: runTool(call_id, name, JSON.parse(text)),
+      })
+    return calls.map((call) => call.call_id)
+  }
+}
+
+function askChat(client: OpenAI, coder: Coder): Ask {
+  const runTool = createToolRunner(coder)
+  const tools = coder.tools.map((tool) => ({ type: 'function' as const, function: toSchema(tool) }))
+  return async (items: object[]): Promise<string[]> => {
+    const messages = items as OpenAI.ChatCompletionMessageParam[]
+    const stream = client.chat.completions.stream({ model: 'gpt-5.4', messages, tools })
+    const { message } = (await stream.finalChatCompletion()).choices[0] ?? {}
+    const calls = (message?.tool_calls ?? []).filter((call) => call.type === 'function')
+    items.push({ role: 'assistant', content: message?.content ?? null, tool_calls: calls })
+    for (const {
+      id,
+      function: { name, arguments: text },
+    } of calls)
+      items.push({ role: 'tool', tool_call_id: id, content: runTool(id, name, JSON.parse(text)) })
+    return calls.map(({ id }) => id)
+  }
+}
+
+function askMessages(client: Anthropic, coder: Coder): Ask {
+  const runTool = createToolRunner(coder)
+  const tools = coder.tools as unknown as Anthropic.Tool[]
+  return async (items: object[]): Promise<string[]> => {
+    const messages = items as Anthropic.MessageParam[]
+    const settings = { model: 'claude-sonnet-5-5', max_tokens: 2_000 }
+    const { content } = await client.messages.stream({ ...settings, messages, tools }).finalMessage()
+    const calls = content.filter((block) => block.type === 'tool_use')
+    const results = calls.map(({ id, name, input }) => ({
+      type: 'tool_result',
+      tool_use_id: id,
+      content: runTool(id, name, Object(input)),
+    }))
+    items.push({ role: 'assistant', content }, { role: 'user', content: results })
+    return calls.map(({ id }) => id)
+  }
 }

@@ -37,14 +37,14 @@ export {
   filterSessionsSince,
   parseRowNumber,
   parseSinceTime,
-  type SortKey,
   shortenSessionIds,
-  sortSessions,
 } from './inspect/choose-session.ts'
 export {
   findNamedLogs,
   type NamedLog,
+  type SortKey,
   type SpendingTotal,
+  sortSessions,
   sumSessions,
   type UnreadableLog,
 } from './inspect/inspect-files.ts'

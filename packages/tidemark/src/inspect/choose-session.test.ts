@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  chooseSession,
-  filterSessionsSince,
-  parseSinceTime,
-  shortenSessionIds,
-  sortSessions,
-} from './choose-session.ts'
+import { chooseSession, filterSessionsSince, parseSinceTime, shortenSessionIds } from './choose-session.ts'
+import { sortSessions } from './inspect-files.ts'
 import type { SessionReport } from './report.ts'
 
 /** Only the fields that sorting and choosing read. */

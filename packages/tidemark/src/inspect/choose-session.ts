@@ -1,29 +1,5 @@
-/** Sorts, filters and selects sessions from a list of reports. */
-import { sumPromptTokens } from './logged-calls.ts'
+/** Filters and selects sessions from a list of reports. */
 import type { SessionReport } from './report.ts'
-
-export const SORT_KEYS = ['cost', 'tokens', 'calls', 'date', 'hit'] as const
-export type SortKey = (typeof SORT_KEYS)[number]
-
-/**
- * Sorts session reports by a key, highest or newest first. Reports without a value come last, and reports with equal
- * values keep their order.
- */
-export function sortSessions(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
-  const valueFor = SORT_VALUES[key]
-  return reports.toSorted((one, other) => {
-    const [first, second] = [valueFor(one), valueFor(other)]
-    return first === second ? 0 : second - first
-  })
-}
-
-const SORT_VALUES: Readonly<Record<SortKey, (report: SessionReport) => number>> = {
-  cost: ({ costUsd, money }) => costUsd ?? money.pricedUsd,
-  tokens: ({ usage }) => sumPromptTokens(usage) + usage.output,
-  calls: ({ apiCalls }) => apiCalls,
-  date: ({ startedAt }) => (startedAt === null ? -1 : Date.parse(startedAt)),
-  hit: ({ hitRate }) => hitRate ?? -1,
-}
 
 type SessionChoice =
   | { readonly ok: true; readonly report: SessionReport }

@@ -1,11 +1,11 @@
-/** Inspects log files on disk one after the other, and sums the reports of many sessions. */
+/** Inspects log files on disk one after the other, and sorts and sums the reports of many sessions. */
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { findLogs, newestFirst } from '../logs/find-logs.ts'
 import type { FoundLog } from '../logs/read-lines.ts'
 import { readLog } from '../logs/read-log.ts'
 import { inspectLog } from './inspect-log.ts'
-import { addUsage, computeHitRate, NO_USAGE } from './logged-calls.ts'
+import { addUsage, computeHitRate, NO_USAGE, sumPromptTokens } from './logged-calls.ts'
 import type { DailySpending, SessionReport, UsageTotals } from './report.ts'
 import { addAmounts, createDayFormatter, roundDollars } from './spending.ts'
 
@@ -226,4 +226,26 @@ const WORKING_TREE = /^(.+?)[/\\](?:\.worktrees|\.claude[/\\]worktrees)[/\\]/
  */
 export function findRepository(folder: string): string {
   return WORKING_TREE.exec(folder)?.[1] ?? folder
+}
+
+export type SortKey = 'cost' | 'tokens' | 'calls' | 'date' | 'hit'
+
+/**
+ * Sorts session reports by a key, highest or newest first. Reports without a value come last, and reports with equal
+ * values keep their order.
+ */
+export function sortSessions(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
+  const valueFor = SORT_VALUES[key]
+  return reports.toSorted((one, other) => {
+    const [first, second] = [valueFor(one), valueFor(other)]
+    return first === second ? 0 : second - first
+  })
+}
+
+const SORT_VALUES: Readonly<Record<SortKey, (report: SessionReport) => number>> = {
+  cost: ({ costUsd, money }) => costUsd ?? money.pricedUsd,
+  tokens: ({ usage }) => sumPromptTokens(usage) + usage.output,
+  calls: ({ apiCalls }) => apiCalls,
+  date: ({ startedAt }) => (startedAt === null ? -1 : Date.parse(startedAt)),
+  hit: ({ hitRate }) => hitRate ?? -1,
 }

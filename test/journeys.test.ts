@@ -12,7 +12,7 @@ const LIMITS: Readonly<Record<string, JourneyFigures>> = {
   'automatic compaction': { files: 112, changes: 526 },
   inspect: { files: 77, changes: 310 },
   "client's request to bytes": { files: 82, changes: 292 },
-  'chat turn with a question, CLI part': { files: 48, changes: 159 },
+  'chat turn with a question, CLI part': { files: 48, changes: 160 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

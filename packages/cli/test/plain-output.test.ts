@@ -155,6 +155,7 @@ it('--help appears at once: no code of a command is loaded for it', () => {
   expect(own.sort()).toEqual([
     'cli/package.json',
     'cli/src/commands/define-commands.ts',
+    'cli/src/commands/define-gateway.ts',
     'cli/src/commands/main.ts',
     'cli/src/index.ts',
     'terminal/src/terminal.ts',

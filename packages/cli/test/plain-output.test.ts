@@ -157,6 +157,7 @@ it('--help appears at once: no code of a command is loaded for it', () => {
     'cli/src/commands/define-commands.ts',
     'cli/src/commands/define-gateway.ts',
     'cli/src/commands/main.ts',
+    'cli/src/commands/option-parsers.ts',
     'cli/src/index.ts',
     'terminal/src/terminal.ts',
   ])

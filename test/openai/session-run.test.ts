@@ -45,8 +45,11 @@ describe.each([
     const { tokens, spent } = session.money()
     const prompt = tokens.input + tokens.cacheRead + tokens.writeShort + tokens.writeLong
     expect(tokens.cacheRead / prompt).toBeGreaterThan(0.9)
-    const { totals } = await (await simulator.fetch('http://simulator.test/_simulator')).json()
-    const bill: number = totals.cost.total
+    const status = await simulator.fetch('http://simulator.test/_simulator')
+    const { totals } = (await status.json()) as {
+      readonly totals: { readonly cost: { readonly total: number } }
+    }
+    const bill = totals.cost.total
     expect(spent.total).toBeCloseTo(bill, 9)
     expect(bill).toBeGreaterThan(0)
     expect(JSON.stringify(session.messages())).toContain(PROMPT)

@@ -33,13 +33,29 @@ export async function startJobs({ database, retentionDays, onError }: JobOptions
     schema: 'tidemark_jobs',
   })
   boss.on('error', (error) => onError(error instanceof Error ? error.message : String(error)))
-  await boss.start()
+  await runAlone(database, () => boss.start())
   await boss.createQueue(QUEUE, { policy: 'short', retryLimit: 2, expireInSeconds: 300 })
   await boss.schedule(QUEUE, SCHEDULE)
   await boss.work(QUEUE, async () => {
     await runUpkeep(database, retentionDays)
   })
   return { close: () => boss.stop({ graceful: true, timeout: 5_000 }) }
+}
+
+/** Number of the advisory lock under which pg-boss creates its tables: two processes that start at once would fail. */
+const START_LOCK = 7_433_303
+
+async function runAlone(database: Database, work: () => Promise<unknown>): Promise<void> {
+  const connection = await database.connect()
+  const ignore = (): void => {}
+  connection.on('error', ignore)
+  try {
+    await connection.query(`select pg_advisory_lock(${START_LOCK})`)
+    await work()
+  } finally {
+    // The end of the connection releases the lock, whatever has happened.
+    connection.release(true)
+  }
 }
 
 /** Does what is due now. Safe in several processes at once. */

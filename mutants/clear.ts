@@ -192,7 +192,7 @@ export const mutants: readonly Mutant[] = [
     name: 'host-is-rewritten-one-call-early',
     law: 'under a host',
     file: 'packages/core/src/planner/context-plan.ts',
-    find: 'clientLimit.isPassed ? context.high : readLowerBound(context)',
+    find: 'clientLimit.isPassed ? context.high : computeLowerBound(context)',
     replace: 'context.high',
     tests: ['packages/core/src/planner/context-plan.test'],
   },

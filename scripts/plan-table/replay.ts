@@ -12,7 +12,7 @@ import {
 } from '@tidemark/core/clearing/tool-result-index'
 import { updateToolResultIndex } from '@tidemark/core/clearing/update-tool-result-index'
 import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
-import { findRates, type ModelPrices, priceUsage } from '@tidemark/core/cost/prices'
+import { findTierRates, type ModelPrices, priceUsage } from '@tidemark/core/cost/prices'
 import type { KnownRecord, SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
 import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/context-plan'
@@ -170,7 +170,7 @@ class LedSession {
       source: 'repl_main_thread',
       moment: this.#register.lastPromptPlace > this.#register.lastResponsePlace ? 'prompt' : 'call',
       cache: this.#temperature(now),
-      rates: findRates(prices, this.#size()),
+      rates: findTierRates(prices, this.#size()),
       write: 'writeShort',
       idleMs: this.#at === null ? null : now - this.#at,
       retrieval: NO_RETRIEVAL,

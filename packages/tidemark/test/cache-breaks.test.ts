@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { isRewriteBoundary } from '@tidemark/core/log/record'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { describe, expect, it } from 'vitest'
-import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
+import { createCacheReport } from '../src/inspect/cache-breaks.ts'
 import { type LoggedCall, listConversationCalls, toResponseKey } from '../src/inspect/logged-calls.ts'
 import type { LoggedCacheBreak } from '../src/inspect/report.ts'
 import { readLog } from '../src/logs/read-log.ts'
@@ -35,7 +35,7 @@ async function found(name: string): Promise<Found> {
     behindActs.add(line)
     isBehind = false
   }
-  return { breaks: findCacheBreaks(log, calls, modelCatalogue).cacheBreaks, calls, behindActs }
+  return { breaks: createCacheReport(log, calls, modelCatalogue).cacheBreaks, calls, behindActs }
 }
 
 function anew({ usage }: LoggedCall): number {

@@ -5,7 +5,7 @@ import type { SessionRecord } from '@tidemark/core/log/record'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { fromStoredRecord } from '@tidemark/wire/readers/stored-records'
-import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
+import { createCacheReport } from '../src/inspect/cache-breaks.ts'
 import { listConversationCalls } from '../src/inspect/logged-calls.ts'
 import type { CacheReport } from '../src/inspect/report.ts'
 import type { LogContents } from '../src/logs/read-log.ts'
@@ -118,7 +118,7 @@ export function reportBreaks({ records }: LogBuilder, others: Others = {}): Cach
     ),
   )
   const log = { records, agents, ...(meta === undefined ? {} : { meta }) }
-  return findCacheBreaks(log, [...own, ...theirs], modelCatalogue)
+  return createCacheReport(log, [...own, ...theirs], modelCatalogue)
 }
 
 /** An answer that read nothing. */

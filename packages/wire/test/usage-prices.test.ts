@@ -3,7 +3,7 @@
 import {
   addCosts,
   type Cost,
-  findRates,
+  findTierRates,
   type ModelPrices,
   priceUsage as priceTokens,
   priceUsageUncached as priceTokensUncached,
@@ -97,7 +97,7 @@ describe('price tiers', () => {
   it('uses the highest tier that the prompt exceeds, in any order of the list', () => {
     const tier = (above: number, rate: number) => ({ ...flat, above, input: rate })
     const prices = { ...flat, tiers: [tier(200, 30), tier(100, 10), tier(400, 40)] }
-    expect([100, 101, 201, 400, 401].map((tokens) => findRates(prices, tokens).input)).toEqual([
+    expect([100, 101, 201, 400, 401].map((tokens) => findTierRates(prices, tokens).input)).toEqual([
       4, 10, 30, 30, 40,
     ])
   })

@@ -76,7 +76,7 @@ function describeFallback(reason: string): string {
 }
 
 /** Returns the calls that wrote the summary, with their tokens. */
-export function describeUsage({
+export function describeSummaryCalls({
   calls,
   input,
   cacheRead,

@@ -23,7 +23,7 @@ import {
 import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts'
 import {
   describeAttempts,
-  describeUsage,
+  describeSummaryCalls,
   formatReceipt,
   listFigures,
   listSection,
@@ -150,7 +150,7 @@ function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
   const text = formatCompaction(compaction)
   const lines = [
     ...listFigures(compaction),
-    ...describeUsage(compaction.usage),
+    ...describeSummaryCalls(compaction.usage),
     ...notes.map(sanitizeText),
     ...describeAttempts(steps),
     '',

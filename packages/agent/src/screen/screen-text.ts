@@ -16,7 +16,7 @@ interface GrowingText {
   held?: string
 }
 
-/** Adds a piece of text. A control sequence may be in two pieces, so that an unfinished one waits for the next. */
+/** Appends a piece to `item.text` without control sequences. One that is not complete waits in `item.held` for the next piece. */
 export function growText(item: GrowingText, piece: string): void {
   const text = (item.held ?? '') + piece
   const end = text.search(UNFINISHED_SEQUENCE)

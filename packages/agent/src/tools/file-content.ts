@@ -109,7 +109,10 @@ export async function readWholeFile(path: string): Promise<FileContent | null> {
   })
 }
 
-/** Reads an open file. Files of /proc state the size 0 and may have no end, so the bytes are counted. */
+/**
+ * Reads an open file whole. Throws an error that names `path` above `MAX_WHOLE_FILE_BYTES`, by the bytes that were read: files of
+ * /proc state the size 0 and may have no end.
+ */
 export async function readAllBytes(file: FileHandle, path: string): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0

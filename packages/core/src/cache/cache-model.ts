@@ -446,7 +446,7 @@ function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: 
  * Counts the cached tokens that must be written again if the given part of the messages changes. Content added since
  * the last API request is not counted, because it must be written in any case.
  */
-function countTokensBehind(question: CacheTemperatureInput, change: FirstRewrittenPart): number {
+function countTokensBehind(question: CacheTemperatureInput, change: FirstToolChange): number {
   const { contextTokens, sent, cacheModel } = question
   const [chain] = cacheModel.chains
   const found = sent === null ? null : findReadablePrefix(question, sent, change)
@@ -467,7 +467,7 @@ function countTokensBehind(question: CacheTemperatureInput, change: FirstRewritt
 function findReadablePrefix(
   { cacheModel, flat, profile, now }: CacheTemperatureInput,
   sent: AssembledRequest,
-  { toolUseId, part }: FirstRewrittenPart,
+  { toolUseId, part }: FirstToolChange,
 ): { readonly prefix: CachedPrefix | undefined } | null {
   const place = findResultPlace(flat, toolUseId)
   const index = part === 'call' ? flat.calls.get(toolUseId) : place?.index
@@ -487,7 +487,7 @@ function findReadablePrefix(
 }
 
 /** The first tool call or tool result that a rewrite would change. */
-export interface FirstRewrittenPart {
+export interface FirstToolChange {
   readonly toolUseId: string
   readonly part: 'call' | 'result'
 }
@@ -508,7 +508,7 @@ export interface CacheTemperature {
    * Returns how many cached tokens must be written again if the given tool call or result changes. These are all cached
    * tokens after the longest prefix that can still be read, including the text that is being cleared.
    */
-  readonly tokensBehind: (change: FirstRewrittenPart) => number
+  readonly tokensBehind: (change: FirstToolChange) => number
 }
 
 // The number of calls before the cache expires starts as the policy's number and approaches the session's own

@@ -3,7 +3,13 @@
  * engine's own rewrite was the cause, and what the lost tokens cost.
  */
 
-import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
+import {
+  findPriceFactor,
+  findTierRates,
+  type ModelPrices,
+  scaleRates,
+  type TokenRates,
+} from '../cost/prices.ts'
 import { isToolUse } from '../log/block.ts'
 import type { TokenUsage } from '../log/model-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
@@ -497,7 +503,7 @@ export function toCallRates(
 ): TokenRates | null {
   if (prices === null) return null
   return scaleRates(
-    findRates(prices, countUncachedTokens(tokens) + tokens.cacheRead),
+    findTierRates(prices, countUncachedTokens(tokens) + tokens.cacheRead),
     findPriceFactor(usage, prices).factor,
   )
 }

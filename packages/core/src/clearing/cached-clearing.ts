@@ -77,7 +77,7 @@ export function createDeletionMessage(
 
 // What the index of tool results keeps of deletions.
 
-/** Adds a deletion, which every later API request repeats, to the index. */
+/** Returns the index of tool results with these marked as deleted from the provider's cache. Every later request repeats the deletion. */
 export function withDeletion(
   register: ToolResultIndex,
   ids: readonly string[],

@@ -3,7 +3,7 @@
  * placeholder. Also computes how many tokens a clearing frees and which files the host must no longer treat as read,
  * and creates the placeholder.
  */
-import type { FirstRewrittenPart } from '../cache/cache-model.ts'
+import type { FirstToolChange } from '../cache/cache-model.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import {
   CLEARED_RESULT_TEXT,
@@ -37,7 +37,7 @@ export interface ClearProposal {
   readonly breakEvenCalls: number | null
   /** Reason for the clearing, as a sentence for the user. */
   readonly why: string
-  readonly firstChange: FirstRewrittenPart
+  readonly firstChange: FirstToolChange
   readonly released: ReleasedContent
 }
 
@@ -253,7 +253,7 @@ export function countFreedTokens(candidates: readonly ClearCandidate[]): number 
  * response. Tool calls come before the results of the same response.
  */
 export function findFirstClearedPart({ results, inputs }: ClearSelection): {
-  readonly change: FirstRewrittenPart
+  readonly change: FirstToolChange
   readonly place: number
   readonly response: number
 } {

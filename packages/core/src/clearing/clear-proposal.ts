@@ -2,7 +2,7 @@
  * Turns selected tool results into a clearing proposal: what else must be cleared with them, the cost, whether the
  * clearing pays for itself, and the metadata for the log.
  */
-import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-model.ts'
+import type { CacheTemperature, FirstToolChange } from '../cache/cache-model.ts'
 import { formatCount, type TokenRates } from '../cost/prices.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { ClearMode, MicrocompactMetadata } from '../log/record.ts'
@@ -225,7 +225,7 @@ interface ChangePrice extends RewritePrice {
  * Computes the cost of a clearing. It is zero if the cache has expired, because the whole request must then be written
  * in any case.
  */
-function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, freed: number): ChangePrice {
+function priceChange({ cache, prices }: ClearInput, change: FirstToolChange, freed: number): ChangePrice {
   if (!cache.isWarm) return { rewritten: 0, breakEvenCalls: 0, cost: 0, isAssumed: false }
   const rewritten = Math.max(0, Math.round(cache.tokensBehind(change)) - freed)
   return { rewritten, ...priceRewrite(freed, rewritten, prices) }

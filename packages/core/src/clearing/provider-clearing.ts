@@ -5,7 +5,7 @@
  * clear one more result with every tool call, and rewrite the cached prefix each time.
  */
 
-import type { FirstRewrittenPart } from '../cache/cache-model.ts'
+import type { FirstToolChange } from '../cache/cache-model.ts'
 import type { ReportedEdits, RequestedClearing } from '../cache/cache-monitor.ts'
 import { formatCount } from '../cost/prices.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
@@ -155,7 +155,7 @@ function priceCut(
     return response === cleared[0]?.response && clear.inputs && clear.writeTools.includes(tool)
   })
   const freedTokens = Math.round(scale * cleared.reduce((sum, call) => sum + countTokens(register, call), 0))
-  const change: FirstRewrittenPart =
+  const change: FirstToolChange =
     input === undefined
       ? { toolUseId: cleared[0]?.id ?? '', part: 'result' }
       : { toolUseId: input.id, part: 'call' }

@@ -34,9 +34,9 @@ import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import {
   type ContextTokens,
   calibrateSize,
+  computeLowerBound,
   mayFitLimit,
   readCalibrationScale,
-  readLowerBound,
 } from '../tokens/usage.ts'
 
 export interface CompactionOptions {
@@ -191,7 +191,7 @@ function raiseWindow(
   const limit = Math.min(inputLimit, refused?.limit ?? inputLimit)
   const most =
     actual === undefined
-      ? (window * least.expected) / Math.max(1, readLowerBound(least))
+      ? (window * least.expected) / Math.max(1, computeLowerBound(least))
       : limit + before.expected - actual
   return least.expected <= most ? most : window
 }

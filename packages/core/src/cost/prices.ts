@@ -40,7 +40,7 @@ export interface ModelPrices extends TokenRates {
 }
 
 /** Returns the rates for an API request whose prompt has this many tokens, including cached tokens. */
-export function findRates(prices: ModelPrices, promptTokens: number): TokenRates {
+export function findTierRates(prices: ModelPrices, promptTokens: number): TokenRates {
   const reached = (prices.tiers ?? []).filter((tier) => promptTokens > tier.above)
   const highest = reached.toSorted((a, b) => b.above - a.above)[0]
   return scaleRates(highest ?? prices, 1)
@@ -112,7 +112,7 @@ function pricePart(part: BilledPart, usage: TokenUsage, prices: ModelPrices, pri
   const isOwn = part.model === null || pricesOf === undefined
   const own = isOwn ? prices : pricesOf(part.model)
   const { factor, assumed } = own === null ? NO_FACTOR : findPriceFactor(usage, own)
-  const rates = own === null ? UNKNOWN_RATES : findRates(own, countPromptTokens(part.tokens))
+  const rates = own === null ? UNKNOWN_RATES : findTierRates(own, countPromptTokens(part.tokens))
   const borrowed = isOwn && part.isForeign ? [SAME_PRICES_ASSUMED] : []
   return {
     ...priceTokenClasses(part.tokens, scaleRates(rates, factor)),

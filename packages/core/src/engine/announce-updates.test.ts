@@ -5,7 +5,7 @@ import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { hasContextEditBetas } from '../request/prefix-snapshot.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
-import { announcePrefixSnapshot, limitSourceTime, withEngineBetas } from './announce-updates.ts'
+import { announceSnapshotToMonitor, limitSourceTime, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices } from './host.ts'
 import type { Deadlines } from './ports.ts'
 
@@ -125,7 +125,7 @@ describe('a carrier', () => {
 describe('a new epoch', () => {
   it('is announced for whatever lies in front of the messages, with all its causes', () => {
     const names = ['a', 'b', 'c', 'd', 'e']
-    const { sources } = announcePrefixSnapshot(createCacheMonitor(), 'sdk', [
+    const { sources } = announceSnapshotToMonitor(createCacheMonitor(), 'sdk', [
       { kind: 'model', from: 'x', to: 'y' },
       { kind: 'tools', names },
       { kind: 'sections', names: ['git'] },

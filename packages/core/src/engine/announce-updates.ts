@@ -90,7 +90,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
     const failure = yield* appendUnlinkedRecords(turn, change.records)
     if (failure !== null) return failure
     if (change.kind === 'epoch' && change.breaksCache) {
-      const watch = announcePrefixSnapshot(turn.state.cacheMonitor, turn.host.source, change.causes)
+      const watch = announceSnapshotToMonitor(turn.state.cacheMonitor, turn.host.source, change.causes)
       turn.state = { ...turn.state, cacheMonitor: watch }
     }
   }
@@ -162,7 +162,7 @@ function unstablePrefixError(): TidemarkError {
  * Tells the cache monitor about a new prefix snapshot, so that the changes of system prompt, tools or model in it are
  * not reported as a cache break.
  */
-export function announcePrefixSnapshot(
+export function announceSnapshotToMonitor(
   watch: CacheMonitor,
   source: string,
   causes: readonly PrefixChangeCause[],

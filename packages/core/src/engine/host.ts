@@ -3,7 +3,7 @@
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
-import { findRates, type TokenRates } from '../cost/prices.ts'
+import { findTierRates, type TokenRates } from '../cost/prices.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
@@ -205,7 +205,7 @@ export interface NotesServices {
 /** Returns today's rates of the session's model for a prompt of this size; null if its prices are not known. */
 export function findCurrentRates(host: TurnHost, promptTokens: number): TokenRates | null {
   const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
-  return prices === null ? null : findRates(prices, promptTokens)
+  return prices === null ? null : findTierRates(prices, promptTokens)
 }
 
 /** Returns true if notes are kept of this conversation. Those that write summaries and notes have none themselves. */

@@ -8,7 +8,7 @@ import { formatCount } from '../cost/prices.ts'
 import { type Block, isOpaqueBlock, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { TokenUsage } from '../log/model-report.ts'
-import { calibrateSize, countContextTokens, readLowerBound, type TokenEstimate } from '../tokens/usage.ts'
+import { calibrateSize, computeLowerBound, countContextTokens, type TokenEstimate } from '../tokens/usage.ts'
 import type { TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import { withContextState } from './measure-context.ts'
@@ -119,10 +119,10 @@ export function findTruncatedCount(size: PromptSize, usage: TokenUsage | null | 
   const { before, added, isExtended } = size
   if (reported < SMALLEST_WINDOW) return null
   // Some servers count only what their cache did not have.
-  if (before !== null && reported >= readLowerBound(added) && reported <= added.high) return null
+  if (before !== null && reported >= computeLowerBound(added) && reported <= added.high) return null
   const hasShrunk = before !== null && isExtended && reported < before * SAME_SIZE
   if (hasShrunk) return reported
-  return reported < readLowerBound(size) && reported < size.countLeast() ? reported : null
+  return reported < computeLowerBound(size) && reported < size.countLeast() ? reported : null
 }
 
 /** Two counts of one prompt may differ by less, as with another machine behind the same address. */

@@ -13,7 +13,7 @@ import type { ClearMode, CompactCause } from '../log/record.ts'
 import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, readCalibrationScale, readLowerBound } from '../tokens/usage.ts'
+import { type ContextTokens, computeLowerBound, readCalibrationScale } from '../tokens/usage.ts'
 import {
   type ExpectedCompactionResult,
   estimateCompactionResult,
@@ -423,7 +423,7 @@ function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanCo
 function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): boolean {
   if (clientLimit === undefined) return false
   if (!clientLimit.isPassed && context.source === 'estimated') return true
-  return (clientLimit.isPassed ? context.high : readLowerBound(context)) <= clientLimit.tokens
+  return (clientLimit.isPassed ? context.high : computeLowerBound(context)) <= clientLimit.tokens
 }
 
 /**

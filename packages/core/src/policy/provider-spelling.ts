@@ -173,7 +173,7 @@ export interface ProviderFieldChecks<Profile> {
   /** Checks the next message and returns the new state. */
   checkMessage(state: unknown, message: ParsedMessage, rules: CheckRules<Profile>): unknown
   /** Checks the fields of the request around its messages, and what depends on all messages. */
-  finish(state: unknown, request: ParsedFields, end: MessagesEnd, rules: CheckRules<Profile>): void
+  finish(state: unknown, request: ParsedRequestFields, end: MessagesEnd, rules: CheckRules<Profile>): void
 }
 
 interface CheckRules<Profile> {
@@ -198,7 +198,7 @@ export interface RawFields {
 }
 
 /** The fields of a request around its messages, parsed once for all checks. */
-export interface ParsedFields {
+export interface ParsedRequestFields {
   readonly raw: RawFields
   /** The blocks of the system prompt. A string becomes one text block. */
   readonly system: readonly ParsedBlock[]

@@ -8,7 +8,7 @@ import { TidemarkError } from '../errors.ts'
 import type { Policy } from './policy.ts'
 import { formatErrorValue } from './policy-fields.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
-import type { ContentSharePolicy, ThresholdOffsetPolicy, ThresholdPolicy } from './window-policy.ts'
+import type { ContentSharePolicy, ThresholdPolicy, WindowCappedTokens } from './window-policy.ts'
 
 /** Thresholds of the context size, in tokens. A threshold is reached when the context has at least that many tokens. */
 export interface Thresholds {
@@ -54,7 +54,7 @@ export function computeThresholds(ladder: ThresholdPolicy, question: ThresholdIn
   const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
   // The warning threshold is never below `target`. Otherwise a context that was just compacted would already be above
   // it.
-  const warn = (offset: ThresholdOffsetPolicy): number => {
+  const warn = (offset: WindowCappedTokens): number => {
     const exact = exactLimit - scaleOffset(offset, window)
     return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, roundDownTokens(exact)))
   }
@@ -119,7 +119,7 @@ export function describeCappedReserve(
   return `ladder.reserve asks for ${wanted} tokens of the window of ${scaled.lines.window}; ${scaled.reserve} are reserved, because ladder.reserve.maximumPercent is ${ladder.reserve.maximumPercent}. Responses have at most that many tokens.`
 }
 
-function scaleOffset({ tokens, maximumPercent }: ThresholdOffsetPolicy, window: number): number {
+function scaleOffset({ tokens, maximumPercent }: WindowCappedTokens, window: number): number {
   return Math.min(tokens, (window * maximumPercent) / 100)
 }
 

@@ -22,12 +22,12 @@ export interface WindowPolicy {
 }
 
 /** A number of tokens that is never more than `maximumPercent` of the context window. */
-export interface ThresholdOffsetPolicy {
+export interface WindowCappedTokens {
   readonly tokens: number
   readonly maximumPercent: number
 }
 
-interface ReservePolicy extends ThresholdOffsetPolicy {
+interface ReservePolicy extends WindowCappedTokens {
   /**
    * Tokens to reserve for the output: the `smaller` or the `larger` of the model's maximum output and `tokens`. `none`
    * reserves nothing.
@@ -35,7 +35,7 @@ interface ReservePolicy extends ThresholdOffsetPolicy {
   readonly rule: 'smaller' | 'larger' | 'none'
 }
 
-interface AutoCompactLinePolicy extends ThresholdOffsetPolicy {
+interface AutoCompactLinePolicy extends WindowCappedTokens {
   /**
    * Auto-compact threshold as a percentage of the effective window. Null uses the default threshold, and a percentage
    * can only lower it.
@@ -52,14 +52,14 @@ export interface ThresholdPolicy {
    * The warning threshold is this many tokens below the limit of the context meter. There the meter turns yellow, and
    * budget clearing and background summaries begin.
    */
-  readonly warning: ThresholdOffsetPolicy
+  readonly warning: WindowCappedTokens
   /** The error threshold is this many tokens below the limit of the context meter. There the meter turns red. */
-  readonly error: ThresholdOffsetPolicy
+  readonly error: WindowCappedTokens
   /**
    * Without automatic compaction, a new prompt is refused when the context is within this many tokens of the effective
    * window.
    */
-  readonly blocking: ThresholdOffsetPolicy
+  readonly blocking: WindowCappedTokens
   /**
    * Minimum effective window in tokens. A model with a smaller one is refused, because a compacted context would not
    * fit: the headings of a summary (about 300 tokens), the unanswered message, and a few hundred tokens of content.
@@ -91,11 +91,7 @@ export interface ContentSharePolicy {
   readonly spill: number
 }
 
-const offsetFields = (
-  tokens: number,
-  maximumPercent: number,
-  least = 0,
-): FieldSpecs<ThresholdOffsetPolicy> => ({
+const offsetFields = (tokens: number, maximumPercent: number, least = 0): FieldSpecs<WindowCappedTokens> => ({
   tokens: fieldSpec(tokens, wholeNumberCheck(least)),
   maximumPercent: fieldSpec(maximumPercent, percentageCheck()),
 })

@@ -224,7 +224,7 @@ export function findWriteClass(ttl: string | null, cache: CacheRules): 'writeSho
   return seconds > findCacheLifetimes(cache).short.seconds ? 'writeLong' : 'writeShort'
 }
 
-/** Returns how much the longer lifetime would have saved, in millionths of a dollar; null if a price is unknown. */
+/** Returns what the provider's longer cache lifetime would have saved, in millionths of a dollar: negative if it costs more, null if a price is unknown. */
 export function computeLongTtlSavings(tally: GapSums, rates: TokenRates): number | null {
   const { cacheRead, writeShort, writeLong } = rates
   if (cacheRead === null || writeShort === null || writeLong === null) return null

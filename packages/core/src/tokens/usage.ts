@@ -256,7 +256,7 @@ export function calibrateSize(
 }
 
 /** Returns the lower bound of a size: as far below the expected size as the upper bound is above it. */
-export function readLowerBound({ expected, high }: TokenEstimate): number {
+export function computeLowerBound({ expected, high }: TokenEstimate): number {
   return 2 * expected - high
 }
 
@@ -268,7 +268,7 @@ const MOST_CHARACTERS_PER_TOKEN = 5
  * nothing. Estimates of tables, code or base64 may be more than twice too high; characters tell what is surely too long.
  */
 export function mayFitLimit(size: TokenEstimate, content: unknown, limit: number): boolean {
-  return readLowerBound(size) <= limit || countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit
+  return computeLowerBound(size) <= limit || countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit
 }
 
 /** Returns the calibrated growth of the context by one model call. `tokens` is the uncalibrated estimate for its blocks. */

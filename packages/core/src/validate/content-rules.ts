@@ -18,7 +18,12 @@ import { measureLongestSide } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import type { ParsedBlock, ParsedFields, ParsedMessage, RawFields } from '../policy/provider-spelling.ts'
+import type {
+  ParsedBlock,
+  ParsedMessage,
+  ParsedRequestFields,
+  RawFields,
+} from '../policy/provider-spelling.ts'
 import type { ReportFinding, RuleSet } from './findings.ts'
 
 /** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
@@ -32,7 +37,7 @@ export function parseMessage(message: ApiMessage, index: number, report: ReportF
 }
 
 /** Parses the fields of a request around its messages. */
-export function parseFields(request: RawFields, { profile, report }: RuleSet): ParsedFields {
+export function parseFields(request: RawFields, { profile, report }: RuleSet): ParsedRequestFields {
   const { system, betas } = request
   const tools = toArray(request.tools)
   const { thinking, spelling } = profile
@@ -241,7 +246,7 @@ const MARKER_FIELD_BYTES = `,"${MARKER_FIELD}":`.length
 /** Checks the totals of the request against the limits. `placed`: cache markers that are not in the byte count yet. */
 export function checkSizeLimits(
   { messages, bytes, images, large }: SizeState,
-  request: ParsedFields,
+  request: ParsedRequestFields,
   placed: readonly PlacedMarker[],
   { profile: { sizes }, report }: RuleSet,
 ): void {
@@ -287,13 +292,13 @@ export interface PlacedMarker {
 
 // The functions below check the system prompt and the tools of a request, and which tool it asks for.
 
-export function checkPromptAndTools(request: ParsedFields, rules: RuleSet): void {
+export function checkPromptAndTools(request: ParsedRequestFields, rules: RuleSet): void {
   for (const item of request.system) checkBlock(item, 'prompt', rules)
   checkTools(request, rules)
   checkToolChoice(request, rules)
 }
 
-function checkTools({ raw, tools }: ParsedFields, { profile, report }: RuleSet): void {
+function checkTools({ raw, tools }: ParsedRequestFields, { profile, report }: RuleSet): void {
   if (raw.tools != null && !Array.isArray(raw.tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
   let deferred = 0
@@ -347,7 +352,7 @@ export function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-function checkToolChoice(request: ParsedFields, { profile, report }: RuleSet): void {
+function checkToolChoice(request: ParsedRequestFields, { profile, report }: RuleSet): void {
   const choice = request.raw.tool_choice
   if (choice == null) return
   if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {

@@ -20,7 +20,7 @@ import {
 import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { ParsedBlock, ParsedFields, ParsedMessage } from '../policy/provider-spelling.ts'
+import type { ParsedBlock, ParsedMessage, ParsedRequestFields } from '../policy/provider-spelling.ts'
 import { isNonEmptyString, isTurnScopedMessage, matchesRegExp, toArray } from './content-rules.ts'
 import type { RuleSet } from './findings.ts'
 
@@ -64,7 +64,7 @@ export function checkRole(
 /** Checks that the model may respond to the last message. Tool calls without a result are checked by another function. */
 export function checkLastMessage(
   { last, hasContent }: RoleState,
-  request: ParsedFields,
+  request: ParsedRequestFields,
   { pending }: ToolCallState,
   { profile, report }: RuleSet,
 ): void {
@@ -322,7 +322,7 @@ export function checkToolChanges(
 export function checkUsedTools(
   { usesTools, waiting }: ToolCallState,
   changes: ToolChangePaths,
-  request: ParsedFields,
+  request: ParsedRequestFields,
   { profile, report }: RuleSet,
 ): void {
   const names = request.toolNames
@@ -375,7 +375,7 @@ export function checkThinking(
 /** Checks thinking in the last turn. A request for compaction does not continue it, so it need not begin with thinking. */
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
-  { asksSummary, thinkingMode: mode }: ParsedFields,
+  { asksSummary, thinkingMode: mode }: ParsedRequestFields,
   { profile: { thinking }, report }: RuleSet,
 ): void {
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)

@@ -1,5 +1,5 @@
 /** What a call may cost at most, before it is sent, and what it did cost, by the catalogue's prices. */
-import { findRates, type ModelPrices, priceUsage, UNKNOWN_RATES } from '@tidemark/core/cost/prices'
+import { findTierRates, type ModelPrices, priceUsage, UNKNOWN_RATES } from '@tidemark/core/cost/prices'
 import { estimateBilledUsage } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject } from '@tidemark/core/log/json'
@@ -57,7 +57,7 @@ export function boundCallCost({ model, maxOutput, answers }: PricedRequest, byte
   )
   const output = Math.min(maxOutput ?? limit ?? ASSUMED_OUTPUT, limit ?? Number.POSITIVE_INFINITY)
   const prices = pricesAtDate(found.model, new Date().toISOString())
-  const { input, writeShort, writeLong, output: rate } = findRates(prices, prompt)
+  const { input, writeShort, writeLong, output: rate } = findTierRates(prices, prompt)
   const dearest = Math.max(input ?? 0, writeShort ?? 0, writeLong ?? 0)
   if (input === null || rate === null) return null
   return ((prompt * dearest + output * answers * rate) * findLargestFactor(prices)) / 1e6

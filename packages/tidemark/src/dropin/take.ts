@@ -118,7 +118,10 @@ export interface TakenRequest {
   readonly pending: PendingModelCall
 }
 
-/** As `takeRequest`, for a request that was read already and that nothing changes. `codec`: the protocol that it came in. */
+/**
+ * Records a request of a client that was read already, and returns the one to send instead, or why it was not taken. Keeps `request`
+ * without a copy: do not change it afterwards. `codec`: the protocol that it came in.
+ */
 export async function takeClientRequest(
   session: OpenSession,
   request: ClientRequest,

@@ -59,7 +59,7 @@ import { addAmounts, roundDollars } from './spending.ts'
  * subagents. Calls that were copied from an earlier log file are replayed, because later calls read their cache
  * entries, but they are not reported. `watcher` sees the main conversation while it is replayed.
  */
-export function findCacheBreaks(
+export function createCacheReport(
   log: Pick<LogContents, 'records' | 'agents'> & Partial<Pick<LogContents, 'meta'>>,
   calls: readonly LoggedCall[],
   catalogue: Catalogue,

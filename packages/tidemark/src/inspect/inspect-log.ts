@@ -4,7 +4,7 @@ import { redactStrings } from '@tidemark/core/text/redact'
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { findUserPrompts, type LogContents } from '../logs/read-log.ts'
-import { findCacheBreaks } from './cache-breaks.ts'
+import { createCacheReport } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
 import { findHostTotals, findUnloggedCalls, findWindowName } from './host-totals.ts'
@@ -68,7 +68,7 @@ export function inspectLog(
   let damaged: readonly LogDamage[] = []
   const pricing = { catalogue, format: log.format, estimate: estimates.countResponse, priced: new Map() }
   const lister = createRequestLister(estimates.forModel(mainModel).block, pricing)
-  const cacheReport = findCacheBreaks(log, calls, catalogue, {
+  const cacheReport = createCacheReport(log, calls, catalogue, {
     onRequest: lister.take,
     onEnd: (replayed) => {
       damaged = listDamage(log, replayed)

@@ -3,7 +3,7 @@
  * each. Entries are counted once while the context only grows, and again after a rewrite.
  */
 import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
-import { findRates } from '@tidemark/core/cost/prices'
+import { findTierRates } from '@tidemark/core/cost/prices'
 import { COMPACTION_SOURCE } from '@tidemark/core/cost/session-cost'
 import type { Block } from '@tidemark/core/log/block'
 import type { AppendList } from '@tidemark/core/log/persistent-collections'
@@ -80,7 +80,7 @@ function toLoggedRequests(counted: readonly CountedRequest[], pricing: LogPricin
   return counted.map(({ call, line, tokens, messages }) => {
     const priced = priceLogCall(call, pricing, findPrices)
     const prices = findPrices(call.model, call.at)
-    const rates = prices === null ? null : findRates(prices, tokens)
+    const rates = prices === null ? null : findTierRates(prices, tokens)
     const { input, writeShort, writeLong } = priced.money.byClass
     const unread = priced.tokens.input + priced.tokens.writeShort + priced.tokens.writeLong
     const isKnown = rates?.cacheRead != null && input !== null && writeShort !== null && writeLong !== null

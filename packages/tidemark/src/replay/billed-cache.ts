@@ -66,7 +66,7 @@ export class BilledCache {
   readonly #entries = new Map<string, Entry>()
   readonly #weighed = new WeakMap<object, WeighedBlock>()
   #model = ''
-  #findRates: FindRates = () => RELATIVE_RATES
+  #findTierRates: FindRates = () => RELATIVE_RATES
   /** Tokens of the newest request, by which its answer is priced. */
   #sent = 0
   readonly #isAttached: (text: string) => boolean
@@ -79,9 +79,9 @@ export class BilledCache {
   }
 
   /** Bills requests from now on at the prices of a model, which reads no cache entry of another one. */
-  useModel(model: string, findRates: FindRates): void {
+  useModel(model: string, findTierRates: FindRates): void {
     this.#model = model
-    this.#findRates = findRates
+    this.#findTierRates = findTierRates
   }
 
   /** Bills a request and returns the tokens that were read, written and neither. `writes`: false for a side call. */
@@ -112,7 +112,7 @@ export class BilledCache {
   }
 
   answer(tokens: number): void {
-    this.cost += tokens * (this.#findRates(this.#sent).output ?? 0)
+    this.cost += tokens * (this.#findTierRates(this.#sent).output ?? 0)
   }
 
   /** Returns the tokens of a request, whatever of it is cached. */
@@ -123,7 +123,7 @@ export class BilledCache {
   /** Charges reads, then writes up to the last marker for an hour, then those up to the last marker. */
   #charge({ read, written, writtenForHour, input }: BilledTokens): void {
     this.#sent = read + written + input
-    const { cacheRead, writeLong, writeShort, input: uncached } = this.#findRates(this.#sent)
+    const { cacheRead, writeLong, writeShort, input: uncached } = this.#findTierRates(this.#sent)
     const writes = writtenForHour * (writeLong ?? 0) + (written - writtenForHour) * (writeShort ?? 0)
     this.cost += read * (cacheRead ?? 0) + writes + input * (uncached ?? 0)
   }

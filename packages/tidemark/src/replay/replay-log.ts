@@ -5,7 +5,7 @@
  */
 import {
   findPriceFactor,
-  findRates,
+  findTierRates,
   type ModelPrices,
   scaleRates,
   type TokenRates,
@@ -160,14 +160,14 @@ function createRecordedBill(log: LogContents, catalogue: Catalogue): LogBill {
   return {
     findBaseRates(step) {
       const prices = findStepPrices(step)
-      return prices === null ? null : toCompleteRates(findRates(prices, 0))
+      return prices === null ? null : toCompleteRates(findTierRates(prices, 0))
     },
-    findRates(step) {
+    findTierRates(step) {
       const prices = findStepPrices(step)
       if (prices === null) return () => NO_RATES
       const factor = findFactor(findCall(step)?.usage ?? null, prices)
       return (promptTokens) =>
-        toCompleteRates(scaleRates(findRates(prices, promptTokens), factor)) ?? NO_RATES
+        toCompleteRates(scaleRates(findTierRates(prices, promptTokens), factor)) ?? NO_RATES
     },
     findOutput(step) {
       const call = findCall(step)

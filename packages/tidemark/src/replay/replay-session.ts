@@ -80,7 +80,7 @@ export interface ReplayTotals {
 /** What the log says of the bill of its responses, so that a replay can be compared with the recorded cost. */
 export interface RecordedBill {
   /** Returns the rates of a request that is answered by this response. */
-  findRates(response: RecordedStep): FindRates
+  findTierRates(response: RecordedStep): FindRates
   /** Returns the output tokens of a response as they were billed; undefined if the log does not have them. */
   findOutput(response: RecordedStep): number | undefined
 }
@@ -197,7 +197,7 @@ class Replay {
   async #answer(agent: ReplayedAgent, step: RecordedStep, index: number): Promise<void> {
     const { blocks, response } = step
     const { bill } = this.#options
-    if (bill !== undefined) this.#cache.useModel(response?.model ?? '', bill.findRates(step))
+    if (bill !== undefined) this.#cache.useModel(response?.model ?? '', bill.findTierRates(step))
     let sent = await this.#send(agent)
     if (sent === null) return this.#refuse(blocks)
     const missing = this.#findMissing(sent.request, blocks)

@@ -87,7 +87,7 @@ export interface MessageTexts {
   set(message: TracedMessage, text: MessageText): void
 }
 
-/** Encodes the body of a model call, as an extension of the previous body if the engine has assembled the request. */
+/** Encodes the body of a model call in steps: with `call.request` as an extension of the previous body, otherwise `call.payload` whole. */
 export function* encodeModelCall(
   call: ModelCall,
   { fields = {}, previous, texts }: EncodeOptions,

@@ -19,8 +19,8 @@ import type {
   ProviderProfile,
 } from '@tidemark/core/policy/provider-profile'
 import type {
-  ParsedFields,
   ParsedMessage,
+  ParsedRequestFields,
   ProviderFieldChecks,
   RawFields,
 } from '@tidemark/core/policy/provider-spelling'
@@ -98,7 +98,7 @@ function readFieldAt(request: RawFields, path: string): unknown {
 }
 
 /** Checks the cache markers on system prompt and tools, each by itself. */
-function checkPrefixMarkers({ system, tools }: ParsedFields, rules: RuleSet): void {
+function checkPrefixMarkers({ system, tools }: ParsedRequestFields, rules: RuleSet): void {
   for (const { block, path } of system) {
     if (block.cache_control != null) checkBlockMarker(block, path, rules)
   }
@@ -132,7 +132,7 @@ function checkMaxTokens(request: RawFields, { profile, report }: RuleSet): void 
   }
 }
 
-function checkThinkingSettings(request: ParsedFields, rules: RuleSet): void {
+function checkThinkingSettings(request: ParsedRequestFields, rules: RuleSet): void {
   const { thinking } = request.raw
   if (thinking == null) return
   if (!isObject(thinking)) {
@@ -160,7 +160,7 @@ function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, r
 }
 
 function checkThinkingBudget(
-  { raw, betas }: ParsedFields,
+  { raw, betas }: ParsedRequestFields,
   { type, budget_tokens: budget }: RawFields,
   { profile: { thinking }, report }: RuleSet,
 ): void {
@@ -197,7 +197,7 @@ function listEdits(request: RawFields): readonly Edit[] {
   )
 }
 
-function checkEdits({ raw, thinkingMode }: ParsedFields, rules: RuleSet): void {
+function checkEdits({ raw, thinkingMode }: ParsedRequestFields, rules: RuleSet): void {
   const { profile, report } = rules
   const management = raw.context_management
   if (management == null) return
@@ -303,7 +303,7 @@ function checkCompactionBlocks(
 
 function checkCompaction(
   signed: SignedCompactionPath,
-  request: ParsedFields,
+  request: ParsedRequestFields,
   waiting: readonly string[],
   rules: RuleSet,
 ): void {
@@ -320,7 +320,11 @@ function checkCompaction(
   for (const path of waiting) report('compaction-incomplete-turn', path)
 }
 
-function checkCompactionBeta(path: string, { betas }: ParsedFields, { profile, report }: RuleSet): void {
+function checkCompactionBeta(
+  path: string,
+  { betas }: ParsedRequestFields,
+  { profile, report }: RuleSet,
+): void {
   const { beta } = profile.compaction
   if (beta !== null && !betas.includes(beta)) report('beta-missing', path, `the beta ${beta}`)
 }
@@ -332,7 +336,7 @@ function checkBeside(paths: readonly string[], what: string, request: RawFields,
   }
 }
 
-function checkSummaryRequest(request: ParsedFields, rules: RuleSet): void {
+function checkSummaryRequest(request: ParsedRequestFields, rules: RuleSet): void {
   const { profile, report } = rules
   const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
   if (!onDemand) {
@@ -375,7 +379,11 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
   return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
 }
 
-function checkBetas(state: BetaUses, { raw, betas }: ParsedFields, { profile, report }: RuleSet): void {
+function checkBetas(
+  state: BetaUses,
+  { raw, betas }: ParsedRequestFields,
+  { profile, report }: RuleSet,
+): void {
   for (const rule of profile.betas) {
     if (rule.betas.some((beta) => betas.includes(beta))) continue
     const path = state.get(rule) ?? findUseInRequest(rule, raw)
@@ -475,7 +483,7 @@ function checkMarkerTtl(
 }
 
 /** Lists the cache markers on tools, then on the system prompt. Reports no findings; other checks report them. */
-function listPrefixMarkers({ raw }: ParsedFields, rules: RuleSet): readonly Marker[] {
+function listPrefixMarkers({ raw }: ParsedRequestFields, rules: RuleSet): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
     toArray(raw[zone]).flatMap((item, index): readonly Marker[] =>
@@ -490,7 +498,7 @@ function listPrefixMarkers({ raw }: ParsedFields, rules: RuleSet): readonly Mark
 function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
-  request: ParsedFields,
+  request: ParsedRequestFields,
   rules: RuleSet,
 ): void {
   const { profile, report } = rules
@@ -537,7 +545,7 @@ function toSeconds(ttl: string, cache: CacheRules): number {
 }
 
 /** Path of the system block or tool that a top-level `cache_control` applies to if no message block can be marked. */
-function findPrefixTarget({ raw, system, tools }: ParsedFields, cache: CacheRules): string | null {
+function findPrefixTarget({ raw, system, tools }: ParsedRequestFields, cache: CacheRules): string | null {
   const blocks = Array.isArray(raw.system) ? system : []
   const inSystem = blocks.findLast(({ block }) => canCarryMarker(block, cache))
   if (inSystem !== undefined) return inSystem.path

@@ -70,6 +70,12 @@ const LATE_SEARCH = [
   0, 262, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 ]
 
+/** A message that only sets the effort, before the first message of the user. */
+const EFFORT_FIRST = [
+  0, 0, 0, 68, 0, 0, 343, 74, 0, 0, 0, 0, 0, 41, 899, 0, 112, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+]
+
 const tape = fc.array(fc.nat(1_000), { minLength: 40, maxLength: 160 })
 
 describe('the simulator and the engine', () => {
@@ -86,7 +92,7 @@ describe('the simulator and the engine', () => {
             : { refusal, findings: expect.arrayContaining([expect.any(String)]) },
         )
       }),
-      { numRuns: 1_500, examples: [[LATE_SEARCH]] },
+      { numRuns: 1_500, examples: [[LATE_SEARCH], [EFFORT_FIRST]] },
     )
     // Both valid and invalid requests must have been generated.
     expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(100)

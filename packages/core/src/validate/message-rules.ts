@@ -45,12 +45,7 @@ export function checkRole(
 ): RoleState {
   const { role, isEmpty, path, blocks } = message
   if (emptyTail !== null) report('message-empty', emptyTail)
-  if (role === 'system') {
-    // One with content has no turn to follow, which `checkSystemMessage` reports.
-    if (last === null && isEmpty && roles.first === 'user' && roles.system !== 'refused')
-      report('first-role', path)
-    return { last, afterSummary, hasContent, emptyTail: null }
-  }
+  if (role === 'system') return { last, afterSummary, hasContent, emptyTail: null }
   if (isEmpty && role === 'user') report('message-empty', path)
   if (last === null) {
     const isAllowedFirst = role === 'user' || blocks.slice(0, 1).some(isSummaryBlock)

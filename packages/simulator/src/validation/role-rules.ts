@@ -17,15 +17,21 @@ import {
 import { asksForCompaction, type RequestRule } from './rule.ts'
 
 export const checkMessageCount: RequestRule = ({ body }) =>
-  body.messages.length === 0 ? invalidRequest('messages: at least one message is required') : null
+  findFirstMessage(body.messages) === undefined
+    ? invalidRequest('messages: at least one message is required')
+    : null
 
 export const checkFirstRole: RequestRule = ({ body, settings }) => {
-  const first = body.messages[0]
+  const first = findFirstMessage(body.messages)
   if (first === undefined || first.role === 'user') return null
   if (first.role === 'system') return invalidRequest("messages.0: role 'system' may not be the first message")
   if (settings.firstRole === 'any' || toBlocks(first.content)[0]?.type === 'compaction') return null
   return invalidRequest('messages: first message must use the "user" role')
 }
+
+/** Returns the first message that says something: a system message without content only sets the effort, and may stand anywhere. */
+const findFirstMessage = (messages: readonly MessageParam[]): MessageParam | undefined =>
+  messages.find((message) => message.role !== 'system' || !hasNoContent(message))
 
 /**
  * Rejects user and assistant messages without content. Only a final assistant message, which the response continues,

@@ -239,6 +239,54 @@ describe('subagents in the background', () => {
   })
 })
 
+describe('a limit of the session', () => {
+  const readForEver = ({ name, count }: { readonly name: string; readonly count: number }) =>
+    name === 'main' && count === 0 ? { Task: task('explore', 'a') } : { Read: { file_path: 'a.txt' } }
+
+  it('counts what its subagents use, also after it was opened again', async () => {
+    const world = await createSubagentWorld(readForEver)
+    world.write('a.txt', 'a')
+    const limited = ['chat', '-p', 'Go.', '--output-format', 'json', '--limit', 'turns=6'] as const
+    const first = await world.run(...limited)
+    expect(first.code).toBe(1)
+    const result = JSON.parse(first.out)
+    expect(result).toMatchObject({ is_error: true, stop_reason: 'limit' })
+    expect(result.result).toContain("The session's limit of 6 turns is reached")
+    expect(result.subagents).toEqual([expect.objectContaining({ status: 'failed' })])
+    expect(result.num_turns + result.subagents[0].num_turns).toBe(6)
+    const sent = Object.values(world.requests).flat().length
+    const again = await world.run(...limited, '--resume', result.session_id)
+    expect(JSON.parse(again.out).stop_reason).toBe('limit')
+    expect(Object.values(world.requests).flat()).toHaveLength(sent)
+  })
+
+  it('of one run of a subagent ends that run alone', async () => {
+    const world = await createSubagentWorld(({ name, count }) =>
+      name === 'main' && count > 0 ? 'Done.' : readForEver({ name, count }),
+    )
+    world.write('a.txt', 'a')
+    const { code, out } = await world.run(
+      ...['chat', '-p', 'Go.', '--output-format', 'json', '--subagent-limit', 'turns=3'],
+    )
+    expect({ code, result: JSON.parse(out).result }).toEqual({ code: 0, result: 'Done.' })
+    expect(JSON.parse(out).subagents).toEqual([expect.objectContaining({ status: 'failed', num_turns: 3 })])
+  })
+
+  it.each(['turns', 'turns=0', 'turns=1.5', 'dollars=-1', 'money=5', 'turns=1,turns=2', ''])(
+    'that is written as "%s" is refused in one line',
+    async (text) => {
+      const world = await createSubagentWorld(() => 'Done.')
+      for (const command of [['chat', '-p', 'Go.'], ['watch']]) {
+        const { code, err } = await world.run(...command, '--limit', text)
+        expect(code).toBe(2)
+        expect(err).toContain(
+          'Expected turns, tokens or dollars, each once and above 0, as in dollars=5,turns=200',
+        )
+      }
+    },
+  )
+})
+
 describe('a subagent that does not finish', () => {
   it('gives what it has done as a partial result with its log', async () => {
     const world = await createSubagentWorld(({ name, count }) => {

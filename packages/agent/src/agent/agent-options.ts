@@ -6,6 +6,7 @@ import type { McpServers } from '../mcp/mcp-servers.ts'
 import type { OpenedSandbox } from '../sandbox/sandbox.ts'
 import type { AskUser } from '../tools/agent-environment.ts'
 import { type AgentDefinition, isToolOfAgent } from './agent-definitions.ts'
+import type { Limits, Spending } from './agent-limits.ts'
 import type { LoadedInstructions } from './memory-sources.ts'
 import type { PermissionContext, PermissionMode } from './permissions.ts'
 import type { AgentPrompt } from './prompt-commands.ts'
@@ -52,6 +53,10 @@ export interface AgentOptions {
    * Default: true. False where the user can give the next prompt while they work.
    */
   readonly waitsForSubagents?: boolean
+  /** What the session and its subagents may use in all. Default: no limit. */
+  readonly limits?: Limits
+  /** What one run of a subagent may use. Default: those of the settings, else 500 turns. */
+  readonly subagentLimits?: Limits
   /** What a subagent has from the agent that starts it. Not given for the main conversation. */
   readonly inherited?: InheritedOptions
   /** Further options of the engine, for tests and the tour. */
@@ -87,6 +92,8 @@ export interface SubagentTeam {
   /** Those that are working, by id. */
   readonly working: Map<string, WorkingSubagent>
   readonly runHooks: Session['runHooks']
+  /** Returns what the main conversation itself has used. */
+  readonly readMainSpending: () => Spending
 }
 
 export interface WorkingSubagent {
@@ -156,7 +163,7 @@ export interface Agent {
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
   run(
     prompt: string | readonly object[] | null,
-    options?: { signal?: AbortSignal; maxCalls?: number; typed?: readonly string[] },
+    options?: { signal?: AbortSignal; maxCalls?: number; limits?: Limits; typed?: readonly string[] },
   ): Run
   /** Runs a shell command of the user in the working directory. Ends it when `signal` is aborted. */
   runShell(

@@ -25,12 +25,14 @@ import type { AgentEnvironment } from '../tools/agent-environment.ts'
 import { createAgentTools, createToolOptions } from '../tools/agent-tools.ts'
 import { createReadState } from '../tools/read-state.ts'
 import { createBackgroundShells } from '../tools/shell-process.ts'
+import { createAgentLimits } from './agent-limits.ts'
 import {
   type Agent,
   type AgentOptions,
   createCommandEnvironment,
   type InheritedServers,
   isOffered,
+  type SubagentTeam,
 } from './agent-options.ts'
 import {
   createHiding,
@@ -106,7 +108,7 @@ async function openSession(
   const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session, options.onMemoryLoaded)
   const isReadOnly = (tool: string): boolean => (inherited?.servers ?? mcp)?.isReadOnly(tool) === true
   const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
-  const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp })
+  const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp, team })
   const asked = { denials, isReadOnly, shells, permittedWrites }
   const { hooks, canUseTool } = createPermissions(options, context, asked)
   session = await tidemark.open(sessionId, {
@@ -274,6 +276,7 @@ interface EngineParts extends Pick<AgentEnvironment, 'readState' | 'shells'> {
   readonly subagents: Subagents | null
   readonly onMemoryLoaded: (file: LoadedInstructions) => void
   readonly mcp: McpServers | null
+  readonly team: SubagentTeam
 }
 
 function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark {
@@ -313,6 +316,7 @@ function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark 
       ...(subagents?.sources ?? []),
     ],
     policy: joinPolicies(policy, settings.policy ?? {}),
+    ...(options.limits === undefined ? {} : createAgentLimits(options, parts.team)),
     ...engine,
   })
 }

@@ -8,6 +8,7 @@ import { sessionPaths } from 'tidemark/logs'
 import { wrapInReminder } from 'tidemark/project'
 import { describeToolCall, isTextBlock, toBlocks } from 'tidemark/records'
 import { cutText } from '../tools/tool-definition.ts'
+import { readSpending, SUBAGENT_LIMITS } from './agent-limits.ts'
 import type { Agent, AgentOptions, SubagentTeam } from './agent-options.ts'
 import { describeProgress } from './chat-output.ts'
 import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
@@ -87,7 +88,8 @@ async function converse(
 ): Promise<RunOutcome> {
   const names = { agentId: record.id, agentType: record.type }
   const maxCalls = child.inherited?.definition.maxTurns ?? DEFAULT_CALLS
-  const send = (text: string): Promise<RunOutcome> => readToEnd(agent.run(text, { signal, maxCalls }))
+  const limits = child.subagentLimits ?? child.settings.subagents?.limits ?? SUBAGENT_LIMITS
+  const send = (text: string): Promise<RunOutcome> => readToEnd(agent.run(text, { signal, maxCalls, limits }))
   const added = (await team.runHooks('subagentStart', names)).flatMap(({ additionalContext: text }) =>
     text === undefined || text.trim() === '' ? [] : [text],
   )
@@ -109,8 +111,8 @@ async function converse(
   return outcome
 }
 
-/** Calls to the model in one run, if the definition does not say. The agent can be resumed after that. */
-const DEFAULT_CALLS = 500
+/** Calls to the model in one run, if the definition does not say: its limits end it before. */
+const DEFAULT_CALLS = 10_000
 
 async function readToEnd(run: Run): Promise<RunOutcome> {
   // Events that nobody reads would stay in memory.
@@ -135,7 +137,8 @@ const MAX_PATHS = 100
 /** Returns the record with what an event tells about the work; the same record if that is nothing. */
 function noteEvent(record: SubagentRecord, event: SessionEvent): SubagentRecord {
   if (event.type === 'compact') return { ...record, compactions: record.compactions + 1 }
-  if (event.type === 'priced') return { ...record, costUsd: event.totals.spent.total }
+  if (event.type === 'priced')
+    return { ...record, costUsd: event.totals.spent.total, used: readSpending(event.totals) }
   if (event.type === 'answered') {
     const texts = toBlocks(event.reply.message.content).filter(isTextBlock)
     const text = texts.map((block) => block.text).join('')

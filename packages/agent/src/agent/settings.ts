@@ -17,6 +17,7 @@ import { parseListedHost } from '../tools/listed-hosts.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
 import { listDefinitionItems } from './agent-definitions.ts'
+import { findLimitsProblem, type Limits } from './agent-limits.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
 import { listGitPrograms } from './git-programs.ts'
 import { createContentCheck, type HookCommandSettings, listHookFiles, listHookParts } from './hook-files.ts'
@@ -108,6 +109,8 @@ interface SubagentLimits {
   readonly maxRunning?: number
   /** 1: only the main conversation starts agents; 0: there are none. Default: 2. */
   readonly maxDepth?: number
+  /** What one run of an agent may use. Default: 500 turns. */
+  readonly limits?: Limits
 }
 
 interface SettingsFile {
@@ -443,10 +446,12 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   subagents: (value) => {
     const least: Readonly<Record<string, number>> = { maxRunning: 1, maxDepth: 0 }
     const isRight = ([name, count]: [string, unknown]): boolean =>
-      Object.hasOwn(least, name) && Number.isInteger(count) && Number(count) >= Number(least[name])
+      name === 'limits'
+        ? findLimitsProblem(count) === null
+        : Object.hasOwn(least, name) && Number.isInteger(count) && Number(count) >= Number(least[name])
     return isObject(value) && Object.entries(value).every(isRight)
       ? null
-      : 'an object with the numbers maxRunning (from 1) and maxDepth (0 for no subagents)'
+      : 'an object with the numbers maxRunning (from 1) and maxDepth (0 for no subagents), and limits ({ turns, tokens, dollars }, each above 0)'
   },
 }
 

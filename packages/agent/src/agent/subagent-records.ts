@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { sessionPaths } from 'tidemark/logs'
 import { writeFileAtomic } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
+import type { Spending } from './agent-limits.ts'
 
 export interface SubagentRecord {
   readonly id: string
@@ -35,6 +36,8 @@ export interface SubagentRecord {
   readonly compactions: number
   /** Null if a price is not known. */
   readonly costUsd: number | null
+  /** What counts against limits, summaries included; missing in records of older versions. */
+  readonly used?: Spending
   /** True if the agent that started it has been told the result. */
   readonly isDelivered: boolean
   /** When it was started first, in milliseconds. */

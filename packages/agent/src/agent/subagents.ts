@@ -215,7 +215,7 @@ function createChildOptions(
   },
 ): AgentOptions {
   const { record, definition, model } = chosen
-  const { folder, settings, env, engine, askPermission, onSubagent } = agent
+  const { folder, settings, env, engine, askPermission, onSubagent, limits, subagentLimits } = agent
   return {
     folder,
     settings,
@@ -224,6 +224,8 @@ function createChildOptions(
     home: team.records.home,
     sessionId: record.id,
     ...(engine === undefined ? {} : { engine }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(subagentLimits === undefined ? {} : { subagentLimits }),
     ...(onSubagent === undefined ? {} : { onSubagent }),
     ...(askPermission === undefined
       ? {}

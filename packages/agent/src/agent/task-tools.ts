@@ -12,6 +12,7 @@ import {
   ToolError,
 } from '../tools/tool-definition.ts'
 import { type AgentDefinition, readAgentDefinitions } from './agent-definitions.ts'
+import { NOTHING_SPENT, readSpending } from './agent-limits.ts'
 import { type AgentOptions, isOffered, type SubagentTeam } from './agent-options.ts'
 import { createPromptPlaces } from './agent-permissions.ts'
 import { openSubagentRecords, type SubagentRecord } from './subagent-records.ts'
@@ -65,7 +66,11 @@ export async function openSubagents(
 async function createTeam(home: string, findSession: () => Session | null): Promise<SubagentTeam> {
   const runHooks: SubagentTeam['runHooks'] = async (point, input) =>
     (await findSession()?.runHooks(point, input)) ?? []
-  return { records: await openSubagentRecords(home), working: new Map(), runHooks }
+  const readMainSpending: SubagentTeam['readMainSpending'] = () => {
+    const session = findSession()
+    return session === null ? NOTHING_SPENT : readSpending(session.money())
+  }
+  return { records: await openSubagentRecords(home), working: new Map(), runHooks, readMainSpending }
 }
 
 interface TaskToolsOptions {

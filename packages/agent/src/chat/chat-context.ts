@@ -2,6 +2,7 @@
 import type { Terminal as ScreenTerminal } from '@earendil-works/pi-tui'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import type { ModelChoice } from 'tidemark'
+import type { Limits } from '../agent/agent-limits.ts'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
 import { chooseModel, type ModelOptions } from '../agent/agent-sessions.ts'
 import type { LoadedInstructions } from '../agent/memory-sources.ts'
@@ -34,6 +35,9 @@ export interface ChatStart extends ModelOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly maxTurns?: number
+  /** What the session and its subagents may use, and what one run of a subagent may use. */
+  readonly limit?: Limits
+  readonly subagentLimit?: Limits
   /** The folder as given on the command line, if it was. */
   readonly cwd?: string
   /** Called with what is under way. */

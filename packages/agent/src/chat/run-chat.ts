@@ -230,6 +230,8 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
     ...(simulation === undefined ? {} : { toolNames: simulation.toolNames }),
     allowed,
     canSwitchMode: true,
+    ...(start.limit === undefined ? {} : { limits: start.limit }),
+    ...(start.subagentLimit === undefined ? {} : { subagentLimits: start.subagentLimit }),
     ...(start.permissionMode === undefined ? {} : { mode: start.permissionMode }),
     ...(start.appendSystemPrompt === undefined ? {} : { appendedPrompt: start.appendSystemPrompt }),
     ...createScreenQuestions({ screen, theme, start, allowed, interrupt: interruptTurn, show: chat.show }),

@@ -12,6 +12,7 @@ import { EXIT_CODES } from '@tidemark/terminal/terminal'
 import { type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
 import { tidemarkHome } from 'tidemark/logs'
 import { openAgent } from '../agent/agent.ts'
+import type { Limits } from '../agent/agent-limits.ts'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
 import { chooseModel, chooseSession, formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts'
 import {
@@ -35,6 +36,10 @@ export interface ChatCommandOptions {
   readonly resume?: string
   readonly continue?: boolean
   readonly maxTurns?: number
+  /** What the session and its subagents may use. */
+  readonly limit?: Limits
+  /** What one run of a subagent may use. */
+  readonly subagentLimit?: Limits
   readonly model?: string
   readonly baseUrl?: string
   readonly window?: number
@@ -156,6 +161,8 @@ async function converse(talk: Conversation): Promise<number> {
     settings,
     env: terminal.env,
     ...(choices.allowedTools === undefined ? {} : { allowed: choices.allowedTools }),
+    ...(choices.limit === undefined ? {} : { limits: choices.limit }),
+    ...(choices.subagentLimit === undefined ? {} : { subagentLimits: choices.subagentLimit }),
     ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
     ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
     ...createQuestions(talk, progress, () => unanswered.abort()),
@@ -306,6 +313,8 @@ function describeForCommand(
         ...outcome,
         message: `Stopped after ${formatCount(outcome.calls, 'call')} to the model, the limit of --max-turns. ${goOn}`,
       }
+    case 'limit':
+      return { ...outcome, message: `${outcome.message} ${goOn}` }
     case 'aborted':
       return { ...outcome, message: `Interrupted. ${goOn}` }
     case 'failed':

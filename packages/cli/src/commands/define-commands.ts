@@ -17,6 +17,7 @@ import type { InspectCommandOptions } from './inspect.ts'
 import type { NotesCommandOptions } from './notes.ts'
 import {
   MAX_BODY_HELP,
+  parseLimits,
   parseMegabytes,
   parsePercent,
   parsePort,
@@ -118,6 +119,16 @@ const addChat: AddCommand = (program, terminal, outcome) => {
     )
     .option('--window <tokens>', 'the context window of the model', parseTokenCount)
     .option('--max-turns <number>', 'stop after this many calls to the model', parsePositive)
+    .option(
+      '--limit <limits>',
+      'what the session and its subagents may use in all: dollars=5,turns=200,tokens=1000000',
+      parseLimits,
+    )
+    .option(
+      '--subagent-limit <limits>',
+      'what one run of a subagent may use; default: turns=500',
+      parseLimits,
+    )
     .option(
       '--allowed-tools <rules...>',
       'tools that need no permission: Edit, "Bash(npm test:*)", "WebFetch(domain:example.com)"',
@@ -440,6 +451,11 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     .option(
       '--dialect <name>',
       'with --upstream-openai and --window: the kind of server, whose models no catalogue has; such as ollama',
+    )
+    .option(
+      '--limit <limits>',
+      'what each session may use in all: dollars=5,turns=200,tokens=1000000; then its requests are refused',
+      parseLimits,
     )
     .option('--ui', 'also serve the page of the sessions that it records, and print its address')
     .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens, and nothing else')

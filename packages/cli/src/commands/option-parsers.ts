@@ -1,5 +1,6 @@
 /** Parsers for the values of options. Each throws one sentence that says what was expected. */
 import { InvalidArgumentError } from 'commander'
+import type { RunOptions } from 'tidemark'
 
 export function parseWholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
@@ -22,6 +23,21 @@ export function parsePercent(text: string): number {
   if (!/^(?:[1-9]\d?|100)$/.test(text))
     throw new InvalidArgumentError('Expected a whole number from 1 to 100.')
   return Number(text)
+}
+
+/** Reads limits, as in `dollars=5,turns=200`. */
+export function parseLimits(text: string): NonNullable<RunOptions['limits']> {
+  const limits: Record<string, number> = {}
+  for (const part of text.split(',')) {
+    const [, name = '', value = ''] = /^(turns|tokens|dollars)=(\d+(?:\.\d+)?)$/.exec(part.trim()) ?? []
+    const isRight = Number(value) > 0 && (name === 'dollars' || Number.isInteger(Number(value)))
+    if (!isRight || name in limits)
+      throw new InvalidArgumentError(
+        `Expected turns, tokens or dollars, each once and above 0, as in dollars=5,turns=200; got "${part}".`,
+      )
+    limits[name] = Number(value)
+  }
+  return limits
 }
 
 export function parsePositive(text: string): number {

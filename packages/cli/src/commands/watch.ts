@@ -18,7 +18,7 @@ import { printError } from '@tidemark/terminal/render/print-errors'
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { createColors, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
-import type { EventOf, SessionEvent } from 'tidemark'
+import type { EventOf, RunOptions, SessionEvent } from 'tidemark'
 import { DIALECT_NAMES, serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
 import type { PageServer } from '../ui/page-server.ts'
 import type { UndoHere } from '../ui/page-undo.ts'
@@ -35,6 +35,8 @@ export interface WatchCommandOptions {
   readonly window?: number
   /** The server behind `upstreamOpenai`, if it is not OpenAI. */
   readonly dialect?: string
+  /** What each session may use. */
+  readonly limit?: RunOptions['limits']
   readonly json?: boolean
   /** True to serve the page of its sessions, too. */
   readonly ui?: boolean
@@ -73,6 +75,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     idleSeconds: IDLE_SECONDS,
     ...(choices.maxBody === undefined ? {} : { maxBodyBytes: choices.maxBody * 1_000_000 }),
     ...(session === undefined ? {} : { session }),
+    ...(choices.limit === undefined ? {} : { limits: choices.limit }),
     ...(window === undefined ? {} : { policy: { window: { capTokens: window } } }),
     ...(window === undefined || dialect === undefined ? {} : { chatServer: { dialect, window } }),
     onEvent: printer.printEvent,

@@ -171,6 +171,8 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
       const [first] = answer.findings
       return unavailableAttempt(`The provider would refuse the request: ${first?.message ?? 'invalid'}`)
     }
+    case 'limit':
+      return unavailableAttempt(answer.message)
     default:
       return unavailableAttempt(`The log could not be written: ${answer.reason}.`)
   }

@@ -42,12 +42,15 @@ export interface PricedCall extends BilledCall {
   readonly saved: number | null
 }
 
+/** What a cost lacks if the log has no usage of a call. */
+export const MISSING_USAGE = 'calls whose usage the log does not have'
+
 export const ZERO_TOKENS: TokensByClass = mapPriceClasses(() => 0)
 
 export function priceCall(call: BilledCall, list: FindModelPrices): PricedCall {
   const { usage, model, at } = call
   if (usage === null) {
-    const money = { ...ZERO_COST, total: null, missing: ['calls whose usage the log does not have'] }
+    const money = { ...ZERO_COST, total: null, missing: [MISSING_USAGE] }
     return { ...call, tokens: ZERO_TOKENS, money, saved: null }
   }
   const lookUpPrices = (name: string): ModelPrices | null => list(name, at)

@@ -27,6 +27,7 @@ import { findWriteClass } from '../request/cache-ttl.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { estimateLostUsage, withEstimatedOutput } from '../tokens/usage.ts'
+import { type AdmittedCall, findFailureNow } from './call-limits.ts'
 import type { ResumeCost, TurnEvent, TurnFailure } from './events.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext, measureIdleTime } from './measure-context.ts'
@@ -74,6 +75,8 @@ export interface PendingModelCall {
   readonly isMonitored: boolean
   /** uuid of the last record in the context when the request was made; missing for a side call. */
   readonly lastUuid?: string
+  /** The call as one under way, to be ended with it; missing for a side call. */
+  readonly admitted?: AdmittedCall
   /** Size of the prompt; missing for a side call, and if the provider refuses prompts that are too long. */
   readonly promptSize?: PromptSize
 }
@@ -168,6 +171,9 @@ export async function* sendRequest(
       const failure = yield* countLostReply(turn, opened, lost > 0)
       if (failure !== null) return failure
       lost += 1
+      // The model would send the request again. What was lost is billed and may be all that was left.
+      const reached = turn.signal?.aborted === true ? null : findFailureNow(turn)
+      if (reached !== null) return reached
       continue
     }
     const event = fitReplyEvent(given, tools)

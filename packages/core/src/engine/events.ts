@@ -6,6 +6,7 @@ import type { CacheForecast } from '../cache/cache-forecast.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import type { UnansweredCall } from '../context/message-repair.ts'
+import type { ReachedLimit } from '../cost/limits.ts'
 import type { CostTotals, PricedCall } from '../cost/session-cost.ts'
 import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
@@ -151,6 +152,8 @@ export type TurnFailure =
   | { readonly ok: false; readonly reason: 'aborted' }
   /** The turn reached the host's limit of model calls. To continue it, start a turn without a prompt. */
   | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
+  /** A limit of the run or the session is reached, or cannot be counted. The next call was not made. */
+  | ({ readonly ok: false; readonly reason: 'limit' } & ReachedLimit)
   /** The host failed to supply the system prompt or the tools; the message names the section or tool. */
   | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
   /**

@@ -3,6 +3,7 @@
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
+import type { CallLimits } from '../cost/limits.ts'
 import { findTierRates, type TokenRates } from '../cost/prices.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { FactsOptions } from '../facts/session-facts.ts'
@@ -103,6 +104,8 @@ export interface TurnHost {
   readonly cwd?: string
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
+  /** Limits of what the run and the session may use. Default: none. */
+  readonly limits?: CallLimits
   /**
    * Called if the server has dropped the beginning of a prompt: its window has about `tokens`. Returns the rules and limits
    * for that window; null if the policy does not work in one so small.

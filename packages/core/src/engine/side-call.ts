@@ -36,6 +36,7 @@ import {
 import type { CurrentPrefix, RequestPrefix } from '../request/prefix-snapshot.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
+import { admitCall } from './call-limits.ts'
 import {
   countLostReply,
   finishModelCall,
@@ -75,6 +76,17 @@ export async function* runSideCall(
   const findings = checkCall(turn, call)
   if (findings.length > 0) return { ...NO_CACHE_RESULT, answer: { ok: false, reason: 'invalid', findings } }
   await pauseTurn(turn)
+  if (turn.host.limits === undefined) return yield* sendSideCall(turn, call)
+  const admitted = await admitCall(turn)
+  if ('ok' in admitted) return { ...NO_CACHE_RESULT, answer: admitted }
+  try {
+    return yield* sendSideCall(turn, call)
+  } finally {
+    admitted.end()
+  }
+}
+
+async function* sendSideCall(turn: TurnContext, call: SideCall): AsyncGenerator<TurnEvent, SideCallResult> {
   const { clock, profile } = turn.host
   const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
   const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })

@@ -10,6 +10,7 @@ import {
   appendSourceUpdates,
   collectOpeningRecords,
 } from '../engine/announce-updates.ts'
+import { admitCall, findLimitFailure } from '../engine/call-limits.ts'
 import {
   findResumeCost,
   type ModelCallResult,
@@ -227,7 +228,12 @@ async function* callWithRecovery(
 /** Makes one model call: reduces the context, builds the request and sends it. */
 async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator<TurnEvent, ModelCallResult> {
   const call = yield* prepareNextRequest(turn, moment)
-  return 'ok' in call ? call : yield* sendRequest(turn, call)
+  if ('ok' in call) return call
+  try {
+    return yield* sendRequest(turn, call)
+  } finally {
+    call.admitted?.end()
+  }
 }
 
 /**
@@ -242,13 +248,43 @@ export async function* prepareNextRequest(
 ): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
   if (isTurnAborted(turn)) return ABORTED
   const failure =
+    (turn.host.limits === undefined ? null : await findLimitFailure(turn)) ?? // before anything is rewritten for a request that is not sent
     (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned
     (yield* dropExcessMedia(turn)) ?? // drops the oldest images above the provider's limits
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
   await pauseTurn(turn)
-  const call = await withWriteLock(turn, async (): Promise<PendingModelCall | TurnFailure> => {
+  const isLimited = turn.host.limits !== undefined
+  const call = await (isLimited ? startAdmitted(turn, findRefusal) : buildAndStart(turn, findRefusal))
+  const cost = 'ok' in call ? null : findResumeCost(turn, call)
+  if (cost !== null) yield { type: 'resume-cost', ...cost }
+  return call
+}
+
+/** Builds the request and stores it as sent, unless a limit is reached. Once it is stored, other calls wait for its reply to write. */
+async function startAdmitted(
+  turn: TurnContext,
+  findRefusal: (request: AssembledRequest) => TurnFailure | null,
+): Promise<PendingModelCall | TurnFailure> {
+  const admitted = await admitCall(turn)
+  if ('ok' in admitted) return admitted
+  let started: PendingModelCall | null = null
+  try {
+    const call = await buildAndStart(turn, findRefusal)
+    if ('ok' in call) return call
+    started = { ...call, admitted }
+    return started
+  } finally {
+    if (started === null) admitted.end()
+  }
+}
+
+async function buildAndStart(
+  turn: TurnContext,
+  findRefusal: (request: AssembledRequest) => TurnFailure | null,
+): Promise<PendingModelCall | TurnFailure> {
+  return withWriteLock(turn, async (): Promise<PendingModelCall | TurnFailure> => {
     const { current } = turn.state.prefix
     if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')
     const next = await finishTurnSteps(turn, buildNextRequestInSteps(turn.state, current, turn.host))
@@ -256,9 +292,6 @@ export async function* prepareNextRequest(
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return findRefusal(next.request) ?? startModelCall(turn, next)
   })
-  const cost = 'ok' in call ? null : findResumeCost(turn, call)
-  if (cost !== null) yield { type: 'resume-cost', ...cost }
-  return call
 }
 
 /**

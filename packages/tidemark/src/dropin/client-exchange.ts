@@ -13,6 +13,7 @@ import { encodeReadyRequest } from '../session/next.ts'
 import { recordRefusal } from '../session/refused.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
+import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
 import { copyHead, readWhilePassing } from './client-response.ts'
 import { holdCutAnswer, readRefusalInStream, toOverflow } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
@@ -49,6 +50,10 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
   }
   for (let changes = 0; ; changes += 1) {
     const outcome = await conversation.take(call.request, call.codec, call.signal)
+    if (!outcome.ok && outcome.reason === 'limit') {
+      conversation.abandon()
+      return refuseForLimit(call.codec, outcome.message)
+    }
     if (!outcome.ok)
       return canPass(call)
         ? passOn(conversation, call, outcome.reason)
@@ -254,6 +259,11 @@ async function retryUnchanged(
   call: ClientCall,
   { message }: ModelFailure,
 ): Promise<Response> {
+  const refusal = await refuseAtLimit(conversation.open, call)
+  if (refusal !== null) {
+    conversation.abandon()
+    return refusal
+  }
   reportPassed(conversation, `The provider refused the engine's request: ${message}`)
   const response = await passOn(conversation, call, 'failed')
   if (response.ok) conversation.strikes += 1

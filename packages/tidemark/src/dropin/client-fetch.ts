@@ -32,6 +32,7 @@ import {
   withPings,
 } from './client-exchange.ts'
 import { matchRequest } from './client-history.ts'
+import { refuseAtLimit, refuseUncounted } from './client-limits.ts'
 
 /** Options of `tidemark.fetch`, with the session as the library knows it. */
 export interface ClientFetchOptions {
@@ -63,6 +64,8 @@ const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
 export interface FetchServices extends SessionSource {
   /** The protocol of the model that sessions are opened with. */
   readonly codec: ProviderCodec
+  /** True if sessions are opened with limits: a request that cannot be counted is then refused instead of passed on. */
+  readonly hasLimits: boolean
   /** Called if a request that belongs to no session is passed on. */
   readonly onPassed: (reason: 'side-call' | 'failed' | 'unreadable', message: string) => void
   /** Called for the reply to a request that belongs to no session, or to none that has begun. */
@@ -89,6 +92,8 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
     if (route === null) return given(input, init)
     const read = await readCall(route.codec, input, init, upstream)
     if (read === null) {
+      if (services.hasLimits || (typeof session === 'object' && session.open.limits.own.length > 0))
+        return refuseUncounted(route.codec, 'It is no request that the engine can read.')
       announceUnread(
         `The request to ${route.codec.title} cannot be managed, as one that names a conversation at the provider: it is passed on untouched, and neither recorded nor counted, as are all like it.`,
       )
@@ -232,9 +237,12 @@ async function answerClient(
   services: FetchServices,
 ): Promise<Response> {
   const conversation = await enterConversation(conversations, call, services, announceChain)
+  if (conversation instanceof Response) return conversation
   if (conversation === null) {
     if (call.request.compacted !== undefined && mode === 'manage')
       return refuseCompacted(call, 'its log is not here, or no longer has that place.')
+    const refusal = services.hasLimits ? await refuseForOwner(conversations, call) : null
+    if (refusal !== null) return refusal
     const response = await call.upstream(call.input, call.init)
     return response.ok
       ? countResponse(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
@@ -243,6 +251,11 @@ async function answerClient(
   const free = (): void => conversation.release()
   call.signal?.addEventListener('abort', free, { once: true })
   try {
+    const refusal = conversation.open.limits.isInForce ? await refuseAtLimit(conversation.open, call) : null
+    if (refusal !== null) {
+      free()
+      return refusal
+    }
     if (mode === 'observe') return await exchangeObserved(conversation, call)
     if (call.request.asksCompaction !== true) return await exchangeManaged(conversation, call)
     return await exchangeCompaction(conversation, call, kind === 'compact' ? 'compact' : 'reply')
@@ -250,6 +263,15 @@ async function answerClient(
     free()
     throw thrown
   }
+}
+
+/** Returns the refusal of a request of no conversation, if the session that it names has reached a limit. */
+async function refuseForOwner(
+  conversations: ClientConversations,
+  call: ClientCall,
+): Promise<Response | null> {
+  const owner = await conversations.findOwner(call, () => {}).catch(() => null)
+  return owner === null ? null : refuseAtLimit(owner.open, call)
 }
 
 /** Counts the reply to a request of no conversation, in the session that the request names or for itself. */
@@ -266,13 +288,13 @@ async function countPassed(
   else await owner.count(reply)
 }
 
-/** Returns the conversation of a request; null if there is none, which is told. */
+/** Returns the conversation of a request; null if there is none, which is told; a refusal if it could not be counted. */
 async function enterConversation(
   conversations: ClientConversations,
   call: ClientCall,
-  { onPassed }: FetchServices,
+  { onPassed, hasLimits }: FetchServices,
   announceChain: (message: string) => void,
-): Promise<ClientConversation | null> {
+): Promise<ClientConversation | Response | null> {
   try {
     const conversation = await conversations.enter(call)
     if (conversation !== null) return conversation
@@ -283,6 +305,7 @@ async function enterConversation(
     else onPassed('side-call', 'The request belongs to no conversation.')
     return null
   } catch (thrown) {
+    if (hasLimits) return refuseUncounted(call.codec, describeThrown(thrown))
     onPassed('failed', `The session could not be opened: ${describeThrown(thrown)}`)
     return null
   }

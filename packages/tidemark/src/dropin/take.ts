@@ -64,9 +64,10 @@ export interface RequestNotTaken {
   /**
    * `side-call`: it does not belong to the conversation. `not-yet`: a first request that may be the only one; its
    * conversation is taken once it goes on. `prefill`: it ends with an assistant message. `unreadable`: not a Messages
-   * request. `failed`: the engine could not make a request.
+   * request. `failed`: the engine could not make a request. `limit`: a limit of the session is reached, and the request is not
+   * to be sent at all.
    */
-  readonly reason: 'side-call' | 'not-yet' | 'prefill' | 'unreadable' | 'failed'
+  readonly reason: 'side-call' | 'not-yet' | 'prefill' | 'unreadable' | 'failed' | 'limit'
   readonly message: string
 }
 
@@ -130,7 +131,7 @@ export async function takeClientRequest(
 ): Promise<TakenRequest | RequestNotTaken> {
   checkSessionOpen(session)
   const outcome = await runInOrder(session, () => recordAndAnswer(session, request, codec, signal))
-  return outcome.ok ? outcome : emitPassed(session, outcome)
+  return outcome.ok || outcome.reason === 'limit' ? outcome : emitPassed(session, outcome)
 }
 
 function emitPassed({ listeners }: OpenSession, outcome: RequestNotTaken): RequestNotTaken {
@@ -489,7 +490,8 @@ async function answerTaken(
     parameters: toParameterChanges(session, request.parameters),
     signal,
   })
-  return 'ok' in ready ? refuseToTake('failed', ready.message) : { ok: true, pending: ready }
+  if (!('ok' in ready)) return { ok: true, pending: ready }
+  return refuseToTake(ready.reason === 'limit' ? 'limit' : 'failed', ready.message)
 }
 
 /**

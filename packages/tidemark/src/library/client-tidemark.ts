@@ -5,6 +5,7 @@
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
+import { refuseUncounted } from '../dropin/client-limits.ts'
 import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { type CompatibleOptions, compatible } from '../models/openai.ts'
@@ -84,6 +85,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
       } catch (thrown) {
         // The catalogue does not have the model: nothing is known of its window.
         const message = thrown instanceof Error ? thrown.message : String(thrown)
+        if (own.limits !== undefined) return refuseUncounted(codec, message)
         own.onEvent?.({ type: 'request-passed', reason: 'failed', message }, '')
         return send(url, init)
       }

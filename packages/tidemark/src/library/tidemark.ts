@@ -23,6 +23,7 @@ import {
   type TidemarkSettings,
 } from '../session/options.ts'
 import { withCommandHooks } from '../session/session-hooks.ts'
+import { checkLimitsPriced } from '../session/session-limits.ts'
 import {
   createSessionModel,
   createSummarizer,
@@ -75,10 +76,21 @@ function announceOpening({ settings, state, listeners, options, model }: OpenSes
 
 /** Returns the options that a session has unless `open` overrides them. */
 function pickSessionOptions(options: TidemarkOptions): SessionOptions {
-  const { carriers, hooks, hookCommands, canUseTool, cleanups, source, cwd, interactive, autonomous, notes } =
-    options
+  const {
+    carriers,
+    hooks,
+    hookCommands,
+    canUseTool,
+    cleanups,
+    source,
+    cwd,
+    interactive,
+    autonomous,
+    notes,
+    limits,
+  } = options
   const base = { carriers, hooks, hookCommands, canUseTool, cleanups, source }
-  return omitUndefined({ ...base, cwd, interactive, autonomous, notes })
+  return omitUndefined({ ...base, cwd, interactive, autonomous, notes, limits })
 }
 
 /**
@@ -90,6 +102,8 @@ function pickSessionOptions(options: TidemarkOptions): SessionOptions {
 export function createTidemark(options: TidemarkOptions): Tidemark {
   const settings = createSettings(options)
   const defaultModel = createSessionModel(options.model, settings)
+  if (options.limits !== undefined)
+    checkLimitsPriced(options.limits, [options.model, settings.summariser], settings.clock.now())
   const summarizer = createSummarizer(settings)
   const defaults = pickSessionOptions(options)
   const sessions: OpenSessions = new Map()
@@ -102,6 +116,12 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   ): Promise<Session> {
     const { tools, runTool, findTool, system, model, onEvent, ...rest } = own
     const sessionOptions = { ...defaults, ...rest }
+    if (sessionOptions.limits !== undefined)
+      checkLimitsPriced(
+        sessionOptions.limits,
+        [model ?? options.model, settings.summariser],
+        settings.clock.now(),
+      )
     const session = await openSessionById(id, {
       settings,
       summarizer,
@@ -250,6 +270,7 @@ function createFetchServices(
       }
     },
     isShared: !locks,
+    hasLimits: options.limits !== undefined,
     findRecent: async (texts) =>
       (await findRecent(texts)).filter((id) => sessions.get(id)?.openedBy !== 'fetch'),
     createId: () => ids.next('session'),

@@ -122,6 +122,8 @@ export async function prepareRequest(
   const release = reserveSession(session, operation)
   try {
     await refreshFromLog(session, createTurnContext(session, { signals: [signal] }))
+    // A response that is still awaited would be waited for near a limit, and may never come.
+    session.awaited.request?.admitted?.end()
     const calls = listUnansweredCalls(session.state.flat).map(({ id }) => id)
     if (calls.length > 0 && settle !== true) {
       const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`

@@ -36,6 +36,7 @@ import {
   updateStatus,
 } from './events.ts'
 import { readContextSources, type TidemarkOptions, type TidemarkSettings } from './options.ts'
+import { createLimitsInForce, type LimitsInForce } from './session-limits.ts'
 import { type AwaitedResponse, createAwaitedResponse } from './session-locks.ts'
 import {
   nameProvider,
@@ -48,7 +49,7 @@ import { isHistoryInLog, readToolsFromLog, type ToolOptions, type Toolset } from
 /** Options of `createTidemark` that can differ between sessions. */
 export interface SessionOptions
   extends Pick<TidemarkOptions, 'carriers' | 'hooks' | 'hookCommands' | 'canUseTool' | 'cleanups' | 'source'>,
-    Pick<TidemarkOptions, 'cwd' | 'interactive' | 'autonomous' | 'notes'> {
+    Pick<TidemarkOptions, 'cwd' | 'interactive' | 'autonomous' | 'notes' | 'limits'> {
   readonly onEvent?: (event: SessionEvent) => void
 }
 
@@ -133,6 +134,7 @@ export interface OpenSession {
   readonly notes: KnownNotes
   /** What is started after each response; each function returns at once. */
   readonly background: OpenSessionInput['background']
+  readonly limits: LimitsInForce
   /** Aborts all operations in progress when the session is closed. */
   readonly stop: AbortController
   /**
@@ -243,6 +245,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     backgroundWork: new Set(),
     notes,
     background: input.background,
+    limits: createLimitsInForce(options.limits),
     stop: new AbortController(),
     isWriter: false,
     closing: null,

@@ -32,6 +32,7 @@ import { withCheckedIds, withCheckedTime } from '../platform/checked-ports.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { SessionEvent } from './events.ts'
+import { checkLimitsOption, type SessionLimitsOption } from './session-limits.ts'
 import { createStores, type Stores } from './stores.ts'
 
 export interface TidemarkOptions {
@@ -95,6 +96,11 @@ export interface TidemarkOptions {
    * has grown. Default: they are kept from the log, free of charge. `notes.enabled` in the policy turns them off.
    */
   readonly notes?: { readonly model?: boolean }
+  /**
+   * What each session may use at most: calls to the model (`turns`), `tokens`, `dollars`. Everything that is billed counts, also
+   * before the session was opened again. Once one is reached, no further call is made, and `run` ends with `limit`. Default: none.
+   */
+  readonly limits?: SessionLimitsOption
   /** What the account may use: the 1-hour cache lifetime at no extra price, unless it is in overage. Default: neither. */
   readonly entitlement?: { readonly isEntitled: boolean; readonly isOverage: boolean }
   /** Reports sessions elsewhere, as `openTelemetry(…)` of `tidemark/telemetry` does. Default: nothing is reported. */
@@ -171,6 +177,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   hostTools: checkHostTools,
   summariser: choice,
   notes: checkNotesOption,
+  limits: checkLimitsOption,
   entitlement: expect(
     'an object with isEntitled and isOverage, each true or false',
     (value) => isObject(value) && flag(value.isEntitled) === null && flag(value.isOverage) === null,
@@ -273,6 +280,7 @@ const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
   'interactive',
   'autonomous',
   'notes',
+  'limits',
   'onEvent',
 ]
 

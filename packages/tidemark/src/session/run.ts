@@ -2,6 +2,7 @@
 
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
+import type { Limits } from '@tidemark/core/cost/limits'
 import type { TurnEvent, TurnFailure, TurnOutcome } from '@tidemark/core/engine/events'
 import { findInputLimit } from '@tidemark/core/engine/measure-context'
 import { countPrefixTokens } from '@tidemark/core/engine/next-request'
@@ -25,6 +26,7 @@ import {
   reserveSession,
   traceOperation,
 } from './open-session.ts'
+import { beginRunLimits, checkLimitsPriced, checkRunLimits } from './session-limits.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
 import { checkToolsRunnable, createToolset, type ToolOptions, type Toolset } from './tools.ts'
 import { checkSignals, createTurnContext, createTurnHost } from './turn-host.ts'
@@ -33,6 +35,8 @@ export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
   /** Limit of model calls, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
+  /** Limits of this run; those of the session hold as well. Once one is reached, the turn ends with `limit`. */
+  readonly limits?: Limits
   /**
    * What of the prompt the user typed, one text or several, if the prompt is a list of blocks with texts of the host beside
    * them, such as attached files. Default: every text of the prompt is the user's, whatever it looks like.
@@ -64,7 +68,7 @@ export function startTurn(
   prompt: MessageContent | null,
   options: RunOptions = {},
 ): Run {
-  checkOptionNames('run', options, ['tools', 'runTool', 'findTool', 'signal', 'maxCalls', 'typed'])
+  checkOptionNames('run', options, ['tools', 'runTool', 'findTool', 'signal', 'maxCalls', 'limits', 'typed'])
   if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
     throw badOptionError(
       'prompt',
@@ -81,6 +85,7 @@ export function startTurn(
       'maxCalls',
       `run: maxCalls is ${formatErrorValue(maxCalls)}; expected a whole number above 0.`,
     )
+  if (options.limits !== undefined) checkLimitsOfRun(session, options.limits)
   const { tools = session.tools.definitions, runTool, findTool } = options
   const isNew = [options.tools, runTool, findTool].some((given) => given !== undefined)
   const toolset = isNew ? createToolset({ tools, ...omitUndefined({ runTool, findTool }) }) : session.tools
@@ -99,7 +104,7 @@ export function startTurn(
       runTurn(session, prompt, {
         signals,
         release,
-        ...omitUndefined({ maxCalls: options.maxCalls, typed: options.typed }),
+        ...omitUndefined({ maxCalls: options.maxCalls, limits: options.limits, typed: options.typed }),
       }),
     ),
     onEvent: (event) => emitSessionEvent(session, event),
@@ -117,23 +122,26 @@ function isBlockList(prompt: unknown): boolean {
   return Array.isArray(prompt) && prompt.length > 0 && prompt.every(isBlock)
 }
 
-interface RunLimits {
+interface RunSettings {
   readonly signals: readonly (AbortSignal | undefined)[]
   readonly release: () => void
   readonly maxCalls?: number
+  readonly limits?: Limits
   readonly typed?: string | readonly string[]
 }
 
 async function* runTurn(
   session: OpenSession,
   prompt: MessageContent | null,
-  { signals, release, maxCalls, typed }: RunLimits,
+  { signals, release, maxCalls, limits, typed }: RunSettings,
 ): AsyncGenerator<SessionEvent, RunOutcome> {
   let text = ''
   let isContinued = false
+  session.limits.isInForce ||= limits !== undefined
   const run = createTurnContext(session, { signals, ...omitUndefined({ maxCalls }) })
   try {
     await refreshFromLog(session, run)
+    if (limits !== undefined) beginRunLimits(session, limits)
     // Another process may have appended a prompt to a session that was finished.
     checkToolsNeeded(session, session.tools, prompt)
     session.awaited.abandon()
@@ -156,8 +164,15 @@ async function* runTurn(
     const failure: TurnFailure = { ok: false, reason: 'port', message: thrown.message, unsaved: [] }
     return toRunOutcome(yield* endTurn(run, failure), text)
   } finally {
+    session.limits.run = null
+    session.limits.isInForce = session.limits.own.length > 0
     release()
   }
+}
+
+function checkLimitsOfRun({ model, settings }: OpenSession, limits: Limits): void {
+  checkRunLimits(limits)
+  checkLimitsPriced(limits, [model.choice, settings.summariser], settings.clock.now())
 }
 
 async function* endTurn(run: TurnContext, failure: TurnFailure): AsyncGenerator<TurnEvent, TurnOutcome> {
@@ -227,6 +242,7 @@ function describeCause(failure: TurnFailure, messages: readonly ApiMessage[]): s
     case 'blocked':
     case 'port':
     case 'full':
+    case 'limit':
       return failure.message
   }
 }

@@ -50,12 +50,15 @@ export function createAwaitedResponse(): AwaitedResponse {
     request: null,
     gate: createReplyGate(),
     begin(request) {
+      awaited.request?.admitted?.end()
       awaited.request = request
     },
     settle(request) {
+      request.admitted?.end()
       if (awaited.request === request) awaited.request = null
     },
     abandon() {
+      awaited.request?.admitted?.end()
       awaited.request = null
       awaited.gate.open()
     },

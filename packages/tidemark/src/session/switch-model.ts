@@ -26,6 +26,7 @@ import {
 } from './open-session.ts'
 import { checkModel } from './options.ts'
 import { type BusyOutcome, refuseIfBusy, refuseIfPending } from './rewrite.ts'
+import { checkLimitsPriced } from './session-limits.ts'
 import {
   createSessionModel,
   listModelNotices,
@@ -65,6 +66,7 @@ interface SwitchRefusal {
 export async function switchModel(session: OpenSession, choice: ModelChoice): Promise<SwitchOutcome> {
   checkSessionOpen(session)
   checkModel('switchModel', choice)
+  checkLimitsPriced(session.options.limits, [choice], session.settings.clock.now())
   const busy = refuseIfBusy(session, 'switchModel')
   if (busy !== null) return busy
   const release = reserveSession(session, 'switchModel')

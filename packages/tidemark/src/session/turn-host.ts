@@ -10,6 +10,7 @@ import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { pauseForEvents } from '../platform/node-ports.ts'
 import type { OpenSession } from './open-session.ts'
+import { toCallLimits } from './session-limits.ts'
 import { lockBetweenReplies } from './session-locks.ts'
 import { createSessionModel, withGivenParameters } from './session-model.ts'
 
@@ -154,6 +155,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     startBackgroundWork(state, moment) {
       for (const start of session.background) start(session, state, moment)
     },
+    ...(session.limits.isInForce ? { limits: toCallLimits(session.limits) } : {}),
     startSource: () => session.startSource,
     noteStarted() {
       session.startSource = null

@@ -1,0 +1,67 @@
+/** Limits of an agent: those of the whole session, which its subagents share, and those of each run of a subagent. */
+import type { RunOptions, Session, TidemarkOptions } from 'tidemark'
+
+/** Turns, tokens and dollars, as the library takes them. */
+export type Limits = NonNullable<RunOptions['limits']>
+
+/** What counts against each limit; null if it cannot be counted. */
+export type Spending = Readonly<Record<keyof Limits, number | null>>
+
+export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
+
+/** Returns what a session has used, by its own log. */
+export function readSpending({ calls, tokens, spent }: ReturnType<Session['money']>): Spending {
+  const all = Object.values(tokens).reduce((sum, count) => sum + count, 0)
+  return { turns: calls, tokens: all, dollars: spent.total }
+}
+
+/** Returns the limits of an agent's session as an option of the library: it shares them with all other agents. */
+export function createAgentLimits(
+  { limits, inherited, sessionId }: LimitedAgent,
+  { records, readMainSpending }: LimitedTeam,
+): Pick<TidemarkOptions, 'limits'> {
+  if (limits === undefined) return {}
+  const others = (): Spending => {
+    const agents = records.list().filter(({ id }) => inherited === undefined || id !== sessionId)
+    const main = inherited === undefined ? NOTHING_SPENT : readMainSpending()
+    return agents.map(({ used = NOTHING_SPENT }) => used).reduce(addSpending, main)
+  }
+  return { limits: { ...limits, others } }
+}
+
+interface LimitedAgent {
+  readonly limits?: Limits
+  readonly sessionId: string
+  /** Given for a subagent. */
+  readonly inherited?: object
+}
+
+interface LimitedTeam {
+  readonly records: { list(): readonly { readonly id: string; readonly used?: Spending }[] }
+  readonly readMainSpending: () => Spending
+}
+
+function addSpending(one: Spending, other: Spending): Spending {
+  const add = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b)
+  return {
+    turns: add(one.turns, other.turns),
+    tokens: add(one.tokens, other.tokens),
+    dollars: add(one.dollars, other.dollars),
+  }
+}
+
+/** Returns null for limits that can be kept; otherwise what was expected. */
+export function findLimitsProblem(value: unknown): string | null {
+  const isRight = ([name, limit]: [string, unknown]): boolean =>
+    ['turns', 'tokens', 'dollars'].includes(name) &&
+    typeof limit === 'number' &&
+    limit > 0 &&
+    (name === 'dollars' || Number.isInteger(limit))
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isObject && Object.entries(value).every(isRight)
+    ? null
+    : 'limits with turns, tokens and dollars, each a number above 0, turns and tokens whole'
+}
+
+/** Limits of one run of a subagent, unless the settings or a flag say otherwise. */
+export const SUBAGENT_LIMITS: Limits = { turns: 500 }

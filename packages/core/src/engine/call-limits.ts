@@ -1,0 +1,106 @@
+/**
+ * Holds model calls to the limits of a run and a session: before each call, what the log says was used is compared with them.
+ * Calls that run side by side, such as one that updates the notes, exceed a limit by no more than one call would.
+ */
+import {
+  addSpending,
+  findReachedLimit,
+  NOTHING_SPENT,
+  type RunningCall,
+  type Spending,
+} from '../cost/limits.ts'
+import { sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
+import type { TurnFailure } from './events.ts'
+import { findCurrentRates, type TurnHost } from './host.ts'
+import { measureContext } from './measure-context.ts'
+import { finishTurnSteps, isTurnAborted, type TurnContext, waitUnlessAborted } from './session-writer.ts'
+
+/** A call that may begin. `end` must be called once what it used is in the log. */
+export interface AdmittedCall {
+  readonly end: () => void
+}
+
+const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
+
+/**
+ * Returns why no further call may begin; null if one may. While calls are under way that may reach a limit, waits for their
+ * end. Must not be called with the write lock held, which those calls need to end.
+ */
+export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
+  for (;;) {
+    const failure = await findLoggedFailure(turn)
+    if (failure !== null) return failure
+    if (!canReachLimit(turn)) return null
+    const running = [...(turn.host.limits?.running ?? [])].map((call) => call.ended)
+    const ended = await waitUnlessAborted(turn, Promise.race(running))
+    if (ended === null || isTurnAborted(turn)) return ABORTED
+  }
+}
+
+/** Returns the limit that is reached by what is in the log, whatever calls are under way; null if there is none. */
+export async function findLoggedFailure(turn: TurnContext): Promise<TurnFailure | null> {
+  const { limits, pricesOf } = turn.host
+  if (limits === undefined || limits.scopes.length === 0) return null
+  const { costs: known, session } = turn.state
+  const costs = await finishTurnSteps(turn, updateSessionCost(known, session.records, pricesOf))
+  turn.state = { ...turn.state, costs }
+  return findFailureNow(turn)
+}
+
+/** As `findLimitFailure`, and counts the call as under way until `end`. */
+export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnFailure> {
+  const failure = await findLimitFailure(turn)
+  if (failure !== null) return failure
+  const { limits } = turn.host
+  if (limits === undefined || limits.scopes.length === 0) return { end: () => {} }
+  let resolve = (): void => {}
+  const ended = new Promise<void>((done) => {
+    resolve = done
+  })
+  const call: RunningCall = { most: boundSpending(turn), ended }
+  limits.running.add(call)
+  return {
+    end() {
+      limits.running.delete(call)
+      resolve()
+    },
+  }
+}
+
+/** Returns the limit that is reached by what the session has counted so far, without waiting for anything. */
+export function findFailureNow({ state, host }: TurnContext): TurnFailure | null {
+  const { limits } = host
+  if (limits === undefined || state.costs === null) return null
+  const reached = findReachedLimit(limits.scopes, sumSessionCost(state.costs))
+  return reached === null ? null : { ok: false, reason: 'limit', ...reached }
+}
+
+/** True if the calls under way may reach a limit. */
+function canReachLimit({ state, host: { limits } }: TurnContext): boolean {
+  if (limits === undefined || limits.running.size === 0 || state.costs === null) return false
+  const most = [...limits.running].map((call) => call.most).reduce(addSpending, NOTHING_SPENT)
+  return findReachedLimit(limits.scopes, sumSessionCost(state.costs), most) !== null
+}
+
+/** Output tokens of a call whose request does not limit them. */
+const UNKNOWN_OUTPUT = 64_000
+
+/** Returns the most that a call of this session can use: its whole context at the highest rate, and its largest output. */
+function boundSpending({ state, host }: TurnContext): Spending {
+  const input = host.compaction === undefined ? 0 : measureContext(state, host, host.compaction).high
+  const output = findMaxOutput(host)
+  const rates = findCurrentRates(host, input)
+  const { cacheRead, input: plain, writeShort, writeLong, output: written } = rates ?? NO_RATES
+  const highest = Math.max(cacheRead ?? 0, plain ?? 0, writeShort ?? 0, writeLong ?? 0)
+  return {
+    turns: 1,
+    tokens: input + output,
+    dollars: (input * highest + output * (written ?? 0)) / 1_000_000,
+  }
+}
+
+const NO_RATES = { cacheRead: null, input: null, writeShort: null, writeLong: null, output: null }
+
+function findMaxOutput({ profile, modelSettings }: TurnHost): number {
+  return profile.spelling.readSettings(modelSettings().parameters).maxOutput ?? UNKNOWN_OUTPUT
+}

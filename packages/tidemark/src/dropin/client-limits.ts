@@ -1,0 +1,42 @@
+/** Refuses requests of a client whose session has reached a limit, in the shape of the client's provider. */
+import { findLoggedFailure } from '@tidemark/core/engine/call-limits'
+import { createRefusal, LIMIT_STATUS } from '../models/client-error.ts'
+import type { OpenSession } from '../session/open-session.ts'
+import { createTurnContext } from '../session/turn-host.ts'
+import type { ClientCall } from './client-exchange.ts'
+
+/** The status of a request whose cost could not be counted. SDKs do not send it again. */
+const UNCOUNTED_STATUS = 400
+
+/** Returns the refusal of a request that must not be sent, by itself or as the engine's; null if it may be. */
+export async function refuseAtLimit(
+  open: OpenSession,
+  { codec, request }: ClientCall,
+): Promise<Response | null> {
+  const { own } = open.limits
+  if (own.length === 0) return null
+  const { priceList } = open.model.choice
+  const at = new Date(open.settings.clock.now()).toISOString()
+  if (own.some(({ limits }) => limits.dollars !== undefined) && priceList(request.model, at) === null)
+    return createRefusal(
+      codec,
+      UNCOUNTED_STATUS,
+      `Tidemark has a limit of dollars for this session, and the price of ${request.model} is not known. Limit turns or tokens instead.`,
+    )
+  const failure = await findLoggedFailure(createTurnContext(open))
+  return failure?.reason === 'limit' ? refuseForLimit(codec, failure.message) : null
+}
+
+/** Returns the refusal of a request at a limit of its session. */
+export function refuseForLimit(codec: ClientCall['codec'], message: string): Response {
+  return createRefusal(codec, LIMIT_STATUS, `Tidemark: ${message}`)
+}
+
+/** Returns the refusal of a request that cannot be counted, although the sessions have limits. */
+export function refuseUncounted(codec: ClientCall['codec'], why: string): Response {
+  return createRefusal(
+    codec,
+    UNCOUNTED_STATUS,
+    `Tidemark: there is a limit, and what this request uses could not be counted. ${why}`,
+  )
+}

@@ -160,11 +160,7 @@ async function converse(talk: Conversation): Promise<number> {
     model: chooseModel(choices, settings, terminal),
     settings,
     env: terminal.env,
-    ...(choices.allowedTools === undefined ? {} : { allowed: choices.allowedTools }),
-    ...(choices.limit === undefined ? {} : { limits: choices.limit }),
-    ...(choices.subagentLimit === undefined ? {} : { subagentLimits: choices.subagentLimit }),
-    ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
-    ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
+    ...toAgentChoices(choices),
     ...createQuestions(talk, progress, () => unanswered.abort()),
     onUnread: (kind, { path, why }) =>
       terminal.warn(`tidemark: ${sanitizeText(`The ${kind} ${path} was not read: ${why}.`)}\n`),
@@ -210,6 +206,17 @@ function createUndo({ session }: Agent, sessionId: string): UndoInChat {
     if (id !== sessionId) return null
     const undone = await session.undo(target)
     return { ok: undone.ok, message: undone.ok ? 'It is undone.' : undone.message }
+  }
+}
+
+/** Returns the options of the agent that the command line gives. */
+function toAgentChoices(choices: ChatCommandOptions): Partial<AgentOptions> {
+  return {
+    ...(choices.allowedTools === undefined ? {} : { allowed: choices.allowedTools }),
+    ...(choices.limit === undefined ? {} : { limits: choices.limit }),
+    ...(choices.subagentLimit === undefined ? {} : { subagentLimits: choices.subagentLimit }),
+    ...(choices.permissionMode === undefined ? {} : { mode: choices.permissionMode }),
+    ...(choices.appendSystemPrompt === undefined ? {} : { appendedPrompt: choices.appendSystemPrompt }),
   }
 }
 

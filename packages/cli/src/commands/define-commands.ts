@@ -101,6 +101,10 @@ const addReplay: AddCommand = (program, terminal, outcome) => {
     })
 }
 
+const SESSION_LIMIT_HELP =
+  'what the session and its subagents may use in all: dollars=5,turns=200,tokens=1000000'
+const SUBAGENT_LIMIT_HELP = 'what one run of a subagent may use; default: turns=500'
+
 const addChat: AddCommand = (program, terminal, outcome) => {
   program
     .command('chat')
@@ -119,16 +123,8 @@ const addChat: AddCommand = (program, terminal, outcome) => {
     )
     .option('--window <tokens>', 'the context window of the model', parseTokenCount)
     .option('--max-turns <number>', 'stop after this many calls to the model', parsePositive)
-    .option(
-      '--limit <limits>',
-      'what the session and its subagents may use in all: dollars=5,turns=200,tokens=1000000',
-      parseLimits,
-    )
-    .option(
-      '--subagent-limit <limits>',
-      'what one run of a subagent may use; default: turns=500',
-      parseLimits,
-    )
+    .option('--limit <limits>', SESSION_LIMIT_HELP, parseLimits)
+    .option('--subagent-limit <limits>', SUBAGENT_LIMIT_HELP, parseLimits)
     .option(
       '--allowed-tools <rules...>',
       'tools that need no permission: Edit, "Bash(npm test:*)", "WebFetch(domain:example.com)"',

@@ -1,9 +1,10 @@
 /** Refuses requests of a client whose session has reached a limit, in the shape of the client's provider. */
 import { findLoggedFailure } from '@tidemark/core/engine/call-limits'
+import type { ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createRefusal, LIMIT_STATUS } from '../models/client-error.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
-import type { ClientCall } from './client-exchange.ts'
 
 /** The status of a request whose cost could not be counted. SDKs do not send it again. */
 const UNCOUNTED_STATUS = 400
@@ -11,7 +12,7 @@ const UNCOUNTED_STATUS = 400
 /** Returns the refusal of a request that must not be sent, by itself or as the engine's; null if it may be. */
 export async function refuseAtLimit(
   open: OpenSession,
-  { codec, request }: ClientCall,
+  { codec, request }: { readonly codec: ProviderCodec; readonly request: Pick<ClientRequest, 'model'> },
 ): Promise<Response | null> {
   const { own } = open.limits
   if (own.length === 0) return null
@@ -28,12 +29,12 @@ export async function refuseAtLimit(
 }
 
 /** Returns the refusal of a request at a limit of its session. */
-export function refuseForLimit(codec: ClientCall['codec'], message: string): Response {
+export function refuseForLimit(codec: ProviderCodec, message: string): Response {
   return createRefusal(codec, LIMIT_STATUS, `Tidemark: ${message}`)
 }
 
 /** Returns the refusal of a request that cannot be counted, although the sessions have limits. */
-export function refuseUncounted(codec: ClientCall['codec'], why: string): Response {
+export function refuseUncounted(codec: ProviderCodec, why: string): Response {
   return createRefusal(
     codec,
     UNCOUNTED_STATUS,

@@ -83,7 +83,6 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
       try {
         if (modelId !== null && !opened.has(codec)) opened.set(codec, open(provider, modelId))
       } catch (thrown) {
-        // The catalogue does not have the model: nothing is known of its window.
         const message = thrown instanceof Error ? thrown.message : String(thrown)
         if (own.limits !== undefined) return refuseUncounted(codec, message)
         own.onEvent?.({ type: 'request-passed', reason: 'failed', message }, '')

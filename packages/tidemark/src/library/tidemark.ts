@@ -100,10 +100,8 @@ function pickSessionOptions(options: TidemarkOptions): SessionOptions {
  * @example const tide = createTidemark({ model: anthropic('claude-sonnet-5-5'), system: 'You are a coder.' })
  */
 export function createTidemark(options: TidemarkOptions): Tidemark {
-  const settings = createSettings(options)
+  const settings = createPricedSettings(options)
   const defaultModel = createSessionModel(options.model, settings)
-  if (options.limits !== undefined)
-    checkLimitsPriced(options.limits, [options.model, settings.summariser], settings.clock.now())
   const summarizer = createSummarizer(settings)
   const defaults = pickSessionOptions(options)
   const sessions: OpenSessions = new Map()
@@ -116,12 +114,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   ): Promise<Session> {
     const { tools, runTool, findTool, system, model, onEvent, ...rest } = own
     const sessionOptions = { ...defaults, ...rest }
-    if (sessionOptions.limits !== undefined)
-      checkLimitsPriced(
-        sessionOptions.limits,
-        [model ?? options.model, settings.summariser],
-        settings.clock.now(),
-      )
+    checkLimits(settings, sessionOptions.limits, model)
     const session = await openSessionById(id, {
       settings,
       summarizer,
@@ -165,6 +158,21 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   }
   openSessions.set(tide, sessions)
   return tide
+}
+
+function createPricedSettings(options: TidemarkOptions): TidemarkSettings {
+  const settings = createSettings(options)
+  checkLimits(settings, options.limits)
+  return settings
+}
+
+/** Throws if dollars are limited and a model has no price. `model`: that of the session, if it is not the default one. */
+function checkLimits(
+  { options, summariser, clock }: TidemarkSettings,
+  limits: TidemarkOptions['limits'],
+  model: TidemarkOptions['model'] = options.model,
+): void {
+  if (limits !== undefined) checkLimitsPriced(limits, [model, summariser], clock.now())
 }
 
 const openSessions = new WeakMap<Tidemark, OpenSessions>()

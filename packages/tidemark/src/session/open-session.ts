@@ -196,8 +196,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
   let state = await openSession(settings.journal, id)
   const awaited = createAwaitedResponse()
   const telemetry = observeSession(id, input, (name) => isToolOffered(session, name))
-  const count = telemetry === null ? [] : [telemetry.countEvent]
-  const listeners = createListeners([...count, ...input.listeners])
+  const listeners = createListeners(listListeners(telemetry, input))
   const notes: KnownNotes = {
     stored: undefined,
     triedUuid: null,
@@ -251,6 +250,14 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     closing: null,
   }
   return session
+}
+
+/** Lists the listeners of a session: telemetry comes first. */
+function listListeners(
+  telemetry: SessionTelemetry | null,
+  { listeners }: OpenSessionInput,
+): OpenSessionInput['listeners'] {
+  return telemetry === null ? listeners : [telemetry.countEvent, ...listeners]
 }
 
 /** Returns an encoder in the protocol of the model that the session has at the time of the call. */

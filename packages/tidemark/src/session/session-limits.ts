@@ -8,10 +8,10 @@ import {
 } from '@tidemark/core/cost/limits'
 import { sumSessionCost } from '@tidemark/core/cost/session-cost'
 import { withCosts } from '@tidemark/core/engine/call-model'
+import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
-import type { OpenSession } from './open-session.ts'
 
 /** Limits of a session, or that it shares with others. */
 export interface SessionLimits extends Limits {
@@ -106,8 +106,15 @@ export function toCallLimits(limits: LimitsInForce): CallLimits {
   }
 }
 
+/** The part of an open session that its limits need. */
+interface LimitedSession {
+  state: SessionState
+  readonly model: { readonly choice: Pick<ModelChoice, 'priceList'> }
+  readonly limits: LimitsInForce
+}
+
 /** Puts the limits of a run in force, until `limits.run` is null again. */
-export function beginRunLimits(session: OpenSession, limits: Limits): void {
+export function beginRunLimits(session: LimitedSession, limits: Limits): void {
   session.state = withCosts(session.state, session.model.choice.priceList)
   const { costs } = session.state
   session.limits.run = { scope: 'run', limits, before: costs === null ? null : sumSessionCost(costs) }

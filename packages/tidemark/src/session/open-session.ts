@@ -244,12 +244,17 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     backgroundWork: new Set(),
     notes,
     background: input.background,
-    limits: createLimitsInForce(options.limits),
+    limits: openLimits(options),
     stop: new AbortController(),
     isWriter: false,
     closing: null,
   }
   return session
+}
+
+function openLimits({ limits }: SessionOptions): LimitsInForce {
+  if (limits !== undefined) return createLimitsInForce(limits)
+  return { own: [], isInForce: false, run: null, running: new Set() }
 }
 
 /** Lists the listeners of a session: telemetry comes first. */

@@ -255,43 +255,37 @@ export async function* prepareNextRequest(
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
   await pauseTurn(turn)
-  const isLimited = turn.host.limits !== undefined
-  const call = await (isLimited ? startAdmitted(turn, findRefusal) : buildAndStart(turn, findRefusal))
-  const cost = 'ok' in call ? null : findResumeCost(turn, call)
-  if (cost !== null) yield { type: 'resume-cost', ...cost }
-  return call
-}
-
-/** Builds the request and stores it as sent, unless a limit is reached. Once it is stored, other calls wait for its reply to write. */
-async function startAdmitted(
-  turn: TurnContext,
-  findRefusal: (request: AssembledRequest) => TurnFailure | null,
-): Promise<PendingModelCall | TurnFailure> {
-  const admitted = await admitCall(turn)
-  if ('ok' in admitted) return admitted
-  let started: PendingModelCall | null = null
-  try {
-    const call = await buildAndStart(turn, findRefusal)
-    if ('ok' in call) return call
-    started = { ...call, admitted }
-    return started
-  } finally {
-    if (started === null) admitted.end()
-  }
-}
-
-async function buildAndStart(
-  turn: TurnContext,
-  findRefusal: (request: AssembledRequest) => TurnFailure | null,
-): Promise<PendingModelCall | TurnFailure> {
-  return withWriteLock(turn, async (): Promise<PendingModelCall | TurnFailure> => {
+  const start = async (): Promise<PendingModelCall | TurnFailure> => {
     const { current } = turn.state.prefix
     if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')
     const next = await finishTurnSteps(turn, buildNextRequestInSteps(turn.state, current, turn.host))
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return findRefusal(next.request) ?? startModelCall(turn, next)
-  })
+  }
+  const isLimited = turn.host.limits !== undefined
+  const call = await (isLimited ? startAdmitted(turn, start) : withWriteLock(turn, start))
+  const cost = 'ok' in call ? null : findResumeCost(turn, call)
+  if (cost !== null) yield { type: 'resume-cost', ...cost }
+  return call
+}
+
+/** Starts a call unless a limit is reached. Once its request is stored, other calls wait for its reply to write. */
+async function startAdmitted(
+  turn: TurnContext,
+  start: () => Promise<PendingModelCall | TurnFailure>,
+): Promise<PendingModelCall | TurnFailure> {
+  const admitted = await admitCall(turn)
+  if ('ok' in admitted) return admitted
+  let started: PendingModelCall | null = null
+  try {
+    const call = await withWriteLock(turn, start)
+    if ('ok' in call) return call
+    started = { ...call, admitted }
+    return started
+  } finally {
+    if (started === null) admitted.end()
+  }
 }
 
 /**

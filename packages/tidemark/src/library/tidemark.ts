@@ -162,7 +162,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 
 function createPricedSettings(options: TidemarkOptions): TidemarkSettings {
   const settings = createSettings(options)
-  checkLimits(settings, options.limits)
+  if (options.limits !== undefined) checkLimits(settings, options.limits)
   return settings
 }
 

@@ -28,6 +28,24 @@ export function openDatabase(url: string, options: { readonly connections?: numb
   return pool
 }
 
+/** A client waits for these answers: a server that hangs is as one that is away. */
+const PROMPT_MS = 5_000
+
+/** Runs a short query for which a request waits. Rejects if the server does not answer within some seconds. */
+export function queryPromptly(
+  pool: Pick<Database, 'query'>,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult> {
+  // A connection has this option, its types do not.
+  const query: pg.QueryConfig & { readonly query_timeout: number } = {
+    text,
+    values: [...values],
+    query_timeout: PROMPT_MS,
+  }
+  return pool.query(query)
+}
+
 /** Runs `work` in one transaction. */
 export async function runTransaction<T>(
   pool: Pick<Database, 'connect'>,

@@ -5,7 +5,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { TidemarkError } from '@tidemark/core/errors'
 import { appendAudit } from '../database/audit.ts'
-import { type Database, runTransaction } from '../database/database.ts'
+import { type Database, queryPromptly, runTransaction } from '../database/database.ts'
 
 export const PERIODS = ['day', 'week', 'month', 'total'] as const
 export type Period = (typeof PERIODS)[number]
@@ -127,8 +127,13 @@ export function sqlPeriod(period: string): string {
 /** Returns the key with this secret, also if it is revoked; null if there is none. */
 export async function findKey(pool: Pick<Database, 'query'>, secret: string): Promise<GatewayKey | null> {
   if (!isGatewayKey(secret)) return null
-  const { rows } = await pool.query('select * from gateway_keys where hash = $1', [hashKey(secret)])
+  const { rows } = await queryPromptly(pool, 'select * from gateway_keys where hash = $1', [hashKey(secret)])
   return rows[0] === undefined ? null : toKey(rows[0])
+}
+
+/** True if a key of the gateway stands anywhere in a text. */
+export function containsGatewayKey(text: string): boolean {
+  return /tmk_[\w-]{43}/.test(text)
 }
 
 /** True if a text has the form of a key of the gateway. */

@@ -9,9 +9,16 @@ import {
   sendUpstream,
 } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
-import { findKey, type GatewayKey } from '../keys/keys.ts'
+import { containsGatewayKey, findKey, type GatewayKey } from '../keys/keys.ts'
+import { withoutAddedUsage } from '../spending/added-usage.ts'
 import { type CallAccounts, createMeteredSend } from '../spending/metered-send.ts'
-import { type CallerCredentials, KEY_HEADER, readCredentials, writeCredentials } from './credentials.ts'
+import {
+  type CallerCredentials,
+  hideCredential,
+  KEY_HEADER,
+  readCredentials,
+  writeCredentials,
+} from './credentials.ts'
 import { type Tenants, toOwnScope } from './tenants.ts'
 
 export interface AdmissionOptions {
@@ -53,15 +60,17 @@ export function createAdmission(options: AdmissionOptions): Admit {
       url,
       headers: writeCredentials(headers, caller, codec, credential),
       answer: (address, init) =>
-        options.tenants.run((readFailure) => {
-          const send = createMeteredSend({ key: known, accounts, readFailure })
-          return options.tenants.find(known.id).answer(address, init, send)
+        options.tenants.run(async (readFailure) => {
+          const fetch = hideCredential(sendUpstream, caller.isOwn ? null : credential, codec)
+          const send = createMeteredSend({ key: known, accounts, readFailure, fetch })
+          const answer = await options.tenants.find(known.id).answer(address, init, send)
+          return withoutAddedUsage(answer, findRouteByPath(new URL(address).pathname)?.codec ?? codec, init)
         }),
     }
   }
 }
 
-/** Without a database there are no keys: what a caller sends is his own credential, and his sessions are kept by it. */
+/** Without a database there are no keys: what a caller sends is a credential for the provider, and sessions are kept by it. */
 function admitWithoutKey(
   url: string,
   headers: Headers,
@@ -101,11 +110,12 @@ function readPath({ url = '', method }: IncomingMessage): string | null {
     return null
   const isServed =
     method === 'POST' ? findRouteByPath(path) !== null : method === 'GET' && MODELS_PATH.test(path)
-  return isServed ? [path, ...query].join('?') : null
+  // Some providers take a credential in the query, so that a key may stand there.
+  return isServed ? [path, ...query.filter((part) => !containsGatewayKey(part))].join('?') : null
 }
 
 const UNKNOWN_PATH =
-  'The gateway serves /v1/messages, /v1/messages/count_tokens, /v1/responses, /v1/chat/completions and /v1/models.'
+  'The gateway serves /v1/messages, /v1/messages/count_tokens, /v1/responses, /v1/responses/compact, /v1/chat/completions and /v1/models.'
 const UNKNOWN_KEY =
   'Unknown key of the gateway. Send one that `tidemark gateway keys add` printed, as x-api-key or Authorization: Bearer.'
 const RETRY = { 'x-should-retry': 'true', 'retry-after': '1' }

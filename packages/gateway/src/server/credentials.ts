@@ -3,7 +3,8 @@
  * credential that a caller brings is passed on and never stored.
  */
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { isGatewayKey } from '../keys/keys.ts'
+import { copyHead, createRefusal } from 'tidemark/internal'
+import { containsGatewayKey, isGatewayKey } from '../keys/keys.ts'
 
 /** The header for a key beside a credential of the caller's own. */
 export const KEY_HEADER = 'x-tidemark-key'
@@ -38,7 +39,7 @@ function stripBearer(text: string): string {
   return text.replace(/^bearer +/i, '')
 }
 
-/** Returns the headers for the provider: without any key of the gateway, and with `secret` unless the caller brings his own. */
+/** Returns the headers for the provider: without any key of the gateway, and with `secret` unless the caller brings a credential. */
 export function writeCredentials(
   headers: Headers,
   { isOwn }: CallerCredentials,
@@ -47,14 +48,47 @@ export function writeCredentials(
 ): Headers {
   const sent = new Headers(headers)
   sent.delete(KEY_HEADER)
-  for (const name of [...sent.keys()]) if (name.startsWith('x-forwarded-')) sent.delete(name)
-  for (const name of CREDENTIAL_HEADERS)
-    if (!isOwn || isGatewayKey(stripBearer(sent.get(name) ?? ''))) sent.delete(name)
+  for (const [name, value] of [...sent])
+    if (name.startsWith('x-forwarded-') || containsGatewayKey(value)) sent.delete(name)
   if (isOwn) return sent
+  for (const name of CREDENTIAL_HEADERS) sent.delete(name)
   for (const name of ACCOUNT_HEADERS) sent.delete(name)
   if (secret === null) return sent
   const own = codec.authorize({ style: 'key', secret })
   for (const [name, value] of Object.entries(own))
     if ((CREDENTIAL_HEADERS as readonly string[]).includes(name.toLowerCase())) sent.set(name, value)
   return sent
+}
+
+/** Headers of a response that are about the account of the credential. */
+const ACCOUNT_RESPONSE_HEADERS = [
+  'set-cookie',
+  'anthropic-organization-id',
+  'openai-organization',
+  'openai-project',
+] as const
+
+/**
+ * Returns a `fetch` whose responses tell a client nothing of the gateway's own credential: errors may quote it. One that the
+ * provider refuses is the operator's to cure, and SDKs must not try again.
+ */
+export function hideCredential(
+  fetch: typeof globalThis.fetch,
+  credential: string | null,
+  codec: ProviderCodec,
+): typeof globalThis.fetch {
+  if (credential === null) return fetch
+  return async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.status === 401)
+      return createRefusal(
+        codec,
+        502,
+        'The provider refuses the credential of the gateway (401). Its operator must renew it.',
+      )
+    const head = copyHead(response)
+    for (const name of ACCOUNT_RESPONSE_HEADERS) (head.headers as Headers).delete(name)
+    if (response.ok) return new Response(response.body, head)
+    return new Response((await response.text()).replaceAll(credential, '[credential of the gateway]'), head)
+  }
 }

@@ -9,7 +9,7 @@ import { TidemarkError } from '@tidemark/core/errors'
 import type { SessionEvent } from 'tidemark'
 import { closeServer, createClientHost, listenOn, PROVIDER_UPSTREAMS } from 'tidemark/internal'
 import type { Telemetry } from 'tidemark/telemetry'
-import { type Database, describeDatabaseError, openDatabase } from '../database/database.ts'
+import { type Database, describeDatabaseError, openDatabase, queryPromptly } from '../database/database.ts'
 import { migrateDatabase } from '../database/migrations.ts'
 import type { GatewayKey } from '../keys/keys.ts'
 import { createMetrics, type Metrics } from '../operation/metrics.ts'
@@ -224,7 +224,7 @@ function answerOperator(
     if (isDraining) send(503, 'draining\n')
     else if (database === null) send(200, 'ready\n')
     else
-      database.query('select 1').then(
+      queryPromptly(database, 'select 1').then(
         () => send(200, 'ready\n'),
         () => send(503, 'the database does not answer\n'),
       )

@@ -3,7 +3,7 @@
  * all processes. What a process had reserved when it died stays charged in full.
  */
 import { randomUUID } from 'node:crypto'
-import type { Database } from '../database/database.ts'
+import { type Database, queryPromptly } from '../database/database.ts'
 import { type GatewayKey, sqlPeriod } from '../keys/keys.ts'
 import type { CallCost } from './call-price.ts'
 
@@ -12,6 +12,8 @@ export const WARNING_SHARE = 0.8
 
 export interface Reservation {
   readonly id: string
+  /** Dollars that are reserved. */
+  readonly amount: number
   /** Dollars of the period before this call, with those reserved for calls that run. */
   readonly spent: number
 }
@@ -23,7 +25,8 @@ export async function reserveCall(
   call: { readonly amount: number; readonly model: string; readonly process: string },
 ): Promise<Reservation | null> {
   const id = randomUUID()
-  const { rows } = await pool.query(
+  const { rows } = await queryPromptly(
+    pool,
     `with owner as (
        select id, budget, ${sqlPeriod('period')} as today from gateway_keys where id = $1 and revoked_at is null
      ), held as (
@@ -38,7 +41,7 @@ export async function reserveCall(
      ) select spent from held`,
     [key.id, id, call.amount.toFixed(10), call.process, call.model.slice(0, 200)],
   )
-  return rows[0] === undefined ? null : { id, spent: Number(rows[0].spent) }
+  return rows[0] === undefined ? null : { id, amount: call.amount, spent: Number(rows[0].spent) }
 }
 
 export interface SettledCall {

@@ -18,22 +18,77 @@ export interface PricedRequest {
   /** Number of answers that it asks for. */
   readonly answers: number
   readonly isStream: boolean
+  /** Tokens of images at most, which the bytes of the body do not bound. */
+  readonly imageTokens: number
+  /** True if the provider adds content that the body only names: stored responses and files, addresses, results of its own tools. */
+  readonly namesOtherContent: boolean
 }
 
 /** Names of the field for the largest output in the protocols. */
 const OUTPUT_FIELDS = ['max_tokens', 'max_output_tokens', 'max_completion_tokens'] as const
 
-/** Reads a request; null if it is no JSON object with a model. */
+/** Most answers to one request that a provider takes. */
+const MOST_ANSWERS = 128
+/** More than the largest image costs with any provider. */
+const MOST_IMAGE_TOKENS = 10_000
+
+/** Reads a request; null if it is no JSON object with a model and with limits that are counts: a price is bounded by them. */
 export function readPricedRequest(body: unknown): PricedRequest | null {
-  if (!isObject(body) || typeof body.model !== 'string') return null
-  const limits = OUTPUT_FIELDS.map((name) => body[name]).filter((value) => typeof value === 'number')
-  const { n = 1 } = body
+  if (!isObject(body) || typeof body.model !== 'string' || !/^[\x20-\x7e]{1,200}$/.test(body.model))
+    return null
+  const limits = OUTPUT_FIELDS.flatMap((name) => body[name] ?? [])
+  const answers = body.n ?? 1
+  if (!limits.every(isCount) || !isCount(answers) || answers > MOST_ANSWERS) return null
+  const content = measureContent(body)
   return {
     model: body.model,
     maxOutput: limits.length === 0 ? null : Math.max(...limits),
-    answers: typeof n === 'number' && n >= 1 ? n : 1,
+    answers: Math.max(1, answers),
     isStream: body.stream === true,
+    imageTokens: content.images * MOST_IMAGE_TOKENS,
+    namesOtherContent: content.isNamed || STORED_FIELDS.some((name) => (body[name] ?? null) !== null),
   }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+/** Fields of a request that stand for content which the provider keeps, or fetches. */
+const STORED_FIELDS = ['previous_response_id', 'conversation', 'prompt', 'container', 'mcp_servers'] as const
+const IMAGE_TYPES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'image_url'])
+/** Content whose tokens neither its bytes nor its number bound, such as the pages of a document. */
+const NAMED_TYPES: ReadonlySet<unknown> = new Set([
+  'document',
+  'file',
+  'input_file',
+  'item_reference',
+  'input_audio',
+])
+/** Tools that the client runs. What others return is added by the provider. */
+const CLIENT_TOOLS = /^(?:function|custom|namespace|(?:bash|text_editor|computer|memory)_\d+)$/
+
+interface ContentMeasure {
+  readonly images: number
+  readonly isNamed: boolean
+}
+
+function measureContent({ tools, ...rest }: Readonly<Record<string, unknown>>): ContentMeasure {
+  const isServerTool = (tool: unknown): boolean =>
+    isObject(tool) && typeof tool.type === 'string' && !CLIENT_TOOLS.test(tool.type)
+  let [images, isNamed] = [0, Array.isArray(tools) && tools.some(isServerTool)]
+  const waiting: unknown[] = [rest]
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (typeof value !== 'object' || value === null) continue
+    if (!Array.isArray(value)) {
+      const { type } = value as { readonly type?: unknown }
+      if (IMAGE_TYPES.has(type)) images += 1
+      if (NAMED_TYPES.has(type)) isNamed = true
+    }
+    for (const each of Object.values(value)) waiting.push(each)
+  }
+  return { images, isNamed }
 }
 
 /** Tokens that the provider may add to a prompt, such as its instructions for tools. */
@@ -42,19 +97,22 @@ const ADDED_TOKENS = 1_000
 const LEAST_BYTES_PER_TOKEN = 2
 /** Answers of a model whose limit is not known. */
 const ASSUMED_OUTPUT = 128_000
+/** Prompts of a model whose window is not known. */
+const ASSUMED_WINDOW = 1_000_000
 
 /**
  * Returns the most dollars that a call can cost: its prompt written to the cache at the highest price, and the largest output.
  * Null if a price is not known.
  */
-export function boundCallCost({ model, maxOutput, answers }: PricedRequest, bytes: number): number | null {
+export function boundCallCost(call: PricedRequest, bytes: number): number | null {
+  const { model, maxOutput, answers, imageTokens, namesOtherContent } = call
   const found = lookUpModel(modelCatalogue, model)
   if (!found.found) return null
   const { window, maxOutput: limit } = found.model
-  const prompt = Math.min(
-    Math.ceil(bytes / LEAST_BYTES_PER_TOKEN) + ADDED_TOKENS,
-    window ?? Number.POSITIVE_INFINITY,
-  )
+  const sent = Math.ceil(bytes / LEAST_BYTES_PER_TOKEN) + ADDED_TOKENS + imageTokens
+  const prompt = namesOtherContent
+    ? (window ?? Math.max(sent, ASSUMED_WINDOW))
+    : Math.min(sent, window ?? sent)
   const output = Math.min(maxOutput ?? limit ?? ASSUMED_OUTPUT, limit ?? Number.POSITIVE_INFINITY)
   const prices = pricesAtDate(found.model, new Date().toISOString())
   const { input, writeShort, writeLong, output: rate } = findTierRates(prices, prompt)
@@ -98,10 +156,9 @@ export function priceReply(reply: Reply, model: string, codec: ProviderCodec): C
   return usage === undefined ? null : toCost(usage, model, reply.stop === undefined)
 }
 
-/** Returns the cost of a call of which nothing arrived although the provider has it: that of its prompt, as estimated. */
-export function estimateLostCall(model: string, bytes: number): CallCost {
-  const usage = { input: Math.ceil(bytes / 4), read: 0, writes: { short: 0, long: 0 }, output: 0 }
-  return toCost(usage, model, true)
+/** Returns the cost of a call of which nobody knows what the provider billed: what was reserved for it, so that no budget is exceeded. */
+export function chargeReserved(reserved: number, bytes: number): CallCost {
+  return { ...FREE_CALL, cost: reserved, isEstimated: true, input: Math.ceil(bytes / 4) }
 }
 
 function toCost(usage: TokenUsage, model: string, isEstimated: boolean): CallCost {

@@ -14,11 +14,12 @@ import {
   sendUpstream,
 } from 'tidemark/internal'
 import { allowsModel, type GatewayKey } from '../keys/keys.ts'
+import { withUsageAsked } from './added-usage.ts'
 import { type Reservation, WARNING_SHARE } from './budget.ts'
 import {
   boundCallCost,
   type CallCost,
-  estimateLostCall,
+  chargeReserved,
   FREE_CALL,
   type PricedRequest,
   priceReply,
@@ -62,7 +63,19 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
     const text = typeof init.body === 'string' ? init.body : ''
     const body = parseJson(text)
     const call = readPricedRequest(body)
-    if (call === null) return refuse(400, 'unreadable', 'The body is no JSON object with a model.')
+    if (call === null)
+      return refuse(
+        400,
+        'unreadable',
+        'The body is no JSON object with a model, and with limits that are whole numbers.',
+      )
+    // Its answer is read by other requests, at other times: what it cost would never be known here.
+    if (isObject(body) && body.background === true)
+      return refuse(
+        400,
+        'unreadable',
+        'The gateway does not take background responses: send it without `background`.',
+      )
     if (!allowsModel(key, call.model)) return refuse(403, 'model', describeModels(key, call.model))
     if (route.kind === 'count') return fetch(input, init)
     const bytes = Buffer.byteLength(text)
@@ -77,7 +90,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
     }
     if (held === null) return refuse(LIMIT_STATUS, 'budget', describeBudget(key, bound ?? 0))
     const charge = createCharge(given, held)
-    const request = withUsageAsked(init, route.codec, call, body)
+    const request = withUsageAsked(init, route.codec, body)
     return sendHeld(() => fetch(input, request), { codec: route.codec, call, bytes, charge, init, held, key })
   }
 }
@@ -98,7 +111,7 @@ function describeModels({ name, models }: GatewayKey, model: string): string {
 
 function describeBudget({ name, budget, period }: GatewayKey, bound: number): string {
   const when = period === 'total' ? 'in total' : `for this ${period}`
-  return `The budget of the key ${name} is used up: it has $${budget} ${when}, and this call could cost up to $${bound.toFixed(4)}. Ask who runs the gateway for more, or ask for fewer output tokens.`
+  return `The budget of the key ${name} is used up: it has $${budget} ${when}, and this call could cost up to $${bound.toFixed(4)}. Ask its operator for more, or ask for fewer output tokens.`
 }
 
 /** Charges a call once. */
@@ -112,20 +125,6 @@ function createCharge({ accounts, key }: MeteredRequest, held: Reservation): Cha
   }
 }
 
-/** A server of Chat Completions reports the usage of a stream only if it is asked to. */
-function withUsageAsked(
-  init: RequestInit,
-  { paths }: ProviderCodec,
-  { isStream }: PricedRequest,
-  body: unknown,
-): RequestInit {
-  if (!isStream || paths.reply !== '/chat/completions' || !isObject(body)) return init
-  const options = isObject(body.stream_options) ? body.stream_options : {}
-  if (options.include_usage === true) return init
-  const stream_options = { ...options, include_usage: true }
-  return { ...init, body: JSON.stringify({ ...body, stream_options }) }
-}
-
 interface HeldCall {
   readonly codec: ProviderCodec
   readonly call: PricedRequest
@@ -136,14 +135,25 @@ interface HeldCall {
   readonly key: GatewayKey
 }
 
+/** Errors of a connection that was never made: the provider has nothing of the call. */
+const NOT_SENT: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
 async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<Response> {
-  const { charge, call, bytes, init, codec } = held
+  const { charge, bytes, codec } = held
+  const lost = chargeReserved(held.held.amount, bytes)
   let response: Response
   try {
     response = await send()
   } catch (thrown) {
-    // The provider works on what it was sent, and bills it, although the client no longer waits.
-    await charge(init.signal?.aborted === true ? estimateLostCall(call.model, bytes) : FREE_CALL)
+    // The provider works on what it was sent, and bills it, although nobody waits any longer.
+    const cause =
+      thrown instanceof Error ? (thrown.cause as { readonly code?: unknown } | undefined) : undefined
+    await charge(NOT_SENT.has(cause?.code) ? FREE_CALL : lost)
     throw thrown
   }
   const headers = listBudgetHeaders(held)
@@ -153,7 +163,7 @@ async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<
   }
   if (isEventStream(response)) return withHeaders(response, meterStream(response.body, held), headers)
   const text = await response.text().catch(async (thrown: unknown) => {
-    await charge(estimateLostCall(call.model, bytes))
+    await charge(lost)
     throw thrown
   })
   const read = codec.decodeBody(text)
@@ -180,9 +190,9 @@ function withHeaders(
   return new Response(body, head)
 }
 
-function priceOrEstimate(reply: Reply | null, { call, codec, bytes }: HeldCall): CallCost {
+function priceOrEstimate(reply: Reply | null, { call, codec, bytes, held }: HeldCall): CallCost {
   const priced = reply === null ? null : priceReply(reply, call.model, codec)
-  return priced ?? estimateLostCall(call.model, bytes)
+  return priced ?? chargeReserved(held.amount, bytes)
 }
 
 /** Returns the stream, which is charged before its end is passed on, or when it breaks or is no longer read. */

@@ -1,9 +1,9 @@
 /** Budgets of the gateway, across processes. */
 import Anthropic from '@anthropic-ai/sdk'
 import { listKeys } from '@tidemark/gateway'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
-import { createGatewayWorld, type GatewayWorld, OpenAI } from './gateway-world.ts'
+import { describe, expect, it } from 'vitest'
+import { explainMissingPostgres } from '../support/postgres-server.ts'
+import { OpenAI, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
 
@@ -14,20 +14,7 @@ const PROMPT: Anthropic.MessageCreateParamsNonStreaming = {
 }
 
 describe.skipIf(missing !== null)('the budget of a key', () => {
-  let server: PostgresServer
-  const worlds: GatewayWorld[] = []
-  beforeAll(async () => {
-    server = await startPostgres()
-  })
-  afterEach(async () => {
-    for (const world of worlds.splice(0)) await world.close()
-  })
-  afterAll(() => server?.stop())
-  async function createWorld(options: Parameters<typeof createGatewayWorld>[1] = {}): Promise<GatewayWorld> {
-    const world = await createGatewayWorld(server, options)
-    worlds.push(world)
-    return world
-  }
+  const createWorld = useGatewayWorlds()
   const answer = { script: () => ({ blocks: [{ type: 'text' as const, text: 'It is 42. '.repeat(30) }] }) }
 
   it('is never exceeded by 50 calls at once on two gateways, and the sum is the bill', async () => {

@@ -1,30 +1,20 @@
 /** What must survive: a killed gateway, a database that restarts, a connection that is cut, and callers who attack. */
 import { request } from 'node:http'
 import { listKeys, revokeKey } from '@tidemark/gateway'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { explainMissingPostgres, startPostgres } from '../support/postgres-server.ts'
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts'
-import { createGatewayWorld, type GatewayWorld, SdkAgent } from './gateway-world.ts'
+import { createGatewayWorld, type GatewayWorld, SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
 
 describe.skipIf(missing !== null)('the gateway', () => {
-  let server: PostgresServer
-  const worlds: GatewayWorld[] = []
+  const createWorld = useGatewayWorlds()
   const processes: GatewayProcess[] = []
-  beforeAll(async () => {
-    server = await startPostgres()
-  })
+  // Before the worlds are closed: hooks run from the last to the first.
   afterEach(async () => {
     for (const gateway of processes.splice(0)) await gateway.kill('SIGKILL')
-    for (const world of worlds.splice(0)) await world.close()
   })
-  afterAll(() => server?.stop())
-  async function createWorld(options: Parameters<typeof createGatewayWorld>[1] = {}): Promise<GatewayWorld> {
-    const world = await createGatewayWorld(server, options)
-    worlds.push(world)
-    return world
-  }
 
   /** Every record of a session once, with positions without gaps, and each tool result once. */
   async function expectWholeLogs({ pool }: GatewayWorld, sessions: number): Promise<void> {

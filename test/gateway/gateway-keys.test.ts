@@ -1,27 +1,14 @@
 /** Keys and sessions of the gateway, on a real Postgres. */
 import { listKeys, revokeKey } from '@tidemark/gateway'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
-import { createGatewayWorld, type GatewayWorld, SdkAgent } from './gateway-world.ts'
+import { describe, expect, it } from 'vitest'
+import { explainMissingPostgres } from '../support/postgres-server.ts'
+import { SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
 if (missing !== null) console.log(missing)
 
 describe.skipIf(missing !== null)('keys of the gateway', () => {
-  let server: PostgresServer
-  const worlds: GatewayWorld[] = []
-  beforeAll(async () => {
-    server = await startPostgres()
-  })
-  afterEach(async () => {
-    for (const world of worlds.splice(0)) await world.close()
-  })
-  afterAll(() => server?.stop())
-  async function createWorld(options: Parameters<typeof createGatewayWorld>[1] = {}): Promise<GatewayWorld> {
-    const world = await createGatewayWorld(server, options)
-    worlds.push(world)
-    return world
-  }
+  const createWorld = useGatewayWorlds()
 
   it('equal session ids of two keys never meet', async () => {
     const world = await createWorld()

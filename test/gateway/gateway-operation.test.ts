@@ -1,29 +1,16 @@
 /** Running the gateway: upgrades, retention, dead processes, drain, and a database that is away. */
 import { randomUUID } from 'node:crypto'
 import { listAudit, listKeys, migrateDatabase } from '@tidemark/gateway'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runUpkeep } from '../../packages/gateway/src/operation/retention.ts'
-import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+import { explainMissingPostgres, startPostgres } from '../support/postgres-server.ts'
 import { startGatewayProcess } from './gateway-process.ts'
-import { createGatewayWorld, type GatewayWorld, SdkAgent } from './gateway-world.ts'
+import { createGatewayWorld, SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
 
 describe.skipIf(missing !== null)('running the gateway', () => {
-  let server: PostgresServer
-  const worlds: GatewayWorld[] = []
-  beforeAll(async () => {
-    server = await startPostgres()
-  })
-  afterEach(async () => {
-    for (const world of worlds.splice(0)) await world.close()
-  })
-  afterAll(() => server?.stop())
-  async function createWorld(options: Parameters<typeof createGatewayWorld>[1] = {}): Promise<GatewayWorld> {
-    const world = await createGatewayWorld(server, options)
-    worlds.push(world)
-    return world
-  }
+  const createWorld = useGatewayWorlds()
 
   it('tables are created once by processes that start at the same time', async () => {
     const world = await createWorld()

@@ -16,6 +16,7 @@ import {
 } from '@tidemark/simulator'
 import OpenAI from 'openai'
 import pg from 'pg'
+import { afterAll, afterEach, beforeAll } from 'vitest'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 
 export type Coder = ReturnType<typeof createCoder>
@@ -89,7 +90,26 @@ export async function createGatewayWorld(
   }
 }
 
-export { startPostgres }
+type CreateWorld = (options?: Parameters<typeof createGatewayWorld>[1]) => Promise<GatewayWorld>
+
+/** Starts a Postgres for the tests of a suite. Returns what creates a world on it, which is closed after its test. */
+export function useGatewayWorlds(): CreateWorld {
+  let server: PostgresServer | undefined
+  const worlds: GatewayWorld[] = []
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterEach(async () => {
+    for (const world of worlds.splice(0)) await world.close()
+  })
+  afterAll(() => server?.stop())
+  return async (options = {}) => {
+    if (server === undefined) throw new Error('Postgres has not been started.')
+    const world = await createGatewayWorld(server, options)
+    worlds.push(world)
+    return world
+  }
+}
 
 /** An agent on the official client: each step is one call with tools, whose results it sends back. */
 export class SdkAgent {

@@ -13,7 +13,7 @@ it('JSON for the terminal has no character that a terminal executes or shows in 
     '\u{e0041}',
     '\u001b[31m',
   ]
-  const value = { text: `safe: é 字 😀 ${unsafe.join(' ')}`, [`name\u009d`]: 1 }
+  const value = { text: `safe: é 字 😀 ${unsafe.join(' ')}`, 'name\u009d': 1 }
   for (const text of [formatJson(value), formatJson(value, 2)]) {
     expect(unsafe.filter((each) => text.includes(each))).toEqual([])
     expect(text).toContain('safe: é 字 😀')

@@ -163,7 +163,7 @@ describe('encodeFrame', () => {
   it('writes what is read back', () => {
     fc.assert(
       fc.property(fc.array(frame), (frames) => {
-        const text = frames.map((each) => encodeSseFrame(each) + ': alive\n\n').join('')
+        const text = frames.map((each) => `${encodeSseFrame(each)}: alive\n\n`).join('')
         expect(decodeSse2([text])).toEqual({ frames, end: CLEAN })
       }),
     )

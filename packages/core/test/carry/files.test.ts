@@ -185,6 +185,14 @@ describe('files', () => {
     expect(await names()).toEqual(['/project/ok'])
   })
 
+  it('are memory files only if the model itself has edited them', async () => {
+    const { builder, disk, read, names } = world()
+    disk.files.set('/project/CLAUDE.md', 'rules').set('/project/sub/AGENTS.md', 'more rules')
+    for (const path of disk.files.keys()) read(path)
+    addCall(builder, 'Edit', { file_path: 'CLAUDE.md', old_string: 'x', new_string: 'rules' })
+    expect(await names()).toEqual(['/project/CLAUDE.md'])
+  })
+
   it('under two names are one file', async () => {
     const { disk, read, names } = world()
     disk.files.set('/project/a', 'A')
@@ -280,6 +288,26 @@ describe('files', () => {
     expect(carried[0]?.tokens).toBeLessThanOrEqual(200)
   })
 
+  it('that are long come back as the lines round the last twelve edits before any other of their lines', async () => {
+    const { builder, disk, carrier, read } = world()
+    disk.files.set(
+      '/project/long',
+      Array.from({ length: 9_000 }, (_, index) => `line ${index + 1}`).join('\n'),
+    )
+    const edited = Array.from({ length: 13 }, (_, index) => `line ${8_500 - 400 * index}`)
+    for (const line of edited)
+      addCall(builder, 'Edit', { file_path: '/project/long', old_string: 'x', new_string: `${line}\n` })
+    read('/project/long')
+    addCall(builder, 'Read', { file_path: '/project/long', offset: 100, limit: 2_000 })
+    const { carried } = await collectSources(
+      [carrier],
+      createCarryContext(builder, [], { rehydrate: { files: { eachTokens: 2_000 } } }),
+    )
+    const shown = String(carried[0]?.attachment.content).split('\n')
+    const wanted = [...edited, 'line 100', 'line 1']
+    expect(wanted.filter((line) => shown.includes(line))).toEqual([...edited.slice(1), 'line 100'])
+  })
+
   it('may be named by the host', async () => {
     const { disk, read, names } = world({ recent: () => ['b', '/project/a'] })
     disk.files.set('/project/a', 'A').set('/project/b', 'B').set('/project/c', 'C')
@@ -300,6 +328,13 @@ describe('a file whose read is among the kept messages', () => {
     const first = read('/project/a')
     read('/project/b')
     expect(await names(kept(builder, first))).toEqual(['/project/b'])
+  })
+
+  it('is, where only some of its lines were read', async () => {
+    const { builder, disk, names } = world()
+    disk.files.set('/project/a', 'one\ntwo\nthree')
+    const part = addCall(builder, 'Read', { file_path: '/project/a', offset: 2, limit: 1 })
+    expect(await names(kept(builder, part))).toEqual(['/project/a'])
   })
 
   it.each(['FILE_UNCHANGED', 'File unchanged since last read. See above.'])(

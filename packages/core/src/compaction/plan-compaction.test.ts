@@ -4,7 +4,7 @@ import { addLargeRound, openTestSession, SESSION } from '../../test/engine/test-
 import { SessionBuilder } from '../../testing/session-builder.ts'
 import { createUsage } from '../../testing/test-usage.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
-import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
+import { type CompactionOptions, estimatePrefix, planCompaction } from './plan-compaction.ts'
 
 const AUTO: CompactionOptions = { trigger: 'auto', cause: 'threshold' }
 /** The auto-compact threshold in this window is 43,840 tokens, and the target 21,920. */
@@ -56,4 +56,31 @@ describe('the target', () => {
     expect((await plan(1_000, { ...reactive, refused: twice })).target).toBe(3_500)
     expect((await plan(1_000, { ...reactive, refused: { limit: 900_000 } })).target).toBe(21_920)
   })
+})
+
+it('behind notes, a long system prompt takes nothing from the room of what comes back, unless the policy counts it', async () => {
+  const findRoom = async (words: number, countsPrefix: boolean): Promise<number> => {
+    const builder = new SessionBuilder(SESSION)
+    builder.user('look at the login')
+    for (let round = 0; round < 7; round += 1) addLargeRound(builder, 5_000)
+    const tools = [{ name: 'Read', description: 'abc '.repeat(words), input_schema: { type: 'object' } }]
+    const { run, room, host } = await openTestSession(builder.records, {
+      window: 200_000,
+      policy: { compact: { target: { countsPrefix } } },
+      host: { modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) },
+    })
+    const planned = planCompaction(
+      run.state,
+      { ...AUTO, notesText: 'Notes.', form: 'full' },
+      { host, compaction: room },
+    )
+    if (!planned.ok) throw new Error(planned.message)
+    const prefix = estimatePrefix(run.state, { host, compaction: room }).expected
+    expect(prefix).toBeGreaterThan(words / 2)
+    return (planned.target ?? Number.NaN) - prefix
+  }
+  const [short, long] = [await findRoom(100, false), await findRoom(40_000, false)]
+  expect(Math.abs(short - long)).toBeLessThan(2)
+  expect(long).toBeGreaterThan(83_500)
+  expect(await findRoom(40_000, true)).toBeLessThan(83_500 - 20_000)
 })

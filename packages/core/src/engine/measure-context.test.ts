@@ -1,8 +1,10 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import { compactNow, openRounds, playTurn, reopen, text } from '../../test/engine/test-session.ts'
 import {
   describeUndo,
   findUnannouncedUndos,
+  gatherPlanContext,
   hasPromptSince,
   hasUnansweredUndo,
   UNDO_NOTICE_TYPE,
@@ -59,4 +61,14 @@ describe('new words', () => {
     builder.user('two')
     expect([hasPromptSince(builder.view, 2), hasPromptSince(builder.view, 3)]).toEqual([true, false])
   })
+})
+
+it('what a compaction left is the size that the provider reported after it, also when the session is opened again', async () => {
+  const made = await openRounds({ replies: [{ blocks: [text('Done.')], usage: { input: 97_000 } }] })
+  await compactNow(made)
+  const find = (state: typeof made.run.state): number | undefined =>
+    gatherPlanContext(state, made.host, made.room, 'call').context.expectedResult?.after
+  expect(find(made.run.state)).toBeLessThan(10_000)
+  const { outcome } = await playTurn(made.run.state, { prompt: 'Go on.' }, made.host)
+  expect([find(outcome.state), find(await reopen(made))]).toEqual([97_000, 97_000])
 })

@@ -66,6 +66,13 @@ describe('the local notes of a session', () => {
     expect([end.status, end.stderr]).toEqual([1, expect.stringContaining('No log could be examined')])
   })
 
+  it('do not pass if they are larger than the policy allows', async () => {
+    const [point] = await examineLog(writeSyntheticSession(1, 50))
+    if (point === undefined) throw new Error('the session has fewer than 50 calls')
+    const passes = (tokens: number): boolean => isPassed([{ ...point, tokens }])
+    expect([passes(15_500), passes(15_501)]).toEqual([true, false])
+  })
+
   it('do not pass if they are those of an earlier point', async () => {
     const lines = writeSyntheticSession(1, 150)
     const [first] = await examineLog(lines)

@@ -6,12 +6,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { writeLogNotes } from 'tidemark/internal'
 import { findCallLines } from './exam-log.ts'
 import { type ExamReport, examine, type Judgement, QUESTIONS, type Question } from './examiner.ts'
 
 export const CALLS_BETWEEN_EXAMS = 50
-export const MAXIMUM_NOTES_TOKENS = 12_000
+/** The notes have at most what the policy gives them by default. */
+const MAXIMUM_NOTES_TOKENS = DEFAULT_POLICY.notes.totalTokens
 export const PASSING_SHARE = 0.95
 
 export interface ExamPoint {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Terminal } from '@tidemark/terminal/terminal'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { writeLog } from '../../test/made-up-logs.ts'
 import { main } from './main.ts'
 
@@ -262,6 +262,24 @@ describe('tidemark replay', () => {
     const { code, out, err } = await run(['replay', empty])
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(err).toMatch(/^tidemark: .*empty has no session in it\.\n$/)
+  })
+
+  it('shows on a terminal how far it is, and leaves nothing of that behind', async () => {
+    let now = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+      now += 2_000
+      return now
+    })
+    try {
+      const { err } = await run(['replay', editing], { isErrorTty: true, columns: 120 })
+      const shown = err.split('\r\u001b[2K')
+      expect(shown).toContainEqual(
+        expect.stringMatching(/^replaying 1 of 1: default 46% {2}.*editing\.jsonl$/),
+      )
+      expect(shown.at(-1)).toBe('')
+    } finally {
+      clock.mockRestore()
+    }
   })
 
   it('ends without output when it is interrupted', async () => {

@@ -26,6 +26,11 @@ describe('the preset claude-code-like keeps the original rule set in every figur
     expect({ minimumTokens, maximumTokens }).toEqual({ minimumTokens: 10_000, maximumTokens: 40_000 })
   })
 
+  it('gives the notes 2,000 tokens a section and 12,000 in all, and no share of their own to decisions', () => {
+    const { sectionTokens, decisionTokens, totalTokens } = policy.notes
+    expect([sectionTokens, decisionTokens, totalTokens]).toEqual([2_000, 0, 12_000])
+  })
+
   it('clears the newest reads as well, and has no line and no choice of files of its own under a client', () => {
     expect(policy.clear.keptFiles).toBe(0)
     expect(policy.dropIn).toMatchObject({

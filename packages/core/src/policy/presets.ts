@@ -8,8 +8,9 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
  * - `default`: the defaults.
  * - `economy`: compacts earlier (under a client, before its window is full where that costs nothing), brings back less of the
  *   files and keeps fewer messages. Cheaper; more edits have to read their lines again.
- * - `claude-code-like`: compacts at the auto-compact threshold only, with five files of 5,000 tokens, 10,000 to 40,000
- *   tokens of kept messages, half of the threshold as its target, and one cache lifetime for all.
+ * - `claude-code-like`: compacts at the auto-compact threshold only, with five files of 5,000 tokens, notes of 2,000
+ *   tokens a section and 12,000 in all, 10,000 to 40,000 tokens of kept messages, half of the threshold as its target, and one
+ *   cache lifetime for all.
  * - `nothing`: nothing is cleared, summarized or noted. A session ends where the context window does.
  *
  * @example
@@ -36,6 +37,7 @@ export const presets: Readonly<Record<PresetName, PolicyOverrides>> = {
       files: { count: 5, eachTokens: 5_000, middleTokens: 5_000, lastTokens: 5_000, totalTokens: 50_000 },
     },
     notes: {
+      decisionTokens: 0,
       totalTokens: 12_000,
       kept: { minimumTokens: 10_000, minimumMessages: 5, maximumTokens: 40_000 },
     },
